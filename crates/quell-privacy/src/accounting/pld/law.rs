@@ -1,0 +1,387 @@
+//! Laws of the privacy loss: dominating pairs (P, Q), described by the tails of L = ln dP/dQ under both.
+//!
+//! Everything downstream (discretisation, profiles, Rényi bounds) asks a law for tails at a threshold and nothing else.
+//! The pairs under the leaves are symmetric, (P, Q) and (Q, P) having the same law of loss; sampling breaks the symmetry,
+//! so a sampled law exists once for each direction.
+
+use std::sync::Arc;
+
+use crate::special::normal_below;
+
+/// Relative error of every tail below, generously: `erfc` is good to one ulp, and a handful of operations follow it.
+/// (Errors of the threshold itself are errors of the loss and are paid for separately, see [`super`].)
+pub(crate) const TAIL_ERROR: f64 = 64.0 * crate::special::ROUNDOFF;
+
+/// Both sides of a threshold x, each accurate where it is small.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sides {
+    /// Pr[L > x], an infinite loss included.
+    pub(crate) above: f64,
+    /// Pr[L ≤ x].
+    pub(crate) below: f64,
+}
+
+impl Sides {
+    const ALL_ABOVE: Self = Self { above: 1.0, below: 0.0 };
+    const ALL_BELOW: Self = Self { above: 0.0, below: 1.0 };
+
+    fn from_above(above: f64) -> Self {
+        Self { above, below: 1.0 - above }
+    }
+
+    fn from_below(below: f64) -> Self {
+        Self { above: 1.0 - below, below }
+    }
+
+    /// Of a standard normal at z.
+    fn normal(z: f64) -> Self {
+        let small = normal_below(-z.abs());
+        if z > 0.0 { Self::from_above(small) } else { Self::from_below(small) }
+    }
+
+    fn mix(self, weight: f64, other: Self) -> Self {
+        Self {
+            above: (1.0 - weight) * self.above + weight * other.above,
+            below: (1.0 - weight) * self.below + weight * other.below,
+        }
+    }
+
+    /// Pr[x < L ≤ y] with its error bound, from the sides at x and at y > x.
+    pub(crate) fn between(self, upper: Self) -> (f64, f64) {
+        let (low, high) = if self.above < 0.5 { (upper.above, self.above) } else { (self.below, upper.below) };
+        ((high - low).max(0.0), TAIL_ERROR * (high + low))
+    }
+}
+
+/// Tails of the loss at one threshold, under P and under Q.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tails {
+    pub(crate) p: Sides,
+    pub(crate) q: Sides,
+}
+
+impl Tails {
+    const ALL_ABOVE: Self = Self { p: Sides::ALL_ABOVE, q: Sides::ALL_ABOVE };
+    const ALL_BELOW: Self = Self { p: Sides::ALL_BELOW, q: Sides::ALL_BELOW };
+}
+
+/// The law of the loss of one dominating pair.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Law {
+    /// N(μ, 1) against N(0, 1): L ~ N(μ²/2, μ²) under P. [BW18]
+    Gaussian { mu: f64 },
+    /// Laplace noise of scale one, shifted by ε.
+    Laplace { epsilon: f64 },
+    /// The least pair that dominates every mechanism of bounded range ε, see [`Law::tails`].
+    BoundedRange { epsilon: f64 },
+    /// Finitely many losses.
+    Atoms(Arc<Atoms>),
+    /// ((1-q)Q + qP, Q): the record is there and was perhaps sampled, against not there. [ZDW22, Theorem 11]
+    Removed { rate: f64, inner: Box<Law> },
+    /// (P, (1-q)P + qQ): the other direction. [ZDW22, Theorem 11]
+    Added { rate: f64, inner: Box<Law> },
+    /// (1-q)N(0, 1) + qN(μ, 1) against (1-q)N(0, 1) + qN(-μ, 1): Poisson sampling, one record replaced. [THEORY, Replace]
+    Exchanged { rate: f64, mu: f64 },
+    /// A sample of fixed size, one record replaced: `Removed` for losses above zero, `Added` below. [ZDW22, Theorem 11]
+    FixedSize { rate: f64, inner: Box<Law> },
+    /// One of several pairs, drawn by known weights and revealed.
+    Mixture(Vec<(f64, Law)>),
+}
+
+impl Law {
+    /// Tails of the loss at the threshold `x`.
+    pub(crate) fn tails(&self, x: f64) -> Tails {
+        match self {
+            Self::Gaussian { mu } => Tails {
+                p: Sides::normal((x - mu * mu / 2.0) / mu),
+                q: Sides::normal((x + mu * mu / 2.0) / mu),
+            },
+            Self::Laplace { epsilon } => {
+                if x < -epsilon {
+                    return Tails::ALL_ABOVE;
+                }
+                if x >= *epsilon {
+                    return Tails::ALL_BELOW;
+                }
+                // L = |y - ε| - |y| is above x exactly if y < (ε - x)/2.
+                Tails {
+                    p: Sides::from_below(0.5 * (0.5 * (x - epsilon)).exp()),
+                    q: Sides::from_above(0.5 * (-0.5 * (x + epsilon)).exp()),
+                }
+            }
+            Self::BoundedRange { epsilon } => {
+                if x < -epsilon {
+                    return Tails::ALL_ABOVE;
+                }
+                if x >= *epsilon {
+                    return Tails::ALL_BELOW;
+                }
+                // The profile is the largest of those of the two-point pairs with losses t and t - ε [DDR20]:
+                // sup_t gives δ(x) = (1 - e^((x-ε)/2))² / (1 - e^-ε), and Q[L > x] = -dδ/de^x, P[L > x] = δ + e^x Q[L > x].
+                let mass = -(-epsilon).exp_m1();
+                let shrink = (-epsilon).exp() / mass;
+                Tails {
+                    p: Sides {
+                        above: -(0.5 * (x - epsilon)).exp_m1() / mass,
+                        below: (0.5 * (x + epsilon)).exp_m1() * shrink,
+                    },
+                    q: Sides {
+                        above: (0.5 * (epsilon - x)).exp_m1() * shrink,
+                        below: -(-0.5 * (x + epsilon)).exp_m1() / mass,
+                    },
+                }
+            }
+            Self::Atoms(atoms) => atoms.tails(x),
+            Self::Removed { rate, inner } => removed_tails(*rate, inner, x),
+            Self::Added { rate, inner } => added_tails(*rate, inner, x),
+            Self::Exchanged { rate, mu } => {
+                let y = exchanged_threshold(*rate, *mu, x);
+                let (none, towards, away) = (Sides::normal(y), Sides::normal(y - mu), Sides::normal(y + mu));
+                Tails { p: none.mix(*rate, towards), q: none.mix(*rate, away) }
+            }
+            Self::FixedSize { rate, inner } => {
+                if x >= 0.0 {
+                    let Tails { p, q } = removed_tails(*rate, inner, x);
+                    Tails { p: Sides::from_above(p.above), q: Sides::from_above(q.above) }
+                } else {
+                    let Tails { p, q } = added_tails(*rate, inner, x);
+                    Tails { p: Sides::from_below(p.below), q: Sides::from_below(q.below) }
+                }
+            }
+            Self::Mixture(parts) => {
+                let zero = Sides { above: 0.0, below: 0.0 };
+                let mut sum = Tails { p: zero, q: zero };
+                for (weight, law) in parts {
+                    let Tails { p, q } = law.tails(x);
+                    for (total, part) in [(&mut sum.p, p), (&mut sum.q, q)] {
+                        total.above += weight * part.above;
+                        total.below += weight * part.below;
+                    }
+                }
+                sum
+            }
+        }
+    }
+
+    /// P[L = ∞].
+    pub(crate) fn infinite(&self) -> f64 {
+        match self {
+            Self::Gaussian { .. } | Self::Laplace { .. } | Self::BoundedRange { .. } | Self::Exchanged { .. } => 0.0,
+            Self::Atoms(atoms) => atoms.infinite,
+            Self::Removed { rate, inner } | Self::FixedSize { rate, inner } => rate * inner.infinite(),
+            // Where Q has no mass the mixture (1-q)P + qQ still has some.
+            Self::Added { rate, inner } => if *rate < 1.0 { 0.0 } else { inner.infinite() },
+            Self::Mixture(parts) => parts.iter().map(|(weight, law)| weight * law.infinite()).sum(),
+        }
+    }
+
+    /// Losses below and above which at most `low_tail` and `high_tail` of the finite mass of P lies.
+    pub(crate) fn range(&self, low_tail: f64, high_tail: f64) -> (f64, f64) {
+        let infinite = self.infinite() * (1.0 + TAIL_ERROR);
+        let reach = |fits: &dyn Fn(f64) -> bool| {
+            let mut far = 1e-9;
+            while !fits(far) && far < 1e12 {
+                far *= 4.0;
+            }
+            crate::special::bisect_smallest(0.0, far, 24, fits)
+        };
+        let high = reach(&|x| self.tails(x).p.above - infinite <= high_tail);
+        let low = reach(&|x| self.tails(-x).p.below <= low_tail);
+        (-low, high)
+    }
+
+    /// Losses in increasing order, dense where the law has its features: enough for a sketch, not for a bound.
+    pub(crate) fn landmarks(&self) -> Vec<f64> {
+        const COUNT: i32 = 64;
+        let spread = |half: f64| (-COUNT..=COUNT).map(|i| half * f64::from(i) / f64::from(COUNT)).collect();
+        match self {
+            Self::Gaussian { mu } => {
+                (-COUNT..=COUNT).map(|i| mu * mu / 2.0 + mu * 12.0 * f64::from(i) / f64::from(COUNT)).collect()
+            }
+            Self::Laplace { epsilon } | Self::BoundedRange { epsilon } => spread(*epsilon),
+            Self::Atoms(atoms) => {
+                let stride = atoms.losses.len().div_ceil(2 * COUNT as usize).max(1);
+                let mut marks: Vec<f64> = atoms.losses.iter().copied().step_by(stride).collect();
+                marks.extend(atoms.losses.last());
+                marks
+            }
+            Self::Removed { rate, inner } => inner.landmarks().into_iter().map(|l| (rate * l.exp_m1()).ln_1p()).collect(),
+            Self::Added { rate, inner } => inner.landmarks().into_iter().map(|l| -(rate * (-l).exp_m1()).ln_1p()).collect(),
+            Self::Exchanged { rate, mu } => {
+                let loss = |y: f64| {
+                    let side = |shift: f64| (rate * (shift * y - mu * mu / 2.0).exp_m1()).ln_1p();
+                    side(*mu) - side(-*mu)
+                };
+                (-COUNT..=COUNT).map(|i| loss((12.0 + mu) * f64::from(i) / f64::from(COUNT))).collect()
+            }
+            Self::FixedSize { rate, inner } => {
+                let marks = inner.landmarks();
+                let below = marks.iter().filter(|l| **l < 0.0).map(|l| -(rate * (-l).exp_m1()).ln_1p());
+                let above = marks.iter().filter(|l| **l > 0.0).map(|l| (rate * l.exp_m1()).ln_1p());
+                below.chain([0.0]).chain(above).collect()
+            }
+            Self::Mixture(parts) => {
+                let mut marks: Vec<f64> = parts.iter().flat_map(|(_, law)| law.landmarks()).collect();
+                marks.sort_by(f64::total_cmp);
+                marks
+            }
+        }
+    }
+}
+
+/// ln(1 - q + q e^ℓ) > x exactly if ℓ > ln(1 + (e^x - 1)/q).
+fn removed_tails(rate: f64, inner: &Law, x: f64) -> Tails {
+    let lifted = x.exp_m1() / rate;
+    if lifted <= -1.0 {
+        return Tails::ALL_ABOVE;
+    }
+    let Tails { p, q } = inner.tails(lifted.ln_1p());
+    Tails { p: q.mix(rate, p), q }
+}
+
+/// -ln(1 - q + q e^-ℓ) > x exactly if ℓ > -ln(1 + (e^-x - 1)/q).
+fn added_tails(rate: f64, inner: &Law, x: f64) -> Tails {
+    let lifted = (-x).exp_m1() / rate;
+    if lifted <= -1.0 {
+        return Tails::ALL_BELOW;
+    }
+    let Tails { p, q } = inner.tails(-lifted.ln_1p());
+    Tails { p, q: p.mix(rate, q) }
+}
+
+/// The y at which ln((r + ce^(μy))/(r + ce^(-μy))) = x, with r = 1 - q and c = q e^(-μ²/2).
+///
+/// w = e^(μy) solves cw² - r(K - 1)w - Kc = 0 for K = e^x; odd in x, so the root is taken where nothing cancels.
+fn exchanged_threshold(rate: f64, mu: f64, x: f64) -> f64 {
+    if x < 0.0 {
+        return -exchanged_threshold(rate, mu, -x);
+    }
+    let (rest, ln_c) = (1.0 - rate, rate.ln() - mu * mu / 2.0);
+    if rest == 0.0 {
+        return x / (2.0 * mu);
+    }
+    let ln_half = if x < 30.0 { (rest * x.exp_m1() / 2.0).ln() } else { (rest / 2.0).ln() + x } - ln_c;
+    // w = t + √(t² + K) with ln t = ln_half; beyond e^300 the K no longer shows.
+    if ln_half > 300.0 {
+        return (ln_half + std::f64::consts::LN_2) / mu;
+    }
+    let t = ln_half.exp();
+    (t + t.hypot((x / 2.0).exp())).ln() / mu
+}
+
+/// Finitely many losses with their probabilities under P and Q, and perhaps an infinite one.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Atoms {
+    losses: Vec<f64>,
+    /// `above[j]`: probability of the atoms from j on; `below[j]`: of those before j.
+    p: Vec<Sides2>,
+    q: Vec<Sides2>,
+    infinite: f64,
+}
+
+type Sides2 = (f64, f64);
+
+/// A running sum of positive numbers whose error does not grow with their number. [Neumaier 1974]
+#[derive(Default)]
+struct Compensated {
+    high: f64,
+    low: f64,
+}
+
+impl Compensated {
+    fn add(&mut self, term: f64) -> f64 {
+        let sum = self.high + term;
+        self.low += if self.high >= term { (self.high - sum) + term } else { (term - sum) + self.high };
+        self.high = sum;
+        self.high + self.low
+    }
+}
+
+impl Atoms {
+    /// From (loss, probability under P, probability under Q) in increasing order of loss, and P[L = ∞].
+    pub(crate) fn new(atoms: &[(f64, f64, f64)], infinite: f64) -> Self {
+        let cumulate = |mass: &dyn Fn(&(f64, f64, f64)) -> f64, beyond: f64| {
+            let mut sides = vec![(beyond, 0.0); atoms.len() + 1];
+            let mut sum = Compensated::default();
+            for (j, atom) in atoms.iter().enumerate() {
+                sides[j + 1].1 = sum.add(mass(atom));
+            }
+            let mut sum = Compensated { high: beyond, low: 0.0 };
+            for (j, atom) in atoms.iter().enumerate().rev() {
+                sides[j].0 = sum.add(mass(atom));
+            }
+            sides
+        };
+        Self {
+            losses: atoms.iter().map(|a| a.0).collect(),
+            p: cumulate(&|a| a.1, infinite),
+            q: cumulate(&|a| a.2, 0.0),
+            infinite,
+        }
+    }
+
+    fn tails(&self, x: f64) -> Tails {
+        let j = self.losses.partition_point(|&loss| loss <= x);
+        let sides = |s: &[Sides2]| Sides { above: s[j].0, below: s[j].1 };
+        Tails { p: sides(&self.p), q: sides(&self.q) }
+    }
+
+    /// Two losses ±ε, the pair that dominates everything ε-DP. [KOV15]
+    pub(crate) fn pure(epsilon: f64) -> Self {
+        Self::approximate(epsilon, 0.0)
+    }
+
+    /// The pair that dominates everything (ε, δ)-DP. [KOV15]
+    pub(crate) fn approximate(epsilon: f64, delta: f64) -> Self {
+        let likely = (1.0 - delta) / (1.0 + (-epsilon).exp());
+        let unlikely = (1.0 - delta) * (-epsilon).exp() / (1.0 + (-epsilon).exp());
+        if epsilon == 0.0 {
+            return Self::new(&[(0.0, 1.0 - delta, 1.0 - delta)], delta);
+        }
+        Self::new(&[(-epsilon, unlikely, likely), (epsilon, likely, unlikely)], delta)
+    }
+
+    /// k-ary randomized response; `None` where every answer is true.
+    pub(crate) fn randomized_response(choices: u32, randomized: f64) -> Option<Self> {
+        let other = randomized / f64::from(choices);
+        let same = 1.0 - randomized + other;
+        let loss = (same / other).ln();
+        if other == 0.0 {
+            return None;
+        }
+        if loss == 0.0 {
+            return Some(Self::pure(0.0));
+        }
+        let neither = f64::from(choices - 2) * other;
+        Some(Self::new(&[(-loss, other, same), (0.0, neither, neither), (loss, same, other)], 0.0))
+    }
+
+    /// Discrete Laplace noise of scale s against itself shifted by k: Pr[n] ∝ e^(-|n|/s).
+    pub(crate) fn discrete_laplace(scale: f64, shift: u32) -> Self {
+        let (a, k) = (1.0 / scale, f64::from(shift));
+        let outer = 1.0 / (1.0 + (-a).exp()); // Pr[n ≤ 0]
+        let far = (-a * k).exp();
+        let mut atoms = vec![(-a * k, outer * far, outer)];
+        for n in (1..shift).rev().map(f64::from) {
+            let unit = -(-a).exp_m1() * outer; // Pr[n = 0]
+            atoms.push((a * (k - 2.0 * n), unit * (-a * n).exp(), unit * (-a * (k - n)).exp()));
+        }
+        atoms.push((a * k, outer, outer * far));
+        Self::new(&atoms, 0.0)
+    }
+
+    /// Discrete Gaussian noise of deviation σ against itself shifted by k: Pr[n] ∝ e^(-n²/2σ²).
+    pub(crate) fn discrete_gaussian(deviation: f64, shift: u32) -> Self {
+        let (s, k) = (2.0 * deviation * deviation, f64::from(shift));
+        let reach = (39.0 * deviation).ceil(); // beyond it the weights are below the smallest positive number
+        let weight = |n: f64| (-n * n / s).exp();
+        let total = 1.0 + 2.0 * (1..=reach as u64).rev().map(|n| weight(n as f64)).sum::<f64>();
+        let (from, to) = (-(reach as i64), reach as i64 + i64::from(shift));
+        let atoms: Vec<_> = (from..=to)
+            .rev()
+            .map(|n| n as f64)
+            .map(|n| (k * (k - 2.0 * n) / s, weight(n) / total, weight(n - k) / total))
+            .collect();
+        Self::new(&atoms, 0.0)
+    }
+}

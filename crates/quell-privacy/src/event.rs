@@ -1,0 +1,228 @@
+//! What was done to the data, in the words an accountant needs and no others.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::{Delta, Epsilon, NoiseMultiplier, Order, Probability, Rho, SamplingRate, Scale};
+
+/// A release, or several, as an accountant sees it.
+///
+/// # Contract
+/// Variants are added, never changed: what was written into a ledger parses for ever. Every accountant names every
+/// variant, so a new one does not compile until each of them has an answer for it or refuses it.
+///
+/// ```
+/// use quell_privacy::{Event, units::{NoiseMultiplier, SamplingRate}};
+/// let step = Event::gaussian(NoiseMultiplier::new(1.1)?).poisson_sampled(SamplingRate::new(0.01)?);
+/// let run = step.repeated(10_000);
+/// let text = serde_json::to_string(&run).unwrap();
+/// assert_eq!(text, r#"{"repeated":{"count":10000,"event":{"poisson_sampled":{"rate":0.01,"event":{"gaussian":{"noise_multiplier":1.1}}}}}}"#);
+/// assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), run);
+/// # Ok::<(), quell_privacy::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Event {
+    /// A sum of contributions of L2 length at most C, plus N(0, (zC)² I).
+    Gaussian {
+        /// z = σ/C.
+        noise_multiplier: NoiseMultiplier,
+    },
+    /// A sum of contributions of L1 length at most C, plus independent Laplace noise of scale zC.
+    Laplace {
+        /// z = b/C.
+        noise_multiplier: NoiseMultiplier,
+    },
+    /// An integer of which a record accounts for at most `sensitivity`, plus Pr[n] ∝ exp(-n²/2σ²) on the integers.
+    DiscreteGaussian {
+        /// σ.
+        deviation: Scale,
+        /// Most that one record contributes.
+        sensitivity: u32,
+    },
+    /// An integer of which a record accounts for at most `sensitivity`, plus Pr[n] ∝ exp(-|n|/s) on the integers.
+    DiscreteLaplace {
+        /// s.
+        scale: Scale,
+        /// Most that one record contributes.
+        sensitivity: u32,
+    },
+    /// A record answers one of `choices` truthfully, or, with probability `randomized`, uniformly at random.
+    RandomizedResponse {
+        /// Number of possible answers, at least two.
+        choices: u32,
+        /// Probability of a random answer.
+        randomized: Probability,
+    },
+    /// A selection whose log-probabilities shift within a range of ε: the exponential mechanism, permute-and-flip excluded.
+    Exponential {
+        /// Width of that range.
+        epsilon: Epsilon,
+    },
+    /// Anything that is ε-DP.
+    Pure {
+        /// ε.
+        epsilon: Epsilon,
+    },
+    /// Anything that is (ε, δ)-DP.
+    Approximate {
+        /// ε.
+        epsilon: Epsilon,
+        /// δ.
+        delta: Delta,
+    },
+    /// Anything that is ρ-zCDP.
+    ZeroConcentrated {
+        /// ρ.
+        rho: Rho,
+    },
+    /// Anything whose Rényi divergences are bounded at the given orders, in increasing order.
+    Renyi {
+        /// Pairs of order α and bound ε(α).
+        curve: Vec<(Order, Epsilon)>,
+    },
+    /// Each record enters on its own coin of bias `rate`; `event` runs on those that entered.
+    PoissonSampled {
+        /// Probability of entering.
+        rate: SamplingRate,
+        /// What runs on the batch.
+        event: Box<Event>,
+    },
+    /// `event` runs on a uniformly random set of `batch` out of `records` records.
+    SampledWithoutReplacement {
+        /// Size of the batch.
+        batch: u64,
+        /// Size of the dataset.
+        records: u64,
+        /// What runs on the batch.
+        event: Box<Event>,
+    },
+    /// `event` runs on `batch` records drawn independently and uniformly out of `records`.
+    SampledWithReplacement {
+        /// Number of draws.
+        batch: u64,
+        /// Size of the dataset.
+        records: u64,
+        /// What runs on the batch; a record drawn k times contributes k times.
+        event: Box<Event>,
+    },
+    /// One after the other, each on fresh coins.
+    Composed(Vec<Event>),
+    /// `event`, `count` times, each on fresh coins.
+    Repeated {
+        /// How often.
+        count: u64,
+        /// What is repeated.
+        event: Box<Event>,
+    },
+    /// No guarantee at all. Every accountant answers infinity.
+    NonPrivate,
+}
+
+impl Event {
+    /// Gaussian noise.
+    #[must_use]
+    pub fn gaussian(noise_multiplier: NoiseMultiplier) -> Self {
+        Self::Gaussian { noise_multiplier }
+    }
+
+    /// Laplace noise.
+    #[must_use]
+    pub fn laplace(noise_multiplier: NoiseMultiplier) -> Self {
+        Self::Laplace { noise_multiplier }
+    }
+
+    /// The same on a Poisson sample.
+    #[must_use]
+    pub fn poisson_sampled(self, rate: SamplingRate) -> Self {
+        Self::PoissonSampled { rate, event: Box::new(self) }
+    }
+
+    /// The same several times over.
+    #[must_use]
+    pub fn repeated(self, count: u64) -> Self {
+        Self::Repeated { count, event: Box::new(self) }
+    }
+
+    /// DP-SGD: `steps` Gaussian steps, each on a Poisson sample.
+    #[must_use]
+    pub fn dp_sgd(noise_multiplier: NoiseMultiplier, rate: SamplingRate, steps: u64) -> Self {
+        Self::gaussian(noise_multiplier).poisson_sampled(rate).repeated(steps)
+    }
+
+    /// The variant's name as it stands in JSON, for messages.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Gaussian { .. } => "gaussian",
+            Self::Laplace { .. } => "laplace",
+            Self::DiscreteGaussian { .. } => "discrete_gaussian",
+            Self::DiscreteLaplace { .. } => "discrete_laplace",
+            Self::RandomizedResponse { .. } => "randomized_response",
+            Self::Exponential { .. } => "exponential",
+            Self::Pure { .. } => "pure",
+            Self::Approximate { .. } => "approximate",
+            Self::ZeroConcentrated { .. } => "zero_concentrated",
+            Self::Renyi { .. } => "renyi",
+            Self::PoissonSampled { .. } => "poisson_sampled",
+            Self::SampledWithoutReplacement { .. } => "sampled_without_replacement",
+            Self::SampledWithReplacement { .. } => "sampled_with_replacement",
+            Self::Composed(_) => "composed",
+            Self::Repeated { .. } => "repeated",
+            Self::NonPrivate => "non_private",
+        }
+    }
+}
+
+impl std::fmt::Display for Event {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::PoissonSampled { event, .. }
+            | Self::SampledWithoutReplacement { event, .. }
+            | Self::SampledWithReplacement { event, .. } => write!(f, "{}({event})", self.name()),
+            Self::Repeated { count, event } => write!(f, "{event} × {count}"),
+            Self::Composed(events) => write!(f, "a composition of {} events", events.len()),
+            _ => f.write_str(self.name()),
+        }
+    }
+}
+
+/// An event as it is written down: with the version of the language it is written in.
+///
+/// ```
+/// use quell_privacy::event::Record;
+/// let old = r#"{"version":1,"event":{"gaussian":{"noise_multiplier":2.0}}}"#;
+/// let record: Record = serde_json::from_str(old).unwrap();
+/// assert_eq!(serde_json::to_string(&record).unwrap(), old);
+/// assert!(serde_json::from_str::<Record>(&old.replace(":1,", ":2,")).is_err());
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    version: Version,
+    /// What was done.
+    pub event: Event,
+}
+
+impl From<Event> for Record {
+    fn from(event: Event) -> Self {
+        Self { version: Version, event }
+    }
+}
+
+/// The only version there is so far. A later one adds variants and still reads this one.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "u32", into = "u32")]
+struct Version;
+
+impl TryFrom<u32> for Version {
+    type Error = String;
+    fn try_from(version: u32) -> Result<Self, String> {
+        if version == 1 { Ok(Self) } else { Err(format!("event version is {version}, expected 1")) }
+    }
+}
+
+impl From<Version> for u32 {
+    fn from(_: Version) -> u32 {
+        1
+    }
+}

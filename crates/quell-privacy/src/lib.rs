@@ -1,0 +1,28 @@
+//! The trusted room of Quell: what a release costs.
+//!
+//! An [`Event`] says what was done to the data; an accountant turns it into a [`Bound`] on ε or δ. Nothing here reads a
+//! record, draws a random number, touches a file, a clock or the network, or prints.
+//!
+//! ```
+//! use quell_privacy::{Event, Neighbors, accounting::Pld, units::{Delta, NoiseMultiplier, SamplingRate}};
+//! let run = Event::dp_sgd(NoiseMultiplier::new(1.1)?, SamplingRate::new(0.01)?, 10_000);
+//! let epsilon = Pld::default().epsilon(&run, Neighbors::AddRemove, Delta::new(1e-5)?)?;
+//! assert!(epsilon.lower <= epsilon.upper && epsilon.upper - epsilon.lower <= 1e-3 * epsilon.upper);
+//! # Ok::<(), quell_privacy::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+// The walls of this room: no file, network, clock, environment or print (clippy.toml names the types and functions).
+#![deny(clippy::disallowed_types, clippy::disallowed_methods, clippy::disallowed_macros)]
+#![deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
+
+pub mod accounting;
+mod error;
+pub mod event;
+mod neighbors;
+mod special;
+pub mod units;
+
+pub use accounting::Bound;
+pub use error::Error;
+pub use event::Event;
+pub use neighbors::Neighbors;

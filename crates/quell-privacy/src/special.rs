@@ -1,0 +1,134 @@
+//! Functions of the normal distribution that neither the standard library nor `libm` has, accurate in both tails.
+
+use std::f64::consts::{FRAC_1_SQRT_2, PI, SQRT_2};
+
+/// Unit roundoff of `f64`, 2⁻⁵³.
+pub(crate) const ROUNDOFF: f64 = f64::EPSILON / 2.0;
+
+/// Φ(x), relative error a few ulps also where it is tiny.
+pub(crate) fn normal_below(x: f64) -> f64 {
+    0.5 * libm::erfc(-x * FRAC_1_SQRT_2)
+}
+
+/// Φ⁻¹(p) for p in (0, 1): bisection on the tail that is smaller, so that both ends come out right.
+pub(crate) fn normal_quantile(p: f64) -> f64 {
+    if p > 0.5 {
+        return -normal_quantile(1.0 - p);
+    }
+    let (mut low, mut high) = (-39.0, 0.0);
+    for _ in 0..80 {
+        let middle = 0.5 * (low + high);
+        if normal_below(middle) < p { low = middle } else { high = middle }
+    }
+    0.5 * (low + high)
+}
+
+/// exp(x²) erfc(x) for x ≥ 0, which neither over- nor underflows.
+fn scaled_erfc(x: f64) -> f64 {
+    if x < 20.0 {
+        // x² = square + rest exactly; exp would otherwise magnify the rounding of x² by x².
+        let square = x * x;
+        let rest = x.mul_add(x, -square);
+        return square.exp() * libm::erfc(x) * (1.0 + rest);
+    }
+    // Asymptotic series [DLMF 7.12.1]; at x ≥ 20 the first omitted term is below 1e-15.
+    let t = 1.0 / (2.0 * x * x);
+    (1.0 - t * (1.0 - 3.0 * t * (1.0 - 5.0 * t * (1.0 - 7.0 * t)))) / (x * PI.sqrt())
+}
+
+/// Mills' ratio (1 - Φ(x))/φ(x) for x ≥ 0.
+fn mills(x: f64) -> f64 {
+    scaled_erfc(x * FRAC_1_SQRT_2) * (PI / 2.0).sqrt()
+}
+
+/// ln of δ(ε) = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ), the profile of the Gaussian mechanism with sensitivity over noise μ.
+///
+/// # Theorem
+/// [BW18, Theorem 8]. With a = ε/μ - μ/2 and b = a + μ, e^ε φ(b) = φ(a), so δ = φ(a) (R(a) - R(b)) in Mills' ratio R:
+/// no overflow for large ε and no underflow for small δ.
+pub(crate) fn ln_gaussian_delta(mu: f64, epsilon: f64) -> f64 {
+    let a = epsilon / mu - mu / 2.0;
+    let b = epsilon / mu + mu / 2.0;
+    if a <= 0.0 {
+        return (normal_below(-a) - if b > 35.0 { 0.0 } else { epsilon.exp() * normal_below(-b) }).ln();
+    }
+    ln_density(a) + mills_difference(a, mu).ln()
+}
+
+/// R(a) - R(a + μ) > 0 for a, μ > 0, without cancellation when μ is small.
+///
+/// R' = xR - 1 and R'' = (1 + x²)R - x, so a short Taylor series in μ is exact where the difference would cancel.
+fn mills_difference(a: f64, mu: f64) -> f64 {
+    if mu * (1.0 + a) > 0.02 {
+        return mills(a) - mills(a + mu);
+    }
+    // Expanded at the middle, odd orders only: R(c - t) - R(c + t) = -2 (R'(c) t + R'''(c) t³/6 + …), t = μ/2.
+    let (c, t) = (a + mu / 2.0, mu / 2.0);
+    let first = mills_slope(c);
+    let r = mills(c);
+    let third = (c * c + 3.0) * c * r - (c * c + 2.0);
+    -2.0 * t * (first + third * t * t / 6.0)
+}
+
+/// R'(x) = xR(x) - 1 < 0, by its asymptotic series where the subtraction would cancel.
+fn mills_slope(x: f64) -> f64 {
+    if x < 12.0 {
+        return x * mills(x) - 1.0;
+    }
+    let t = 1.0 / (x * x);
+    -t * (1.0 - 3.0 * t * (1.0 - 5.0 * t * (1.0 - 7.0 * t * (1.0 - 9.0 * t * (1.0 - 11.0 * t * (1.0 - 13.0 * t))))))
+}
+
+/// ln φ(x).
+fn ln_density(x: f64) -> f64 {
+    -0.5 * x * x - 0.5 * (2.0 * PI).ln()
+}
+
+/// ln(n!/(k!(n-k)!)).
+pub(crate) fn ln_binomial(n: f64, k: f64) -> f64 {
+    libm::lgamma(n + 1.0) - libm::lgamma(k + 1.0) - libm::lgamma(n - k + 1.0)
+}
+
+/// ln(Σ exp(xᵢ)).
+pub(crate) fn ln_sum_exp(terms: &[f64]) -> f64 {
+    let largest = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if largest.is_infinite() {
+        return largest;
+    }
+    largest + terms.iter().map(|t| (t - largest).exp()).sum::<f64>().ln()
+}
+
+/// Smallest x in [low, high], to `steps` halvings, at which a decreasing condition `fits` holds; errs to the side where it holds.
+pub(crate) fn bisect_smallest(mut low: f64, mut high: f64, steps: u32, mut fits: impl FnMut(f64) -> bool) -> f64 {
+    for _ in 0..steps {
+        let middle = 0.5 * (low + high);
+        if middle <= low || middle >= high {
+            break;
+        }
+        if fits(middle) { high = middle } else { low = middle }
+    }
+    high
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantile_inverts_the_distribution_function_in_both_tails() {
+        for p in [1e-300, 1e-20, 1e-5, 0.3, 0.5, 0.9, 1.0 - 1e-12] {
+            let back = normal_below(normal_quantile(p));
+            assert!((back / p - 1.0).abs() < 1e-12, "{p} came back as {back}");
+        }
+    }
+
+    #[test]
+    fn mills_ratio_is_continuous_where_its_formula_changes() {
+        for x in [20.0 * SQRT_2, 12.0] {
+            let (below, above) = (mills(x * (1.0 - 1e-13)), mills(x * (1.0 + 1e-13)));
+            assert!((below / above - 1.0).abs() < 1e-12);
+            let (below, above) = (mills_slope(x * (1.0 - 1e-13)), mills_slope(x * (1.0 + 1e-13)));
+            assert!((below / above - 1.0).abs() < 1e-9, "{below} {above}");
+        }
+    }
+}

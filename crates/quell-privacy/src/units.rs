@@ -1,0 +1,73 @@
+//! Numbers with a range, checked once where they are made.
+//!
+//! A value of one of these types is in its range; nothing downstream checks again. They read and write as plain numbers
+//! in JSON, and a number out of range does not parse.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+macro_rules! unit {
+    ($(#[$doc:meta])* $name:ident, $symbol:literal, $valid:expr, $range:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
+        #[serde(try_from = "f64", into = "f64")]
+        pub struct $name(f64);
+
+        impl $name {
+            /// Checks the range.
+            pub fn new(value: f64) -> Result<Self, Error> {
+                let valid: fn(f64) -> bool = $valid;
+                if valid(value) {
+                    Ok(Self(value))
+                } else {
+                    Err(Error::OutOfRange { what: $symbol, value, range: $range })
+                }
+            }
+
+            /// The number itself.
+            #[must_use]
+            pub fn get(self) -> f64 {
+                self.0
+            }
+        }
+
+        impl TryFrom<f64> for $name {
+            type Error = Error;
+            fn try_from(value: f64) -> Result<Self, Error> {
+                Self::new(value)
+            }
+        }
+
+        impl From<$name> for f64 {
+            fn from(unit: $name) -> f64 {
+                unit.0
+            }
+        }
+    };
+}
+
+unit!(
+    /// Chance that the guarantee fails.
+    Delta, "delta", |x| x > 0.0 && x < 1.0, "(0, 1)");
+unit!(
+    /// A privacy loss: ε of (ε, δ), of a pure guarantee or of a bounded range.
+    Epsilon, "epsilon", |x| x >= 0.0 && x.is_finite(), "[0, inf)");
+unit!(
+    /// Scale of the noise over the largest contribution of one record (σ/C for Gaussian, b/C for Laplace noise).
+    NoiseMultiplier, "noise_multiplier", |x| (1e-6..=1e12).contains(&x), "[1e-6, 1e12]");
+unit!(
+    /// Probability that a record enters a batch.
+    SamplingRate, "sampling_rate", |x| x >= 1e-15 && x <= 1.0, "[1e-15, 1]");
+unit!(
+    /// A positive scale of a distribution on the integers.
+    Scale, "scale", |x| (1e-3..=1e9).contains(&x), "[1e-3, 1e9]");
+unit!(
+    /// A probability, both ends included.
+    Probability, "probability", |x| (0.0..=1.0).contains(&x), "[0, 1]");
+unit!(
+    /// ρ of zero-concentrated differential privacy.
+    Rho, "rho", |x| x >= 0.0 && x.is_finite(), "[0, inf)");
+unit!(
+    /// Order of a Rényi divergence.
+    Order, "order", |x| x > 1.0 && x.is_finite(), "(1, inf)");
