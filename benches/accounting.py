@@ -48,6 +48,9 @@ REPEAT_TIMES = 5
 # Two values closer than this count as equally tight.
 EQUAL = 1e-9
 
+# A wall time above this multiple of the processor time is reported as doubtful.
+BUSY = 1.2
+
 
 # --------------------------------------------------------------------------
 # What is measured
@@ -146,12 +149,14 @@ class Result:
 
     `lower` and `upper` bound epsilon: of the row's mechanisms or, in a
     calibration, of the returned sigma, which is then `value`. `failure` says
-    why there is no time; after a timeout `seconds` is the limit.
+    why there is no time; after a timeout `seconds` is the limit. `cpu` is the
+    processor time of the repetition that took `seconds`.
     """
 
     row: str
     entry: Entry
     seconds: float | None = None
+    cpu: float | None = None
     lower: float | None = None
     upper: float | None = None
     value: float | None = None
@@ -255,7 +260,8 @@ def prv_accountant_work(row: Row, entry: Entry) -> Work:
             delta_error=row.delta / 1000,
             max_self_compositions=counts,
         )
-        return accountant.compute_epsilon(row.delta, counts)
+        lower, estimate, upper = accountant.compute_epsilon(row.delta, counts)
+        return lower, estimate, upper
 
     def read_epsilon(found: tuple[float, float, float]) -> Iterator[dict[str, float]]:
         yield {"lower": found[0], "upper": found[2]}
@@ -294,7 +300,7 @@ def import_opacus_accountants() -> None:
     package = types.ModuleType("opacus")
     package.__path__ = list(spec.submodule_search_locations)
     optimizers = types.ModuleType("opacus.optimizers")
-    setattr(optimizers, "DPOptimizer", object)
+    optimizers.__dict__["DPOptimizer"] = object
     sys.modules["opacus"] = package
     sys.modules["opacus.optimizers"] = optimizers
 
@@ -404,14 +410,14 @@ def child(spec: str) -> int:
 
     with contextlib.redirect_stdout(sys.stderr):
         work = WORKERS[entry.library](row, entry)
-        best, total, times = math.inf, 0.0, 0
+        taken: list[tuple[float, float]] = []
         answer: Any = None
-        while times == 0 or (times < REPEAT_TIMES and total < REPEAT_SECONDS):
-            start = time.perf_counter()
+        while len(taken) < REPEAT_TIMES and sum(wall for wall, _ in taken) < REPEAT_SECONDS:
+            wall, cpu = time.perf_counter(), time.process_time()
             answer = work.run()
-            elapsed = time.perf_counter() - start
-            best, total, times = min(best, elapsed), total + elapsed, times + 1
-        emit({"seconds": best})
+            taken.append((time.perf_counter() - wall, time.process_time() - cpu))
+        best = min(taken)
+        emit({"seconds": best[0], "cpu": best[1]})
         for facts in work.read(answer):
             emit(facts)
     return 0
@@ -492,16 +498,21 @@ def run_peer(python: Path, row: Row, entry: Entry, limit: float) -> Result:
     return result
 
 
-def run_quell() -> str:
-    """Builds Quell's bench; returns the lines it prints when pinned like the peers."""
-    target = ["--release", "--quiet", "--example", "bench_accounting", "-p", "quell-privacy"]
-    build = ["cargo", "build", *target, "--message-format", "json-render-diagnostics"]
-    built = subprocess.run(build, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
-    for line in built.splitlines():
+def build_quell() -> Path:
+    """Builds Quell's bench and returns the program."""
+    command = ["cargo", "build", "--release", "--quiet", "--example", "bench_accounting"]
+    command += ["-p", "quell-privacy", "--message-format", "json-render-diagnostics"]
+    built = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    for line in built.stdout.splitlines():
         message = json.loads(line)
         if message.get("executable") and message["target"]["name"] == "bench_accounting":
-            return message["executable"]
+            return Path(message["executable"])
     raise RuntimeError("cargo named no executable for bench_accounting")
+
+
+def run_quell(program: Path) -> str:
+    """Runs Quell's bench, which repeats each measurement and takes the best itself."""
+    return subprocess.run([str(program)], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def read_quell(text: str) -> list[Result]:
@@ -524,3 +535,269 @@ def read_quell(text: str) -> list[Result]:
             )
         )
     return results
+
+
+# --------------------------------------------------------------------------
+# The report
+# --------------------------------------------------------------------------
+
+
+class Comparison:
+    """The results of one row, against Quell's."""
+
+    def __init__(self, row: Row, results: Iterable[Result]) -> None:
+        self.row = row
+        mine = [result for result in results if result.row == row.name]
+        self.quell = {r.entry.kind: r for r in mine if r.entry.library == "quell"}
+        self.peers = [r for r in mine if r.entry.library != "quell"]
+
+    def gap(self, result: Result) -> float | None:
+        """Between the library's own bounds on epsilon.
+
+        In a calibration, how much of the target may be left unused: the target,
+        or the upper bound where that misses it, minus the lower bound.
+        """
+        if result.upper is None or result.lower is None:
+            return None
+        return max(result.upper, self.row.target or 0.0) - result.lower
+
+    def excess(self, result: Result) -> float | None:
+        """At most how far a result is from the best possible one.
+
+        The upper bound minus the lower bound that Quell proves. In a
+        calibration, the excess of sigma over that of Quell's PLD accountant.
+        """
+        reference = self.quell.get("pld")
+        if reference is None:
+            return None
+        if self.row.target is None:
+            theirs, best = result.upper, reference.lower
+        else:
+            theirs, best = result.value, reference.value
+        return None if theirs is None or best is None else theirs - best
+
+    def misses(self, result: Result) -> bool:
+        """Whether a calibrated sigma is not known to meet the target."""
+        target = self.row.target
+        return target is not None and result.upper is not None and result.upper > target + EQUAL
+
+    def tightness(self, result: Result) -> str:
+        """The cell of the table for `gap`; starred where Quell's lower bound stands in."""
+        gap = self.gap(result)
+        if gap is not None:
+            return f"{gap:.1e}  "
+        excess = self.excess(result)
+        if result.entry.kind == "rdp" and self.row.target is None and excess is not None:
+            return f"{excess:.1e} *"
+        return "-  "
+
+    def speed(self, result: Result) -> str:
+        """How Quell's accountant of the same family compares in time."""
+        quell = self.quell.get(result.entry.kind)
+        if result.entry.library == "quell" or quell is None or result.seconds is None:
+            return ""
+        return ("> " if result.timed_out else "") + times_faster(result.seconds, quell)
+
+    def doubts(self) -> Iterator[str]:
+        """Results that cannot be taken at face value."""
+        reference = self.quell.get("pld")
+        for result in self.peers:
+            if result.seconds and result.cpu and result.seconds > BUSY * result.cpu:
+                yield f"{result.name}: the core was shared; of {result.seconds:.3g} s it had {result.cpu:.3g} s"
+            if result.upper is None:
+                continue
+            target = self.row.target
+            if target is not None and self.misses(result):
+                yield f"{result.name}: its sigma may exceed the target by {result.upper - target:.1e} in epsilon"
+            if target is None and reference and reference.lower is not None:
+                if result.upper < reference.lower - EQUAL:
+                    yield f"{result.name}: upper bound below the lower bound that Quell proves"
+
+    def table(self) -> Iterator[str]:
+        calibration = self.row.target is not None
+        header = [
+            "library",
+            "accountant",
+            "seconds",
+            "sigma" if calibration else "epsilon",
+            "unused eps  " if calibration else "upper - lower  ",
+            "over Quell's sigma" if calibration else "over Quell's lower",
+            "Quell is",
+        ]
+        lines = [header]
+        for result in [*self.quell.values(), *self.peers]:
+            lines.append([result.entry.library, result.entry.label, *self.cells(result)])
+        widths = [max(len(line[i]) for line in lines if i < len(line) - 1) for i in range(len(header) - 1)]
+        for line in lines:
+            names = [cell.ljust(width) for cell, width in zip(line[:2], widths[:2], strict=True)]
+            numbers = [cell.rjust(width) for cell, width in zip(line[2:-1], widths[2:], strict=False)]
+            yield "  ".join([*names, *numbers, line[-1]]).rstrip()
+
+    def cells(self, result: Result) -> list[str]:
+        """The columns after the name: a failure stands alone."""
+        if result.failure is not None and not result.timed_out:
+            return [result.failure]
+        shown = result.upper if self.row.target is None else result.value
+        excess = self.excess(result)
+        return [
+            result.failure or f"{result.seconds:.3g}",
+            "-" if shown is None else f"{shown:.6f}",
+            self.tightness(result),
+            "-" if excess is None else f"{excess:.1e}",
+            self.speed(result),
+        ]
+
+    def summary(self) -> Iterator[str]:
+        if self.row.target is None:
+            far, near = "upper - lower", "distance from Quell's lower bound"
+        else:
+            far, near = "unused epsilon", "sigma"
+        for kind in ("pld", "rdp"):
+            quell = self.quell.get(kind)
+            if quell is None:
+                yield f"{kind.upper()}: no measurement of Quell"
+                continue
+            peers = [peer for peer in self.peers if peer.entry.kind == kind]
+            if kind == "pld":
+                yield self.fastest("PLD against PLD", quell, peers, self.gap, far)
+            yield self.fastest(f"{kind.upper()} against {kind.upper()}", quell, peers, self.excess, near)
+        if "pld" in self.quell:
+            yield self.fastest("PLD against every peer", self.quell["pld"], self.peers, self.excess, near)
+
+    def fastest(
+        self,
+        title: str,
+        quell: Result,
+        peers: Iterable[Result],
+        measure: Callable[[Result], float | None],
+        meaning: str,
+    ) -> str:
+        """The fastest of the peers that are as tight as Quell or less."""
+        mine = measure(quell)
+        start = f"{title}, by {meaning}: "
+        if mine is None:
+            return start + "Quell gives none"
+        known = [(p, measure(p)) for p in peers if p.seconds is not None and not p.timed_out]
+        judged = [(p, theirs >= mine - EQUAL or self.misses(p)) for p, theirs in known if theirs is not None]
+        worse = [p for p, is_worse in judged if is_worse]
+        tighter = [p for p, is_worse in judged if not is_worse]
+        if worse:
+            best = min(worse, key=lambda p: p.seconds or math.inf)
+            text = f"the fastest peer of equal or worse tightness is {best.name}, {best.seconds:.3g} s; "
+            text += f"Quell is {times_faster(best.seconds or math.inf, quell)}"
+        else:
+            text = "no peer of equal or worse tightness finished"
+        if tighter:
+            text += "; tighter than Quell: "
+            text += ", ".join(f"{p.name}, {p.seconds:.3g} s" for p in tighter)
+        return start + text
+
+
+def times_faster(seconds: float, quell: Result) -> str:
+    ratio = seconds / max(quell.seconds or 0.0, 1e-9)
+    factor = max(ratio, 1 / ratio)
+    shown = f"{factor:,.0f}" if factor >= 100 else f"{factor:.3g}"
+    return f"{shown} times {'faster' if ratio >= 1 else 'slower'}"
+
+
+NOTES = """\
+seconds: best wall time on one core and one thread, imports not counted.
+upper - lower: between the library's own bounds; the time is that of the upper bound.
+  * A Renyi accountant has no lower bound: its upper bound minus the lower bound
+    that Quell's PLD accountant proves, that is, the distance from the truth at most.
+unused eps: the target, or the library's own upper bound on epsilon at its sigma where
+  that is above the target, minus its own lower bound; a Renyi accountant has none.
+dp-accounting's lower bound is its optimistic estimate, far coarser than its upper
+  bound; "over Quell's lower" is the fairer measure of how tight that upper bound is."""
+
+
+def report(rows: Iterable[Row], results: list[Result], out: TextIO = sys.stdout) -> None:
+    comparisons = [Comparison(row, results) for row in rows]
+    for comparison in comparisons:
+        say(f"\n{comparison.row.name}: {comparison.row.title}\n", out)
+        for line in comparison.table():
+            say("  " + line, out)
+        for line in comparison.doubts():
+            say(f"  ! {line}", out)
+    say("\n" + NOTES, out)
+    say("\nSummary", out)
+    for comparison in comparisons:
+        say(f"\n  {comparison.row.name}", out)
+        for line in comparison.summary():
+            say("    " + line, out)
+
+
+def as_json(results: Iterable[Result], core: int | None, limit: float) -> str:
+    document = {
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "core": core,
+        "limit": limit,
+        "requirements": [
+            line for line in REQUIREMENTS.read_text().splitlines() if line and not line.startswith("#")
+        ],
+        "results": [
+            {**dataclasses.asdict(result), "entry": dataclasses.asdict(result.entry)} for result in results
+        ],
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Times Quell against other privacy accountants.")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds that a peer has for a row (120)")
+    parser.add_argument("--rows", nargs="+", choices=list(ROWS), default=list(ROWS), help="rows to run (all)")
+    parser.add_argument("--env", type=Path, default=ROOT / "target" / "bench-env", help="where the peers go")
+    parser.add_argument("--core", type=int, help="core to run on (the last that is allowed)")
+    parser.add_argument("--quell-json", type=Path, metavar="FILE", help="read Quell's lines, do not run it")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all results as JSON")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def main() -> int:
+    arguments = parse_arguments()
+    if arguments.child is not None:
+        return child(arguments.child)
+    rows = [ROWS[name] for name in arguments.rows]
+
+    # Build and install on all cores, then measure on one.
+    failure: str | None = None
+    program: Path | None = None
+    if arguments.quell_json is None:
+        try:
+            program = build_quell()
+        except (OSError, subprocess.CalledProcessError, RuntimeError) as error:
+            failure = f"Quell's bench did not build: {error}"
+            say(failure)
+    python = prepare_environment(arguments.env)
+    core = pin(arguments.core)
+
+    results: list[Result] = []
+    try:
+        if arguments.quell_json is not None:
+            results += read_quell(arguments.quell_json.read_text())
+        elif program is not None:
+            say("quell ...")
+            results += read_quell(run_quell(program))
+    except (OSError, subprocess.CalledProcessError, ValueError, KeyError, TypeError) as error:
+        failure = f"Quell's bench failed: {type(error).__name__}: {error}"
+        say(failure)
+
+    for row in rows:
+        for entry in entries(row):
+            result = run_peer(python, row, entry, arguments.limit)
+            say(f"{row.name}: {result.name} ... {result.failure or f'{result.seconds:.3g} s'}")
+            results.append(result)
+
+    report(rows, results)
+    if arguments.json is not None:
+        arguments.json.write_text(as_json(results, core, arguments.limit))
+    if failure is not None:
+        say(f"\n{failure}", sys.stdout)
+    return 0 if failure is None else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

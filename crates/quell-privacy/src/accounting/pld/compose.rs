@@ -11,8 +11,26 @@ use realfft::{RealFftPlanner, num_complex::Complex64};
 use super::grid::Masses;
 use crate::special::ROUNDOFF;
 
-/// Tilted mass that may lie outside the window, on each side.
-const OUTSIDE: f64 = 1e-7;
+/// What a window is chosen by: about where the answer lies, so that what is outside does not show there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target {
+    pub(crate) epsilon: f64,
+    pub(crate) ln_delta: f64,
+}
+
+impl Target {
+    /// Tilted mass that may lie outside the window on each side, given the tilt and what undoes it.
+    fn outside(self, theta: f64, ln_total: f64) -> f64 {
+        let undone = ln_total - theta * self.epsilon + ln_peak(theta);
+        (1e-6 * (self.ln_delta - undone).exp()).clamp(1e-60, 1e-6)
+    }
+}
+
+/// ln of the largest value of e^(-θu)(1 - e^-u) over u ≥ 0.
+fn ln_peak(theta: f64) -> f64 {
+    let theta = theta.max(1e-12);
+    theta * (theta / (theta + 1.0)).ln() - theta.ln_1p()
+}
 
 /// A law on the grid, taken `count` times, tilted.
 struct Tilted {
@@ -41,6 +59,11 @@ impl Tilted {
         Self { start: masses.start, weights, count: count as f64, ln_total: total.ln() + shift }
     }
 
+    /// Position of the largest weight.
+    fn mode(&self) -> usize {
+        (0..self.weights.len()).max_by(|&i, &j| self.weights[i].total_cmp(&self.weights[j])).unwrap_or(0)
+    }
+
     fn index(&self, j: usize) -> f64 {
         (self.start + j as i64) as f64
     }
@@ -52,16 +75,23 @@ impl Tilted {
         (mean, variance)
     }
 
-    /// ln E[e^(λ(i - centre))], by a geometric progression.
+    /// ln E[e^(λ(i - centre))], by geometric progressions from the centre outwards.
     fn ln_moment(&self, lambda: f64, centre: f64) -> f64 {
-        let ratio = lambda.exp();
-        let mut factor = (lambda * (self.index(0) - centre)).exp();
-        let mut sum = 0.0;
-        for w in &self.weights {
-            sum += w * factor;
-            factor *= ratio;
-        }
-        if sum.is_finite() && sum > 0.0 { sum.ln() } else { f64::INFINITY }
+        let middle = (centre.floor() as i64 - self.start).clamp(0, self.weights.len() as i64 - 1) as usize;
+        let at_middle = (lambda * (self.index(middle) - centre)).exp();
+        let walk = |weights: &mut dyn Iterator<Item = &f64>, mut factor: f64, ratio: f64| {
+            let mut sum = 0.0;
+            for w in weights {
+                if *w > 0.0 {
+                    sum += w * factor;
+                }
+                factor *= ratio;
+            }
+            sum
+        };
+        let above = walk(&mut self.weights[middle..].iter(), at_middle, lambda.exp());
+        let below = walk(&mut self.weights[..middle].iter().rev(), at_middle * (-lambda).exp(), (-lambda).exp());
+        (above + below).ln()
     }
 }
 
@@ -69,11 +99,13 @@ impl Tilted {
 pub(crate) struct Composed {
     h: f64,
     theta: f64,
+    /// Loss at grid index 0.
+    offset: f64,
     /// Grid index of `values[0]`.
     first: i64,
     /// Tilted masses; those of losses outside the window are folded in.
     values: Vec<f64>,
-    /// What each value may be off by.
+    /// What the values may be off by, all together, in the Euclidean norm.
     error: f64,
     /// What everything may be off by, relatively: tilting, powers and masses, once per step.
     relative_error: f64,
@@ -85,10 +117,12 @@ pub(crate) struct Composed {
     infinite: f64,
     /// What the sum of the losses may be off by, because thresholds are rounded.
     slack: f64,
+    /// √Σ (e^(-θu)(1 - e^-u))² over the grid u = h, 2h, …
+    payoff_norm: f64,
 }
 
 /// Sums `count` independent copies of each law; `None` if the window would be longer than `longest`.
-pub(crate) fn compose(factors: &[(&Masses, u64)], h: f64, theta: f64, longest: usize) -> Option<Composed> {
+pub(crate) fn compose(factors: &[(&Masses, u64)], h: f64, theta: f64, target: Target, longest: usize) -> Option<Composed> {
     let tilted: Vec<Tilted> = factors.iter().map(|(masses, count)| Tilted::new(masses, *count, theta, h)).collect();
     let (mut mean, mut variance) = (0.0, 0.0);
     let mut centres = Vec::with_capacity(tilted.len());
@@ -98,7 +132,11 @@ pub(crate) fn compose(factors: &[(&Masses, u64)], h: f64, theta: f64, longest: u
         mean += t.count * m;
         variance += t.count * v;
     }
-    let (below, above) = window(&tilted, &centres, variance);
+    let offset: f64 = factors.iter().map(|(m, count)| m.offset * *count as f64).sum();
+    let ln_total: f64 = tilted.iter().map(|t| t.count * t.ln_total).sum();
+    // The tilt is undone relative to index 0, so the offset drops out of everything but the loss itself.
+    let outside = target.outside(theta, ln_total + theta * offset);
+    let (below, above) = window(&tilted, &centres, variance, outside);
     let length = (below.0 + above.0 + 4.0).ceil();
     if !length.is_finite() || length > longest as f64 {
         return None;
@@ -107,19 +145,35 @@ pub(crate) fn compose(factors: &[(&Masses, u64)], h: f64, theta: f64, longest: u
     let first = (mean - below.0).floor() as i64 - 1;
     let (values, error) = convolve(&tilted, points, first);
     let steps: f64 = tilted.iter().map(|t| t.count).sum();
-    let widest = tilted.iter().map(|t| t.index(0).abs().max(t.index(t.weights.len()).abs())).fold(0.0, f64::max) * h;
+    let widest = tilted.iter().map(|t| t.index(0).abs().max(t.index(t.weights.len()).abs())).fold(1.0, f64::max) * h;
     Some(Composed {
         h,
         theta,
+        offset,
         first,
         values,
         error,
         relative_error: steps * ROUNDOFF * (4.0 * theta.abs() * widest + 128.0),
-        ln_total: tilted.iter().map(|t| t.count * t.ln_total).sum(),
+        ln_total,
         outside: (above.1, below.1),
         infinite: factors.iter().map(|(m, count)| m.infinite * *count as f64).sum(),
         slack: 16.0 * ROUNDOFF * steps * widest,
+        payoff_norm: payoff_norm(theta, h, points),
     })
+}
+
+fn payoff_norm(theta: f64, h: f64, points: usize) -> f64 {
+    let (tilt, fall) = ((-2.0 * theta * h).exp(), (-h).exp());
+    let (mut factor, mut discount, mut sum) = (1.0, 1.0, 0.0);
+    for _ in 0..points {
+        factor *= tilt;
+        discount *= fall;
+        sum += factor * (1.0 - discount) * (1.0 - discount);
+        if factor < 1e-30 {
+            break;
+        }
+    }
+    sum.sqrt() * (1.0 + 1e-9)
 }
 
 /// How far below and above its mean (in indices) the tilted sum reaches, each with a bound on the mass beyond.
@@ -127,8 +181,8 @@ pub(crate) fn compose(factors: &[(&Masses, u64)], h: f64, theta: f64, longest: u
 /// # Theorem
 /// Chernoff: Pr[S - E S ≥ B] ≤ exp(Σ count κ(λ) - λB) for every λ > 0, κ the centred cumulant function. The λ tried are
 /// those at which a Gaussian and a heavier tail would be best.
-fn window(tilted: &[Tilted], centres: &[f64], variance: f64) -> ((f64, f64), (f64, f64)) {
-    let wanted = -OUTSIDE.ln();
+fn window(tilted: &[Tilted], centres: &[f64], variance: f64, outside: f64) -> ((f64, f64), (f64, f64)) {
+    let wanted = -outside.ln();
     let gaussian = (2.0 * wanted).sqrt() / variance.max(1e-12).sqrt();
     let side = |sign: f64| {
         let mut best = f64::INFINITY;
@@ -142,7 +196,7 @@ fn window(tilted: &[Tilted], centres: &[f64], variance: f64) -> ((f64, f64), (f6
             }
             best = reach;
         }
-        (best.max(1.0), 1.1 * OUTSIDE)
+        (best.max(1.0), 1.1 * outside)
     };
     (side(-1.0), side(1.0))
 }
@@ -153,98 +207,116 @@ fn transform_length(at_least: usize) -> usize {
     [power / 16 * 9, power / 8 * 5, power / 4 * 3].into_iter().find(|&n| n >= at_least).unwrap_or(power)
 }
 
-/// Values of the composed, tilted masses at indices first, first + 1, …, and a bound on the error of each.
+/// Values of the composed, tilted masses at indices first, first + 1, …, and a bound on the error of all of them.
 ///
 /// # Theorem
-/// A transform of length n computed in floating point is off by at most 16 u log₂n times the length of the exact one, in
-/// the Euclidean norm [Hig02, Theorem 24.2, with room]; so each coefficient of φⱼ by eⱼ = 16 u log₂n √n ‖w̃ⱼ‖, the product
-/// Π φⱼ^countⱼ by at most Π (|φⱼ| + eⱼ)^countⱼ - Π |φⱼ|^countⱼ, and a value by the mean of that over the frequencies.
+/// A transform of length n computed in floating point is off by at most η = 16 u log₂n times the Euclidean norm of the exact
+/// one [Hig02, Theorem 24.2, with room]. Coefficients have modulus at most one, so the error of a product of powers is in
+/// norm at most Σ countⱼ times that of φⱼ, times exp(Σ countⱼ maxₖ|eⱼₖ|) for the higher orders; the inverse transform keeps
+/// norms and adds η again. The largest weight of each law is transformed by hand, exactly: where a record is rarely
+/// sampled it is nearly all, and the transform's error is then that of the little that is left.
 fn convolve(tilted: &[Tilted], points: usize, first: i64) -> (Vec<f64>, f64) {
     let mut planner = RealFftPlanner::<f64>::new();
     let forward = planner.plan_fft_forward(points);
     let inverse = planner.plan_fft_inverse(points);
-    let transform_error = 16.0 * ROUNDOFF * (points as f64).log2();
-    let bins = points / 2 + 1;
-    let mut spectrum = Spectrum { ln_size: vec![0.0; bins], angle: vec![0.0; bins], ln_excess: vec![0.0; bins] };
+    let n = points as f64;
+    let eta = 16.0 * ROUNDOFF * n.log2();
+    let mut spectrum = Spectrum::one(points / 2 + 1);
     let mut buffer = forward.make_input_vec();
     let mut output = forward.make_output_vec();
     let mut scratch = forward.make_scratch_vec();
+    let (mut error, mut worst, mut shift) = (0.0, 0.0, -i128::from(first));
     for t in tilted {
+        let mode = t.mode();
+        // Folding the index is exact: sums of folded indices are folded sums.
+        shift += i128::from(t.start + mode as i64) * t.count as i128;
         buffer.fill(0.0);
         for (j, &w) in t.weights.iter().enumerate() {
-            // Folding the index is exact: sums of folded indices are folded sums.
-            buffer[(t.start + j as i64).rem_euclid(points as i64) as usize] += w;
+            buffer[(j as i64 - mode as i64).rem_euclid(points as i64) as usize] += w;
         }
-        let length: f64 = buffer.iter().map(|w| w * w).sum::<f64>().sqrt();
+        let largest = std::mem::take(&mut buffer[0]);
+        let rest = buffer.iter().map(|w| w * w).sum::<f64>().sqrt();
         // Lengths are the planner's own: there is nothing that can fail.
         let _ = forward.process_with_scratch(&mut buffer, &mut output, &mut scratch);
-        let error = transform_error * (points as f64).sqrt() * length + 8.0 * ROUNDOFF;
-        spectrum.multiply(&output, t.count, error);
+        spectrum.multiply(&output, largest, t.count);
+        error += t.count * eta * rest;
+        worst += t.count * eta * n.sqrt() * rest;
     }
-    let mut spectrum_error = 0.0;
-    let mut power = 0.0;
-    // Moving the window to index 0 is a rotation of the angles, reduced in integers because angles lose digits as they grow.
-    let shift = first.rem_euclid(points as i64) as u64;
-    let rotation = |k: usize| ((shift * k as u64) % points as u64) as f64 / points as f64 * TAU;
-    for (k, bin) in output.iter_mut().enumerate() {
-        let twice = if k == 0 || 2 * k == points { 1.0 } else { 2.0 };
-        let (size, error) = spectrum.size_and_error(k);
-        spectrum_error += twice * error;
-        power += twice * size * size;
-        *bin = if size == 0.0 {
-            Complex64::ZERO
-        } else {
-            Complex64::from_polar(size, spectrum.angle[k] % TAU + rotation(k))
-        };
-    }
-    output[0].im = 0.0;
-    if points % 2 == 0 {
-        output[bins - 1].im = 0.0;
-    }
+    let shift = shift.rem_euclid(points as i128) as u64;
+    let (norm, rounding) = spectrum.write(&mut output, shift, points);
     let mut scratch = inverse.make_scratch_vec();
-    // Lengths are the planner's own, and the two bins that must be real were made so.
+    // Lengths are the planner's own, and the bins that must be real are.
     let _ = inverse.process_with_scratch(&mut output, &mut buffer, &mut scratch);
-    let n = points as f64;
     for value in &mut buffer {
         *value /= n;
     }
-    (buffer, spectrum_error / n + transform_error * (power / n).sqrt() * 2.0)
+    (buffer, error * worst.exp() + (rounding + eta * norm) / n.sqrt())
 }
 
-/// A product of powers of transforms, kept as logarithms, with a bound on its error.
+/// A product of powers of transforms, kept as logarithms.
 struct Spectrum {
     ln_size: Vec<f64>,
     angle: Vec<f64>,
-    /// ln of Π (|φ| + e)^count over Π |φ|^count.
-    ln_excess: Vec<f64>,
+    /// Roundings of the logarithms so far, in units of the roundoff.
+    roundings: Vec<f64>,
 }
 
 impl Spectrum {
-    /// e^-90: below it a coefficient counts as its own error.
+    /// Below e^-90 a coefficient counts as zero, and as error.
     const DEAD: f64 = -90.0;
 
-    fn multiply(&mut self, transform: &[Complex64], count: f64, error: f64) {
-        for (k, bin) in transform.iter().enumerate() {
-            if self.ln_size[k] + self.ln_excess[k] < Self::DEAD {
+    fn one(bins: usize) -> Self {
+        Self { ln_size: vec![0.0; bins], angle: vec![0.0; bins], roundings: vec![8.0; bins] }
+    }
+
+    /// Multiplies by (largest + rest)^count.
+    fn multiply(&mut self, rest: &[Complex64], largest: f64, count: f64) {
+        let ln_largest = largest.ln();
+        for (k, bin) in rest.iter().enumerate() {
+            if self.ln_size[k] < Self::DEAD {
                 continue;
             }
-            let size = bin.norm_sqr().sqrt().max(1e-300);
-            self.ln_size[k] += count * size.ln();
-            let ratio = error / size;
-            self.ln_excess[k] += count * if ratio < 1e-4 { ratio } else { ratio.ln_1p() };
-            if self.ln_size[k] + self.ln_excess[k] >= Self::DEAD {
-                self.angle[k] += count * bin.arg();
+            let ratio = bin / largest;
+            let square = ratio.norm_sqr();
+            let (ln_size, angle, roundings) = if square < 0.25 {
+                // ln(1 + r) keeps the digits of a small r.
+                let ln = 0.5 * (2.0 * ratio.re + square).ln_1p();
+                (ln_largest + ln, ratio.im.atan2(1.0 + ratio.re), 8.0 * square.sqrt() + ln_largest.abs())
+            } else {
+                let sum = bin + largest;
+                (0.5 * sum.norm_sqr().max(1e-300).ln(), 0.0, 8.0)
+            };
+            self.ln_size[k] += count * ln_size;
+            self.roundings[k] += count * roundings;
+            if self.ln_size[k] >= Self::DEAD {
+                let angle = if square < 0.25 { angle } else { (bin + largest).arg() };
+                self.angle[k] += count * angle;
             }
         }
     }
 
-    fn size_and_error(&self, k: usize) -> (f64, f64) {
-        let (size, excess) = (self.ln_size[k], self.ln_excess[k]);
-        if size + excess < Self::DEAD {
-            return (0.0, 2.0 * Self::DEAD.exp());
+    /// Writes the product, moved by `shift` places; returns its norm and a bound on the norm of its rounding error.
+    fn write(&self, output: &mut [Complex64], shift: u64, points: usize) -> (f64, f64) {
+        let (mut norm, mut rounding) = (0.0, 0.0);
+        for (k, bin) in output.iter_mut().enumerate() {
+            let real = k == 0 || 2 * k == points;
+            let twice = if real { 1.0 } else { 2.0 };
+            if self.ln_size[k] < Self::DEAD {
+                *bin = Complex64::ZERO;
+                rounding += twice * (2.0 * Self::DEAD).exp();
+                continue;
+            }
+            let size = self.ln_size[k].exp();
+            // Reduced in integers, because angles lose digits as they grow.
+            let turned = ((u128::from(shift) * k as u128) % points as u128) as f64 / points as f64 * TAU;
+            *bin = Complex64::from_polar(size, self.angle[k] % TAU - turned);
+            if real {
+                bin.im = 0.0;
+            }
+            norm += twice * size * size;
+            rounding += twice * (size * self.roundings[k] * ROUNDOFF).powi(2);
         }
-        let error = if excess < 1.0 { size.exp() * excess.exp_m1() } else { (size + excess).exp() };
-        (size.exp(), error)
+        (norm.sqrt(), rounding.sqrt())
     }
 }
 
@@ -257,7 +329,7 @@ pub(crate) enum Side {
 
 impl Composed {
     /// Running sums from the top of the window down: at each node x = ih, the parts of δ(x + u) = X - e^u V.
-    fn descend(&self, side: Side) -> impl Iterator<Item = Node> + '_ {
+    fn descend(&self) -> impl Iterator<Item = Node> + '_ {
         let shrink = (-self.h).exp();
         let fall = -(-self.h).exp_m1();
         // Untilting factors e^(ln_total - θih), by recurrence from the top.
@@ -265,14 +337,9 @@ impl Composed {
         let mut ln_factor = self.ln_total - self.theta * self.h * top as f64;
         let (mut x, mut v, mut delta) = (0.0, 0.0, 0.0);
         (0..self.values.len()).rev().map(move |j| {
-            let value = match side {
-                Side::Upper => self.values[j].max(0.0) + self.error,
-                Side::Lower => (self.values[j] - self.error).max(0.0),
-            };
-            let factor = ln_factor.exp();
-            let mass = value * factor;
+            let mass = self.values[j] * ln_factor.exp();
             // Before this node is passed, the sums hold the losses strictly above it.
-            let node = Node { loss: (self.first + j as i64) as f64 * self.h, x, v, delta, ln_factor };
+            let node = Node { loss: self.offset + (self.first + j as i64) as f64 * self.h, x, v, delta, ln_factor };
             delta += fall * (v + mass);
             v = shrink * (v + mass);
             x += mass;
@@ -281,18 +348,18 @@ impl Composed {
         })
     }
 
-    /// What must be added to, or taken from, the window's δ at a node.
+    /// What must be added to, or taken from, the window's δ at a node and up to the next.
     fn correction(&self, side: Side, node: &Node) -> f64 {
+        // By Cauchy and Schwarz, with the norm of the payoff e^(-θu)(1 - e^-u).
+        let noise = node.ln_factor.exp() * self.error * self.payoff_norm;
         match side {
             Side::Upper => {
                 let top = (self.first + self.values.len() as i64) as f64 * self.h;
-                self.infinite + (self.ln_total - self.theta * top).exp() * self.outside.0
+                self.infinite + (self.ln_total - self.theta * top).exp() * self.outside.0 + noise
             }
-            // Folded-in masses may count where they do not belong: at most all of them, where e^(-θu)(1 - e^-u) is largest.
+            // Folded-in masses may count where they do not belong: at most all of them, where the payoff is largest.
             Side::Lower => {
-                let theta = self.theta.max(1e-12);
-                let peak = (theta * (theta / (theta + 1.0)).ln()).exp() / (theta + 1.0);
-                -node.ln_factor.exp() * (self.outside.0 + self.outside.1) * peak
+                -(node.ln_factor + ln_peak(self.theta)).exp() * (self.outside.0 + self.outside.1) - noise
             }
         }
     }
@@ -307,9 +374,12 @@ impl Composed {
     /// A bound on the smallest ε ≥ 0 with δ(ε) ≤ `delta`.
     pub(crate) fn epsilon(&self, side: Side, delta: f64) -> f64 {
         let mut lowest = f64::INFINITY;
-        for node in self.descend(side) {
+        for node in self.descend() {
             let correction = self.correction(side, &node);
             let here = self.scaled(side, node.delta) + correction;
+            if correction > delta {
+                return f64::INFINITY;
+            }
             if here > delta {
                 // δ(x + u) = X - e^u V equals what is left for it somewhere above this node.
                 let target = (delta - correction) / self.scaled(side, 1.0);
@@ -336,7 +406,7 @@ impl Composed {
             Side::Upper => epsilon - self.slack,
             Side::Lower => epsilon + self.slack,
         };
-        let Some(node) = self.descend(side).find(|node| node.loss <= epsilon) else {
+        let Some(node) = self.descend().find(|node| node.loss <= epsilon) else {
             // ε is below the window, of which nothing is known but its tilted mass.
             return if side == Side::Upper { 1.0 } else { 0.0 };
         };
@@ -347,7 +417,7 @@ impl Composed {
 
     /// Tails of the composed loss at the nodes from the top down: (loss, P[L > loss], Q[L > loss]), bounds on the given side.
     pub(crate) fn tails(&self, side: Side) -> Vec<(f64, f64, f64)> {
-        self.descend(side)
+        self.descend()
             .map(|node| {
                 let correction = self.correction(side, &node);
                 let p = self.scaled(side, node.x) + correction;

@@ -5,11 +5,13 @@
 //! So an upper bound is a mean-preserving *spread* of Y onto the grid, and a lower bound is a mean-preserving *contraction*
 //! onto the grid. Both move the profile by O(h²), and both stay bounds under composition. [DGKKM22, §3; THEORY, Grid]
 
-use super::law::{Law, Tails};
+use super::law::{Law, TAIL_ERROR, Tails};
+use crate::special::bisect_smallest;
 
-/// Probabilities under P of the losses (start + j)h, and of an infinite loss.
+/// Probabilities under P of the losses offset + (start + j)h, and of an infinite loss.
 #[derive(Clone, Debug)]
 pub(crate) struct Masses {
+    pub(crate) offset: f64,
     pub(crate) start: i64,
     pub(crate) weights: Vec<f64>,
     pub(crate) infinite: f64,
@@ -21,21 +23,23 @@ pub(crate) struct Discretized {
     pub(crate) lower: Option<Masses>,
 }
 
-/// Lays `law` on the grid of step `h`, between the losses `low` and `high`.
+/// Lays `law` on a grid of step `h`, between the losses `low` and `high`.
 ///
 /// # Contract
 /// The upper masses dominate the pair: what lies above `high` becomes infinite, what lies below `low` rises to it. The
 /// lower masses are dominated by it: what lies outside is dropped. Rounding errors of the tails go to the safe side.
 pub(crate) fn discretize(law: &Law, h: f64, (low, high): (f64, f64), want_lower: bool) -> Discretized {
-    let start = (low / h).floor() as i64;
-    let cells = ((high / h).ceil() as i64 - start).max(1) as usize;
+    let offset = offset(law, h, (low, high));
+    let start = ((low - offset) / h).floor() as i64;
+    let cells = (((high - offset) / h).ceil() as i64 - start).max(1) as usize;
+    let loss = |node: usize| offset + (start + node as i64) as f64 * h;
     let mut upper = vec![0.0; cells + 1];
     let mut lower = vec![(0.0, 0.0); if want_lower { cells } else { 0 }];
-    let first = law.tails(start as f64 * h);
+    let first = law.tails(loss(0));
     let mut left = first;
     for cell in 0..cells {
-        let right = law.tails((start + cell as i64 + 1) as f64 * h);
-        let masses = CellMasses::new(left, right, (start + cell as i64) as f64 * h, h);
+        let right = law.tails(loss(cell + 1));
+        let masses = CellMasses::new(left, right, loss(cell), h);
         let (at_left, at_right) = masses.spread();
         upper[cell] += at_left;
         upper[cell + 1] += at_right;
@@ -44,10 +48,25 @@ pub(crate) fn discretize(law: &Law, h: f64, (low, high): (f64, f64), want_lower:
         }
         left = right;
     }
-    upper[0] += first.p.below * (1.0 + super::law::TAIL_ERROR);
-    let upper = Masses { start, weights: upper, infinite: left.p.above * (1.0 + super::law::TAIL_ERROR) };
-    let lower = want_lower.then(|| Masses { start, weights: contract(&lower, h, start), infinite: 0.0 });
+    upper[0] += first.p.below * (1.0 + TAIL_ERROR);
+    let upper = Masses { offset, start, weights: upper, infinite: left.p.above * (1.0 + TAIL_ERROR) };
+    let lower = want_lower.then(|| Masses { offset, start, weights: contract(&lower, h), infinite: 0.0 });
     Discretized { upper, lower }
+}
+
+/// Where the grid is anchored: at the mean of the losses within a step of it, near the median. A record that is rarely
+/// sampled has nearly all its mass at one small loss; with a node there the grid loses nothing, next to one nearly all.
+fn offset(law: &Law, h: f64, (low, high): (f64, f64)) -> f64 {
+    let mut anchor = bisect_smallest(low, high, 40, |x| law.tails(x).p.above < 0.5);
+    for _ in 0..4 {
+        let (left, right) = (law.tails(anchor - h), law.tails(anchor + h));
+        let mean = (left.p.between(right.p).0 / left.q.between(right.q).0).ln();
+        if !(mean - anchor).is_finite() || (mean - anchor).abs() > h {
+            break;
+        }
+        anchor = mean;
+    }
+    anchor
 }
 
 /// Mass of the losses in one cell (x, x + h] under P and, times e^x, under Q, with what each may be off by.
@@ -94,12 +113,13 @@ impl CellMasses {
 
 /// The largest contraction onto the grid, nearly: see the module header.
 ///
-/// `cells[j]` are the P-masses at the ends of cell j that have the mass and the mean of the cell. Their profile δ⁺ is
-/// piecewise linear in k = e^ε with kinks on the grid, and exceeds the true one inside cell j by at most Dⱼ, reached when
-/// the cell's mass sits at one point: Dⱼ = ab(e^h - 1)/(ae^h + b). Lowering δ⁺ at each node by c, the larger D of the two
-/// adjacent cells, gives a piecewise linear function below the true profile. At the far ends it is held at the trivial
-/// profiles 0 and (total P) - k (total Q). The largest convex function below it is the profile that is returned.
-fn contract(cells: &[(f64, f64)], h: f64, start: i64) -> Vec<f64> {
+/// `cells[j]` are the P-masses (a, b) at the ends of cell j that have the mass and the mean of the cell. Their profile δ⁺ is
+/// piecewise linear in k = e^ε with kinks on the grid. Inside cell j it exceeds the true one by at most a tent of height
+/// D = at(e^h - 1) at the fraction t = b/(ae^h + b) of the cell, reached when the cell's mass sits at one point. So lowering
+/// δ⁺ at the nodes by c with (1-t)cⱼ + tcⱼ₊₁ ≥ D in each cell gives a piecewise linear function below the true profile.
+/// Where it would fall below the trivial profiles, 0 or (total P) - k (total Q), it is held at them. The largest convex
+/// function below it is the profile that is returned.
+fn contract(cells: &[(f64, f64)], h: f64) -> Vec<f64> {
     let nodes = cells.len() + 1;
     let mut spread = vec![0.0; nodes];
     for (j, (a, b)) in cells.iter().enumerate() {
@@ -107,35 +127,79 @@ fn contract(cells: &[(f64, f64)], h: f64, start: i64) -> Vec<f64> {
         spread[j + 1] += b;
     }
     let (grow, up, down) = (h.exp(), h.exp_m1(), -(-h).exp_m1());
-    // A bound from above on each D; the factor covers the rounding of the formula itself.
-    let excess: Vec<f64> = cells
-        .iter()
-        .map(|&(a, b)| if a > 0.0 && b > 0.0 { a * b * up / (a * grow + b) * (1.0 + 1e-12) } else { 0.0 })
-        .collect();
-    let needed = |i: usize| {
-        let before = if i > 0 { excess[i - 1] } else { 0.0 };
-        before.max(if i < cells.len() { excess[i] } else { 0.0 })
-    };
-    // δ⁺ at the nodes, and how far it is above the line (total P) - k (total Q).
+    let tents: Vec<Tent> = cells.iter().map(|&(a, b)| Tent::new(a, b, grow, up)).collect();
     let (above_zero, above_line) = profile_at_nodes(&spread, grow, up, down);
-    let centre = (-start).clamp(0, nodes as i64 - 1) as usize;
-    let Some((first, last)) = interior(centre, nodes, &above_zero, &above_line, &excess, needed) else {
-        return vec![0.0; nodes];
-    };
-    let c = |i: usize| match i {
-        _ if i <= first => above_line[i],
-        _ if i >= last => above_zero[i],
-        _ => needed(i),
+    let Some(c) = lowering(&tents, &above_zero, &above_line) else {
+        return vec![0.0; nodes]; // the grid is too coarse to say anything
     };
     let mut weights = vec![0.0; nodes];
-    for i in first..=last {
+    for i in 0..nodes {
+        let (before, after) = (i.checked_sub(1), (i + 1 < nodes).then_some(i + 1));
+        let trivial = |bound: &[f64]| [before, Some(i), after].into_iter().flatten().all(|j| c[j] == bound[j]);
+        if trivial(&above_zero) || trivial(&above_line) {
+            continue; // a line, without a kink
+        }
         // The slope of c changes at node i by this much, in P-mass: k ((cᵢ₊₁ - cᵢ)/(k(e^h - 1)) - (cᵢ - cᵢ₋₁)/(k(1 - e^-h))).
-        let after = if i + 1 < nodes { (c(i + 1) - c(i)) / up } else { 0.0 };
-        let before = if i > 0 { (c(i) - c(i - 1)) / down } else { 0.0 };
+        let after = after.map_or(0.0, |j| (c[j] - c[i]) / up);
+        let before = before.map_or(0.0, |j| (c[i] - c[j]) / down);
         weights[i] = spread[i] - after + before;
     }
     make_convex(&mut weights, h);
     weights
+}
+
+/// By how much the chord of a cell may exceed the profile: at most a tent of this height at this fraction of the cell.
+struct Tent {
+    height: f64,
+    at: f64,
+}
+
+impl Tent {
+    fn new(a: f64, b: f64, grow: f64, up: f64) -> Self {
+        if a <= 0.0 || b <= 0.0 {
+            return Self { height: 0.0, at: 0.5 };
+        }
+        let at = b / (a * grow + b);
+        Self { height: a * at * up * (1.0 + 1e-12), at } // the factor covers the rounding of these lines
+    }
+
+    /// What to take off at the two ends: the least in the Euclidean norm.
+    fn asked(&self) -> (f64, f64) {
+        let scale = self.height / ((1.0 - self.at).powi(2) + self.at * self.at);
+        (scale * (1.0 - self.at), scale * self.at)
+    }
+
+    fn covered(&self, left: f64, right: f64) -> bool {
+        (1.0 - self.at) * left + self.at * right >= self.height * (1.0 - 1e-13)
+    }
+}
+
+/// How far to lower the profile at each node, never below a trivial one; `None` if that cannot be.
+fn lowering(tents: &[Tent], above_zero: &[f64], above_line: &[f64]) -> Option<Vec<f64>> {
+    let cap = |i: usize| above_zero[i].min(above_line[i]);
+    let mut c = vec![0.0_f64; tents.len() + 1];
+    for (j, tent) in tents.iter().enumerate() {
+        let (left, right) = tent.asked();
+        c[j] = c[j].max(left);
+        c[j + 1] = c[j + 1].max(right);
+    }
+    for (i, c) in c.iter_mut().enumerate() {
+        *c = c.min(cap(i));
+    }
+    // What an end that is held cannot give, the other end of the cell gives.
+    for (j, tent) in tents.iter().enumerate() {
+        if c[j] == above_line[j] && !tent.covered(c[j], c[j + 1]) {
+            c[j + 1] = ((tent.height - (1.0 - tent.at) * c[j]) / tent.at).min(cap(j + 1));
+        }
+    }
+    for (j, tent) in tents.iter().enumerate().rev() {
+        if c[j + 1] == above_zero[j + 1] && !tent.covered(c[j], c[j + 1]) {
+            c[j] = ((tent.height - tent.at * c[j + 1]) / (1.0 - tent.at)).min(cap(j));
+        }
+    }
+    let held = |j: usize, bound: &[f64]| c[j] == bound[j] && c[j + 1] == bound[j + 1];
+    let fine = |(j, tent): (usize, &Tent)| tent.covered(c[j], c[j + 1]) || held(j, above_zero) || held(j, above_line);
+    tents.iter().enumerate().all(fine).then_some(c)
 }
 
 /// At each node i: Σ_{j>i} wⱼ(1 - e^((i-j)h)), the profile, and Σ_{j<i} wⱼ(e^((i-j)h) - 1), its height above its tangent at k = 0.
@@ -153,36 +217,6 @@ fn profile_at_nodes(weights: &[f64], grow: f64, up: f64, down: f64) -> (Vec<f64>
         compounded = (compounded + weights[i - 1]) * grow;
     }
     (above_zero, above_line)
-}
-
-/// The nodes between which the profile can be lowered by what is needed without falling below the trivial profiles;
-/// at the two nodes returned it is lowered onto them. `None` if the grid is too coarse for any.
-fn interior(
-    centre: usize,
-    nodes: usize,
-    above_zero: &[f64],
-    above_line: &[f64],
-    excess: &[f64],
-    needed: impl Fn(usize) -> f64,
-) -> Option<(usize, usize)> {
-    let free = |i: usize| above_zero[i] >= needed(i) && above_line[i] >= needed(i);
-    // Without a free node in the middle, look at the neighbours: the mass may sit in one cell next to zero.
-    let centre = [centre, centre + 1, centre.wrapping_sub(1)].into_iter().find(|&i| i < nodes && free(i))?;
-    let mut last = centre;
-    while last + 1 < nodes && free(last + 1) {
-        last += 1;
-    }
-    if last + 1 < nodes && above_zero[last + 1] >= excess[last] {
-        last += 1;
-    }
-    let mut first = centre;
-    while first > 0 && free(first - 1) {
-        first -= 1;
-    }
-    if first > 0 && above_line[first - 1] >= excess[first - 1] {
-        first -= 1;
-    }
-    (first < last).then_some((first, last))
 }
 
 /// Replaces the profile with kinks `weights` by the largest convex one below it: a node with negative mass is removed

@@ -10,7 +10,7 @@ mod grid;
 mod law;
 mod sketch;
 
-use compose::{Composed, Side, compose};
+use compose::{Composed, Side, Target, compose};
 pub(crate) use factors::{Direction, directions};
 pub(crate) use law::Law;
 use sketch::{Saddle, Sketch};
@@ -103,7 +103,7 @@ impl Pld {
                 continue;
             };
             if let Some((first, h)) = answer {
-                let coarse = self.once(direction, question, saddle, 4.0 * h, false);
+                let coarse = self.once(direction, question, saddle, question.target(first), 4.0 * h, false);
                 if coarse.is_some_and(|b| b.upper <= first.lower) {
                     continue;
                 }
@@ -119,9 +119,10 @@ impl Pld {
         let mut best = question.worst_bracket();
         let steps: f64 = direction.factors.iter().map(|(_, count)| *count as f64).sum();
         let mut h = question.first_step(self, saddle, steps);
+        let mut target = question.first_target(saddle);
         let mut too_fine = false;
         for _ in 0..REFINEMENTS {
-            let Some(bound) = self.once(direction, question, saddle, h, true) else {
+            let Some(bound) = self.once(direction, question, saddle, target, h, true) else {
                 // Too many points: coarser, and that is then the answer.
                 too_fine = true;
                 h *= 2.0;
@@ -132,13 +133,18 @@ impl Pld {
             if gap <= wanted || too_fine {
                 break;
             }
-            h *= (0.5 * wanted / gap).sqrt().clamp(0.05, 0.6);
+            // A first guess far from the answer spoils the window, not the grid.
+            let moved = question.target(best);
+            if saddle.theta * (target.epsilon - moved.epsilon) + target.ln_delta - moved.ln_delta < 3.0 {
+                h *= (0.5 * wanted / gap).sqrt().clamp(0.05, 0.6);
+            }
+            target = moved;
         }
         (best, h)
     }
 
     /// One grid, one composition.
-    fn once(&self, direction: &Direction, question: &Question, saddle: Saddle, h: f64, both: bool) -> Option<Bound> {
+    fn once(&self, direction: &Direction, question: &Question, saddle: Saddle, target: Target, h: f64, both: bool) -> Option<Bound> {
         let steps: f64 = direction.factors.iter().map(|(_, count)| *count as f64).sum();
         let high_tail = question.negligible(saddle) / steps;
         let mut grids = Vec::with_capacity(direction.factors.len());
@@ -150,12 +156,12 @@ impl Pld {
             grids.push((grid::discretize(law, h, range, both), *count));
         }
         let upper: Vec<_> = grids.iter().map(|(g, count)| (&g.upper, *count)).collect();
-        let upper = question.ask(&compose(&upper, h, saddle.theta, self.longest)?, Side::Upper);
+        let upper = question.ask(&compose(&upper, h, saddle.theta, target, self.longest)?, Side::Upper);
         if !both {
             return Some(Bound { lower: 0.0, upper });
         }
         let lower: Option<Vec<_>> = grids.iter().map(|(g, count)| g.lower.as_ref().map(|l| (l, *count))).collect();
-        let lower = question.ask(&compose(&lower?, h, saddle.theta, self.longest)?, Side::Lower);
+        let lower = question.ask(&compose(&lower?, h, saddle.theta, target, self.longest)?, Side::Lower);
         Some(Bound { lower: lower.min(upper), upper })
     }
 }
@@ -211,6 +217,22 @@ impl Question {
         };
         let step = (2.0 * epsilon_gap / (steps * (saddle.theta + 1.0))).sqrt();
         step.min(saddle.deviation.max(1e-9) / 4.0)
+    }
+
+    /// Where the answer probably lies, before anything is known but the sketch.
+    fn first_target(&self, saddle: Saddle) -> Target {
+        match self {
+            Self::Epsilon { delta } => Target { epsilon: 0.8 * saddle.value.max(0.0), ln_delta: delta.ln() },
+            Self::Delta { epsilon } => Target { epsilon: *epsilon, ln_delta: saddle.value.min(0.0) - 3.0 },
+        }
+    }
+
+    /// Where the answer lies, given a bracket of it.
+    fn target(&self, bound: Bound) -> Target {
+        match self {
+            Self::Epsilon { delta } => Target { epsilon: bound.lower, ln_delta: delta.ln() },
+            Self::Delta { epsilon } => Target { epsilon: *epsilon, ln_delta: bound.lower.max(bound.upper * 1e-9).ln() },
+        }
     }
 
     /// Mass that may be called infinite without showing.
