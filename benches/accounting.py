@@ -29,6 +29,7 @@ import json
 import math
 import os
 import platform
+import signal
 import subprocess
 import sys
 import time
@@ -44,6 +45,7 @@ REQUIREMENTS = HERE / "requirements.txt"
 
 REPEAT_SECONDS = 1.0
 REPEAT_TIMES = 5
+IMPORT_SECONDS = 60.0
 
 # Two values closer than this count as equally tight.
 EQUAL = 1e-9
@@ -400,7 +402,11 @@ WORKERS: dict[str, Callable[[Row, Entry], Work]] = {
 
 
 def child(spec: str) -> int:
-    """Runs one peer on one row and prints what it learns, one JSON object a line."""
+    """Runs one peer on one row and prints what it learns, one JSON object a line.
+
+    The time limit starts after the imports; the alarm then ends the process,
+    whatever it is doing, and what it has printed stands.
+    """
     request = json.loads(spec)
     row, entry = ROWS[request["row"]], Entry(**request["entry"])
     out = sys.stdout
@@ -410,14 +416,15 @@ def child(spec: str) -> int:
 
     with contextlib.redirect_stdout(sys.stderr):
         work = WORKERS[entry.library](row, entry)
+        signal.setitimer(signal.ITIMER_REAL, request["limit"])
         taken: list[tuple[float, float]] = []
         answer: Any = None
         while len(taken) < REPEAT_TIMES and sum(wall for wall, _ in taken) < REPEAT_SECONDS:
             wall, cpu = time.perf_counter(), time.process_time()
             answer = work.run()
             taken.append((time.perf_counter() - wall, time.process_time() - cpu))
-        best = min(taken)
-        emit({"seconds": best[0], "cpu": best[1]})
+            best = min(taken)
+            emit({"seconds": best[0], "cpu": best[1]})
         for facts in work.read(answer):
             emit(facts)
     return 0
@@ -462,37 +469,29 @@ def pin(core: int | None) -> int | None:
 
 def last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:120] if lines else "no message"
+    return lines[-1][:120] if lines else ""
 
 
 def run_peer(python: Path, row: Row, entry: Entry, limit: float) -> Result:
     """Measures one peer in a process of its own."""
-    spec = json.dumps({"row": row.name, "entry": dataclasses.asdict(entry)})
+    spec = json.dumps({"row": row.name, "entry": dataclasses.asdict(entry), "limit": limit})
     result = Result(row.name, entry)
-    process = subprocess.Popen(
-        [str(python), str(Path(__file__).resolve()), "--child", spec],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    expired = False
+    command = [str(python), str(Path(__file__).resolve()), "--child", spec]
     try:
-        stdout, stderr = process.communicate(timeout=limit)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit + IMPORT_SECONDS)
     except subprocess.TimeoutExpired:
-        expired = True
-        process.kill()
-        stdout, stderr = process.communicate()
-    except BaseException:
-        process.kill()
-        raise
-    for line in stdout.splitlines():
+        result.failure = "failed: the import took too long"
+        return result
+    expired = done.returncode == -signal.SIGALRM
+    for line in done.stdout.splitlines():
         with contextlib.suppress(json.JSONDecodeError):
             for key, number in json.loads(line).items():
                 setattr(result, key, number)
     if result.seconds is None and expired:
         result.seconds, result.timed_out, result.failure = limit, True, f"> {limit:g} s"
-    elif result.seconds is None or (process.returncode != 0 and not expired):
-        result.seconds, result.failure = None, f"failed: {last_line(stderr)}"
+    elif result.seconds is None or (done.returncode != 0 and not expired and result.upper is None):
+        reason = last_line(done.stderr) or f"exit status {done.returncode}"
+        result.seconds, result.failure = None, f"failed: {reason}"
     elif result.upper is not None and not math.isfinite(result.upper):
         result.seconds, result.failure = None, f"failed: returned {result.upper}"
     return result
@@ -603,12 +602,12 @@ class Comparison:
         reference = self.quell.get("pld")
         for result in self.peers:
             if result.seconds and result.cpu and result.seconds > BUSY * result.cpu:
-                yield f"{result.name}: the core was shared; of {result.seconds:.3g} s it had {result.cpu:.3g} s"
+                yield f"{result.name}: the core was shared, it had {result.cpu:.3g} of {result.seconds:.3g} s"
             if result.upper is None:
                 continue
             target = self.row.target
             if target is not None and self.misses(result):
-                yield f"{result.name}: its sigma may exceed the target by {result.upper - target:.1e} in epsilon"
+                yield f"{result.name}: epsilon at its sigma may be {result.upper - target:.1e} above the target"
             if target is None and reference and reference.lower is not None:
                 if result.upper < reference.lower - EQUAL:
                     yield f"{result.name}: upper bound below the lower bound that Quell proves"
@@ -677,6 +676,8 @@ class Comparison:
         start = f"{title}, by {meaning}: "
         if mine is None:
             return start + "Quell gives none"
+        peers = list(peers)
+        slow = [p for p in peers if p.timed_out]
         known = [(p, measure(p)) for p in peers if p.seconds is not None and not p.timed_out]
         judged = [(p, theirs >= mine - EQUAL or self.misses(p)) for p, theirs in known if theirs is not None]
         worse = [p for p, is_worse in judged if is_worse]
@@ -690,6 +691,8 @@ class Comparison:
         if tighter:
             text += "; tighter than Quell: "
             text += ", ".join(f"{p.name}, {p.seconds:.3g} s" for p in tighter)
+        if slow:
+            text += f"; over the limit of {slow[0].seconds:g} s: " + ", ".join(p.name for p in slow)
         return start + text
 
 
@@ -771,7 +774,11 @@ def main() -> int:
         except (OSError, subprocess.CalledProcessError, RuntimeError) as error:
             failure = f"Quell's bench did not build: {error}"
             say(failure)
-    python = prepare_environment(arguments.env)
+    try:
+        python = prepare_environment(arguments.env)
+    except (OSError, subprocess.CalledProcessError) as error:
+        say(f"The peers could not be installed: {error}")
+        return 1
     core = pin(arguments.core)
 
     results: list[Result] = []

@@ -1,8 +1,22 @@
 //! From events to numbers.
+//!
+//! [`Pld`] answers with an interval and is the one to use; [`Renyi`] answers where no dominating pair is known, and is what
+//! adaptive filters are made of; [`closed`] has the exact and the classical theorems; [`fourier`] is an independent check;
+//! [`TradeOff`] speaks of attacks; [`Calibration`] goes the other way. [`Method`] names them all for side-by-side tables.
 
+mod calibrate;
+pub mod closed;
+pub mod fourier;
+mod method;
 mod pld;
+mod renyi;
+mod tradeoff;
 
+pub use calibrate::{Calibration, Target};
+pub use method::{Answer, Method, best};
 pub use pld::Pld;
+pub use renyi::{Conversion, Renyi};
+pub use tradeoff::{Clt, TradeOff};
 
 /// The truth lies in [lower, upper]; only `upper` may be claimed.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]

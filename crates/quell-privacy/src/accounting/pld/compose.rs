@@ -415,14 +415,13 @@ impl Composed {
         (self.scaled(side, inside.max(0.0)) + self.correction(side, &node)).clamp(0.0, 1.0)
     }
 
-    /// Tails of the composed loss at the nodes from the top down: (loss, P[L > loss], Q[L > loss]), bounds on the given side.
-    pub(crate) fn tails(&self, side: Side) -> Vec<(f64, f64, f64)> {
+    /// (ε, δ(ε)) at the nodes of the window from the top down, bounds on the given side.
+    pub(crate) fn profile(&self, side: Side) -> Vec<(f64, f64)> {
+        let slack = if side == Side::Upper { self.slack } else { -self.slack };
         self.descend()
             .map(|node| {
-                let correction = self.correction(side, &node);
-                let p = self.scaled(side, node.x) + correction;
-                let q = self.scaled(side, node.v * (-node.loss).exp()) + correction.min(0.0);
-                (node.loss, p.clamp(0.0, 1.0), q.clamp(0.0, 1.0))
+                let delta = self.scaled(side, node.delta) + self.correction(side, &node);
+                (node.loss + slack, delta.clamp(0.0, 1.0))
             })
             .collect()
     }

@@ -209,7 +209,8 @@ fn poisson_sampled(rate: f64, inner: &Event, neighbors: Neighbors, way: Way) -> 
     }
 }
 
-fn fixed_size_rate(event: &Event, batch: u64, records: u64, neighbors: Neighbors) -> Result<f64, Error> {
+/// The sampling rate of a batch of fixed size; the theorems are about replacing a record.
+pub(crate) fn fixed_size_rate(event: &Event, batch: u64, records: u64, neighbors: Neighbors) -> Result<f64, Error> {
     if neighbors != Neighbors::Replace {
         return Err(unsupported(event, "when records are added or removed: a sample of fixed size shows their number; use replace"));
     }

@@ -273,6 +273,8 @@ fn exchanged_threshold(rate: f64, mu: f64, x: f64) -> f64 {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Atoms {
     losses: Vec<f64>,
+    /// Probabilities under P.
+    masses: Vec<f64>,
     /// `above[j]`: probability of the atoms from j on; `below[j]`: of those before j.
     p: Vec<Sides2>,
     q: Vec<Sides2>,
@@ -314,10 +316,16 @@ impl Atoms {
         };
         Self {
             losses: atoms.iter().map(|a| a.0).collect(),
+            masses: atoms.iter().map(|a| a.1).collect(),
             p: cumulate(&|a| a.1, infinite),
             q: cumulate(&|a| a.2, 0.0),
             infinite,
         }
+    }
+
+    /// Losses with their probabilities under P.
+    pub(crate) fn list(&self) -> Vec<(f64, f64)> {
+        self.losses.iter().copied().zip(self.masses.iter().copied()).collect()
     }
 
     fn tails(&self, x: f64) -> Tails {

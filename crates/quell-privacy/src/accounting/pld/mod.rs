@@ -11,9 +11,12 @@ mod law;
 mod sketch;
 
 use compose::{Composed, Side, Target, compose};
-pub(crate) use factors::{Direction, directions};
+pub(crate) use factors::{Direction, directions, fixed_size_rate};
+use grid::Discretized;
+pub(crate) use grid::Masses;
 pub(crate) use law::Law;
-use sketch::{Saddle, Sketch};
+use sketch::Saddle;
+pub(crate) use sketch::Sketch;
 
 use super::Bound;
 use crate::{
@@ -62,9 +65,11 @@ impl Pld {
         let delta = delta.get();
         self.largest(event, neighbors, |direction| {
             if let Some(law) = direction.single() {
-                return Search { saddle: None, exact: Some(exact_epsilon(law, delta)) };
+                return Start::Exact(exact_epsilon(law, delta));
             }
-            Search { saddle: Some(Sketch::new(&direction.factors).saddle_for_delta(delta)), exact: None }
+            let sketch = Sketch::new(&direction.factors);
+            let saddle = sketch.saddle_for_delta(delta);
+            Start::Tilted(sketch, saddle)
         }, &Question::Epsilon { delta })
     }
 
@@ -75,9 +80,11 @@ impl Pld {
         }
         self.largest(event, neighbors, |direction| {
             if let Some(law) = direction.single() {
-                return Search { saddle: None, exact: Some(exact_delta(law, epsilon)) };
+                return Start::Exact(exact_delta(law, epsilon));
             }
-            Search { saddle: Some(Sketch::new(&direction.factors).saddle_for_epsilon(epsilon)), exact: None }
+            let sketch = Sketch::new(&direction.factors);
+            let saddle = sketch.saddle_for_epsilon(epsilon);
+            Start::Tilted(sketch, saddle)
         }, &Question::Delta { epsilon })
     }
 
@@ -86,39 +93,41 @@ impl Pld {
         &self,
         event: &Event,
         neighbors: Neighbors,
-        search: impl Fn(&Direction) -> Search,
+        start: impl Fn(&Direction) -> Start,
         question: &Question,
     ) -> Result<Bound, Error> {
         let directions = directions(event, neighbors)?;
         if directions.iter().any(|d| d.non_private) {
             return Ok(question.worst());
         }
-        let mut searches: Vec<(Search, &Direction)> = directions.iter().map(|d| (search(d), d)).collect();
-        searches.sort_by(|a, b| b.0.guess().total_cmp(&a.0.guess()));
-        let mut answer: Option<(Bound, f64)> = None;
-        for (search, direction) in searches {
-            let Some(saddle) = search.saddle else {
-                let bound = search.exact.unwrap_or_else(|| question.worst());
-                answer = Some((answer.map_or(bound, |(a, _)| a.max(bound)), 0.0));
-                continue;
-            };
-            if let Some((first, h)) = answer {
-                let coarse = self.once(direction, question, saddle, question.target(first), 4.0 * h, false);
-                if coarse.is_some_and(|b| b.upper <= first.lower) {
-                    continue;
+        let mut starts: Vec<(Start, &Direction)> = directions.iter().map(|d| (start(d), d)).collect();
+        starts.sort_by(|a, b| b.0.guess().total_cmp(&a.0.guess()));
+        let mut answer = Bound { lower: 0.0, upper: 0.0 };
+        let mut h = None;
+        for (start, direction) in starts {
+            match start {
+                Start::Exact(bound) => answer = answer.max(bound),
+                Start::Tilted(sketch, saddle) => {
+                    // A coarse grid often shows that this direction is the smaller one.
+                    let coarse = h.and_then(|h| {
+                        self.once(direction, question, saddle, question.target(answer), 4.0 * h, false)
+                    });
+                    if coarse.is_some_and(|bound| bound.upper <= answer.lower) {
+                        continue;
+                    }
+                    let (bound, step) = self.refine(direction, question, &sketch, saddle);
+                    answer = answer.max(bound);
+                    h = Some(step);
                 }
             }
-            let (bound, h) = self.refine(direction, question, saddle);
-            answer = Some((answer.map_or(bound, |(a, _)| a.max(bound)), h));
         }
-        Ok(answer.map_or(Bound { lower: 0.0, upper: 0.0 }, |(bound, _)| bound))
+        Ok(answer)
     }
 
     /// Refines the grid until the bracket is as narrow as asked, or the transform too long.
-    fn refine(&self, direction: &Direction, question: &Question, saddle: Saddle) -> (Bound, f64) {
+    fn refine(&self, direction: &Direction, question: &Question, sketch: &Sketch, saddle: Saddle) -> (Bound, f64) {
         let mut best = question.worst_bracket();
-        let steps: f64 = direction.factors.iter().map(|(_, count)| *count as f64).sum();
-        let mut h = question.first_step(self, saddle, steps);
+        let mut h = question.first_step(self, sketch, saddle);
         let mut target = question.first_target(saddle);
         let mut too_fine = false;
         for _ in 0..REFINEMENTS {
@@ -145,6 +154,77 @@ impl Pld {
 
     /// One grid, one composition.
     fn once(&self, direction: &Direction, question: &Question, saddle: Saddle, target: Target, h: f64, both: bool) -> Option<Bound> {
+        if !both {
+            let grids = self.grids(direction, question, saddle, h, false)?;
+            let upper: Vec<_> = grids.iter().map(|(g, count)| (&g.upper, *count)).collect();
+            let upper = question.ask(&compose(&upper, h, saddle.theta, target, self.longest)?, Side::Upper);
+            return Some(Bound { lower: 0.0, upper });
+        }
+        let (upper, lower) = self.compose_both(direction, question, saddle, target, h)?;
+        let upper = question.ask(&upper, Side::Upper);
+        let lower = lower.map_or(0.0, |lower| question.ask(&lower, Side::Lower));
+        Some(Bound { lower: lower.min(upper), upper })
+    }
+}
+
+/// Profiles of one direction at many ε, negative ones included: (ε, δ(ε)) in decreasing order of ε, from above and from below.
+pub(crate) struct Profiles {
+    pub(crate) upper: Vec<(f64, f64)>,
+    pub(crate) lower: Vec<(f64, f64)>,
+}
+
+impl Pld {
+    /// The profiles of the event, good for probabilities down to `tail`; none if it has no guarantee.
+    pub(crate) fn profiles(&self, event: &Event, neighbors: Neighbors, tail: f64) -> Result<Option<Vec<Profiles>>, Error> {
+        let directions = directions(event, neighbors)?;
+        if directions.iter().any(|d| d.non_private) {
+            return Ok(None);
+        }
+        let question = Question::Epsilon { delta: tail };
+        let target = Target { epsilon: 0.0, ln_delta: (1e-3 * tail).ln() };
+        let mut profiles = Vec::new();
+        for direction in &directions {
+            let sketch = Sketch::new(&direction.factors);
+            let saddle = sketch.saddle_for_delta(tail);
+            let mut h = question.first_step(self, &sketch, saddle);
+            // Without a tilt: all probabilities are wanted alike.
+            let flat = Saddle { theta: 0.0, ..saddle };
+            let (upper, lower) = loop {
+                if let Some(both) = self.compose_both(direction, &question, flat, target, h) {
+                    break both;
+                }
+                h *= 2.0;
+            };
+            profiles.push(Profiles { upper: upper.profile(Side::Upper), lower: lower.map_or_else(Vec::new, |l| l.profile(Side::Lower)) });
+        }
+        Ok(Some(profiles))
+    }
+
+    fn compose_both(
+        &self,
+        direction: &Direction,
+        question: &Question,
+        saddle: Saddle,
+        target: Target,
+        h: f64,
+    ) -> Option<(Composed, Option<Composed>)> {
+        let grids = self.grids(direction, question, saddle, h, true)?;
+        let upper: Vec<_> = grids.iter().map(|(g, count)| (&g.upper, *count)).collect();
+        let upper = compose(&upper, h, saddle.theta, target, self.longest)?;
+        // A grid too coarse to say anything from below leaves masses empty.
+        let lower: Option<Vec<_>> = grids
+            .iter()
+            .map(|(g, count)| g.lower.as_ref().filter(|l| l.weights.iter().any(|w| *w > 0.0)).map(|l| (l, *count)))
+            .collect();
+        let lower = match lower {
+            Some(lower) => Some(compose(&lower, h, saddle.theta, target, self.longest)?),
+            None => None,
+        };
+        Some((upper, lower))
+    }
+
+    /// The laws of a direction on grids of step `h`; `None` if they would be longer than the longest transform.
+    fn grids(&self, direction: &Direction, question: &Question, saddle: Saddle, h: f64, both: bool) -> Option<Vec<(Discretized, u64)>> {
         let steps: f64 = direction.factors.iter().map(|(_, count)| *count as f64).sum();
         let high_tail = question.negligible(saddle) / steps;
         let mut grids = Vec::with_capacity(direction.factors.len());
@@ -155,26 +235,22 @@ impl Pld {
             }
             grids.push((grid::discretize(law, h, range, both), *count));
         }
-        let upper: Vec<_> = grids.iter().map(|(g, count)| (&g.upper, *count)).collect();
-        let upper = question.ask(&compose(&upper, h, saddle.theta, target, self.longest)?, Side::Upper);
-        if !both {
-            return Some(Bound { lower: 0.0, upper });
-        }
-        let lower: Option<Vec<_>> = grids.iter().map(|(g, count)| g.lower.as_ref().map(|l| (l, *count))).collect();
-        let lower = question.ask(&compose(&lower?, h, saddle.theta, target, self.longest)?, Side::Lower);
-        Some(Bound { lower: lower.min(upper), upper })
+        Some(grids)
     }
 }
 
-/// How to start on one direction: an exact answer, or a tilt.
-struct Search {
-    saddle: Option<Saddle>,
-    exact: Option<Bound>,
+/// How to start on one direction: with the exact answer, or with a tilt.
+enum Start {
+    Exact(Bound),
+    Tilted(Sketch, Saddle),
 }
 
-impl Search {
+impl Start {
     fn guess(&self) -> f64 {
-        self.exact.map_or_else(|| self.saddle.map_or(0.0, |s| s.value), |bound| bound.upper)
+        match self {
+            Self::Exact(bound) => bound.upper,
+            Self::Tilted(_, saddle) => saddle.value,
+        }
     }
 }
 
@@ -209,14 +285,13 @@ impl Question {
         }
     }
 
-    /// A step at which the bracket should be half as wide as asked: it is about steps·(θ+1)h²/4 wide in ε.
-    fn first_step(&self, pld: &Pld, saddle: Saddle, steps: f64) -> f64 {
-        let epsilon_gap = match self {
+    /// A step at which the bracket should be half as wide as asked.
+    fn first_step(&self, pld: &Pld, sketch: &Sketch, saddle: Saddle) -> f64 {
+        let gap = match self {
             Self::Epsilon { .. } => self.tolerance(pld, 0.85 * saddle.value.max(0.0)),
             Self::Delta { .. } => pld.relative / saddle.theta.max(1e-3),
         };
-        let step = (2.0 * epsilon_gap / (steps * (saddle.theta + 1.0))).sqrt();
-        step.min(saddle.deviation.max(1e-9) / 4.0)
+        sketch.step_for(gap / 2.0, saddle.theta).min(saddle.deviation.max(1e-9) / 4.0)
     }
 
     /// Where the answer probably lies, before anything is known but the sketch.
@@ -258,7 +333,7 @@ pub(crate) fn exact_delta(law: &Law, epsilon: f64) -> Bound {
 }
 
 /// The least ε ≥ 0 with δ(ε) ≤ δ of a single pair.
-fn exact_epsilon(law: &Law, delta: f64) -> Bound {
+pub(crate) fn exact_epsilon(law: &Law, delta: f64) -> Bound {
     if law.infinite() > delta {
         return Bound { lower: f64::INFINITY, upper: f64::INFINITY };
     }
@@ -280,4 +355,22 @@ fn exact_epsilon(law: &Law, delta: f64) -> Bound {
     // The step of the bisection is below one part in 1e15, so one more is a lower bound.
     let lower = solve(&|b| b.lower) * (1.0 - 1e-14);
     Bound { lower: lower.min(upper), upper }
+}
+
+/// The one law an event consists of, in each direction; none if it has no guarantee.
+pub(crate) fn one_law_each_way(event: &Event, neighbors: Neighbors) -> Result<Vec<Law>, Error> {
+    let directions = directions(event, neighbors)?;
+    if directions.iter().any(|d| d.non_private) {
+        return Ok(Vec::new());
+    }
+    let laws: Option<Vec<Law>> = directions.iter().map(|d| d.single().cloned()).collect();
+    laws.ok_or_else(|| Error::Unsupported { accountant: "PLD", event: event.to_string(), because: "as a single release" })
+}
+
+/// Grids of about `cells` cells that dominate laws of bounded loss, and their step.
+pub(crate) fn upper_masses(laws: &[Law], cells: usize) -> (Vec<Masses>, f64) {
+    let ranges: Vec<(f64, f64)> = laws.iter().map(|law| law.range(0.0, 0.0)).collect();
+    let widest = ranges.iter().map(|(low, high)| high - low).fold(0.0, f64::max);
+    let h = widest.max(1e-12) / cells as f64;
+    (laws.iter().zip(ranges).map(|(law, range)| grid::discretize(law, h, range, false).upper).collect(), h)
 }

@@ -69,6 +69,37 @@ impl Sketch {
         Saddle { theta, value: objective(theta, ln_total), deviation: variance.sqrt() }
     }
 
+    /// The largest step at which the grid should widen the bracket of ε by no more than `gap`.
+    ///
+    /// A loss at distance u from a node and h - u from the next is spread over both, which adds u(h - u) to the variance: on
+    /// average h²/6, and at most rh at distance r from the node where the grid is anchored. Per step this adds (θ+1)/2 of it
+    /// to the upper bound, and about twice that comes off the lower one.
+    pub(crate) fn step_for(&self, gap: f64, theta: f64) -> f64 {
+        let mut spots: Vec<(f64, f64)> = Vec::new();
+        for (cells, count) in &self.factors {
+            let top = cells.iter().map(|(_, loss)| theta * loss).fold(f64::NEG_INFINITY, f64::max);
+            let shift = (top - 600.0).max(0.0);
+            let weight = |(mass, loss): &(f64, f64)| mass * (theta * loss - shift).exp();
+            let total: f64 = cells.iter().map(weight).sum();
+            let mut below = 0.0;
+            let anchor = cells.iter().find(|(mass, _)| {
+                below += mass;
+                below >= 0.5
+            });
+            let anchor = anchor.map_or(0.0, |(_, loss)| *loss);
+            spots.extend(cells.iter().map(|cell| (count * weight(cell) / total, (cell.1 - anchor).abs())));
+        }
+        let widening = |h: f64| {
+            1.5 * (theta + 1.0) * spots.iter().map(|(weight, r)| weight * (r * h).min(h * h / 6.0)).sum::<f64>()
+        };
+        let (mut low, mut high) = (-30.0_f64, 5.0_f64);
+        for _ in 0..20 {
+            let middle = 0.5 * (low + high);
+            if widening(middle.exp()) > gap { high = middle } else { low = middle }
+        }
+        low.exp()
+    }
+
     /// The tilt at which the Rényi conversion gives the least ε for δ; `value` is that ε.
     pub(crate) fn saddle_for_delta(&self, delta: f64) -> Saddle {
         self.best(|theta, ln_total| {

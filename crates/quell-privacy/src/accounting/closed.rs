@@ -1,0 +1,199 @@
+//! Closed forms: exact profiles of Gaussian, Laplace and randomized response, and the classical theorems people compare with.
+
+use super::{
+    Bound,
+    pld::{Law, exact_delta, exact_epsilon, one_law_each_way},
+};
+use crate::{
+    Error, Event, Neighbors,
+    special::bisect_smallest,
+    units::{Delta, Epsilon, NoiseMultiplier, Order, Rho, SamplingRate},
+};
+
+/// The exact ε of an event that is one release, or any composition of Gaussians, which is one.
+///
+/// # Theorem
+/// δ(ε) = P[L > ε] - e^ε Q[L > ε], in closed form for every pair [BW18, Theorem 5]; for Gaussians [BW18, Theorem 8].
+pub fn epsilon(event: &Event, neighbors: Neighbors, delta: Delta) -> Result<Bound, Error> {
+    let laws = one_law_each_way(event, neighbors)?;
+    if laws.is_empty() {
+        return Ok(Bound { lower: f64::INFINITY, upper: f64::INFINITY });
+    }
+    let bounds = laws.iter().map(|law| exact_epsilon(law, delta.get()));
+    Ok(bounds.fold(Bound { lower: 0.0, upper: 0.0 }, Bound::max))
+}
+
+/// The exact δ at ε ≥ 0 of an event that is one release, or any composition of Gaussians.
+pub fn delta(event: &Event, neighbors: Neighbors, epsilon: Epsilon) -> Result<Bound, Error> {
+    let laws = one_law_each_way(event, neighbors)?;
+    if laws.is_empty() {
+        return Ok(Bound { lower: 1.0, upper: 1.0 });
+    }
+    let bounds = laws.iter().map(|law| exact_delta(law, epsilon.get()));
+    Ok(bounds.fold(Bound { lower: 0.0, upper: 0.0 }, Bound::max))
+}
+
+/// The least σ over sensitivity for which Gaussian noise is (ε, δ)-DP, rounded up. [BW18, Algorithm 1]
+///
+/// ```
+/// use quell_privacy::{accounting::closed, units::{Delta, Epsilon}};
+/// let exact = closed::gaussian_sigma(Epsilon::new(0.5)?, Delta::new(1e-5)?).get();
+/// let classic = closed::classic_gaussian_sigma(Epsilon::new(0.5)?, Delta::new(1e-5)?)?.get();
+/// assert!(exact < 0.8 * classic);
+/// # Ok::<(), quell_privacy::Error>(())
+/// ```
+#[must_use]
+pub fn gaussian_sigma(epsilon: Epsilon, delta: Delta) -> NoiseMultiplier {
+    let fits = |ln_sigma: f64| exact_delta(&Law::Gaussian { mu: (-ln_sigma).exp() }, epsilon.get()).upper <= delta.get();
+    let sigma = bisect_smallest(-13.0, 27.0, 80, fits).exp() * (1.0 + 4.0 * f64::EPSILON);
+    // The bracket is the range of the type.
+    NoiseMultiplier::new(sigma.clamp(1e-6, 1e12)).unwrap_or_else(|_| unreachable!("clamped into range"))
+}
+
+/// σ = √(2 ln(1.25/δ))/ε, the textbook's Gaussian mechanism, for ε < 1. [DR14, Theorem A.1]
+pub fn classic_gaussian_sigma(epsilon: Epsilon, delta: Delta) -> Result<NoiseMultiplier, Error> {
+    if !(epsilon.get() > 0.0 && epsilon.get() < 1.0) {
+        return Err(Error::OutOfRange { what: "epsilon", value: epsilon.get(), range: "(0, 1)" });
+    }
+    NoiseMultiplier::new((2.0 * (1.25 / delta.get()).ln()).sqrt() / epsilon.get())
+}
+
+/// Noise per step over sensitivity, T√(2 ln(2T/δ))/ε, by which basic composition makes T steps of DP-GD (ε, δ)-DP, for ε ≤ 1
+/// and δ ≤ 1/2. The lecture's λ is this times the sensitivity 2C/n. [Bro26, Claim 2.3]
+pub fn dp_gd_sigma(epsilon: Epsilon, delta: Delta, steps: u64) -> Result<NoiseMultiplier, Error> {
+    if !(epsilon.get() > 0.0 && epsilon.get() <= 1.0) {
+        return Err(Error::OutOfRange { what: "epsilon", value: epsilon.get(), range: "(0, 1]" });
+    }
+    if delta.get() > 0.5 {
+        return Err(Error::OutOfRange { what: "delta", value: delta.get(), range: "(0, 1/2]" });
+    }
+    let steps = steps as f64;
+    NoiseMultiplier::new(steps * (2.0 * (2.0 * steps / delta.get()).ln()).sqrt() / epsilon.get())
+}
+
+/// ρ + 2√(ρ ln(1/δ)), the ε of ρ-zCDP by its first conversion. [BS16, Proposition 1.3]
+#[must_use]
+pub fn zcdp_epsilon(rho: Rho, delta: Delta) -> f64 {
+    rho.get() + 2.0 * (rho.get() * -delta.get().ln()).sqrt()
+}
+
+/// 13αγ²ρ: the Rényi bound of anything ρ-zCDP on a sample, in the range in which it holds.
+///
+/// # Theorem
+/// [BDRS18, Theorem 11], for ρ and γ at most 0.1, ln(1/γ) ≥ 3ρ(2 + log₂(1/ρ)), and orders α < ln(1/γ)/(4ρ).
+pub fn truncated_cdp(order: Order, rate: SamplingRate, rho: Rho) -> Result<f64, Error> {
+    let (alpha, gamma, rho) = (order.get(), rate.get(), rho.get());
+    if !(rho > 0.0 && rho <= 0.1) {
+        return Err(Error::OutOfRange { what: "rho", value: rho, range: "(0, 0.1]" });
+    }
+    if gamma > 0.1 || -gamma.ln() < 3.0 * rho * (2.0 - rho.log2()) {
+        return Err(Error::OutOfRange { what: "sampling_rate", value: gamma, range: "(0, 0.1], and below 2^-(3ρ(2 + log2(1/ρ)))" });
+    }
+    if alpha >= -gamma.ln() / (4.0 * rho) {
+        return Err(Error::OutOfRange { what: "order", value: alpha, range: "(1, ln(1/γ)/4ρ)" });
+    }
+    Ok(13.0 * alpha * gamma * gamma * rho)
+}
+
+/// A guarantee as a pair of numbers, the language of the classical theorems.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Guarantee {
+    /// ε.
+    pub epsilon: f64,
+    /// δ, zero allowed.
+    pub delta: f64,
+}
+
+impl Guarantee {
+    /// T times: (Tε, Tδ). Adaptive choice allowed. [DMNS06; DR14, Theorem 3.16]
+    #[must_use]
+    pub fn basic(self, count: u64) -> Self {
+        Self { epsilon: self.epsilon * count as f64, delta: (self.delta * count as f64).min(1.0) }
+    }
+
+    /// T times: ε√(2T ln(1/δ')) + Tε(e^ε - 1)/(e^ε + 1) at Tδ + δ'. Adaptive choice allowed. [DRV10, in the form of BD24]
+    #[must_use]
+    pub fn advanced(self, count: u64, slack: Delta) -> Self {
+        let (count, e) = (count as f64, self.epsilon);
+        let drift = count * e * (e / 2.0).tanh();
+        //        = Tε     (e^ε - 1)/(e^ε + 1)
+        Self { epsilon: e * (2.0 * count * -slack.get().ln()).sqrt() + drift, delta: count * self.delta + slack.get() }
+    }
+
+    /// T times, exactly as good as it gets for mechanisms of which nothing else is known: the least ε at `delta`.
+    ///
+    /// # Theorem
+    /// [KOV15, Theorem 3.3]: 1 - δ' = (1-δ)^T (1 - δ_T(ε')), δ_T the profile of T-fold randomized response. Infinite if the
+    /// δs alone exceed `delta`.
+    #[must_use]
+    pub fn optimal(self, count: u64, delta: Delta) -> f64 {
+        let n = count as f64;
+        // 1 - (1-δ')/(1-δ)^T
+        let left = -((-delta.get()).ln_1p() - n * (-self.delta).ln_1p()).exp_m1();
+        if left < 0.0 {
+            return f64::INFINITY;
+        }
+        let ln_yes = -(-self.epsilon).exp().ln_1p();
+        let ln_no = -self.epsilon.exp().ln_1p();
+        let profile = |epsilon: f64| {
+            let mut sum = 0.0;
+            let mut ln_binomial = 0.0;
+            for k in 0..=count {
+                let loss = (n - 2.0 * k as f64) * self.epsilon;
+                if loss <= epsilon {
+                    break;
+                }
+                sum += (ln_binomial + (n - k as f64) * ln_yes + k as f64 * ln_no).exp() * -(epsilon - loss).exp_m1();
+                ln_binomial += ((n - k as f64) / (k as f64 + 1.0)).ln();
+            }
+            sum
+        };
+        if profile(0.0) <= left {
+            return 0.0;
+        }
+        bisect_smallest(0.0, n * self.epsilon, 60, |epsilon| profile(epsilon) * (1.0 + 1e-10) <= left)
+    }
+
+    /// On a Poisson sample, or one of fixed size: (ln(1 + γ(e^ε - 1)), γδ). [BBG18, Theorems 8 and 9]
+    #[must_use]
+    pub fn sampled(self, rate: SamplingRate) -> Self {
+        Self { epsilon: (rate.get() * self.epsilon.exp_m1()).ln_1p(), delta: rate.get() * self.delta }
+    }
+
+    /// For groups of k records: (kε, δ(e^(kε) - 1)/(e^ε - 1)), at most the lecture's k e^((k-1)ε) δ. [DR14, Theorem 2.2; Vad17, Lemma 2.2]
+    #[must_use]
+    pub fn group(self, size: u32) -> Self {
+        let k = f64::from(size);
+        let grown = if self.epsilon == 0.0 { k } else { (k * self.epsilon).exp_m1() / self.epsilon.exp_m1() };
+        let delta = if self.delta == 0.0 { 0.0 } else { (self.delta * grown).min(1.0) };
+        Self { epsilon: k * self.epsilon, delta }
+    }
+}
+
+/// The least ε at `delta` for groups of `size` records, by group privacy from the profile of one. [Vad17, Lemma 2.2]
+pub fn group_epsilon(pld: &super::Pld, event: &Event, neighbors: Neighbors, delta: Delta, size: u32) -> Result<f64, Error> {
+    if size == 0 {
+        return Ok(0.0);
+    }
+    // ε ↦ δ(ε)(e^(kε) - 1)/(e^ε - 1) falls where δ falls faster than the factor grows, which is where it is small; every ε that
+    // fits is valid, so the search needs no more than that.
+    let mut high = pld.epsilon(event, neighbors, delta)?.upper.max(1e-9);
+    let fits = |epsilon: f64| -> Result<bool, Error> {
+        let one = Guarantee { epsilon, delta: pld.delta(event, neighbors, epsilon)?.upper };
+        Ok(one.group(size).delta <= delta.get())
+    };
+    let mut tries = 0;
+    while !fits(high)? {
+        high *= 1.5;
+        tries += 1;
+        if tries > 60 {
+            return Ok(f64::INFINITY);
+        }
+    }
+    let mut low = 0.0;
+    while high - low > 1e-4 * high {
+        let middle = 0.5 * (low + high);
+        if fits(middle)? { high = middle } else { low = middle }
+    }
+    Ok(high * f64::from(size))
+}

@@ -1,0 +1,156 @@
+//! Rényi divergences of sampled mechanisms.
+//!
+//! Sums have positive terms only and give E[(dP/dQ)^α] - 1, not E[(dP/dQ)^α], so that a divergence of 1e-16 has all its digits.
+
+use crate::special::ln_sum_exp;
+
+/// Gaussian noise on a Poisson sample, a record added or removed.
+///
+/// # Theorem
+/// [MTZ19, Theorem 5]: the larger of the two directions is E_Q[(1 - q + q dP/dQ)^α] with P = N(1, σ²), Q = N(0, σ²).
+pub(super) fn gaussian(alpha: f64, rate: f64, sigma: f64) -> f64 {
+    let ln_excess = if alpha.fract() == 0.0 && alpha <= 1e6 {
+        gaussian_integer(alpha as u32, rate, sigma)
+    } else {
+        gaussian_quadrature(alpha, rate, sigma)
+    };
+    ln_one_plus_exp(ln_excess) / (alpha - 1.0)
+}
+
+/// ln(1 + e^x).
+fn ln_one_plus_exp(x: f64) -> f64 {
+    if x > 40.0 { x + (-x).exp() } else { x.exp().ln_1p() }
+}
+
+/// ln(e^x - 1) for x > 0.
+fn ln_exp_m1(x: f64) -> f64 {
+    if x > 40.0 { x } else { x.exp_m1().ln() }
+}
+
+/// ln Σ_{k≥2} C(α,k) (1-q)^(α-k) qᵏ (e^((k²-k)/2σ²) - 1); the ones of the binomial sum are subtracted term by term.
+fn gaussian_integer(alpha: u32, rate: f64, sigma: f64) -> f64 {
+    let (ln_rate, ln_rest) = (rate.ln(), (-rate).ln_1p());
+    let inverse = 1.0 / (2.0 * sigma * sigma);
+    let n = f64::from(alpha);
+    let mut ln_binomial = n.ln() + ((n - 1.0) / 2.0).ln();
+    let mut terms = Vec::with_capacity(alpha as usize);
+    for k in (2..=alpha).map(f64::from) {
+        let term = ln_binomial + (n - k) * ln_rest + k * ln_rate + ln_exp_m1((k * k - k) * inverse);
+        terms.push(term);
+        ln_binomial += ((n - k) / (k + 1.0)).ln();
+    }
+    ln_sum_exp(&terms)
+}
+
+/// ln E[(1+y)^α - 1 - αy], y = q(e^((2x-1)/2σ²) - 1), x ~ N(0, σ²), whose integrand is never negative (E[y] = 0).
+///
+/// The trapezoidal rule on the whole line is exact up to exp(-2πd/h) for an integrand analytic in a strip of half-width d;
+/// here d ≥ min(πσ², …) because 1 - q + qw vanishes only at Im x = πσ². [TW14, Theorem 5.1]
+fn gaussian_quadrature(alpha: f64, rate: f64, sigma: f64) -> f64 {
+    let variance = sigma * sigma;
+    let h = (sigma / 4.0).min(variance / 2.4);
+    let (from, to) = (-13.0 * sigma, alpha + 13.0 * sigma);
+    let points = ((to - from) / h).ceil() as usize;
+    if points > 4_000_000 {
+        return f64::INFINITY;
+    }
+    let terms: Vec<f64> = (0..=points)
+        .map(|i| from + i as f64 * h)
+        .map(|x| ln_convexity(alpha, rate, (2.0 * x - 1.0) / (2.0 * variance)) - x * x / (2.0 * variance))
+        .collect();
+    ln_sum_exp(&terms) + h.ln() - 0.5 * (2.0 * std::f64::consts::PI * variance).ln()
+}
+
+/// ln((1+y)^α - 1 - αy) for y = q(e^l - 1) > -1.
+fn ln_convexity(alpha: f64, rate: f64, l: f64) -> f64 {
+    if l > 600.0 {
+        return alpha * (rate.ln() + l); // e^l is out of range, and 1 - q does not show
+    }
+    let y = rate * l.exp_m1();
+    if (alpha + 1.0) * y.abs() < 0.05 {
+        // α(α-1)/2 y² (1 + (α-2)/3 y (1 + (α-3)/4 y (…)))
+        let mut series = 1.0;
+        for k in (3..12).rev().map(f64::from) {
+            series = 1.0 + (alpha - k + 1.0) / k * y * series;
+        }
+        return (alpha * (alpha - 1.0) / 2.0 * y * y * series).ln();
+    }
+    let grown = alpha * y.ln_1p();
+    if grown > 40.0 {
+        return grown + (-(1.0 + alpha * y) * (-grown).exp()).ln_1p();
+    }
+    (grown.exp_m1() - alpha * y).ln()
+}
+
+/// Anything with a Rényi curve on a Poisson sample, integer α ≥ 2.
+///
+/// # Theorem
+/// [ZW19, Theorem 5]: E ≤ (1-q)^(α-1)(αq - q + 1) + C(α,2) q² (1-q)^(α-2) e^ε(2) + 3 Σ_{k≥3} C(α,k) (1-q)^(α-k) qᵏ e^((k-1)ε(k)).
+pub(super) fn general(alpha: u32, rate: f64, curve: impl Fn(f64) -> f64) -> f64 {
+    let n = f64::from(alpha);
+    let ln_rest = (-rate).ln_1p();
+    let mut terms = vec![(n - 1.0) * ln_rest + ((n - 1.0) * rate).ln_1p()];
+    let mut ln_binomial = n.ln();
+    for k in (2..=alpha).map(f64::from) {
+        ln_binomial += ((n - k + 1.0) / k).ln();
+        let factor = if k > 2.0 { 3.0_f64.ln() } else { 0.0 };
+        terms.push(factor + ln_binomial + (n - k) * ln_rest + k * rate.ln() + (k - 1.0) * curve(k));
+    }
+    ln_sum_exp(&terms).max(0.0) / (n - 1.0)
+}
+
+/// ln E_Q[(dP/dQ - 1)^j] at even j, where it is known: the sharper terms of [WBK19, Theorem 27].
+#[derive(Clone, Debug)]
+pub(crate) enum FixedSizeMoments {
+    /// N(μ, 1) against N(0, 1).
+    Gaussian { mu: f64 },
+    Unknown,
+}
+
+impl FixedSizeMoments {
+    fn ln_even(&self, j: u32) -> f64 {
+        match self {
+            Self::Unknown => f64::INFINITY,
+            Self::Gaussian { mu } => {
+                // Trapezoidal rule for E[(e^(μx - μ²/2) - 1)^j], entire in x and dominated near x = 0 and x = jμ.
+                let j = f64::from(j);
+                let h = 0.05_f64.min(0.5 / (1.0 + mu));
+                let (from, to) = (-13.0, j * mu + 13.0);
+                let points = ((to - from) / h).ceil() as usize;
+                let terms: Vec<f64> = (0..=points)
+                    .map(|i| from + i as f64 * h)
+                    .map(|x| {
+                        let l = mu * x - mu * mu / 2.0;
+                        let base = if l > 40.0 { l } else { l.exp_m1().abs().ln() };
+                        j * base - x * x / 2.0
+                    })
+                    .collect();
+                ln_sum_exp(&terms) + h.ln() - 0.5 * (2.0 * std::f64::consts::PI).ln()
+            }
+        }
+    }
+}
+
+/// A sample of fixed size, a record replaced, integer α ≥ 2.
+///
+/// # Theorem
+/// [WBK19, Theorems 9 and 27]: E ≤ 1 + Σ_{j≥2} C(α,j) qʲ bⱼ with b₂ = min(4(e^ε(2) - 1), 2e^ε(2)) and
+/// bⱼ = min(4√(m(2⌊j/2⌋) m(2⌈j/2⌉)), 2e^((j-1)ε(j))), m(j) = E_Q[(dP/dQ - 1)^j].
+pub(super) fn fixed_size(alpha: u32, rate: f64, curve: impl Fn(f64) -> f64, moments: &FixedSizeMoments) -> f64 {
+    let n = f64::from(alpha);
+    let mut ln_binomial = n.ln();
+    let mut terms = Vec::with_capacity(alpha as usize);
+    let even: Vec<f64> = (0..=alpha / 2 + 1).map(|half| if half == 0 { 0.0 } else { moments.ln_even(2 * half) }).collect();
+    for j in 2..=alpha {
+        let k = f64::from(j);
+        ln_binomial += ((n - k + 1.0) / k).ln();
+        let plain = 2.0_f64.ln() + (k - 1.0) * curve(k);
+        let sharp = if j == 2 {
+            4.0_f64.ln() + ln_exp_m1(curve(2.0))
+        } else {
+            4.0_f64.ln() + 0.5 * (even[(j / 2) as usize] + even[j.div_ceil(2) as usize])
+        };
+        terms.push(ln_binomial + k * rate.ln() + plain.min(sharp));
+    }
+    ln_one_plus_exp(ln_sum_exp(&terms)) / (n - 1.0)
+}

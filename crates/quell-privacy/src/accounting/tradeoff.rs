@@ -1,0 +1,168 @@
+//! Hypothesis testing: how well the best attacker can tell neighbours apart.
+//!
+//! The trade-off function β(α) is the least false-negative rate of any test with false-positive rate α. It is dual to the
+//! profile: a test with rate α has power at most δ(ε) + e^ε α for every ε, and the best test attains the infimum. [DRS22, Prop. 2.12]
+
+use super::{
+    Bound, Pld,
+    pld::{Profiles, directions},
+};
+use crate::{
+    Error, Event, Neighbors,
+    special::{bisect_smallest, ln_gaussian_delta, normal_below, normal_quantile},
+    units::{Delta, NoiseMultiplier, Probability, SamplingRate},
+};
+
+/// The trade-off function of an event, from above and from below.
+///
+/// ```
+/// use quell_privacy::{Event, Neighbors, accounting::{Pld, TradeOff}, units::{NoiseMultiplier, Probability, SamplingRate}};
+/// let run = Event::dp_sgd(NoiseMultiplier::new(1.0)?, SamplingRate::new(0.01)?, 1000);
+/// let attack = TradeOff::new(&Pld::default(), &run, Neighbors::AddRemove)?;
+/// let power = attack.power(Probability::new(0.01)?);
+/// assert!(power.lower > 0.03 && power.upper < 0.05, "{power:?}");
+/// # Ok::<(), quell_privacy::Error>(())
+/// ```
+pub struct TradeOff {
+    kind: Kind,
+}
+
+enum Kind {
+    /// N(μ, 1) against N(0, 1), in closed form.
+    Gaussian(f64),
+    Profiles(Vec<Profiles>),
+    NonPrivate,
+}
+
+/// False-positive rates down to about this are resolved well.
+const SMALLEST_RATE: f64 = 1e-9;
+
+impl TradeOff {
+    /// Composes the event once for all questions.
+    pub fn new(pld: &Pld, event: &Event, neighbors: Neighbors) -> Result<Self, Error> {
+        let directions = directions(event, neighbors)?;
+        if let Some(mu) = directions.first().and_then(|d| d.gaussian()) {
+            return Ok(Self { kind: Kind::Gaussian(mu) });
+        }
+        let profiles = pld.profiles(event, neighbors, SMALLEST_RATE)?;
+        Ok(Self { kind: profiles.map_or(Kind::NonPrivate, Kind::Profiles) })
+    }
+
+    /// True-positive rate of the best test at a false-positive rate, the worse direction.
+    #[must_use]
+    pub fn power(&self, false_positive_rate: Probability) -> Bound {
+        let alpha = false_positive_rate.get();
+        match &self.kind {
+            Kind::NonPrivate => Bound { lower: 1.0, upper: 1.0 },
+            Kind::Gaussian(mu) => {
+                let power = if alpha == 0.0 { 0.0 } else { normal_below(normal_quantile_ends(alpha) + mu) };
+                Bound { lower: power * (1.0 - 1e-12), upper: (power * (1.0 + 1e-12)).min(1.0) }
+            }
+            Kind::Profiles(directions) => {
+                directions.iter().map(|d| power(d, alpha)).fold(Bound { lower: alpha, upper: alpha }, Bound::max)
+            }
+        }
+    }
+
+    /// False-negative rate of the best test, 1 - power: only its lower end may be claimed.
+    #[must_use]
+    pub fn beta(&self, false_positive_rate: Probability) -> Bound {
+        let power = self.power(false_positive_rate);
+        Bound { lower: 1.0 - power.upper, upper: 1.0 - power.lower }
+    }
+
+    /// The least μ for which the event is μ-GDP up to `slack`: δ(ε) ≤ δ_μ(ε) + slack for every ε.
+    ///
+    /// # Contract
+    /// `upper` is a true bound: the neighbours' outputs are N(μ, 1) and N(0, 1), post-processed, but for an event of
+    /// probability `slack`. Without slack the answer for sampled noise would be that of no sampling at all, since far out in
+    /// the tail a record that was sampled every time decides. Gaussians need no slack and get their exact μ.
+    #[must_use]
+    pub fn gaussian(&self, slack: Delta) -> Bound {
+        let directions = match &self.kind {
+            Kind::NonPrivate => return Bound { lower: f64::INFINITY, upper: f64::INFINITY },
+            Kind::Gaussian(mu) => return Bound { lower: mu * (1.0 - 1e-15), upper: mu * (1.0 + 1e-15) },
+            Kind::Profiles(directions) => directions,
+        };
+        let slack = slack.get();
+        let mut bound = Bound { lower: 0.0, upper: 0.0 };
+        for profiles in directions {
+            // Both profiles fall: on [εᵢ, εᵢ₊₁] the one is at most δ(εᵢ), the other at least δ_μ(εᵢ₊₁).
+            let mut above = f64::INFINITY;
+            for &(epsilon, delta) in &profiles.upper {
+                if above.is_finite() && epsilon >= 0.0 {
+                    raise(&mut bound.upper, above, delta - slack);
+                } else if above.is_finite() {
+                    raise(&mut bound.upper, above.max(0.0), delta - slack);
+                    break;
+                }
+                above = epsilon;
+            }
+            for &(epsilon, delta) in profiles.lower.iter().filter(|(epsilon, _)| *epsilon >= 0.0) {
+                raise(&mut bound.lower, epsilon, delta - slack);
+            }
+        }
+        Bound { lower: bound.lower.min(bound.upper), upper: bound.upper }
+    }
+}
+
+/// Raises μ until δ_μ(ε) ≥ δ.
+fn raise(mu: &mut f64, epsilon: f64, delta: f64) {
+    if delta <= 0.0 {
+        return;
+    }
+    if delta >= 1.0 {
+        *mu = f64::INFINITY;
+        return;
+    }
+    let reaches = |mu: f64| mu > 0.0 && ln_gaussian_delta(mu, epsilon) >= delta.ln();
+    if *mu == f64::INFINITY || reaches(*mu) {
+        return;
+    }
+    let mut high = mu.max(0.1) * 2.0;
+    while !reaches(high) {
+        high *= 2.0;
+    }
+    *mu = bisect_smallest(*mu, high, 60, reaches);
+}
+
+fn normal_quantile_ends(p: f64) -> f64 {
+    if p >= 1.0 { f64::INFINITY } else { normal_quantile(p) }
+}
+
+fn power(profiles: &Profiles, alpha: f64) -> Bound {
+    let least = |profile: &[(f64, f64)]| {
+        profile.iter().map(|(epsilon, delta)| delta + epsilon.exp() * alpha).fold(f64::INFINITY, f64::min)
+    };
+    let upper = least(&profiles.upper).min(1.0);
+    // The lower profile is linear in e^ε between its nodes, nonnegative above them, and at ε = -∞ the mass it has.
+    let below = profiles.lower.last().map_or(0.0, |(epsilon, delta)| delta.max(1.0 - epsilon.exp() - 1e-6));
+    let above = profiles.lower.first().map_or(0.0, |(epsilon, _)| epsilon.exp() * alpha);
+    let lower = least(&profiles.lower).min(below).min(above);
+    Bound { lower: if lower.is_finite() { lower.clamp(0.0, upper) } else { 0.0 }, upper }
+}
+
+/// The central limit theorem's μ for DP-SGD: an approximation, neither an upper nor a lower bound. [BDLS20]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clt {
+    /// q√(T(e^(1/σ²) - 1)), Poisson sampling.
+    Poisson,
+    /// √2 q√T √(e^(1/σ²)Φ(1.5/σ) + 3Φ(-0.5/σ) - 2), sampling without replacement.
+    Uniform,
+}
+
+impl Clt {
+    /// μ.
+    #[must_use]
+    pub fn mu(self, noise_multiplier: NoiseMultiplier, rate: SamplingRate, steps: u64) -> f64 {
+        let (sigma, q, steps) = (noise_multiplier.get(), rate.get(), steps as f64);
+        let square = sigma.powi(-2);
+        match self {
+            Self::Poisson => q * (steps * square.exp_m1()).sqrt(),
+            Self::Uniform => {
+                let spread = square.exp() * normal_below(1.5 / sigma) + 3.0 * normal_below(-0.5 / sigma) - 2.0;
+                2.0_f64.sqrt() * q * (steps * spread).sqrt()
+            }
+        }
+    }
+}
