@@ -1,1 +1,76 @@
-fn main(){}
+//! The command `quell`: glue and words around `quell-privacy`. No algorithm lives here.
+//!
+//! Standard output is data only; everything else goes to standard error. Exit code 0 is an answer, 2 an error.
+#![deny(unsafe_code)]
+// `print` is the one printer.
+#![deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
+
+mod account;
+mod answer;
+mod arguments;
+mod calibrate;
+mod curve;
+mod number;
+mod plot;
+mod print;
+mod refusal;
+
+use std::process::ExitCode;
+
+use clap::{Parser, error::ErrorKind};
+
+use refusal::Refusal;
+
+const EXAMPLES: &str = "\
+Examples:
+  quell account --noise-multiplier 1.1 --sampling-rate 0.01 --steps 10000 --delta 1e-5
+  quell calibrate --epsilon 1 --delta 1e-5 --sampling-rate 0.01 --steps 1000
+  quell curve moments-advanced";
+
+/// Differential privacy: what a release costs, how much noise it needs, and what that looks like.
+#[derive(Parser)]
+#[command(name = "quell", version, after_help = EXAMPLES, disable_help_subcommand = true)]
+struct Command {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    Account(account::Flags),
+    Calibrate(calibrate::Flags),
+    Curve(curve::Flags),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Command::try_parse() {
+        Ok(command) => match command.verb {
+            Verb::Account(flags) => account::run(&flags),
+            Verb::Calibrate(flags) => calibrate::run(&flags),
+            Verb::Curve(flags) => curve::run(flags),
+        },
+        Err(misuse) => match misuse.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => print::data(&misuse.render().to_string()),
+            _ => Err(misunderstood(&misuse)),
+        },
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            print::complaint(&format!("{error:#}"), error.downcast_ref::<Refusal>().map(Refusal::hint));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// One sentence and one hint out of the several paragraphs clap has for a command line it cannot read.
+fn misunderstood(misuse: &clap::Error) -> anyhow::Error {
+    if misuse.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return Refusal::new("no subcommand was given, expected account, calibrate or curve with a kind", "try quell --help").into();
+    }
+    let text = misuse.render().to_string();
+    let mut paragraphs = text.split("\n\n");
+    let sentence = paragraphs.next().unwrap_or_default().trim_start_matches("error: ");
+    let tip = paragraphs.find_map(|paragraph| paragraph.trim().strip_prefix("tip: "));
+    Refusal::new(sentence, tip.unwrap_or("try --help after the subcommand")).into()
+}

@@ -94,7 +94,7 @@ impl TradeOff {
                     raise(&mut bound.upper, above, delta - slack);
                 } else if above.is_finite() {
                     raise(&mut bound.upper, above.max(0.0), delta - slack);
-                    break;
+                    break; // negative ε are the other direction's positive ones
                 }
                 above = epsilon;
             }
@@ -135,10 +135,9 @@ fn power(profiles: &Profiles, alpha: f64) -> Bound {
         profile.iter().map(|(epsilon, delta)| delta + epsilon.exp() * alpha).fold(f64::INFINITY, f64::min)
     };
     let upper = least(&profiles.upper).min(1.0);
-    // The lower profile is linear in e^ε between its nodes, nonnegative above them, and at ε = -∞ the mass it has.
-    let below = profiles.lower.last().map_or(0.0, |(epsilon, delta)| delta.max(1.0 - epsilon.exp() - 1e-6));
+    // The lower profile is linear in e^ε between its nodes, down to ε = -∞, and at least zero above them.
     let above = profiles.lower.first().map_or(0.0, |(epsilon, _)| epsilon.exp() * alpha);
-    let lower = least(&profiles.lower).min(below).min(above);
+    let lower = least(&profiles.lower).min(above);
     Bound { lower: if lower.is_finite() { lower.clamp(0.0, upper) } else { 0.0 }, upper }
 }
 

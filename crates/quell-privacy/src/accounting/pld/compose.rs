@@ -156,7 +156,8 @@ pub(crate) fn compose(factors: &[(&Masses, u64)], h: f64, theta: f64, target: Ta
         relative_error: steps * ROUNDOFF * (4.0 * theta.abs() * widest + 128.0),
         ln_total,
         outside: (above.1, below.1),
-        infinite: factors.iter().map(|(m, count)| m.infinite * *count as f64).sum(),
+        // 1 - Π (1 - p)^count
+        infinite: -factors.iter().map(|(m, count)| *count as f64 * (-m.infinite.min(1.0)).ln_1p()).sum::<f64>().exp_m1(),
         slack: 16.0 * ROUNDOFF * steps * widest,
         payoff_norm: payoff_norm(theta, h, points),
     })
@@ -179,22 +180,24 @@ fn payoff_norm(theta: f64, h: f64, points: usize) -> f64 {
 /// How far below and above its mean (in indices) the tilted sum reaches, each with a bound on the mass beyond.
 ///
 /// # Theorem
-/// Chernoff: Pr[S - E S ≥ B] ≤ exp(Σ count κ(λ) - λB) for every λ > 0, κ the centred cumulant function. The λ tried are
-/// those at which a Gaussian and a heavier tail would be best.
+/// Chernoff: Pr[S - E S ≥ B] ≤ exp(Σ count κ(λ) - λB) for every λ > 0, κ the centred cumulant function. Tried from the λ
+/// that is best for a Gaussian downwards, which are those of heavier tails.
 fn window(tilted: &[Tilted], centres: &[f64], variance: f64, outside: f64) -> ((f64, f64), (f64, f64)) {
     let wanted = -outside.ln();
     let gaussian = (2.0 * wanted).sqrt() / variance.max(1e-12).sqrt();
     let side = |sign: f64| {
         let mut best = f64::INFINITY;
-        for scale in [1.0, 0.6, 0.35, 0.2, 0.1, 0.03, 0.01] {
-            let lambda = gaussian.min(20.0) * scale;
+        let mut lambda = gaussian.min(20.0);
+        for _ in 0..60 {
             let cumulant: f64 =
                 tilted.iter().zip(centres).map(|(t, &c)| t.count * t.ln_moment(sign * lambda, c)).sum();
             let reach = (cumulant + wanted) / lambda;
             if reach > best {
                 break; // past the best λ
             }
-            best = reach;
+            // Far from the best one the moment is astronomical, or out of range.
+            lambda *= if reach < 1e3 * (wanted / lambda) { 0.6 } else { 0.2 };
+            best = best.min(reach);
         }
         (best.max(1.0), 1.1 * outside)
     };
@@ -359,7 +362,8 @@ impl Composed {
             }
             // Folded-in masses may count where they do not belong: at most all of them, where the payoff is largest.
             Side::Lower => {
-                -(node.ln_factor + ln_peak(self.theta)).exp() * (self.outside.0 + self.outside.1) - noise
+                let folded = (node.ln_factor + ln_peak(self.theta)).exp() * (self.outside.0 + self.outside.1);
+                self.infinite * (1.0 - 1e-12) - folded - noise
             }
         }
     }
@@ -415,15 +419,22 @@ impl Composed {
         (self.scaled(side, inside.max(0.0)) + self.correction(side, &node)).clamp(0.0, 1.0)
     }
 
-    /// (ε, δ(ε)) at the nodes of the window from the top down, bounds on the given side.
+    /// (ε, δ(ε)) at the nodes of the window from the top down and at ε = -∞, bounds on the given side. For an untilted sum.
     pub(crate) fn profile(&self, side: Side) -> Vec<(f64, f64)> {
         let slack = if side == Side::Upper { self.slack } else { -self.slack };
-        self.descend()
+        let mut total = 0.0;
+        let mut profile: Vec<(f64, f64)> = self
+            .descend()
             .map(|node| {
+                total = node.x;
                 let delta = self.scaled(side, node.delta) + self.correction(side, &node);
                 (node.loss + slack, delta.clamp(0.0, 1.0))
             })
-            .collect()
+            .collect();
+        let noise = self.error * (self.values.len() as f64).sqrt() + self.outside.0 + self.outside.1;
+        let mass = if side == Side::Upper { 1.0 } else { (self.scaled(side, total) + self.infinite - noise).clamp(0.0, 1.0) };
+        profile.push((f64::NEG_INFINITY, mass));
+        profile
     }
 }
 

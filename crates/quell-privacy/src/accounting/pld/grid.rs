@@ -27,7 +27,7 @@ pub(crate) struct Discretized {
 ///
 /// # Contract
 /// The upper masses dominate the pair: what lies above `high` becomes infinite, what lies below `low` rises to it. The
-/// lower masses are dominated by it: what lies outside is dropped. Rounding errors of the tails go to the safe side.
+/// lower masses are dominated by it: what lies outside, but for infinite losses, is dropped. Rounding errors of the tails go to the safe side.
 pub(crate) fn discretize(law: &Law, h: f64, (low, high): (f64, f64), want_lower: bool) -> Discretized {
     let offset = offset(law, h, (low, high));
     let start = ((low - offset) / h).floor() as i64;
@@ -50,7 +50,7 @@ pub(crate) fn discretize(law: &Law, h: f64, (low, high): (f64, f64), want_lower:
     }
     upper[0] += first.p.below * (1.0 + TAIL_ERROR);
     let upper = Masses { offset, start, weights: upper, infinite: left.p.above * (1.0 + TAIL_ERROR) };
-    let lower = want_lower.then(|| Masses { offset, start, weights: contract(&lower, h), infinite: 0.0 });
+    let lower = want_lower.then(|| Masses { offset, start, weights: contract(&lower, h), infinite: law.infinite() });
     Discretized { upper, lower }
 }
 
@@ -163,10 +163,13 @@ impl Tent {
         Self { height: a * at * up * (1.0 + 1e-12), at } // the factor covers the rounding of these lines
     }
 
-    /// What to take off at the two ends: the least in the Euclidean norm.
-    fn asked(&self) -> (f64, f64) {
-        let scale = self.height / ((1.0 - self.at).powi(2) + self.at * self.at);
-        (scale * (1.0 - self.at), scale * self.at)
+    /// What to take off at the two ends: the least in the Euclidean norm, or, where one end has far less to give than the
+    /// other, the least in proportion to what is there.
+    fn asked(&self, left: f64, right: f64) -> (f64, f64) {
+        let (left, right) = if left.min(right) > 0.2 * left.max(right) { (1.0, 1.0) } else { (left * left, right * right) };
+        let (l, r) = ((1.0 - self.at) * left, self.at * right);
+        let total = (1.0 - self.at) * l + self.at * r;
+        if total > 0.0 { (self.height * l / total, self.height * r / total) } else { (self.height, self.height) }
     }
 
     fn covered(&self, left: f64, right: f64) -> bool {
@@ -179,7 +182,7 @@ fn lowering(tents: &[Tent], above_zero: &[f64], above_line: &[f64]) -> Option<Ve
     let cap = |i: usize| above_zero[i].min(above_line[i]);
     let mut c = vec![0.0_f64; tents.len() + 1];
     for (j, tent) in tents.iter().enumerate() {
-        let (left, right) = tent.asked();
+        let (left, right) = tent.asked(cap(j), cap(j + 1));
         c[j] = c[j].max(left);
         c[j + 1] = c[j + 1].max(right);
     }

@@ -57,7 +57,7 @@ impl Default for Pld {
 }
 
 /// How often the grid is refined at most.
-const REFINEMENTS: usize = 6;
+const REFINEMENTS: usize = 12;
 
 impl Pld {
     /// The least ε for which the event is (ε, δ)-DP.

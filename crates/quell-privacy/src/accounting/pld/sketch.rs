@@ -100,16 +100,29 @@ impl Sketch {
         low.exp()
     }
 
+    /// The same tilt, but no more of it than lifts a probability of e^`ln_delta` at loss `epsilon` to one: where losses are
+    /// bounded and ε is near their largest sum, the best bound is at infinity.
+    fn moderate(&self, saddle: Saddle, epsilon: f64, ln_delta: f64) -> Saddle {
+        let distance = (epsilon - self.cumulants(0.0).1).max(1e-12);
+        let most = 2.0 * (10.0 - ln_delta) / distance;
+        if saddle.theta <= most {
+            return saddle;
+        }
+        Saddle { theta: most, deviation: self.cumulants(most).2.sqrt(), ..saddle }
+    }
+
     /// The tilt at which the Rényi conversion gives the least ε for δ; `value` is that ε.
     pub(crate) fn saddle_for_delta(&self, delta: f64) -> Saddle {
-        self.best(|theta, ln_total| {
+        let saddle = self.best(|theta, ln_total| {
             (ln_total - delta.ln() - (1.0 + theta).ln()) / theta + (theta / (1.0 + theta)).ln()
-        })
+        });
+        self.moderate(saddle, saddle.value, delta.ln())
     }
 
     /// The tilt at which Chernoff's bound on δ(ε) is least; `value` is the ln of that bound.
     pub(crate) fn saddle_for_epsilon(&self, epsilon: f64) -> Saddle {
-        self.best(|theta, ln_total| ln_total - theta * epsilon - (1.0 + theta).ln())
+        let saddle = self.best(|theta, ln_total| ln_total - theta * epsilon - (1.0 + theta).ln());
+        self.moderate(saddle, epsilon, saddle.value.min(0.0))
     }
 }
 

@@ -1,0 +1,342 @@
+//! Flags that several subcommands share: how an event is described, and for which neighbours.
+
+use std::{fmt, io::Read};
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use quell_privacy::{
+    Event, Neighbors,
+    event::Record,
+    units::{NoiseMultiplier, SamplingRate},
+};
+
+use crate::{number::given, refusal::Refusal};
+
+/// How what is reported is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs: all digits.
+    Json,
+}
+
+/// The law of the noise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Noise {
+    #[default]
+    Gaussian,
+    Laplace,
+}
+
+/// How a batch is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Sampling {
+    /// Each record on its own coin.
+    #[default]
+    Poisson,
+    /// A set of fixed size.
+    WithoutReplacement,
+    /// Independent draws.
+    WithReplacement,
+}
+
+/// Which change of one record is hidden.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Change {
+    /// One record more or less.
+    #[default]
+    AddRemove,
+    /// One record exchanged for another.
+    Replace,
+}
+
+/// The relation between neighbouring datasets.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct Relation {
+    /// Which change of one record the guarantee hides
+    #[arg(long, value_enum, default_value_t)]
+    neighbors: Change,
+}
+
+impl Relation {
+    pub(crate) fn neighbors(self) -> Neighbors {
+        match self.neighbors {
+            Change::AddRemove => Neighbors::AddRemove,
+            Change::Replace => Neighbors::Replace,
+        }
+    }
+
+    /// As the end of a sentence.
+    pub(crate) fn when(self) -> &'static str {
+        match self.neighbors {
+            Change::AddRemove => "when one record is added or removed",
+            Change::Replace => "when one record is replaced",
+        }
+    }
+}
+
+/// A run of noisy steps, each on a sample of the records.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Run {
+    /// Scale of the noise over the largest contribution of one record (σ/C; b/C for Laplace noise)
+    #[arg(long, value_name = "Z", allow_negative_numbers = true)]
+    pub(crate) noise_multiplier: Option<f64>,
+    /// Law of the noise
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) noise: Noise,
+    /// Probability that a record enters a batch
+    #[arg(long, value_name = "Q", allow_negative_numbers = true, conflicts_with_all = ["batch_size", "records"])]
+    pub(crate) sampling_rate: Option<f64>,
+    /// Size of a batch: expected under Poisson sampling, exact otherwise
+    #[arg(long, value_name = "B", value_parser = whole, allow_negative_numbers = true, requires = "records")]
+    pub(crate) batch_size: Option<u64>,
+    /// Size of the dataset
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, requires = "batch_size")]
+    pub(crate) records: Option<u64>,
+    /// How a batch is drawn; the last two need --batch-size, --records and --neighbors replace
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) sampling: Sampling,
+    /// Number of steps
+    #[arg(long, value_name = "T", value_parser = steps, allow_negative_numbers = true)]
+    pub(crate) steps: Option<u64>,
+}
+
+impl Run {
+    pub(crate) fn noise_multiplier(&self) -> Result<Option<NoiseMultiplier>> {
+        Ok(self.noise_multiplier.map(NoiseMultiplier::new).transpose()?)
+    }
+
+    /// How a batch is drawn, where flags say so.
+    pub(crate) fn batch(&self, relation: Relation) -> Result<Option<Batch>> {
+        if let (Some(batch), Some(records)) = (self.batch_size, self.records)
+            && !(1..=records).contains(&batch)
+        {
+            let sentence = format!("batch-size is {batch}, expected a number from 1 to the number of records, {records}");
+            return Err(Refusal::new(sentence, "--records is the size of the whole dataset").into());
+        }
+        if self.sampling == Sampling::Poisson {
+            let rate = match (self.batch_size, self.records) {
+                (Some(batch), Some(records)) => Some(batch as f64 / records as f64),
+                _ => self.sampling_rate,
+            };
+            return Ok(rate.map(SamplingRate::new).transpose()?.map(Batch::Poisson));
+        }
+        let (Some(batch), Some(records)) = (self.batch_size, self.records) else {
+            let sentence = "a batch of fixed size is drawn, expected its size and that of the dataset";
+            return Err(Refusal::new(sentence, "give --batch-size and --records instead of --sampling-rate").into());
+        };
+        if relation.neighbors() != Neighbors::Replace {
+            let sentence = "a batch of fixed size shows how many records there are, expected neighbours by replacement";
+            return Err(Refusal::new(sentence, "add --neighbors replace, or use --sampling poisson").into());
+        }
+        Ok(Some(Batch::Fixed { batch, records, replaced: self.sampling == Sampling::WithReplacement }))
+    }
+
+    /// The run, with what was left out taken from `defaults`.
+    pub(crate) fn or(&self, defaults: &Defaults, relation: Relation) -> Result<Recipe> {
+        Ok(Recipe {
+            noise: self.noise,
+            multiplier: match self.noise_multiplier()? {
+                Some(multiplier) => multiplier,
+                None => NoiseMultiplier::new(defaults.noise_multiplier)?,
+            },
+            batch: match self.batch(relation)? {
+                Some(batch) => batch,
+                None => Batch::Poisson(SamplingRate::new(defaults.sampling_rate)?),
+            },
+            steps: self.steps.unwrap_or(defaults.steps),
+        })
+    }
+}
+
+/// What a run is where its flags do not say.
+pub(crate) struct Defaults {
+    pub(crate) noise_multiplier: f64,
+    pub(crate) sampling_rate: f64,
+    pub(crate) steps: u64,
+}
+
+/// How a batch is drawn, with its numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Batch {
+    Poisson(SamplingRate),
+    Fixed { batch: u64, records: u64, replaced: bool },
+}
+
+impl Batch {
+    /// Every record, always.
+    pub(crate) fn whole() -> Result<Self> {
+        Ok(Self::Poisson(SamplingRate::new(1.0)?))
+    }
+}
+
+/// A run of which everything is known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recipe {
+    pub(crate) noise: Noise,
+    pub(crate) multiplier: NoiseMultiplier,
+    pub(crate) batch: Batch,
+    pub(crate) steps: u64,
+}
+
+impl Recipe {
+    /// One step.
+    pub(crate) fn step(&self) -> Event {
+        let release = match self.noise {
+            Noise::Gaussian => Event::gaussian(self.multiplier),
+            Noise::Laplace => Event::laplace(self.multiplier),
+        };
+        match self.batch {
+            Batch::Poisson(rate) if rate.get() == 1.0 => release,
+            Batch::Poisson(rate) => release.poisson_sampled(rate),
+            Batch::Fixed { batch, records, replaced: false } => {
+                Event::SampledWithoutReplacement { batch, records, event: Box::new(release) }
+            }
+            Batch::Fixed { batch, records, replaced: true } => {
+                Event::SampledWithReplacement { batch, records, event: Box::new(release) }
+            }
+        }
+    }
+
+    /// All steps.
+    pub(crate) fn event(&self) -> Event {
+        if self.steps == 1 { self.step() } else { self.step().repeated(self.steps) }
+    }
+}
+
+impl fmt::Display for Recipe {
+    /// One step, in words.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let noise = if self.noise == Noise::Gaussian { "Gaussian" } else { "Laplace" };
+        write!(f, "{noise} noise multiplier {}", given(self.multiplier.get()))?;
+        match self.batch {
+            Batch::Poisson(rate) if rate.get() == 1.0 => Ok(()),
+            Batch::Poisson(rate) => write!(f, ", Poisson sampling rate {}", given(rate.get())),
+            Batch::Fixed { batch, records, replaced } => {
+                write!(f, ", {batch} of {records} records with{} replacement", if replaced { "" } else { "out" })
+            }
+        }
+    }
+}
+
+/// An event: by the flags of a run, or written down.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Described {
+    #[command(flatten)]
+    pub(crate) run: Run,
+    /// The event as JSON, bare or as a versioned record; @FILE reads a file, - standard input
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["noise_multiplier", "noise", "sampling_rate", "batch_size", "records", "sampling", "steps"])]
+    event: Option<String>,
+    #[command(flatten)]
+    pub(crate) relation: Relation,
+}
+
+impl Described {
+    /// The event, if it is written down.
+    pub(crate) fn written(&self) -> Result<Option<Event>> {
+        self.event.as_deref().map(read_event).transpose()
+    }
+
+    /// The event; without `defaults` at least the noise must be given.
+    pub(crate) fn event(&self, defaults: Option<&Defaults>) -> Result<Event> {
+        if let Some(event) = self.written()? {
+            return Ok(event);
+        }
+        if defaults.is_none() && self.run.noise_multiplier.is_none() {
+            let hint = "try --noise-multiplier 1.1 --sampling-rate 0.01 --steps 10000";
+            return Err(Refusal::new("no event is described, expected --noise-multiplier or --event", hint).into());
+        }
+        let plain = Defaults { noise_multiplier: 1.0, sampling_rate: 1.0, steps: 1 };
+        Ok(self.run.or(defaults.unwrap_or(&plain), self.relation)?.event())
+    }
+
+    /// The event in words, for titles.
+    pub(crate) fn words(&self, event: &Event, defaults: &Defaults) -> Result<String> {
+        if self.event.is_some() {
+            return Ok(event.to_string());
+        }
+        let recipe = self.run.or(defaults, self.relation)?;
+        let plural = if recipe.steps == 1 { "" } else { "s" };
+        Ok(format!("{recipe}, {} step{plural}", recipe.steps))
+    }
+}
+
+/// No event anyone wrote by hand or by ledger is longer.
+const LONGEST_EVENT: u64 = 64 << 20;
+
+fn read_event(argument: &str) -> Result<Event> {
+    let text = if argument == "-" {
+        read(std::io::stdin().lock()).context("cannot read the event from standard input")?
+    } else if let Some(path) = argument.strip_prefix('@') {
+        let file = std::fs::File::open(path).with_context(|| format!("cannot read the event from {path}"))?;
+        read(file).with_context(|| format!("cannot read the event from {path}"))?
+    } else {
+        argument.to_owned()
+    };
+    parse_event(&text).map_err(|error| {
+        let hint = if argument.starts_with(['-', '@', '{', '"']) {
+            r#"an event looks like {"repeated":{"count":100,"event":{"gaussian":{"noise_multiplier":2.0}}}}"#
+        } else {
+            "to read a file, put an @ before its name"
+        };
+        Refusal::new(format!("the event is not one that can be read: {error}"), hint).into()
+    })
+}
+
+fn read(from: impl Read) -> Result<String> {
+    let mut text = String::new();
+    from.take(LONGEST_EVENT + 1).read_to_string(&mut text)?;
+    anyhow::ensure!(text.len() as u64 <= LONGEST_EVENT, "it is longer than 64 MiB");
+    Ok(text)
+}
+
+/// A bare event, or a record, which is known by its version.
+fn parse_event(text: &str) -> Result<Event, serde_json::Error> {
+    let value: serde_json::Value = serde_json::from_str(text)?;
+    if value.get("version").is_some() {
+        Ok(serde_json::from_str::<Record>(text)?.event)
+    } else {
+        serde_json::from_str(text)
+    }
+}
+
+/// A whole number, also as 1e4 or 10_000.
+pub(crate) fn whole(text: &str) -> Result<u64, String> {
+    let digits = text.replace('_', "");
+    let exact = |x: f64| (x.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&x)).then_some(x as u64);
+    let number = digits.parse().ok().or_else(|| digits.parse().ok().and_then(exact));
+    number.ok_or_else(|| "expected a whole number that is not negative".into())
+}
+
+/// A whole number that is not zero.
+fn steps(text: &str) -> Result<u64, String> {
+    whole(text).ok().filter(|steps| *steps > 0).ok_or_else(|| "expected a whole number from 1 on".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_are_read_exactly_or_not_at_all() {
+        for (text, number) in [("10000", 10_000), ("1e4", 10_000), ("10_000", 10_000), ("18446744073709551615", u64::MAX)] {
+            assert_eq!(whole(text), Ok(number));
+        }
+        for text in ["1.5", "-1", "1e300", "NaN", "inf", "", "ten", "18446744073709551616"] {
+            assert!(whole(text).is_err(), "{text}");
+        }
+        assert!(steps("0").is_err());
+    }
+
+    #[test]
+    fn a_bare_event_and_its_record_are_the_same_event() {
+        let bare = r#"{"gaussian":{"noise_multiplier":2.0}}"#;
+        let record = format!(r#"{{"version":1,"event":{bare}}}"#);
+        assert_eq!(parse_event(bare).unwrap(), parse_event(&record).unwrap());
+        assert!(parse_event(&record.replace('1', "2")).is_err());
+        assert!(parse_event(&bare.replace("}}", r#","unknown":1}}"#)).is_err());
+    }
+}
