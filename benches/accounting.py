@@ -607,7 +607,7 @@ class Comparison:
                 continue
             target = self.row.target
             if target is not None and self.misses(result):
-                yield f"{result.name}: epsilon at its sigma may be {result.upper - target:.1e} above the target"
+                yield f"{result.name}: epsilon at its sigma is up to {result.upper - target:.1e} over target"
             if target is None and reference and reference.lower is not None:
                 if result.upper < reference.lower - EQUAL:
                     yield f"{result.name}: upper bound below the lower bound that Quell proves"

@@ -173,6 +173,13 @@ pub(crate) struct Profiles {
     pub(crate) lower: Vec<(f64, f64)>,
 }
 
+impl Profiles {
+    /// Says nothing, truly.
+    fn trivial() -> Self {
+        Self { upper: vec![(f64::NEG_INFINITY, 1.0)], lower: Vec::new() }
+    }
+}
+
 impl Pld {
     /// The profiles of the event, good for probabilities down to `tail`; none if it has no guarantee.
     pub(crate) fn profiles(&self, event: &Event, neighbors: Neighbors, tail: f64) -> Result<Option<Vec<Profiles>>, Error> {
@@ -189,13 +196,28 @@ impl Pld {
             let mut h = question.first_step(self, &sketch, saddle);
             // Without a tilt: all probabilities are wanted alike.
             let flat = Saddle { theta: 0.0, ..saddle };
-            let (upper, lower) = loop {
-                if let Some(both) = self.compose_both(direction, &question, flat, target, h) {
-                    break both;
+            let mut best: Option<Profiles> = None;
+            for _ in 0..REFINEMENTS {
+                let Some((upper, lower)) = self.compose_both(direction, &question, flat, target, h) else {
+                    if best.is_some() {
+                        break;
+                    }
+                    h *= 4.0;
+                    continue;
+                };
+                // The widest place is where most is decided, at ε = 0.
+                let at_zero = |composed: &Composed, side: Side| composed.delta(side, 0.0);
+                let gap = at_zero(&upper, Side::Upper) - lower.as_ref().map_or(0.0, |l| at_zero(l, Side::Lower));
+                best = Some(Profiles {
+                    upper: upper.profile(Side::Upper),
+                    lower: lower.map_or_else(Vec::new, |l| l.profile(Side::Lower)),
+                });
+                if gap <= self.absolute {
+                    break;
                 }
-                h *= 2.0;
-            };
-            profiles.push(Profiles { upper: upper.profile(Side::Upper), lower: lower.map_or_else(Vec::new, |l| l.profile(Side::Lower)) });
+                h *= (0.5 * self.absolute / gap).sqrt().clamp(0.1, 0.7);
+            }
+            profiles.push(best.unwrap_or_else(Profiles::trivial));
         }
         Ok(Some(profiles))
     }

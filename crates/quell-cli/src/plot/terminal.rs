@@ -1,0 +1,110 @@
+//! A figure in characters: eight Braille dots to a cell, and a letter now and then to tell curves apart.
+
+use super::{Figure, ticks::Frame};
+
+/// Cells of the plot; with labels it fits 80 columns.
+const COLUMNS: usize = 66;
+const ROWS: usize = 20;
+
+const MARKERS: [char; 6] = ['o', 'x', '+', '#', '*', '%'];
+
+/// The whole picture, lines ending in a newline.
+pub(super) fn draw(figure: &Figure) -> String {
+    let (x, y) = figure.frames();
+    let mut sheet = Sheet { dots: vec![0; COLUMNS * ROWS], letters: vec![None; COLUMNS * ROWS] };
+    for (number, series) in figure.series.iter().enumerate() {
+        let places = series.points.iter().map(|point| {
+            let value = Some(point.at(series.claim)).filter(|v| v.is_finite())?;
+            Some((x.place(point.x)?, y.place(value)?))
+        });
+        sheet.curve(&places.collect::<Vec<_>>(), number);
+    }
+    let mut text = format!("{}\n{}\n\n", figure.title, figure.subtitle);
+    for (number, series) in figure.series.iter().enumerate() {
+        text.push_str(&format!("  {} {}\n", MARKERS[number % MARKERS.len()], series.name));
+    }
+    text.push_str(&format!("\n{}\n", figure.y.label));
+    frame(&mut text, &sheet, &x, &y);
+    let width = margin(&y) + 1 + COLUMNS;
+    text.push_str(&format!("{:>width$}\n", figure.x.label));
+    text
+}
+
+/// Columns left of the axis.
+fn margin(y: &Frame) -> usize {
+    y.ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0) + 1
+}
+
+fn frame(text: &mut String, sheet: &Sheet, x: &Frame, y: &Frame) {
+    let margin = margin(y);
+    let row_of = |place: f64| ((1.0 - place) * (ROWS - 1) as f64).round() as usize;
+    for row in 0..ROWS {
+        let tick = y.ticks.iter().find(|(value, _)| y.place(*value).map(row_of) == Some(row));
+        let label = tick.map_or("", |(_, label)| label);
+        let line: String = (0..COLUMNS).map(|column| sheet.cell(column, row)).collect();
+        let axis = if tick.is_some() { '┤' } else { '│' };
+        text.push_str(format!("{label:>margin$}{axis}{line}").trim_end());
+        text.push('\n');
+    }
+    let (mut marks, mut labels) = (vec!['─'; COLUMNS], vec![' '; COLUMNS + 8]);
+    let mut free = 0;
+    for (value, label) in &x.ticks {
+        let Some(place) = x.place(*value) else { continue };
+        let column = (place * (COLUMNS - 1) as f64).round() as usize;
+        marks[column] = '┬';
+        let count = label.chars().count();
+        let start = column.saturating_sub(count / 2);
+        // A label that would touch its neighbour is left out.
+        if start >= free && start + count <= labels.len() {
+            for (at, c) in label.chars().enumerate() {
+                labels[start + at] = c;
+            }
+            free = start + count + 1;
+        }
+    }
+    let indent = " ".repeat(margin);
+    text.push_str(&format!("{indent}└{}\n", marks.iter().collect::<String>()));
+    text.push_str(format!("{indent} {}", labels.iter().collect::<String>()).trim_end());
+    text.push('\n');
+}
+
+struct Sheet {
+    /// Bits of Braille patterns.
+    dots: Vec<u8>,
+    letters: Vec<Option<char>>,
+}
+
+impl Sheet {
+    fn curve(&mut self, places: &[Option<(f64, f64)>], number: usize) {
+        let dot = |(x, y): (f64, f64)| (x * (2 * COLUMNS - 1) as f64, (1.0 - y) * (4 * ROWS - 1) as f64);
+        let mut next = 4 + 5 * number;
+        for pair in places.windows(2) {
+            let (Some(from), Some(to)) = (pair[0].map(dot), pair[1].map(dot)) else { continue };
+            let steps = (to.0 - from.0).abs().max((to.1 - from.1).abs()).ceil().max(1.0) as usize;
+            for step in 0..=steps {
+                let t = step as f64 / steps as f64;
+                let (x, y) = ((from.0 + t * (to.0 - from.0)).round() as usize, (from.1 + t * (to.1 - from.1)).round() as usize);
+                let cell = y / 4 * COLUMNS + x / 2;
+                self.dots[cell] |= bit(x % 2, y % 4);
+                if x / 2 >= next {
+                    self.letters[cell] = Some(MARKERS[number % MARKERS.len()]);
+                    next = x / 2 + 16;
+                }
+            }
+        }
+    }
+
+    fn cell(&self, column: usize, row: usize) -> char {
+        let at = row * COLUMNS + column;
+        match (self.letters[at], self.dots[at]) {
+            (Some(letter), _) => letter,
+            (None, 0) => ' ',
+            (None, dots) => char::from_u32(0x2800 + u32::from(dots)).unwrap_or(' '),
+        }
+    }
+}
+
+/// The bit of a dot in a Braille pattern: columns of three first, the fourth row came later.
+fn bit(x: usize, y: usize) -> u8 {
+    1 << [[0, 1, 2, 6], [3, 4, 5, 7]][x][y]
+}
