@@ -197,8 +197,7 @@ impl Report {
             size: u32,
             epsilon: Interval,
         }
-        let attack =
-            |power: Bound| Attack { false_positive_rate: FALSE_POSITIVE_RATE, true_positive_rate: Interval(power) };
+        let attack = |power: Bound| Attack { false_positive_rate: FALSE_POSITIVE_RATE, true_positive_rate: Interval(power) };
         let group = |size, upper| Group { size, epsilon: Interval(Bound { lower: 0.0, upper }) };
         Document {
             delta: self.delta,

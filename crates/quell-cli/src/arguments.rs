@@ -296,11 +296,7 @@ fn read(from: impl Read) -> Result<String> {
 /// A bare event, or a record, which is known by its version.
 fn parse_event(text: &str) -> Result<Event, serde_json::Error> {
     let value: serde_json::Value = serde_json::from_str(text)?;
-    if value.get("version").is_some() {
-        Ok(serde_json::from_str::<Record>(text)?.event)
-    } else {
-        serde_json::from_str(text)
-    }
+    if value.get("version").is_some() { Ok(serde_json::from_str::<Record>(text)?.event) } else { serde_json::from_str(text) }
 }
 
 /// A whole number, also as 1e4 or 10_000.

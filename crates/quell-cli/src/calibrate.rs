@@ -94,7 +94,9 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         }
         (Some(_), None, None) => {
             let sentence = "both the sampling rate and the number of steps are left out, expected one unknown";
-            return Err(Refusal::new(sentence, "give --sampling-rate 1 for the most steps, --steps 1 for the largest rate").into());
+            return Err(
+                Refusal::new(sentence, "give --sampling-rate 1 for the most steps, --steps 1 for the largest rate").into()
+            );
         }
     };
     drop(progress);
@@ -128,10 +130,8 @@ impl Flags {
             return Ok(Some(Target::Gaussian { mu, slack: Delta::new(self.slack.unwrap_or(1e-9))? }));
         }
         if let (Some(found), Some(wrong)) = (self.true_positive_rate, self.false_positive_rate) {
-            let target = Target::Power {
-                false_positive_rate: Probability::new(wrong)?,
-                true_positive_rate: Probability::new(found)?,
-            };
+            let target =
+                Target::Power { false_positive_rate: Probability::new(wrong)?, true_positive_rate: Probability::new(found)? };
             if found <= wrong {
                 let sentence = format!("true-positive-rate is {found}, expected more than the false-positive rate {wrong}");
                 return Err(Refusal::new(sentence, "random guessing finds as many as it is wrong about").into());

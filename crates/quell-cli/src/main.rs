@@ -66,7 +66,8 @@ fn main() -> ExitCode {
 /// One sentence and one hint out of the several paragraphs clap has for a command line it cannot read.
 fn misunderstood(misuse: &clap::Error) -> anyhow::Error {
     if misuse.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return Refusal::new("no subcommand was given, expected account, calibrate or curve with a kind", "try quell --help").into();
+        return Refusal::new("no subcommand was given, expected account, calibrate or curve with a kind", "try quell --help")
+            .into();
     }
     let text = misuse.render().to_string();
     let mut paragraphs = text.split("\n\n");

@@ -48,7 +48,7 @@ pub(super) fn epsilon_steps(flags: &EpsilonSteps) -> Result<Figure> {
         subtitle: format!("{words}, δ = {}, {}", given(flags.delta), relation.when()),
         x: Axis::linear("steps"),
         y: Axis::linear(format!("ε at δ = {}", given(flags.delta))),
-        series: over_steps(&step, steps, relation.neighbors(), delta, &asked)?,
+        series: over_steps(&step, (1, steps), relation.neighbors(), delta, &asked)?,
     })
 }
 
@@ -61,28 +61,55 @@ pub(super) fn moments_advanced(flags: &MomentsAdvanced) -> Result<Figure> {
         subtitle: format!("{recipe}, {}", flags.relation.when()),
         x: Axis::linear("steps"),
         y: Axis::logarithmic(format!("ε at δ = {}", given(flags.delta))),
-        series: over_steps(&recipe.step(), recipe.steps, flags.relation.neighbors(), delta, &asked)?,
+        // The first steps, where the logarithm of ε falls steeply, would take half of the picture.
+        series: over_steps(
+            &recipe.step(),
+            (recipe.steps.div_ceil(200), recipe.steps),
+            flags.relation.neighbors(),
+            delta,
+            &asked,
+        )?,
     })
 }
 
 /// ε of more and more steps, by each method.
-fn over_steps(step: &Event, steps: u64, neighbors: Neighbors, delta: Delta, asked: &[Method]) -> Result<Vec<Series>> {
-    let mut counts: Vec<u64> = (0..=POINTS).map(|i| (steps as f64 * f64::from(i) / f64::from(POINTS)) as u64).collect();
-    counts[0] = 1;
-    counts[POINTS as usize] = steps;
+fn over_steps(
+    step: &Event,
+    (first, last): (u64, u64),
+    neighbors: Neighbors,
+    delta: Delta,
+    asked: &[Method],
+) -> Result<Vec<Series>> {
+    // ε grows about as the square root: closer points where it bends.
+    let between = |i: u32| (last as f64 * (f64::from(i) / f64::from(POINTS)).powi(2)) as u64;
+    let mut counts: Vec<u64> =
+        (0..POINTS).map(between).filter(|count| (first..last).contains(count)).chain([first, last]).collect();
     counts.sort_unstable();
     counts.dedup();
-    counts.retain(|count| *count > 0);
     let progress = Progress::new("composing", Some(counts.len() * asked.len()));
-    let series = asked.iter().map(|method| {
+    let mut series = Vec::new();
+    let mut refused: Vec<(Method, Error)> = Vec::new();
+    for method in asked {
         let points = counts.iter().map(|count| {
             let epsilon = method.epsilon(&step.clone().repeated(*count), neighbors, delta)?.epsilon;
             progress.step();
             Ok(Point { x: *count as f64, lower: epsilon.lower, upper: epsilon.upper })
         });
-        Ok(Series { name: long_name(*method), claim: Edge::Upper, points: points.collect::<Result<_, Error>>()? })
-    });
-    series.collect()
+        match points.collect() {
+            Ok(points) => series.push(Series { name: long_name(*method), claim: Edge::Upper, points }),
+            Err(error) => refused.push((*method, error)),
+        }
+    }
+    drop(progress);
+    for (method, error) in refused.iter().filter(|_| !series.is_empty()) {
+        print::note(&format!("note: {} is left out: {error}", method.name()));
+    }
+    if series.is_empty()
+        && let Some((_, error)) = refused.into_iter().next()
+    {
+        return Err(error.into());
+    }
+    Ok(series)
 }
 
 /// A method's name in a legend.
@@ -152,7 +179,7 @@ pub(super) fn tradeoff(flags: &Tradeoff) -> Result<Figure> {
         let beta = attack.beta(Probability::new(alpha)?);
         Ok(Point { x: alpha, lower: beta.lower, upper: beta.upper })
     });
-    let guess = [Point::exact(0.0, 1.0), Point::exact(0.5, 0.5), Point::exact(1.0, 0.0)];
+    let guess = (0..=50_u32).map(|i| f64::from(i) / 50.0).map(|alpha| Point::exact(alpha, 1.0 - alpha));
     Ok(Figure {
         title: "What the best attack gets wrong".into(),
         subtitle: format!("{}, {}", flags.described.words(&event, &TRAINING)?, relation.when()),
@@ -160,7 +187,7 @@ pub(super) fn tradeoff(flags: &Tradeoff) -> Result<Figure> {
         y: Axis::linear("false-negative rate β (fraction missed)"),
         series: vec![
             Series { name: "least any attack misses".into(), claim: Edge::Lower, points: points.collect::<Result<_, Error>>()? },
-            Series { name: "random guessing".into(), claim: Edge::Lower, points: guess.to_vec() },
+            Series { name: "random guessing".into(), claim: Edge::Lower, points: guess.collect() },
         ],
     })
 }

@@ -49,8 +49,25 @@ const INKS: [Ink; 6] =
     [[0x00, 0x72, 0xb2], [0xd5, 0x5e, 0x00], [0x00, 0x9e, 0x73], [0x88, 0x33, 0x77], [0x99, 0x77, 0x00], [0x44, 0x44, 0x44]];
 const DASHES: [&[f64]; 4] = [&[], &[9.0, 4.0], &[2.5, 3.0], &[9.0, 3.0, 2.5, 3.0]];
 
-/// The plot between its axes: left, top, right, bottom.
-const FRAME: (f64, f64, f64, f64) = (78.0, 96.0, WIDTH - 28.0, HEIGHT - 58.0);
+/// The plot between its axes.
+struct Page {
+    left: f64,
+    top: f64,
+    right: f64,
+    bottom: f64,
+    x: Frame,
+    y: Frame,
+}
+
+impl Page {
+    fn across(&self, value: f64) -> Option<f64> {
+        Some(self.left + self.x.place(value)? * (self.right - self.left))
+    }
+
+    fn up(&self, value: f64) -> Option<f64> {
+        Some(self.bottom - self.y.place(value)? * (self.bottom - self.top))
+    }
+}
 
 /// About one letter of body text.
 const LETTER: f64 = 5.6;
@@ -58,17 +75,19 @@ const LETTER: f64 = 5.6;
 /// The whole figure, in the order in which it is painted.
 pub(super) fn layout(figure: &Figure) -> Vec<Shape> {
     let (x, y) = figure.frames();
+    let (left, right) = (78.0, WIDTH - 28.0);
     let mut shapes = Vec::new();
-    text(&mut shapes, (FRAME.0, 30.0), Anchor::Start, Font::Title, BLACK, &figure.title);
-    text(&mut shapes, (FRAME.0, 51.0), Anchor::Start, Font::Body, GRAY, &figure.subtitle);
-    axes(&mut shapes, figure, &x, &y);
+    text(&mut shapes, (left, 30.0), Anchor::Start, Font::Title, BLACK, &figure.title);
+    text(&mut shapes, (left, 51.0), Anchor::Start, Font::Body, GRAY, &figure.subtitle);
+    let top = legend(&mut shapes, figure, left, right) + 20.0;
+    let page = Page { left, top, right, bottom: HEIGHT - 58.0, x, y };
+    axes(&mut shapes, figure, &page);
     for (number, series) in figure.series.iter().enumerate() {
-        band(&mut shapes, series, number, &x, &y);
+        band(&mut shapes, series, number, &page);
     }
     for (number, series) in figure.series.iter().enumerate() {
-        curve(&mut shapes, series, number, &x, &y);
+        curve(&mut shapes, series, number, &page);
     }
-    legend(&mut shapes, figure);
     shapes
 }
 
@@ -76,41 +95,53 @@ fn text(shapes: &mut Vec<Shape>, at: (f64, f64), anchor: Anchor, font: Font, ink
     shapes.push(Shape::Text { at, anchor, font, ink, text: text.to_owned() });
 }
 
-fn across(place: f64) -> f64 {
-    FRAME.0 + place * (FRAME.2 - FRAME.0)
+/// Rows above the plot, where they cover no curve; returns the height of the last one.
+fn legend(shapes: &mut Vec<Shape>, figure: &Figure, left: f64, right: f64) -> f64 {
+    let (mut x, mut y) = (left, 76.0);
+    for (number, series) in figure.series.iter().enumerate() {
+        let width = 45.0 + LETTER * series.name.chars().count() as f64;
+        if x > left && x + width > right {
+            (x, y) = (left, y + 20.0);
+        }
+        let (ink, dash) = (INKS[number % INKS.len()], DASHES[number % DASHES.len()]);
+        shapes.push(Shape::Line { points: vec![(x, y), (x + 38.0, y)], width: 2.2, ink, dash });
+        marker(shapes, (x + 19.0, y), number, ink);
+        text(shapes, (x + 45.0, y + 4.0), Anchor::Start, Font::Body, BLACK, &series.name);
+        x += width + 24.0;
+    }
+    y
 }
 
-fn up(place: f64) -> f64 {
-    FRAME.3 - place * (FRAME.3 - FRAME.1)
-}
-
-fn axes(shapes: &mut Vec<Shape>, figure: &Figure, x: &Frame, y: &Frame) {
+fn axes(shapes: &mut Vec<Shape>, figure: &Figure, page: &Page) {
     let line = |from, to, width, ink| Shape::Line { points: vec![from, to], width, ink, dash: &[] };
-    for (value, label) in &y.ticks {
-        let Some(at) = y.place(*value).map(up) else { continue };
-        shapes.push(line((FRAME.0, at), (FRAME.2, at), 1.0, PALE));
-        text(shapes, (FRAME.0 - 8.0, at + 4.0), Anchor::End, Font::Body, BLACK, label);
+    let Page { left, top, right, bottom, .. } = *page;
+    for (value, label) in &page.y.ticks {
+        let Some(at) = page.up(*value) else { continue };
+        shapes.push(line((left, at), (right, at), 1.0, PALE));
+        text(shapes, (left - 8.0, at + 4.0), Anchor::End, Font::Body, BLACK, label);
     }
-    for (value, label) in &x.ticks {
-        let Some(at) = x.place(*value).map(across) else { continue };
-        shapes.push(line((at, FRAME.1), (at, FRAME.3), 1.0, PALE));
-        shapes.push(line((at, FRAME.3), (at, FRAME.3 + 5.0), 1.0, BLACK));
-        text(shapes, (at, FRAME.3 + 19.0), Anchor::Middle, Font::Body, BLACK, label);
+    for (value, label) in &page.x.ticks {
+        let Some(at) = page.across(*value) else { continue };
+        shapes.push(line((at, top), (at, bottom), 1.0, PALE));
+        shapes.push(line((at, bottom), (at, bottom + 5.0), 1.0, BLACK));
+        text(shapes, (at, bottom + 19.0), Anchor::Middle, Font::Body, BLACK, label);
     }
-    shapes.push(line((FRAME.0, FRAME.1), (FRAME.0, FRAME.3), 1.0, BLACK));
-    shapes.push(line((FRAME.0, FRAME.3), (FRAME.2, FRAME.3), 1.0, BLACK));
-    text(shapes, (f64::midpoint(FRAME.0, FRAME.2), HEIGHT - 16.0), Anchor::Middle, Font::Body, BLACK, &figure.x.label);
-    text(shapes, (24.0, f64::midpoint(FRAME.1, FRAME.3)), Anchor::Upward, Font::Body, BLACK, &figure.y.label);
+    shapes.push(line((left, top), (left, bottom), 1.0, BLACK));
+    shapes.push(line((left, bottom), (right, bottom), 1.0, BLACK));
+    let longest = page.y.ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
+    let beside = (left - 22.0 - LETTER * longest as f64).max(16.0);
+    text(shapes, (f64::midpoint(left, right), HEIGHT - 16.0), Anchor::Middle, Font::Body, BLACK, &figure.x.label);
+    text(shapes, (beside, f64::midpoint(top, bottom)), Anchor::Upward, Font::Body, BLACK, &figure.y.label);
 }
 
-/// The interval, where it is wide enough to be seen.
-fn band(shapes: &mut Vec<Shape>, series: &Series, number: usize, x: &Frame, y: &Frame) {
-    let edge = |value: f64, open: f64| if value.is_finite() { y.place(value).unwrap_or(0.0) } else { open };
-    let both: Vec<(f64, f64, f64)> = series
-        .points
-        .iter()
-        .filter(|point| point.at(series.claim).is_finite() && point.lower > 0.0)
-        .filter_map(|point| Some((across(x.place(point.x)?), up(edge(point.lower, 0.0)), up(edge(point.upper, 1.0)))))
+/// The interval, where both its ends say something and it is wide enough to be seen.
+fn band(shapes: &mut Vec<Shape>, series: &Series, number: usize, page: &Page) {
+    let both = series.points.iter().filter(|point| point.at(series.claim).is_finite() && point.lower > 0.0);
+    let both: Vec<(f64, f64, f64)> = both
+        .filter_map(|point| {
+            let open = |value: f64, edge: f64| if value.is_finite() { page.up(value) } else { Some(edge) };
+            Some((page.across(point.x)?, open(point.lower, page.bottom)?, open(point.upper, page.top)?))
+        })
         .collect();
     if both.iter().all(|(_, lower, upper)| lower - upper < 1.0) {
         return;
@@ -119,24 +150,23 @@ fn band(shapes: &mut Vec<Shape>, series: &Series, number: usize, x: &Frame, y: &
     shapes.push(Shape::Area { points, ink: INKS[number % INKS.len()], opacity: 0.18 });
 }
 
-fn curve(shapes: &mut Vec<Shape>, series: &Series, number: usize, x: &Frame, y: &Frame) {
+fn curve(shapes: &mut Vec<Shape>, series: &Series, number: usize, page: &Page) {
     let (ink, dash) = (INKS[number % INKS.len()], DASHES[number % DASHES.len()]);
     let places = series.points.iter().map(|point| {
         let value = Some(point.at(series.claim)).filter(|v| v.is_finite())?;
-        Some((across(x.place(point.x)?), up(y.place(value)?)))
+        Some((page.across(point.x)?, page.up(value)?))
     });
     let places: Vec<Option<(f64, f64)>> = places.collect();
-    for piece in places.split(Option::is_none) {
+    for piece in places.split(Option::is_none).filter(|piece| !piece.is_empty()) {
         let points: Vec<(f64, f64)> = piece.iter().flatten().copied().collect();
         shapes.push(Shape::Line { points, width: 2.2, ink, dash });
     }
     // Few markers, each series at its own places, so that curves that touch can be told apart.
-    let mut next = 40.0 + 22.0 * number as f64;
+    let mut next = page.left + 40.0 + 22.0 * number as f64;
     for place in places.iter().flatten() {
-        if place.0 - FRAME.0 >= next {
+        if place.0 >= next && place.0 < page.right - 12.0 {
             marker(shapes, *place, number, ink);
-            next += 110.0;
-            next = next.max(place.0 - FRAME.0 + 55.0);
+            next = (next + 110.0).max(place.0 + 55.0);
         }
     }
 }
@@ -156,15 +186,56 @@ fn marker(shapes: &mut Vec<Shape>, (x, y): (f64, f64), number: usize, ink: Ink) 
     shapes.push(Shape::Line { points, width: 1.8, ink, dash: &[] });
 }
 
-/// One row above the plot: it covers no curve.
-fn legend(shapes: &mut Vec<Shape>, figure: &Figure) {
-    let mut left = FRAME.0;
-    for (number, series) in figure.series.iter().enumerate() {
-        let (ink, dash) = (INKS[number % INKS.len()], DASHES[number % DASHES.len()]);
-        let y = FRAME.1 - 20.0;
-        shapes.push(Shape::Line { points: vec![(left, y), (left + 38.0, y)], width: 2.2, ink, dash });
-        marker(shapes, (left + 19.0, y), number, ink);
-        text(shapes, (left + 45.0, y + 4.0), Anchor::Start, Font::Body, BLACK, &series.name);
-        left += 45.0 + LETTER * series.name.chars().count() as f64 + 24.0;
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{Axis, Edge, Point},
+        *,
+    };
+
+    fn figure(width: f64, names: &[&str]) -> Figure {
+        let points: Vec<Point> =
+            (1..=20).map(|i| Point { x: f64::from(i), lower: f64::from(i) - width, upper: f64::from(i) }).collect();
+        let series = |name: &&str| Series { name: (*name).to_owned(), claim: Edge::Upper, points: points.clone() };
+        Figure {
+            title: String::new(),
+            subtitle: String::new(),
+            x: Axis::linear("x"),
+            y: Axis::linear("y"),
+            series: names.iter().map(series).collect(),
+        }
+    }
+
+    fn bands(shapes: &[Shape]) -> usize {
+        shapes.iter().filter(|shape| matches!(shape, Shape::Area { opacity, .. } if *opacity < 1.0)).count()
+    }
+
+    #[test]
+    fn an_interval_is_a_band_only_where_it_can_be_seen() {
+        assert_eq!(bands(&layout(&figure(1e-3, &["narrow"]))), 0);
+        assert_eq!(bands(&layout(&figure(0.5, &["wide"]))), 1);
+    }
+
+    #[test]
+    fn everything_stays_on_the_sheet() {
+        let long = "a name that takes a third of the whole row";
+        for shape in layout(&figure(0.5, &[long; 7])) {
+            let points = match shape {
+                Shape::Line { points, .. } | Shape::Area { points, .. } => points,
+                Shape::Text { at, .. } => vec![at],
+            };
+            for (x, y) in points {
+                assert!((0.0..=WIDTH).contains(&x) && (0.0..=HEIGHT).contains(&y), "({x}, {y})");
+            }
+        }
+    }
+
+    #[test]
+    fn a_curve_is_broken_where_it_is_infinite() {
+        let mut broken = figure(0.0, &["broken"]);
+        let whole = layout(&broken).iter().filter(|s| matches!(s, Shape::Line { width, .. } if *width == 2.2)).count();
+        broken.series[0].points[10].upper = f64::INFINITY;
+        let pieces = layout(&broken).iter().filter(|s| matches!(s, Shape::Line { width, .. } if *width == 2.2)).count();
+        assert_eq!(pieces, whole + 1);
     }
 }

@@ -65,7 +65,7 @@ impl Face {
         }
         if let Some(strokes) = strokes(c) {
             let unit = X_HEIGHT * height;
-            let width = if self.weight == FontWeight::Bold { 0.125 } else { 0.085 } * height;
+            let width = if self.weight == FontWeight::Bold { 0.10 } else { 0.066 } * height;
             for stroke in strokes {
                 let points: Vec<(f64, f64)> = smooth(stroke).iter().map(|(u, v)| place((u * unit, -v * unit))).collect();
                 canvas.stroke(&points, width, ink);
@@ -144,7 +144,17 @@ fn strokes(c: char) -> Option<&'static [Stroke]> {
             (1.12, 0.0),
         ]],
         'β' => &[
-            &[(0.18, -0.42), (0.18, 0.30), (0.18, 1.10), (0.30, 1.40), (0.56, 1.5), (0.82, 1.36), (0.84, 1.06), (0.66, 0.86), (0.46, 0.82)],
+            &[
+                (0.18, -0.42),
+                (0.18, 0.30),
+                (0.18, 1.10),
+                (0.30, 1.40),
+                (0.56, 1.5),
+                (0.82, 1.36),
+                (0.84, 1.06),
+                (0.66, 0.86),
+                (0.46, 0.82),
+            ],
             &[(0.46, 0.82), (0.78, 0.78), (0.99, 0.58), (0.98, 0.26), (0.80, 0.04), (0.52, 0.0), (0.18, 0.14)],
         ],
         'σ' => &[&[

@@ -80,6 +80,9 @@ mod tests {
     #[test]
     fn words_cannot_break_out_of_their_element() {
         let text = words((1.0, 2.5), Anchor::End, Font::Body, [0, 0, 255], "a < b & c > d");
-        assert_eq!(text, r##"<text x="1" y="2.5" font-size="12" fill="#0000ff" text-anchor="end">a &lt; b &amp; c &gt; d</text>"##);
+        assert_eq!(
+            text,
+            r##"<text x="1" y="2.5" font-size="12" fill="#0000ff" text-anchor="end">a &lt; b &amp; c &gt; d</text>"##
+        );
     }
 }

@@ -52,8 +52,8 @@ impl Frame {
 
     fn logarithmic(low: f64, high: f64, fit: Fit) -> Self {
         let (low, high) = (low.log10(), high.log10());
-        // Below two decades the marks between the decades are needed.
-        let marks: &[f64] = if high - low < 2.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        // Below three decades the marks between the decades are needed.
+        let marks: &[f64] = if high - low < 2.7 { &[1.0, 2.0, 5.0] } else { &[1.0] };
         let all = || {
             let decades = (low.floor() as i32 - 1)..=(high.ceil() as i32 + 1);
             decades.flat_map(|decade| marks.iter().map(move |mark| (f64::from(decade) + mark.log10(), decade, *mark)))
@@ -61,13 +61,15 @@ impl Frame {
         let (low, high) = match fit {
             Fit::Tight if high > low => (low, high),
             _ => (
-                all().map(|m| m.0).filter(|m| *m <= low + 1e-9).fold(low.floor() - 1.0, f64::max),
-                all().map(|m| m.0).filter(|m| *m >= high - 1e-9 && *m > low + 1e-9).fold(high.ceil() + 1.0, f64::min),
+                // A value that misses a mark by less than can be seen does not open another decade.
+                all().map(|m| m.0).filter(|m| *m <= low + 0.02).fold(low.floor() - 1.0, f64::max),
+                all().map(|m| m.0).filter(|m| *m >= high - 0.02 && *m > low + 0.02).fold(high.ceil() + 1.0, f64::min),
             ),
         };
         let every = if marks.len() == 1 { ((high - low) / MOST).ceil().max(1.0) as i32 } else { 1 };
         let seen = all().filter(|(place, decade, _)| (low - 1e-9..=high + 1e-9).contains(place) && decade.rem_euclid(every) == 0);
-        let ticks = seen.map(|(place, decade, mark)| (10_f64.powf(place), power(mark, decade))).collect();
+        let short = low > -2.1 && high < 4.1;
+        let ticks = seen.map(|(place, decade, mark)| (10_f64.powf(place), power(mark, decade, short))).collect();
         Self { scale: Scale::Logarithmic, low, high, ticks }
     }
 
@@ -98,8 +100,7 @@ fn plain(value: f64, decimals: usize) -> String {
     let (whole, fraction) = text.split_once('.').map_or((text.as_str(), None), |(w, f)| (w, Some(f)));
     let mut grouped = String::new();
     for (i, digit) in whole.chars().enumerate() {
-        // Four digits need no comma.
-        if i > 0 && whole.len() > 4 && (whole.len() - i).is_multiple_of(3) {
+        if i > 0 && (whole.len() - i).is_multiple_of(3) {
             grouped.push(',');
         }
         grouped.push(digit);
@@ -108,11 +109,12 @@ fn plain(value: f64, decimals: usize) -> String {
     fraction.map_or_else(|| format!("{sign}{grouped}"), |fraction| format!("{sign}{grouped}.{fraction}"))
 }
 
-/// mark · 10^decade.
-fn power(mark: f64, decade: i32) -> String {
+/// mark · 10^decade, in full where all marks of the axis are `short`.
+fn power(mark: f64, decade: i32, short: bool) -> String {
     match decade {
-        0..=3 => plain(mark * 10_f64.powi(decade), 0),
-        -2..=-1 => plain(mark * 10_f64.powi(decade), (-decade) as usize),
+        0 => plain(mark, 0),
+        1.. if short => plain(mark * 10_f64.powi(decade), 0),
+        ..0 if short => plain(mark * 10_f64.powi(decade), (-decade) as usize),
         _ => {
             let raised: String = decade.to_string().chars().map(raise).collect();
             if mark == 1.0 { format!("10{raised}") } else { format!("{mark}·10{raised}") }
@@ -144,18 +146,19 @@ mod tests {
     fn ticks_are_round_numbers() {
         use Fit::{Loose, Tight};
         use Scale::{Linear, Logarithmic};
-        assert_eq!(labels(Linear, &[1.0, 40_000.0], Tight), "0 5000 10,000 15,000 20,000 25,000 30,000 35,000 40,000");
+        assert_eq!(labels(Linear, &[1.0, 40_000.0], Tight), "0 5,000 10,000 15,000 20,000 25,000 30,000 35,000 40,000");
         assert_eq!(labels(Linear, &[0.02, 2.03], Loose), "0.0 0.5 1.0 1.5 2.0 2.5");
         assert_eq!(labels(Linear, &[-10.0, 10.0], Tight), "-10 -5 0 5 10");
-        assert_eq!(labels(Logarithmic, &[1e-10, 0.3], Loose), "10⁻¹⁰ 10⁻⁸ 10⁻⁶ 10⁻⁴ 0.01 1");
-        assert_eq!(labels(Logarithmic, &[1.0, 1000.0], Tight), "1 10 100 1000");
+        assert_eq!(labels(Logarithmic, &[1e-10, 0.3], Loose), "10⁻¹⁰ 10⁻⁸ 10⁻⁶ 10⁻⁴ 10⁻² 1");
+        assert_eq!(labels(Logarithmic, &[1.0, 1000.0], Tight), "1 10 100 1,000");
         assert_eq!(labels(Logarithmic, &[0.3, 7.0], Loose), "0.2 0.5 1 2 5 10");
     }
 
     #[test]
     fn every_finite_value_lies_on_the_axis() {
         for scale in [Scale::Linear, Scale::Logarithmic] {
-            for values in [vec![], vec![0.0], vec![5.0], vec![1e-300, 1e300], vec![f64::NAN, f64::INFINITY, 3.0], vec![-1.0, 2.0]] {
+            for values in [vec![], vec![0.0], vec![5.0], vec![1e-300, 1e300], vec![f64::NAN, f64::INFINITY, 3.0], vec![-1.0, 2.0]]
+            {
                 let frame = Frame::around(scale, values.iter().copied(), Fit::Loose);
                 assert!(frame.ticks.len() < 60, "{}", frame.ticks.len());
                 for value in values.iter().filter(|v| v.is_finite() && (**v > 0.0 || scale == Scale::Linear)) {

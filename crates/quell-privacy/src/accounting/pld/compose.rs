@@ -4,9 +4,9 @@
 //! rounding of the transform is relative to the largest tilted mass, so a δ of 1e-15 comes out as precisely as one of 0.1.
 //! [KJH20 for the transform, ACKS23 for the tilt; THEORY, Composition]
 
-use std::f64::consts::TAU;
+use std::{cell::RefCell, f64::consts::TAU, sync::Arc};
 
-use realfft::{RealFftPlanner, num_complex::Complex64};
+use realfft::{ComplexToReal, RealFftPlanner, RealToComplex, num_complex::Complex64};
 
 use super::grid::Masses;
 use crate::special::ROUNDOFF;
@@ -219,9 +219,7 @@ fn transform_length(at_least: usize) -> usize {
 /// norms and adds η again. The largest weight of each law is transformed by hand, exactly: where a record is rarely
 /// sampled it is nearly all, and the transform's error is then that of the little that is left.
 fn convolve(tilted: &[Tilted], points: usize, first: i64) -> (Vec<f64>, f64) {
-    let mut planner = RealFftPlanner::<f64>::new();
-    let forward = planner.plan_fft_forward(points);
-    let inverse = planner.plan_fft_inverse(points);
+    let (forward, inverse) = plans(points);
     let n = points as f64;
     let eta = 16.0 * ROUNDOFF * n.log2();
     let mut spectrum = Spectrum::one(points / 2 + 1);
@@ -254,6 +252,16 @@ fn convolve(tilted: &[Tilted], points: usize, first: i64) -> (Vec<f64>, f64) {
         *value /= n;
     }
     (buffer, error * worst.exp() + (rounding + eta * norm) / n.sqrt())
+}
+
+/// Plans of the transforms, kept for the lengths that come up again and again: a plan costs as much as several transforms.
+fn plans(points: usize) -> (Arc<dyn RealToComplex<f64>>, Arc<dyn ComplexToReal<f64>>) {
+    thread_local!(static PLANNER: RefCell<RealFftPlanner<f64>> = RefCell::new(RealFftPlanner::new()));
+    let plan = |planner: &mut RealFftPlanner<f64>| (planner.plan_fft_forward(points), planner.plan_fft_inverse(points));
+    if points > 1 << 18 {
+        return plan(&mut RealFftPlanner::new());
+    }
+    PLANNER.with_borrow_mut(plan)
 }
 
 /// A product of powers of transforms, kept as logarithms.
