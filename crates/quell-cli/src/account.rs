@@ -232,7 +232,7 @@ fn no_answer(error: &Error) -> String {
 fn attack_sentence(power: &Result<Bound, Error>) -> String {
     match power {
         Ok(power) => format!(
-            "attack: at 1 % false positives no test finds a record more than {} % of the time, and some test finds one {} % of the time\n",
+            "attack: at 1 % false positives no test recognises a record more than {} % of the time; the best one does at least {} % of the time\n",
             up(power.upper * 100.0),
             down(power.lower * 100.0),
         ),

@@ -2,12 +2,13 @@
 
 use anyhow::Result;
 use quell_privacy::{
-    Bound, Error, Event,
+    Bound, Error, Event, Neighbors,
     accounting::{Calibration, Conversion, Pld, Renyi, Target, TradeOff},
     event::Record,
     units::{Delta, Epsilon, Probability},
 };
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::{
     account::report_best,
@@ -61,6 +62,9 @@ pub(crate) struct Flags {
     format: Format,
 }
 
+/// Significant digits in text.
+const DIGITS: usize = 5;
+
 pub(crate) fn run(flags: &Flags) -> Result<()> {
     let relation = flags.relation;
     let multiplier = flags.run.noise_multiplier()?;
@@ -82,15 +86,15 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
             let batch = batch.map_or_else(Batch::whole, Ok)?;
             let steps = steps.unwrap_or(1);
             let found = calibration.least_noise(|multiplier| known(multiplier, batch, steps).event());
-            ("noise_multiplier", known(hinted(found)?, batch, steps))
+            (Unknown::NoiseMultiplier, known(hinted(found)?, batch, steps))
         }
         (Some(multiplier), None, Some(steps)) => {
             let found = calibration.largest_rate(|rate| known(multiplier, Batch::Poisson(rate), steps).event());
-            ("sampling_rate", known(multiplier, Batch::Poisson(hinted(found)?), steps))
+            (Unknown::SamplingRate, known(multiplier, Batch::Poisson(hinted(found)?), steps))
         }
         (Some(multiplier), Some(batch), _) => {
             let found = calibration.most_steps(|steps| known(multiplier, batch, steps).event());
-            ("steps", known(multiplier, batch, hinted(found)?))
+            (Unknown::Steps, known(multiplier, batch, hinted(found)?))
         }
         (Some(_), None, None) => {
             let sentence = "both the sampling rate and the number of steps are left out, expected one unknown";
@@ -142,34 +146,29 @@ impl Flags {
     }
 
     /// Says what was found, and what a run with it costs.
-    fn report(&self, unknown: Option<&str>, recipe: &Recipe, target: Target) -> Result<()> {
+    fn report(&self, unknown: Option<Unknown>, recipe: &Recipe, target: Target) -> Result<()> {
         let event = recipe.event();
         let cost = Cost::new(&event, self.relation, target)?;
         match self.format {
-            Format::Json => print::json(&self.document(unknown, recipe, target, &cost)?),
+            Format::Json => print::json(&self.document(unknown, recipe, target, &cost)),
             Format::Text => {
-                let mut rows = Vec::new();
-                if let Some(unknown) = unknown {
-                    rows.push(vec![unknown.replace('_', " "), found(unknown, recipe)]);
-                }
-                rows.push(vec!["claim".into(), format!("{} {}", cost.words(), self.relation.when())]);
-                print::data(&print::table(&rows, &[]))
+                let found = unknown.map(|unknown| format!("{}: {}\n", unknown.name(), unknown.text(recipe)));
+                let claim = format!("claim: {} {}\n", cost.words(), self.relation.when());
+                print::data(&(found.unwrap_or_default() + &claim))
             }
         }
     }
 
-    fn document(&self, unknown: Option<&str>, recipe: &Recipe, target: Target, cost: &Cost) -> Result<Value> {
-        let mut run = Map::new();
-        run.insert("noise".into(), serde_json::to_value(recipe.noise)?);
-        run.insert("noise_multiplier".into(), json!(recipe.multiplier));
-        match recipe.batch {
-            Batch::Poisson(rate) => run.insert("sampling_rate".into(), json!(rate)),
-            Batch::Fixed { batch, records, .. } => {
-                run.insert("batch_size".into(), json!(batch));
-                run.insert("records".into(), json!(records))
-            }
-        };
-        run.insert("steps".into(), json!(recipe.steps));
+    fn document(&self, unknown: Option<Unknown>, recipe: &Recipe, target: Target, cost: &Cost) -> impl Serialize + use<> {
+        #[derive(Serialize)]
+        struct Document {
+            unknown: Option<Unknown>,
+            value: Value,
+            target: Value,
+            achieved: Value,
+            neighbors: Neighbors,
+            event: Record,
+        }
         let target = match target {
             Target::EpsilonDelta { epsilon, delta } => json!({"epsilon": epsilon, "delta": delta}),
             Target::Gaussian { mu, slack } => json!({"mu": mu, "slack": slack}),
@@ -177,21 +176,50 @@ impl Flags {
                 json!({"false_positive_rate": false_positive_rate, "true_positive_rate": true_positive_rate})
             }
         };
-        let neighbors = self.relation.neighbors();
-        let achieved = json!({cost.name(): Interval(cost.bound)});
-        let event = Record::from(recipe.event());
-        Ok(json!({
-            "unknown": unknown, "run": run, "neighbors": neighbors, "target": target, "achieved": achieved, "event": event
-        }))
+        Document {
+            unknown,
+            value: unknown.map_or(Value::Null, |unknown| unknown.value(recipe)),
+            target,
+            achieved: json!({cost.name(): Interval(cost.bound)}),
+            neighbors: self.relation.neighbors(),
+            event: recipe.event().into(),
+        }
     }
 }
 
-/// The value that was found, rounded to the side on which the target is still met.
-fn found(unknown: &str, recipe: &Recipe) -> String {
-    match (unknown, recipe.batch) {
-        ("noise_multiplier", _) => rounded(recipe.multiplier.get(), 5, Toward::Up),
-        ("sampling_rate", Batch::Poisson(rate)) => rounded(rate.get(), 5, Toward::Down),
-        _ => recipe.steps.to_string(),
+/// What is searched for.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Unknown {
+    NoiseMultiplier,
+    SamplingRate,
+    Steps,
+}
+
+impl Unknown {
+    fn name(self) -> &'static str {
+        match self {
+            Self::NoiseMultiplier => "noise multiplier",
+            Self::SamplingRate => "sampling rate",
+            Self::Steps => "steps",
+        }
+    }
+
+    /// Rounded to the side on which the target is still met.
+    fn text(self, recipe: &Recipe) -> String {
+        match (self, recipe.batch) {
+            (Self::NoiseMultiplier, _) => rounded(recipe.multiplier.get(), DIGITS, Toward::Up),
+            (Self::SamplingRate, Batch::Poisson(rate)) => rounded(rate.get(), DIGITS, Toward::Down),
+            _ => recipe.steps.to_string(),
+        }
+    }
+
+    fn value(self, recipe: &Recipe) -> Value {
+        match (self, recipe.batch) {
+            (Self::NoiseMultiplier, _) => json!(recipe.multiplier),
+            (Self::SamplingRate, Batch::Poisson(rate)) => json!(rate),
+            _ => json!(recipe.steps),
+        }
     }
 }
 
@@ -227,7 +255,7 @@ impl Cost {
     }
 
     fn words(&self) -> String {
-        let upper = rounded(self.bound.upper, 5, Toward::Up);
+        let upper = rounded(self.bound.upper, DIGITS, Toward::Up);
         match self.target {
             Target::EpsilonDelta { delta, .. } => format!("ε ≤ {upper} at δ = {}", given(delta.get())),
             Target::Gaussian { slack, .. } => format!("μ ≤ {upper} up to a slack of {}", given(slack.get())),

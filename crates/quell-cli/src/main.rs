@@ -73,5 +73,5 @@ fn misunderstood(misuse: &clap::Error) -> anyhow::Error {
     let mut paragraphs = text.split("\n\n");
     let sentence = paragraphs.next().unwrap_or_default().trim_start_matches("error: ");
     let tip = paragraphs.find_map(|paragraph| paragraph.trim().strip_prefix("tip: "));
-    Refusal::new(sentence, tip.unwrap_or("try --help after the subcommand")).into()
+    Refusal::new(sentence, tip.unwrap_or("try quell --help, or --help after a subcommand")).into()
 }

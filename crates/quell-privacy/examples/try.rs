@@ -4,9 +4,9 @@ fn main(){
     let (q,s,t,d)=(a[0],a[1],a[2],a[3]);
     let e=Event::dp_sgd(NoiseMultiplier::new(s).unwrap(),SamplingRate::new(q).unwrap(),t as u64);
     let pld = if a.len()>4 { Pld{relative:a[4],absolute:a[5],..Pld::default()} } else {Pld::default()};
-    for _ in 0..300 {
+    for _ in 0..5 {
     let t0=std::time::Instant::now();
     let b=pld.epsilon(&e,Neighbors::AddRemove,Delta::new(d).unwrap());
-    if t0.elapsed().as_nanos()==1 {println!("{b:?}");}
+    println!("{b:?} {:?}",t0.elapsed());
     }
 }

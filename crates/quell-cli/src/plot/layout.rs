@@ -69,8 +69,8 @@ impl Page {
     }
 }
 
-/// About one letter of body text.
-const LETTER: f64 = 5.6;
+/// The width of a letter of body text, at most, on average.
+const LETTER: f64 = 6.6;
 
 /// The whole figure, in the order in which it is painted.
 pub(super) fn layout(figure: &Figure) -> Vec<Shape> {
@@ -107,7 +107,7 @@ fn legend(shapes: &mut Vec<Shape>, figure: &Figure, left: f64, right: f64) -> f6
         shapes.push(Shape::Line { points: vec![(x, y), (x + 38.0, y)], width: 2.2, ink, dash });
         marker(shapes, (x + 19.0, y), number, ink);
         text(shapes, (x + 45.0, y + 4.0), Anchor::Start, Font::Body, BLACK, &series.name);
-        x += width + 24.0;
+        x += width + 16.0;
     }
     y
 }

@@ -17,7 +17,10 @@ pub(super) fn draw(shapes: &[Shape]) -> Result<Vec<u8>> {
     for shape in shapes {
         match shape {
             Shape::Line { points, width, ink, dash } => {
-                let dash: Vec<f64> = dash.iter().map(|length| SCALE * length).collect();
+                // Round ends lengthen the ink by the width of the line, at the cost of the gaps.
+                let capped =
+                    |(i, length): (usize, &f64)| SCALE * if i % 2 == 0 { (length - width).max(0.1) } else { length + width };
+                let dash: Vec<f64> = dash.iter().enumerate().map(capped).collect();
                 canvas.dashed(&scaled(points), SCALE * width, *ink, &dash);
             }
             Shape::Area { points, ink, opacity } => canvas.fill(&scaled(points), *ink, *opacity),

@@ -19,7 +19,7 @@ pub(super) fn draw(figure: &Figure) -> String {
         });
         sheet.curve(&places.collect::<Vec<_>>(), number);
     }
-    let mut text = format!("{}\n{}\n\n", figure.title, figure.subtitle);
+    let mut text = format!("{}\n{}\n", figure.title, wrapped(&figure.subtitle));
     for (number, series) in figure.series.iter().enumerate() {
         text.push_str(&format!("  {} {}\n", MARKERS[number % MARKERS.len()], series.name));
     }
@@ -28,6 +28,21 @@ pub(super) fn draw(figure: &Figure) -> String {
     let width = margin(&y) + 1 + COLUMNS;
     text.push_str(&format!("{:>width$}\n", figure.x.label));
     text
+}
+
+/// A sentence in lines that fit, broken between its parts.
+fn wrapped(sentence: &str) -> String {
+    let mut lines = vec![String::new()];
+    for part in sentence.split_inclusive(", ") {
+        let line = lines.last().map_or(0, |line| line.chars().count());
+        if line > 0 && line + part.trim_end().chars().count() > 78 {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push_str(part);
+        }
+    }
+    lines.iter().fold(String::new(), |text, line| text + line.trim_end() + "\n")
 }
 
 /// Columns left of the axis.

@@ -33,65 +33,47 @@ fn ln_peak(theta: f64) -> f64 {
 }
 
 /// A law on the grid, taken `count` times, tilted.
-struct Tilted {
-    start: i64,
+struct Tilted<'a> {
+    indices: &'a [i64],
     weights: Vec<f64>,
     count: f64,
     /// ln Σ wᵢ e^(θih)
     ln_total: f64,
 }
 
-impl Tilted {
-    fn new(masses: &Masses, count: u64, theta: f64, h: f64) -> Self {
-        let exponent = |j: usize| theta * h * (masses.start + j as i64) as f64;
+impl<'a> Tilted<'a> {
+    fn new(masses: &'a Masses, count: u64, theta: f64, h: f64) -> Self {
+        let exponent = |index: i64| theta * h * index as f64;
         // Weights are above 1e-60 or irrelevant, so this keeps the largest terms in range; what underflows is below e^-600.
-        let shift = (exponent(masses.weights.len()) - 600.0).max(0.0);
-        let mut weights: Vec<f64> = masses
-            .weights
-            .iter()
-            .enumerate()
-            .map(|(j, &w)| if w > 0.0 { w * (exponent(j) - shift).exp() } else { 0.0 })
-            .collect();
+        let shift = masses.indices.last().map_or(0.0, |&last| (exponent(last) - 600.0).max(0.0));
+        let tilt = |(&index, &w): (&i64, &f64)| if w > 0.0 { w * (exponent(index) - shift).exp() } else { 0.0 };
+        let mut weights: Vec<f64> = masses.indices.iter().zip(&masses.weights).map(tilt).collect();
         let total: f64 = weights.iter().sum();
         for w in &mut weights {
             *w /= total.max(f64::MIN_POSITIVE);
         }
-        Self { start: masses.start, weights, count: count as f64, ln_total: total.ln() + shift }
+        Self { indices: &masses.indices, weights, count: count as f64, ln_total: total.ln() + shift }
     }
 
-    /// Position of the largest weight.
-    fn mode(&self) -> usize {
-        (0..self.weights.len()).max_by(|&i, &j| self.weights[i].total_cmp(&self.weights[j])).unwrap_or(0)
+    fn iter(&self) -> impl Iterator<Item = (i64, f64)> + '_ {
+        self.indices.iter().copied().zip(self.weights.iter().copied())
     }
 
-    fn index(&self, j: usize) -> f64 {
-        (self.start + j as i64) as f64
+    /// Index of the largest weight.
+    fn mode(&self) -> i64 {
+        self.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(index, _)| index)
     }
 
     /// Mean and variance of the index.
     fn moments(&self) -> (f64, f64) {
-        let mean: f64 = self.weights.iter().enumerate().map(|(j, w)| w * self.index(j)).sum();
-        let variance = self.weights.iter().enumerate().map(|(j, w)| w * (self.index(j) - mean).powi(2)).sum();
+        let mean: f64 = self.iter().map(|(index, w)| w * index as f64).sum();
+        let variance = self.iter().map(|(index, w)| w * (index as f64 - mean).powi(2)).sum();
         (mean, variance)
     }
 
-    /// ln E[e^(λ(i - centre))], by geometric progressions from the centre outwards.
+    /// ln E[e^(λ(i - centre))].
     fn ln_moment(&self, lambda: f64, centre: f64) -> f64 {
-        let middle = (centre.floor() as i64 - self.start).clamp(0, self.weights.len() as i64 - 1) as usize;
-        let at_middle = (lambda * (self.index(middle) - centre)).exp();
-        let walk = |weights: &mut dyn Iterator<Item = &f64>, mut factor: f64, ratio: f64| {
-            let mut sum = 0.0;
-            for w in weights {
-                if *w > 0.0 {
-                    sum += w * factor;
-                }
-                factor *= ratio;
-            }
-            sum
-        };
-        let above = walk(&mut self.weights[middle..].iter(), at_middle, lambda.exp());
-        let below = walk(&mut self.weights[..middle].iter().rev(), at_middle * (-lambda).exp(), (-lambda).exp());
-        (above + below).ln()
+        self.iter().filter(|(_, w)| *w > 0.0).map(|(index, w)| w * (lambda * (index as f64 - centre)).exp()).sum::<f64>().ln()
     }
 }
 
@@ -101,10 +83,12 @@ pub(crate) struct Composed {
     theta: f64,
     /// Loss at grid index 0.
     offset: f64,
-    /// Grid index of `values[0]`.
+    /// Grid index at which the window begins.
     first: i64,
-    /// Tilted masses; those of losses outside the window are folded in.
-    values: Vec<f64>,
+    /// Length of the window.
+    points: usize,
+    /// Tilted masses in the window; those of losses outside it are folded in.
+    values: Values,
     /// What the values may be off by, all together, in the Euclidean norm.
     error: f64,
     /// What everything may be off by, relatively: tilting, powers and masses, once per step.
@@ -121,8 +105,9 @@ pub(crate) struct Composed {
     payoff_norm: f64,
 }
 
-/// Sums `count` independent copies of each law; `None` if the window would be longer than `longest`.
-pub(crate) fn compose(factors: &[(&Masses, u64)], h: f64, theta: f64, target: Target, longest: usize) -> Option<Composed> {
+/// Sums `count` independent copies of each law; `None` if the window would be longer than `longest`. A `dense` sum can be
+/// asked for its profile.
+pub(crate) fn compose(factors: &[(&Masses, u64)], h: f64, theta: f64, target: Target, longest: usize, dense: bool) -> Option<Composed> {
     let tilted: Vec<Tilted> = factors.iter().map(|(masses, count)| Tilted::new(masses, *count, theta, h)).collect();
     let (mut mean, mut variance) = (0.0, 0.0);
     let mut centres = Vec::with_capacity(tilted.len());
@@ -143,15 +128,17 @@ pub(crate) fn compose(factors: &[(&Masses, u64)], h: f64, theta: f64, target: Ta
     }
     let points = transform_length(length as usize);
     let first = (mean - below.0).floor() as i64 - 1;
-    let (values, error) = convolve(&tilted, points, first);
+    let (values, error) = convolve(&tilted, points, first, dense);
     let steps: f64 = tilted.iter().map(|t| t.count).sum();
-    let widest = tilted.iter().map(|t| t.index(0).abs().max(t.index(t.weights.len()).abs())).fold(1.0, f64::max) * h;
+    let farthest = tilted.iter().flat_map(|t| [t.indices.first(), t.indices.last()]).flatten().map(|i| i.abs()).max();
+    let widest = (farthest.unwrap_or(0) + 1) as f64 * h;
     Some(Composed {
         h,
         theta,
         offset,
         first,
-        values,
+        points,
+        values: Values::new(values, theta, h, points),
         error,
         relative_error: steps * ROUNDOFF * (4.0 * theta.abs() * widest + 128.0),
         ln_total,
@@ -182,7 +169,7 @@ fn payoff_norm(theta: f64, h: f64, points: usize) -> f64 {
 /// # Theorem
 /// Chernoff: Pr[S - E S ≥ B] ≤ exp(Σ count κ(λ) - λB) for every λ > 0, κ the centred cumulant function. Tried from the λ
 /// that is best for a Gaussian downwards, which are those of heavier tails.
-fn window(tilted: &[Tilted], centres: &[f64], variance: f64, outside: f64) -> ((f64, f64), (f64, f64)) {
+fn window(tilted: &[Tilted<'_>], centres: &[f64], variance: f64, outside: f64) -> ((f64, f64), (f64, f64)) {
     let wanted = -outside.ln();
     let gaussian = (2.0 * wanted).sqrt() / variance.max(1e-12).sqrt();
     let side = |sign: f64| {
@@ -218,7 +205,7 @@ fn transform_length(at_least: usize) -> usize {
 /// norm at most Σ countⱼ times that of φⱼ, times exp(Σ countⱼ maxₖ|eⱼₖ|) for the higher orders; the inverse transform keeps
 /// norms and adds η again. The largest weight of each law is transformed by hand, exactly: where a record is rarely
 /// sampled it is nearly all, and the transform's error is then that of the little that is left.
-fn convolve(tilted: &[Tilted], points: usize, first: i64) -> (Vec<f64>, f64) {
+fn convolve(tilted: &[Tilted<'_>], points: usize, first: i64, dense: bool) -> (Convolved, f64) {
     let (forward, inverse) = plans(points);
     let n = points as f64;
     let eta = 16.0 * ROUNDOFF * n.log2();
@@ -230,10 +217,10 @@ fn convolve(tilted: &[Tilted], points: usize, first: i64) -> (Vec<f64>, f64) {
     for t in tilted {
         let mode = t.mode();
         // Folding the index is exact: sums of folded indices are folded sums.
-        shift += i128::from(t.start + mode as i64) * t.count as i128;
+        shift += i128::from(mode) * t.count as i128;
         buffer.fill(0.0);
-        for (j, &w) in t.weights.iter().enumerate() {
-            buffer[(j as i64 - mode as i64).rem_euclid(points as i64) as usize] += w;
+        for (index, w) in t.iter() {
+            buffer[(index - mode).rem_euclid(points as i64) as usize] += w;
         }
         let largest = std::mem::take(&mut buffer[0]);
         let rest = buffer.iter().map(|w| w * w).sum::<f64>().sqrt();
@@ -244,21 +231,35 @@ fn convolve(tilted: &[Tilted], points: usize, first: i64) -> (Vec<f64>, f64) {
         worst += t.count * eta * n.sqrt() * rest;
     }
     let shift = shift.rem_euclid(points as i128) as u64;
-    let (norm, rounding) = spectrum.write(&mut output, shift, points);
+    let (alive, norm, rounding) = spectrum.product(shift, points);
+    let error = error * worst.exp() + (rounding + eta * norm) / n.sqrt();
+    if !dense && alive.len() < points / 64 {
+        return (Convolved::Spectrum(alive), error);
+    }
+    output.fill(Complex64::ZERO);
+    for (k, value) in alive {
+        output[k] = value;
+    }
     let mut scratch = inverse.make_scratch_vec();
     // Lengths are the planner's own, and the bins that must be real are.
     let _ = inverse.process_with_scratch(&mut output, &mut buffer, &mut scratch);
     for value in &mut buffer {
         *value /= n;
     }
-    (buffer, error * worst.exp() + (rounding + eta * norm) / n.sqrt())
+    (Convolved::Masses(buffer), error)
+}
+
+/// The composed masses, or their transform where nearly all of it vanishes.
+enum Convolved {
+    Masses(Vec<f64>),
+    Spectrum(Vec<(usize, Complex64)>),
 }
 
 /// Plans of the transforms, kept for the lengths that come up again and again: a plan costs as much as several transforms.
 fn plans(points: usize) -> (Arc<dyn RealToComplex<f64>>, Arc<dyn ComplexToReal<f64>>) {
     thread_local!(static PLANNER: RefCell<RealFftPlanner<f64>> = RefCell::new(RealFftPlanner::new()));
     let plan = |planner: &mut RealFftPlanner<f64>| (planner.plan_fft_forward(points), planner.plan_fft_inverse(points));
-    if points > 1 << 18 {
+    if points > 1 << 20 {
         return plan(&mut RealFftPlanner::new());
     }
     PLANNER.with_borrow_mut(plan)
@@ -283,8 +284,15 @@ impl Spectrum {
     /// Multiplies by (largest + rest)^count.
     fn multiply(&mut self, rest: &[Complex64], largest: f64, count: f64) {
         let ln_largest = largest.ln();
+        // |φ|² below this is dead whatever came before, without a logarithm.
+        let hopeless = (2.0 * Self::DEAD / count).exp();
         for (k, bin) in rest.iter().enumerate() {
             if self.ln_size[k] < Self::DEAD {
+                continue;
+            }
+            let sum = bin + largest;
+            if sum.norm_sqr() < hopeless {
+                self.ln_size[k] = 2.0 * Self::DEAD;
                 continue;
             }
             let ratio = bin / largest;
@@ -294,40 +302,37 @@ impl Spectrum {
                 let ln = 0.5 * (2.0 * ratio.re + square).ln_1p();
                 (ln_largest + ln, ratio.im.atan2(1.0 + ratio.re), 8.0 * square.sqrt() + ln_largest.abs())
             } else {
-                let sum = bin + largest;
-                (0.5 * sum.norm_sqr().max(1e-300).ln(), 0.0, 8.0)
+                (0.5 * sum.norm_sqr().max(1e-300).ln(), sum.arg(), 8.0)
             };
             self.ln_size[k] += count * ln_size;
             self.roundings[k] += count * roundings;
-            if self.ln_size[k] >= Self::DEAD {
-                let angle = if square < 0.25 { angle } else { (bin + largest).arg() };
-                self.angle[k] += count * angle;
-            }
+            self.angle[k] += count * angle;
         }
     }
 
-    /// Writes the product, moved by `shift` places; returns its norm and a bound on the norm of its rounding error.
-    fn write(&self, output: &mut [Complex64], shift: u64, points: usize) -> (f64, f64) {
+    /// The coefficients that are not zero, moved by `shift` places, their norm and a bound on the norm of their rounding error.
+    fn product(&self, shift: u64, points: usize) -> (Vec<(usize, Complex64)>, f64, f64) {
+        let mut alive = Vec::new();
         let (mut norm, mut rounding) = (0.0, 0.0);
-        for (k, bin) in output.iter_mut().enumerate() {
+        for (k, ln_size) in self.ln_size.iter().enumerate() {
             let real = k == 0 || 2 * k == points;
             let twice = if real { 1.0 } else { 2.0 };
-            if self.ln_size[k] < Self::DEAD {
-                *bin = Complex64::ZERO;
+            if *ln_size < Self::DEAD {
                 rounding += twice * (2.0 * Self::DEAD).exp();
                 continue;
             }
-            let size = self.ln_size[k].exp();
+            let size = ln_size.exp();
             // Reduced in integers, because angles lose digits as they grow.
             let turned = ((u128::from(shift) * k as u128) % points as u128) as f64 / points as f64 * TAU;
-            *bin = Complex64::from_polar(size, self.angle[k] % TAU - turned);
+            let mut bin = Complex64::from_polar(size, self.angle[k] % TAU - turned);
             if real {
                 bin.im = 0.0;
             }
+            alive.push((k, bin));
             norm += twice * size * size;
             rounding += twice * (size * self.roundings[k] * ROUNDOFF).powi(2);
         }
-        (norm.sqrt(), rounding.sqrt())
+        (alive, norm.sqrt(), rounding.sqrt())
     }
 }
 
@@ -338,25 +343,89 @@ pub(crate) enum Side {
     Lower,
 }
 
+/// Sums over the losses strictly above a node, tilted and relative to the node: Σ F(s) e^(-θ(s-j)h), the same times
+/// e^(-(s-j)h), and their difference, which is δ.
+#[derive(Clone, Copy, Debug, Default)]
+struct Above {
+    p: f64,
+    q: f64,
+    delta: f64,
+}
+
+/// The composed masses, ready to be summed from any node up.
+enum Values {
+    /// Sums at every node.
+    Summed(Vec<Above>),
+    /// The spectrum, from which sums are geometric series.
+    Spectrum { bins: Vec<(usize, Complex64)>, theta: f64, h: f64, points: usize },
+}
+
+impl Values {
+    fn new(convolved: Convolved, theta: f64, h: f64, points: usize) -> Self {
+        match convolved {
+            Convolved::Spectrum(bins) => Self::Spectrum { bins, theta, h, points },
+            Convolved::Masses(masses) => {
+                let (tilt, shrink, fall) = ((-theta * h).exp(), (-h).exp(), -(-h).exp_m1());
+                let mut sums = vec![Above::default(); masses.len()];
+                for j in (1..masses.len()).rev() {
+                    let above = sums[j];
+                    let (p, q) = (above.p + masses[j], above.q + masses[j]);
+                    // δ = Σ F (1 - e^-u): the old one discounted, and what one more step of discount takes off the rest.
+                    sums[j - 1] = Above { p: tilt * p, q: tilt * shrink * q, delta: tilt * (above.delta + fall * q) };
+                }
+                Self::Summed(sums)
+            }
+        }
+    }
+
+    /// Sums over the window's losses above its node j.
+    fn above(&self, j: usize) -> Above {
+        match self {
+            Self::Summed(sums) => sums[j],
+            Self::Spectrum { bins, theta, h, points } => {
+                // F(s) = 1/n Σₖ Φₖ e^(2πiks/n), and Σ_{m=1}^{M} r^m = (1 - r^M)/(1/r - 1) for r = e^(2πik/n - θh).
+                let n = *points as f64;
+                let terms = (*points - 1 - j) as f64;
+                let mut sum = Above::default();
+                for &(k, value) in bins {
+                    let twice = if k == 0 || 2 * k == *points { 1.0 } else { 2.0 };
+                    let angle = TAU * k as f64 / n;
+                    let turn = Complex64::from_polar(1.0, TAU * ((k as u64 * j as u64) % *points as u64) as f64 / n);
+                    // 1/r - 1 without cancellation, and r^M, whose angle is -(j + 1) turns of k.
+                    let end = Complex64::from_polar(1.0, -TAU * ((k as u64 * (j as u64 + 1)) % *points as u64) as f64 / n);
+                    let series = |decay: f64| {
+                        let back = complex_exp_m1(Complex64::new(decay, -angle));
+                        (1.0 - end * (-decay * terms).exp()) / back
+                    };
+                    let (p, q) = (series(theta * h), series((theta + 1.0) * h));
+                    let weight = value * turn * (twice / n);
+                    sum.p += (weight * p).re;
+                    sum.q += (weight * q).re;
+                    sum.delta += (weight * (p - q)).re;
+                }
+                sum
+            }
+        }
+    }
+}
+
+/// e^z - 1 with the digits of a small z.
+fn complex_exp_m1(z: Complex64) -> Complex64 {
+    let (sin, cos) = z.im.sin_cos();
+    let half = (z.im / 2.0).sin();
+    Complex64::new(z.re.exp_m1() * cos - 2.0 * half * half, z.re.exp() * sin)
+}
+
 impl Composed {
-    /// Running sums from the top of the window down: at each node x = ih, the parts of δ(x + u) = X - e^u V.
-    fn descend(&self) -> impl Iterator<Item = Node> + '_ {
-        let shrink = (-self.h).exp();
-        let fall = -(-self.h).exp_m1();
-        // Untilting factors e^(ln_total - θih), by recurrence from the top.
-        let top = self.first + self.values.len() as i64 - 1;
-        let mut ln_factor = self.ln_total - self.theta * self.h * top as f64;
-        let (mut x, mut v, mut delta) = (0.0, 0.0, 0.0);
-        (0..self.values.len()).rev().map(move |j| {
-            let mass = self.values[j] * ln_factor.exp();
-            // Before this node is passed, the sums hold the losses strictly above it.
-            let node = Node { loss: self.offset + (self.first + j as i64) as f64 * self.h, x, v, delta, ln_factor };
-            delta += fall * (v + mass);
-            v = shrink * (v + mass);
-            x += mass;
-            ln_factor += self.theta * self.h;
-            node
-        })
+    fn loss(&self, j: usize) -> f64 {
+        self.offset + (self.first + j as i64) as f64 * self.h
+    }
+
+    /// The sums at a node of the window, untilted: δ(x + u) = X - e^u V until the next node.
+    fn node(&self, j: usize) -> Node {
+        let ln_factor = self.ln_total - self.theta * self.h * (self.first + j as i64) as f64;
+        let (above, factor) = (self.values.above(j), ln_factor.exp());
+        Node { loss: self.loss(j), x: above.p * factor, v: above.q * factor, delta: above.delta * factor, ln_factor }
     }
 
     /// What must be added to, or taken from, the window's δ at a node and up to the next.
@@ -365,7 +434,7 @@ impl Composed {
         let noise = node.ln_factor.exp() * self.error * self.payoff_norm;
         match side {
             Side::Upper => {
-                let top = (self.first + self.values.len() as i64) as f64 * self.h;
+                let top = (self.first + self.points as i64) as f64 * self.h;
                 self.infinite + (self.ln_total - self.theta * top).exp() * self.outside.0 + noise
             }
             // Folded-in masses may count where they do not belong: at most all of them, where the payoff is largest.
@@ -385,30 +454,47 @@ impl Composed {
 
     /// A bound on the smallest ε ≥ 0 with δ(ε) ≤ `delta`.
     pub(crate) fn epsilon(&self, side: Side, delta: f64) -> f64 {
-        let mut lowest = f64::INFINITY;
-        for node in self.descend() {
-            let correction = self.correction(side, &node);
-            let here = self.scaled(side, node.delta) + correction;
-            if correction > delta {
-                return f64::INFINITY;
+        let here = |j: usize| {
+            let node = self.node(j);
+            self.scaled(side, node.delta) + self.correction(side, &node)
+        };
+        let (mut low, mut high) = (0, self.points - 1);
+        if here(high) > delta {
+            return if side == Side::Upper { f64::INFINITY } else { self.loss(high).max(0.0) };
+        }
+        // Two neighbouring nodes, δ above the target at the lower and not at the upper one. That is checked at the nodes,
+        // not inferred from monotonicity: far down in the window the corrections of a lower bound eat it up.
+        if side == Side::Upper && here(low) <= delta {
+            return (self.loss(low) + self.slack).max(0.0);
+        }
+        if side == Side::Lower {
+            let (mut bottom, mut top) = (0, high);
+            while top - bottom > 1 {
+                let middle = usize::midpoint(bottom, top);
+                if self.node(middle).delta <= delta { top = middle } else { bottom = middle }
             }
-            if here > delta {
-                // δ(x + u) = X - e^u V equals what is left for it somewhere above this node.
-                let target = (delta - correction) / self.scaled(side, 1.0);
-                let u = ((node.x - target) / node.v).ln().clamp(0.0, self.h);
-                return match side {
-                    Side::Upper => (node.loss + u + self.slack).max(0.0),
-                    Side::Lower => (node.loss + u - self.slack).max(0.0),
-                };
-            }
-            lowest = node.loss;
-            if lowest <= 0.0 {
-                return 0.0;
+            let mut stride = 1;
+            low = bottom;
+            while here(low) <= delta {
+                high = low;
+                if low == 0 {
+                    return 0.0;
+                }
+                low = low.saturating_sub(stride);
+                stride *= 2;
             }
         }
+        while high - low > 1 {
+            let middle = usize::midpoint(low, high);
+            if here(middle) <= delta { high = middle } else { low = middle }
+        }
+        // δ(x + u) = X - e^u V equals what is left for it somewhere between the two nodes.
+        let node = self.node(low);
+        let target = (delta - self.correction(side, &node)) / self.scaled(side, 1.0);
+        let u = ((node.x - target) / node.v).ln();
         match side {
-            Side::Upper => (lowest + self.slack).max(0.0),
-            Side::Lower => 0.0,
+            Side::Upper => (node.loss + if u.is_nan() { self.h } else { u.clamp(0.0, self.h) } + self.slack).max(0.0),
+            Side::Lower => (node.loss + if u.is_nan() { 0.0 } else { u.clamp(0.0, self.h) } - self.slack).max(0.0),
         }
     }
 
@@ -418,35 +504,34 @@ impl Composed {
             Side::Upper => epsilon - self.slack,
             Side::Lower => epsilon + self.slack,
         };
-        let Some(node) = self.descend().find(|node| node.loss <= epsilon) else {
+        let position = ((epsilon - self.loss(0)) / self.h).floor();
+        if position < 0.0 {
             // ε is below the window, of which nothing is known but its tilted mass.
             return if side == Side::Upper { 1.0 } else { 0.0 };
-        };
+        }
+        let node = self.node((position as usize).min(self.points - 1));
         let u = epsilon - node.loss;
-        let inside = if u == 0.0 { node.delta } else { node.x - u.exp() * node.v };
+        let inside = if u <= 0.0 { node.delta } else { (node.x - u.exp() * node.v).min(node.delta) };
         (self.scaled(side, inside.max(0.0)) + self.correction(side, &node)).clamp(0.0, 1.0)
     }
 
-    /// (ε, δ(ε)) at the nodes of the window from the top down and at ε = -∞, bounds on the given side. For an untilted sum.
+    /// (ε, δ(ε)) at the nodes of the window from the top down and at ε = -∞, bounds on the given side. For a dense untilted sum.
     pub(crate) fn profile(&self, side: Side) -> Vec<(f64, f64)> {
         let slack = if side == Side::Upper { self.slack } else { -self.slack };
-        let mut total = 0.0;
-        let mut profile: Vec<(f64, f64)> = self
-            .descend()
-            .map(|node| {
-                total = node.x;
-                let delta = self.scaled(side, node.delta) + self.correction(side, &node);
-                (node.loss + slack, delta.clamp(0.0, 1.0))
-            })
-            .collect();
-        let noise = self.error * (self.values.len() as f64).sqrt() + self.outside.0 + self.outside.1;
-        let mass = if side == Side::Upper { 1.0 } else { (self.scaled(side, total) + self.infinite - noise).clamp(0.0, 1.0) };
-        profile.push((f64::NEG_INFINITY, mass));
+        let at = |j: usize| {
+            let node = self.node(j);
+            let delta = self.scaled(side, node.delta) + self.correction(side, &node);
+            (node.loss + slack, delta.clamp(0.0, 1.0))
+        };
+        let mut profile: Vec<(f64, f64)> = (0..self.points).rev().map(at).collect();
+        let noise = self.error * (self.points as f64).sqrt() + self.outside.0 + self.outside.1;
+        let total = self.scaled(side, self.node(0).x) + self.infinite - noise;
+        profile.push((f64::NEG_INFINITY, if side == Side::Upper { 1.0 } else { total.clamp(0.0, 1.0) }));
         profile
     }
 }
 
-/// Sums over the losses strictly above a node.
+/// What is above a node, untilted.
 struct Node {
     loss: f64,
     /// P-mass above.

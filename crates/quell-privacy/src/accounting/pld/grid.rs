@@ -4,59 +4,79 @@
 //! another exactly if its Y is larger in convex order: δ(ε) = E[(1 - e^ε Y)₊] is an expectation of a convex function of Y.
 //! So an upper bound is a mean-preserving *spread* of Y onto the grid, and a lower bound is a mean-preserving *contraction*
 //! onto the grid. Both move the profile by O(h²), and both stay bounds under composition. [DGKKM22, §3; THEORY, Grid]
+//!
+//! Not every point of the grid needs a node: where there is little mass the nodes are far apart.
 
 use super::law::{Law, TAIL_ERROR, Tails};
 use crate::special::bisect_smallest;
 
-/// Probabilities under P of the losses offset + (start + j)h, and of an infinite loss.
+/// Probabilities under P of the losses offset + index·h, and of an infinite loss.
 #[derive(Clone, Debug)]
 pub(crate) struct Masses {
     pub(crate) offset: f64,
-    pub(crate) start: i64,
+    /// Increasing.
+    pub(crate) indices: Vec<i64>,
     pub(crate) weights: Vec<f64>,
     pub(crate) infinite: f64,
 }
 
-/// The law on the grid of step `h`: dominating, and (if wanted) dominated.
+/// The law on the grid: dominating, and (if wanted) dominated.
 pub(crate) struct Discretized {
     pub(crate) upper: Masses,
     pub(crate) lower: Option<Masses>,
 }
 
-/// Lays `law` on a grid of step `h`, between the losses `low` and `high`.
+/// A grid for one law: its step, where it ends, and what says how finely which losses must be resolved.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grid {
+    pub(crate) h: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    /// The tilt under which the masses will be composed …
+    pub(crate) theta: f64,
+    /// … and the share of the tilted mass that decides the answer.
+    pub(crate) relevant: f64,
+}
+
+/// Lays `law` on the grid.
 ///
 /// # Contract
 /// The upper masses dominate the pair: what lies above `high` becomes infinite, what lies below `low` rises to it. The
-/// lower masses are dominated by it: what lies outside, but for infinite losses, is dropped. Rounding errors of the tails go to the safe side.
-pub(crate) fn discretize(law: &Law, h: f64, (low, high): (f64, f64), want_lower: bool) -> Discretized {
-    let offset = offset(law, h, (low, high));
-    let start = ((low - offset) / h).floor() as i64;
-    let cells = (((high - offset) / h).ceil() as i64 - start).max(1) as usize;
-    let loss = |node: usize| offset + (start + node as i64) as f64 * h;
-    let mut upper = vec![0.0; cells + 1];
-    let mut lower = vec![(0.0, 0.0); if want_lower { cells } else { 0 }];
-    let first = law.tails(loss(0));
-    let mut left = first;
-    for cell in 0..cells {
-        let right = law.tails(loss(cell + 1));
-        let masses = CellMasses::new(left, right, loss(cell), h);
+/// lower masses are dominated by it: what lies outside, but for infinite losses, is dropped. Rounding errors of the tails
+/// go to the safe side.
+pub(crate) fn discretize(law: &Law, grid: Grid, want_lower: bool) -> Discretized {
+    let offset = anchor(law, grid);
+    let nodes = nodes(law, grid, offset);
+    let mut upper = vec![0.0; nodes.len()];
+    let mut lower = Vec::with_capacity(if want_lower { nodes.len() } else { 0 });
+    for (j, pair) in nodes.windows(2).enumerate() {
+        let (left, right) = (&pair[0], &pair[1]);
+        let width = (right.index - left.index) as f64 * grid.h;
+        let masses = CellMasses::new(left.tails, right.tails, offset + left.index as f64 * grid.h, width);
         let (at_left, at_right) = masses.spread();
-        upper[cell] += at_left;
-        upper[cell + 1] += at_right;
+        upper[j] += at_left;
+        upper[j + 1] += at_right;
         if want_lower {
-            lower[cell] = masses.reduced();
+            let (a, b) = masses.reduced();
+            lower.push(Cell { a, b, width });
         }
-        left = right;
     }
+    let (first, last) = (&nodes[0].tails, &nodes[nodes.len() - 1].tails);
     upper[0] += first.p.below * (1.0 + TAIL_ERROR);
-    let upper = Masses { offset, start, weights: upper, infinite: left.p.above * (1.0 + TAIL_ERROR) };
-    let lower = want_lower.then(|| Masses { offset, start, weights: contract(&lower, h), infinite: law.infinite() });
+    let indices: Vec<i64> = nodes.iter().map(|node| node.index).collect();
+    let lower = want_lower.then(|| Masses {
+        offset,
+        indices: indices.clone(),
+        weights: contract(&lower),
+        infinite: law.infinite(),
+    });
+    let upper = Masses { offset, indices, weights: upper, infinite: last.p.above * (1.0 + TAIL_ERROR) };
     Discretized { upper, lower }
 }
 
 /// Where the grid is anchored: at the mean of the losses within a step of it, near the median. A record that is rarely
 /// sampled has nearly all its mass at one small loss; with a node there the grid loses nothing, next to one nearly all.
-fn offset(law: &Law, h: f64, (low, high): (f64, f64)) -> f64 {
+fn anchor(law: &Law, Grid { h, low, high, .. }: Grid) -> f64 {
     let mut anchor = bisect_smallest(low, high, 40, |x| law.tails(x).p.above < 0.5);
     for _ in 0..4 {
         let (left, right) = (law.tails(anchor - h), law.tails(anchor + h));
@@ -69,24 +89,67 @@ fn offset(law: &Law, h: f64, (low, high): (f64, f64)) -> f64 {
     anchor
 }
 
-/// Mass of the losses in one cell (x, x + h] under P and, times e^x, under Q, with what each may be off by.
+/// A point of the grid that may carry mass.
+struct GridNode {
+    index: i64,
+    tails: Tails,
+}
+
+/// Nodes from `low` to `high`, at every point around the anchor and ever farther apart where the tilted mass beyond falls.
+fn nodes(law: &Law, Grid { h, low, high, theta, relevant }: Grid, offset: f64) -> Vec<GridNode> {
+    let at = |index: i64| GridNode { index, tails: law.tails(offset + index as f64 * h) };
+    // A cell of width m that holds the share w of the tilted mass does as much harm as one of width 1 that holds m²w, as
+    // long as the tilt does not vary much in it; where there is next to nothing it may.
+    let stride = |beyond: f64, loss: f64, last: i64| {
+        let spare = 0.02 * relevant / (beyond * (theta * loss).min(600.0).exp()).max(1e-300);
+        let widest = (0.25 + 0.3 * spare.ln().max(0.0)) / ((theta + 1.0) * h);
+        (spare.sqrt().min(widest).min(1e9) as i64).clamp(1, 1 + last + last / 4)
+    };
+    let (bottom, top) = (((low - offset) / h).floor() as i64, ((high - offset) / h).ceil() as i64);
+    let mut below = Vec::new();
+    let (mut index, mut last) = (0, 1);
+    let centre = at(0);
+    let mut beyond = centre.tails.p.below;
+    while index > bottom.min(-1) {
+        last = stride(beyond, offset + index as f64 * h, last);
+        index = (index - last).max(bottom.min(-1));
+        let node = at(index);
+        beyond = node.tails.p.below;
+        below.push(node);
+    }
+    below.reverse();
+    let mut nodes = below;
+    let (mut index, mut last) = (0, 1);
+    let mut beyond = centre.tails.p.above;
+    nodes.push(centre);
+    while index < top.max(1) {
+        last = stride(beyond, offset + index as f64 * h, last);
+        index = (index + last).min(top.max(1));
+        let node = at(index);
+        beyond = node.tails.p.above;
+        nodes.push(node);
+    }
+    nodes
+}
+
+/// Mass of the losses in one cell (x, x + width] under P and, times e^x, under Q, with what each may be off by.
 struct CellMasses {
     p: f64,
     p_error: f64,
     q: f64,
     q_error: f64,
-    h: f64,
+    width: f64,
 }
 
 impl CellMasses {
-    fn new(left: Tails, right: Tails, x: f64, h: f64) -> Self {
+    fn new(left: Tails, right: Tails, x: f64, width: f64) -> Self {
         let ((p, p_error), (q, q_error)) = (left.p.between(right.p), left.q.between(right.q));
         let scale = x.exp();
         if scale.is_finite() && scale > 0.0 {
-            return Self { p, p_error, q: q * scale, q_error: q_error * scale, h };
+            return Self { p, p_error, q: q * scale, q_error: q_error * scale, width };
         }
         // e^x is out of range, so only P is known here; the widest q that goes with it is safe for either bound.
-        Self { p, p_error, q: p, q_error: p, h }
+        Self { p, p_error, q: p, q_error: p, width }
     }
 
     /// P-masses at the two ends of the cell: at least p in all, at most q under Q.
@@ -95,8 +158,8 @@ impl CellMasses {
     /// chord of a convex function.
     fn spread(&self) -> (f64, f64) {
         let (p, q) = (self.p + self.p_error, (self.q - self.q_error).max(0.0));
-        // a + b = p and a + b e^-h = q (in units of e^-x)
-        let b = ((p - q) / -(-self.h).exp_m1()).clamp(0.0, p);
+        // a + b = p and a + b e^-width = q (in units of e^-x)
+        let b = ((p - q) / -(-self.width).exp_m1()).clamp(0.0, p);
         (p - b, b)
     }
 
@@ -106,29 +169,34 @@ impl CellMasses {
         if p <= q {
             return (p, 0.0); // rounding alone: all losses in the cell are above its left end
         }
-        let b = (p - q) / -(-self.h).exp_m1();
-        if b <= p { (p - b, b) } else { (0.0, q * self.h.exp()) }
+        let b = (p - q) / -(-self.width).exp_m1();
+        if b <= p { (p - b, b) } else { (0.0, q * self.width.exp()) }
     }
 }
 
-/// The largest contraction onto the grid, nearly: see the module header.
+/// The P-masses (a, b) at the ends of a cell that have the mass and the mean of the cell.
+struct Cell {
+    a: f64,
+    b: f64,
+    width: f64,
+}
+
+/// The largest contraction onto the nodes, nearly: see the module header.
 ///
-/// `cells[j]` are the P-masses (a, b) at the ends of cell j that have the mass and the mean of the cell. Their profile δ⁺ is
-/// piecewise linear in k = e^ε with kinks on the grid. Inside cell j it exceeds the true one by at most a tent of height
-/// D = at(e^h - 1) at the fraction t = b/(ae^h + b) of the cell, reached when the cell's mass sits at one point. So lowering
-/// δ⁺ at the nodes by c with (1-t)cⱼ + tcⱼ₊₁ ≥ D in each cell gives a piecewise linear function below the true profile.
-/// Where it would fall below the trivial profiles, 0 or (total P) - k (total Q), it is held at them. The largest convex
-/// function below it is the profile that is returned.
-fn contract(cells: &[(f64, f64)], h: f64) -> Vec<f64> {
+/// The cells' masses have a profile δ⁺ that is piecewise linear in k = e^ε with kinks at the nodes. Inside a cell it exceeds
+/// the true one by at most a tent of height D = at(e^width - 1) at the fraction t = b/(ae^width + b) of the cell, reached when
+/// the cell's mass sits at one point. So lowering δ⁺ at the nodes by c with (1-t)cⱼ + tcⱼ₊₁ ≥ D in each cell gives a
+/// piecewise linear function below the true profile. Where it would fall below the trivial profiles, 0 or
+/// (total P) - k (total Q), it is held at them. The largest convex function below it is the profile that is returned.
+fn contract(cells: &[Cell]) -> Vec<f64> {
     let nodes = cells.len() + 1;
     let mut spread = vec![0.0; nodes];
-    for (j, (a, b)) in cells.iter().enumerate() {
-        spread[j] += a;
-        spread[j + 1] += b;
+    for (j, cell) in cells.iter().enumerate() {
+        spread[j] += cell.a;
+        spread[j + 1] += cell.b;
     }
-    let (grow, up, down) = (h.exp(), h.exp_m1(), -(-h).exp_m1());
-    let tents: Vec<Tent> = cells.iter().map(|&(a, b)| Tent::new(a, b, grow, up)).collect();
-    let (above_zero, above_line) = profile_at_nodes(&spread, grow, up, down);
+    let tents: Vec<Tent> = cells.iter().map(Tent::new).collect();
+    let (above_zero, above_line) = profile_at_nodes(&spread, cells);
     let Some(c) = lowering(&tents, &above_zero, &above_line) else {
         return vec![0.0; nodes]; // the grid is too coarse to say anything
     };
@@ -139,12 +207,12 @@ fn contract(cells: &[(f64, f64)], h: f64) -> Vec<f64> {
         if trivial(&above_zero) || trivial(&above_line) {
             continue; // a line, without a kink
         }
-        // The slope of c changes at node i by this much, in P-mass: k ((cᵢ₊₁ - cᵢ)/(k(e^h - 1)) - (cᵢ - cᵢ₋₁)/(k(1 - e^-h))).
-        let after = after.map_or(0.0, |j| (c[j] - c[i]) / up);
-        let before = before.map_or(0.0, |j| (c[i] - c[j]) / down);
+        // The slope of c changes at node i by this much, in P-mass: k ((cᵢ₊₁ - cᵢ)/(kᵢ₊₁ - k) - (cᵢ - cᵢ₋₁)/(k - kᵢ₋₁)).
+        let after = after.map_or(0.0, |j| (c[j] - c[i]) / cells[i].width.exp_m1());
+        let before = before.map_or(0.0, |j| (c[i] - c[j]) / -(-cells[j].width).exp_m1());
         weights[i] = spread[i] - after + before;
     }
-    make_convex(&mut weights, h);
+    make_convex(&mut weights, cells);
     weights
 }
 
@@ -155,21 +223,29 @@ struct Tent {
 }
 
 impl Tent {
-    fn new(a: f64, b: f64, grow: f64, up: f64) -> Self {
+    fn new(&Cell { a, b, width }: &Cell) -> Self {
         if a <= 0.0 || b <= 0.0 {
             return Self { height: 0.0, at: 0.5 };
         }
-        let at = b / (a * grow + b);
-        Self { height: a * at * up * (1.0 + 1e-12), at } // the factor covers the rounding of these lines
+        let at = b / (a * width.exp() + b);
+        Self { height: a * at * width.exp_m1() * (1.0 + 1e-12), at } // the factor covers the rounding of these lines
     }
 
-    /// What to take off at the two ends: more at the end that is nearer, and less where there is far less to take than at the
-    /// other. Any such pair is valid; this one was found to lose least.
+    /// What to take off at the two ends, of which there is `left` and `right`: more at the end that is nearer, and never most
+    /// of what is there if the other end can give it. Any pair that covers the tent is valid; these were found to lose least.
     fn asked(&self, left: f64, right: f64) -> (f64, f64) {
-        let (left, right) = if left.min(right) > 0.2 * left.max(right) { (1.0, 1.0) } else { (left * left, right * right) };
-        let (l, r) = ((1.0 - self.at).powi(3) * left, self.at.powi(3) * right);
-        let total = (1.0 - self.at) * l + self.at * r;
-        if total > 0.0 { (self.height * l / total, self.height * r / total) } else { (self.height, self.height) }
+        let t = self.at;
+        let (near, far) = ((1.0 - t).powi(3), t.powi(3));
+        let scale = self.height / ((1.0 - t) * near + t * far);
+        let (mut l, mut r) = (scale * near, scale * far);
+        if r > 0.2 * right && right < left {
+            r = 0.2 * right;
+            l = (self.height - t * r) / (1.0 - t);
+        } else if l > 0.2 * left && left < right && t > 0.2 {
+            l = 0.2 * left;
+            r = (self.height - (1.0 - t) * l) / t;
+        }
+        (l, r)
     }
 
     fn covered(&self, left: f64, right: f64) -> bool {
@@ -189,6 +265,14 @@ fn lowering(tents: &[Tent], above_zero: &[f64], above_line: &[f64]) -> Option<Ve
     for (i, c) in c.iter_mut().enumerate() {
         *c = c.min(cap(i));
     }
+    // Beyond a node that is held at a trivial profile, all nodes are.
+    let peak = (0..c.len()).max_by(|&i, &j| cap(i).total_cmp(&cap(j))).unwrap_or(0);
+    if let Some(first) = (peak..c.len()).find(|&i| c[i] == above_zero[i]) {
+        c[first..].copy_from_slice(&above_zero[first..]);
+    }
+    if let Some(last) = (0..=peak).rev().find(|&i| c[i] == above_line[i]) {
+        c[..=last].copy_from_slice(&above_line[..=last]);
+    }
     // What an end that is held cannot give, the other end of the cell gives.
     for (j, tent) in tents.iter().enumerate() {
         if c[j] == above_line[j] && !tent.covered(c[j], c[j + 1]) {
@@ -205,26 +289,32 @@ fn lowering(tents: &[Tent], above_zero: &[f64], above_line: &[f64]) -> Option<Ve
     tents.iter().enumerate().all(fine).then_some(c)
 }
 
-/// At each node i: Σ_{j>i} wⱼ(1 - e^((i-j)h)), the profile, and Σ_{j<i} wⱼ(e^((i-j)h) - 1), its height above its tangent at k = 0.
-fn profile_at_nodes(weights: &[f64], grow: f64, up: f64, down: f64) -> (Vec<f64>, Vec<f64>) {
+/// At each node i: Σ_{j>i} wⱼ(1 - e^(lᵢ-lⱼ)), the profile, and Σ_{j<i} wⱼ(e^(lᵢ-lⱼ) - 1), its height above its tangent at k = 0.
+fn profile_at_nodes(weights: &[f64], cells: &[Cell]) -> (Vec<f64>, Vec<f64>) {
     let nodes = weights.len();
     let (mut above_zero, mut above_line) = (vec![0.0; nodes], vec![0.0; nodes]);
     let mut discounted = 0.0;
     for i in (1..nodes).rev() {
-        above_zero[i - 1] = above_zero[i] + down * (discounted + weights[i]);
-        discounted = (discounted + weights[i]) / grow;
+        let fall = -(-cells[i - 1].width).exp_m1();
+        above_zero[i - 1] = above_zero[i] + fall * (discounted + weights[i]);
+        discounted = (discounted + weights[i]) * (1.0 - fall);
     }
     let mut compounded = 0.0;
     for i in 1..nodes {
-        above_line[i] = above_line[i - 1] + up * (compounded + weights[i - 1]);
-        compounded = (compounded + weights[i - 1]) * grow;
+        let rise = cells[i - 1].width.exp_m1();
+        above_line[i] = above_line[i - 1] + rise * (compounded + weights[i - 1]);
+        compounded = (compounded + weights[i - 1]) * (1.0 + rise);
     }
     (above_zero, above_line)
 }
 
 /// Replaces the profile with kinks `weights` by the largest convex one below it: a node with negative mass is removed
 /// and its mass divided between its neighbours so that the sums under P and Q stay.
-fn make_convex(weights: &mut [f64], h: f64) {
+fn make_convex(weights: &mut [f64], cells: &[Cell]) {
+    let mut position = vec![0.0; weights.len()];
+    for (j, cell) in cells.iter().enumerate() {
+        position[j + 1] = position[j] + cell.width;
+    }
     let mut kept: Vec<usize> = Vec::with_capacity(weights.len());
     for i in 0..weights.len() {
         kept.push(i);
@@ -240,7 +330,7 @@ fn make_convex(weights: &mut [f64], h: f64) {
                 // The profile ends at zero from above, so a debt of the last node is rounding, which the caller pays for.
                 _ if right >= weights.len() => {}
                 Some(left) => {
-                    let (l, r) = ((node - left) as f64 * h, (right - node) as f64 * h);
+                    let (l, r) = (position[node] - position[left], position[right] - position[node]);
                     let share = (-l).exp() * (-r).exp_m1() / (-(l + r)).exp_m1();
                     weights[left] += debt * share;
                     weights[right] += debt * (1.0 - share);

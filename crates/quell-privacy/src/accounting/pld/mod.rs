@@ -12,7 +12,7 @@ mod sketch;
 
 use compose::{Composed, Side, Target, compose};
 pub(crate) use factors::{Direction, directions, fixed_size_rate};
-use grid::Discretized;
+use grid::{Discretized, Grid};
 pub(crate) use grid::Masses;
 pub(crate) use law::Law;
 use sketch::Saddle;
@@ -155,12 +155,12 @@ impl Pld {
     /// One grid, one composition.
     fn once(&self, direction: &Direction, question: &Question, saddle: Saddle, target: Target, h: f64, both: bool) -> Option<Bound> {
         if !both {
-            let grids = self.grids(direction, question, saddle, h, false)?;
+            let grids = Self::grids(direction, question, saddle, target, h, false);
             let upper: Vec<_> = grids.iter().map(|(g, count)| (&g.upper, *count)).collect();
-            let upper = question.ask(&compose(&upper, h, saddle.theta, target, self.longest)?, Side::Upper);
+            let upper = question.ask(&compose(&upper, h, saddle.theta, target, self.longest, false)?, Side::Upper);
             return Some(Bound { lower: 0.0, upper });
         }
-        let (upper, lower) = self.compose_both(direction, question, saddle, target, h)?;
+        let (upper, lower) = self.compose_both(direction, question, saddle, target, h, false)?;
         let upper = question.ask(&upper, Side::Upper);
         let lower = lower.map_or(0.0, |lower| question.ask(&lower, Side::Lower));
         Some(Bound { lower: lower.min(upper), upper })
@@ -198,7 +198,7 @@ impl Pld {
             let flat = Saddle { theta: 0.0, ..saddle };
             let mut best: Option<Profiles> = None;
             for _ in 0..REFINEMENTS {
-                let Some((upper, lower)) = self.compose_both(direction, &question, flat, target, h) else {
+                let Some((upper, lower)) = self.compose_both(direction, &question, flat, target, h, true) else {
                     if best.is_some() {
                         break;
                     }
@@ -229,35 +229,42 @@ impl Pld {
         saddle: Saddle,
         target: Target,
         h: f64,
+        dense: bool,
     ) -> Option<(Composed, Option<Composed>)> {
-        let grids = self.grids(direction, question, saddle, h, true)?;
+        let grids = Self::grids(direction, question, saddle, target, h, true);
         let upper: Vec<_> = grids.iter().map(|(g, count)| (&g.upper, *count)).collect();
-        let upper = compose(&upper, h, saddle.theta, target, self.longest)?;
+        let upper = compose(&upper, h, saddle.theta, target, self.longest, dense)?;
         // A grid too coarse to say anything from below leaves masses empty.
         let lower: Option<Vec<_>> = grids
             .iter()
             .map(|(g, count)| g.lower.as_ref().filter(|l| l.weights.iter().any(|w| *w > 0.0)).map(|l| (l, *count)))
             .collect();
         let lower = match lower {
-            Some(lower) => Some(compose(&lower, h, saddle.theta, target, self.longest)?),
+            Some(lower) => Some(compose(&lower, h, saddle.theta, target, self.longest, dense)?),
             None => None,
         };
         Some((upper, lower))
     }
 
-    /// The laws of a direction on grids of step `h`; `None` if they would be longer than the longest transform.
-    fn grids(&self, direction: &Direction, question: &Question, saddle: Saddle, h: f64, both: bool) -> Option<Vec<(Discretized, u64)>> {
+    /// The laws of a direction on grids of step `h`.
+    fn grids(
+        direction: &Direction,
+        question: &Question,
+        saddle: Saddle,
+        target: Target,
+        h: f64,
+        both: bool,
+    ) -> Vec<(Discretized, u64)> {
+        let relevant = question.relevant(saddle, target);
         let steps: f64 = direction.factors.iter().map(|(_, count)| *count as f64).sum();
         let high_tail = question.negligible(saddle) / steps;
         let mut grids = Vec::with_capacity(direction.factors.len());
         for (law, count) in &direction.factors {
-            let range = law.range(1e-9 / steps, high_tail);
-            if (range.1 - range.0) / h > self.longest as f64 {
-                return None;
-            }
-            grids.push((grid::discretize(law, h, range, both), *count));
+            let (low, high) = law.range(1e-9 / steps, high_tail);
+            let grid = Grid { h, low, high, theta: saddle.theta, relevant };
+            grids.push((grid::discretize(law, grid, both), *count));
         }
-        Some(grids)
+        grids
     }
 }
 
@@ -307,13 +314,13 @@ impl Question {
         }
     }
 
-    /// A step at which the bracket should be half as wide as asked.
+    /// A step at which the bracket should be two thirds as wide as asked.
     fn first_step(&self, pld: &Pld, sketch: &Sketch, saddle: Saddle) -> f64 {
         let gap = match self {
             Self::Epsilon { .. } => self.tolerance(pld, 0.85 * saddle.value.max(0.0)),
             Self::Delta { .. } => pld.relative / saddle.theta.max(1e-3),
         };
-        sketch.step_for(gap / 2.0, saddle.theta).min(saddle.deviation.max(1e-9) / 4.0)
+        sketch.step_for(0.7 * gap, saddle.theta).min(saddle.deviation.max(1e-9) / 4.0)
     }
 
     /// Where the answer probably lies, before anything is known but the sketch.
@@ -330,6 +337,20 @@ impl Question {
             Self::Epsilon { delta } => Target { epsilon: bound.lower, ln_delta: delta.ln() },
             Self::Delta { epsilon } => Target { epsilon: *epsilon, ln_delta: bound.lower.max(bound.upper * 1e-9).ln() },
         }
+    }
+
+    /// The share of the tilted mass that decides the answer: δ over what undoing the tilt makes of a mass of one at ε.
+    fn relevant(&self, saddle: Saddle, target: Target) -> f64 {
+        let theta = saddle.theta;
+        if theta == 0.0 {
+            return 1e-5;
+        }
+        let ln_share = match self {
+            // The saddle's ε is where Rényi's conversion puts it, above the true one.
+            Self::Epsilon { .. } => theta * (target.epsilon - saddle.value) + theta * (theta / (theta + 1.0)).ln(),
+            Self::Delta { .. } => target.ln_delta - saddle.value,
+        };
+        (30.0 * (ln_share - theta.ln_1p()).exp()).clamp(1e-60, 1.0)
     }
 
     /// Mass that may be called infinite without showing.
@@ -394,5 +415,7 @@ pub(crate) fn upper_masses(laws: &[Law], cells: usize) -> (Vec<Masses>, f64) {
     let ranges: Vec<(f64, f64)> = laws.iter().map(|law| law.range(0.0, 0.0)).collect();
     let widest = ranges.iter().map(|(low, high)| high - low).fold(0.0, f64::max);
     let h = widest.max(1e-12) / cells as f64;
-    (laws.iter().zip(ranges).map(|(law, range)| grid::discretize(law, h, range, false).upper).collect(), h)
+    // A steep tilt keeps all nodes.
+    let lay = |(law, (low, high)): (&Law, (f64, f64))| grid::discretize(law, Grid { h, low, high, theta: 1e9, relevant: 0.0 }, false).upper;
+    (laws.iter().zip(ranges).map(lay).collect(), h)
 }

@@ -71,9 +71,10 @@ fn ln_moment(masses: &Masses, h: f64, theta: f64) -> f64 {
     if masses.infinite > 0.0 {
         return f64::INFINITY;
     }
-    let last = masses.weights.len() - 1;
-    let top = masses.offset + (masses.start + last as i64) as f64 * h;
-    let sum: f64 = masses.weights.iter().rev().enumerate().map(|(j, w)| w * (-theta * h * j as f64).exp()).sum();
+    let loss = |index: i64| masses.offset + index as f64 * h;
+    let top = masses.indices.last().map_or(0.0, |&last| loss(last));
+    let terms = masses.indices.iter().zip(&masses.weights);
+    let sum: f64 = terms.map(|(&index, w)| w * (theta * (loss(index) - top)).exp()).sum();
     theta * top + sum.ln()
 }
 

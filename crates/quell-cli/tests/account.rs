@@ -1,0 +1,167 @@
+//! `quell account`, as a whole.
+
+mod command;
+
+use command::{folder, quell, quell_with};
+use serde_json::{Value, json};
+
+const RUN: &str = "account --noise-multiplier 1.1 --sampling-rate 0.01 --steps 10000 --delta 1e-5";
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// The number after a word.
+fn number_after(text: &str, word: &str) -> f64 {
+    let rest = text.split_once(word).unwrap_or_else(|| panic!("no {word} in {text}")).1;
+    rest.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn two_accountants_answer_in_the_published_form() {
+    let report = quell(&format!("{RUN} --accountant pld --accountant rdp --format json")).json();
+    assert_eq!(keys(&report), ["accountants", "delta", "neighbors"]);
+    assert_eq!((&report["delta"], &report["neighbors"]), (&json!(1e-5), &json!("add_remove")));
+    assert_eq!(keys(&report["accountants"]), ["pld", "rdp"]);
+    let bound = |name: &str| {
+        let entry = &report["accountants"][name];
+        assert_eq!(keys(entry), ["claimable", "epsilon", "theorem"]);
+        assert_eq!(entry["claimable"], true);
+        assert!(!entry["theorem"].as_str().unwrap().is_empty());
+        assert_eq!(keys(&entry["epsilon"]), ["lower", "upper"]);
+        (number(&entry["epsilon"]["lower"]), number(&entry["epsilon"]["upper"]))
+    };
+    let (pld, rdp) = (bound("pld"), bound("rdp"));
+    // The truth is 5.1925, by the library of the lecture and by prv_accountant.
+    assert!(pld.0 <= 5.1925 && 5.1925 <= pld.1 && pld.1 < 5.2, "{pld:?}");
+    assert!(pld.1 <= rdp.1 && rdp.0 <= 5.1925 && rdp.1 < 5.7, "{rdp:?}");
+}
+
+#[test]
+fn without_a_name_the_winner_is_named() {
+    let report = quell(&format!("{RUN} --format json")).json();
+    assert_eq!(report["best"], "pld");
+    assert_eq!(keys(&report["accountants"]), ["pld"]);
+    let report =
+        quell_with(&["account", "--event", r#"{"zero_concentrated":{"rho":0.5}}"#, "--delta", "1e-5", "--format", "json"], "")
+            .json();
+    assert_eq!(report["best"], "rdp");
+}
+
+#[test]
+fn accountants_are_listed_in_the_order_in_which_they_were_asked_and_once() {
+    let text = quell(&format!("{RUN} --accountant rdp --accountant pld --accountant rdp --format json")).data();
+    assert!(text.find("\"rdp\"").unwrap() < text.find("\"pld\"").unwrap(), "{text}");
+    assert_eq!(text.matches("\"rdp\"").count(), 1);
+}
+
+#[test]
+fn upper_bounds_are_printed_rounded_up_and_lower_bounds_down() {
+    for flags in ["--steps 10000", "--steps 37", "--steps 1", "--steps 500 --noise laplace", "--steps 999 --neighbors replace"] {
+        let run = format!("account --noise-multiplier 1.37 --sampling-rate 0.013 --delta 1e-6 {flags} --accountant pld");
+        let exact = &quell(&format!("{run} --format json")).json()["accountants"]["pld"]["epsilon"];
+        let text = quell(&run).data();
+        let row: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
+        let (lower, upper): (f64, f64) = (row[1].parse().unwrap(), row[2].parse().unwrap());
+        assert!(lower <= number(&exact["lower"]) && number(&exact["upper"]) <= upper, "{flags}: {text}");
+        assert!(upper - number(&exact["upper"]) < 1.1e-3 * upper, "{flags}: not that far up: {text}");
+        assert_eq!(number_after(&text, "claim: ε ≤ "), upper);
+    }
+}
+
+#[test]
+fn the_text_is_a_table_and_a_claim() {
+    let text = quell(&format!("{RUN} --accountant all")).data();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 12, "{text}");
+    assert!(lines[0].starts_with("accountant   ε lower  ε upper  theorem"), "{text}");
+    assert!(text.contains("closed       no theorem: "), "{text}");
+    assert!(lines[11].starts_with("claim: ε ≤ 5.19") && lines[11].ends_with(" at δ = 1e-5 when one record is added or removed"));
+    let replaced = quell(&format!("{RUN} --neighbors replace")).data();
+    assert!(replaced.ends_with("when one record is replaced\n"), "{replaced}");
+}
+
+#[test]
+fn an_accountant_without_a_theorem_does_not_silence_the_others() {
+    let report = quell(&format!("{RUN} --accountant closed --accountant pld --format json")).json();
+    assert!(report["accountants"]["closed"]["error"].as_str().unwrap().contains("no theorem"));
+    assert!(number(&report["accountants"]["pld"]["epsilon"]["upper"]) < 5.2);
+    let alone = quell(&format!("{RUN} --accountant closed"));
+    assert_eq!((alone.code, alone.stdout.as_str()), (2, ""));
+    assert!(alone.stderr.starts_with("error: ") && alone.stderr.contains("no theorem") && alone.stderr.contains("\nhint: "));
+}
+
+#[test]
+fn estimates_are_not_claimed() {
+    let text = quell(&format!("{RUN} --accountant clt --accountant fourier")).data();
+    assert!(text.ends_with("claim: nothing, since none of these numbers is a bound\n"), "{text}");
+    let report = quell(&format!("{RUN} --accountant clt --format json")).json();
+    assert_eq!(report["accountants"]["clt"]["claimable"], false);
+}
+
+#[test]
+fn what_is_not_private_costs_infinity() {
+    let run = ["account", "--event", r#""non_private""#, "--delta", "1e-5"];
+    let text = quell_with(&run, "").data();
+    assert!(text.contains('∞') && text.contains("claim: nothing, since no finite ε is known"), "{text}");
+    let report = quell_with(&[&run[..], &["--format", "json", "--accountant", "pld", "--attack"]].concat(), "").json();
+    assert_eq!(report["accountants"]["pld"]["epsilon"], json!({"lower": null, "upper": null, "unbounded": true}));
+    assert_eq!(number(&report["attack"]["true_positive_rate"]["upper"]), 1.0);
+}
+
+#[test]
+fn the_same_event_costs_the_same_however_it_is_described() {
+    let by_flags = quell(&format!("{RUN} --format json")).json();
+    let step = r#"{"poisson_sampled":{"rate":0.01,"event":{"gaussian":{"noise_multiplier":1.1}}}}"#;
+    let bare = format!(r#"{{"repeated":{{"count":10000,"event":{step}}}}}"#);
+    let record = format!(r#"{{"version":1,"event":{bare}}}"#);
+    let file = folder("event").join("event.json");
+    std::fs::write(&file, &record).unwrap();
+    let at_file = format!("@{}", file.display());
+    for (argument, input) in [(bare.as_str(), ""), (&record, ""), ("-", bare.as_str()), ("-", &record), (&at_file, "")] {
+        let run = ["account", "--event", argument, "--delta", "1e-5", "--format", "json"];
+        assert_eq!(quell_with(&run, input).json(), by_flags, "{argument} {input}");
+    }
+    let batches = "account --noise-multiplier 1.1 --batch-size 600 --records 60_000 --steps 1e4 --delta 1e-5 --format json";
+    assert_eq!(quell(batches).json(), by_flags);
+}
+
+#[test]
+fn flags_reach_the_event() {
+    let upper = |flags: &str| {
+        number(
+            &quell(&format!("account --delta 1e-5 --accountant pld --format json {flags}")).json()["accountants"]["pld"]["epsilon"]
+                ["upper"],
+        )
+    };
+    let fixed = "--noise-multiplier 2 --batch-size 64 --records 5000 --steps 100 --neighbors replace";
+    let plain = upper("--noise-multiplier 2");
+    assert!((upper("--noise-multiplier 2 --sampling-rate 1 --steps 1") - plain).abs() < 1e-12);
+    assert!(upper("--noise-multiplier 2 --steps 2") > plain);
+    assert!(upper("--noise-multiplier 2 --neighbors replace") > plain);
+    assert!((upper("--noise-multiplier 2 --noise laplace") - 0.5).abs() < 1e-3);
+    let poisson = upper(&format!("{fixed} --sampling poisson"));
+    let without = upper(&format!("{fixed} --sampling without-replacement"));
+    let with = upper(&format!("{fixed} --sampling with-replacement"));
+    assert!(poisson != without && without != with, "{poisson} {without} {with}");
+}
+
+#[test]
+fn groups_and_attacks_are_answered_when_asked() {
+    let report = quell(&format!("{RUN} --group 2 --attack --format json")).json();
+    assert_eq!(report["group"]["size"], 2);
+    assert!(number(&report["group"]["epsilon"]["upper"]) > 2.0 * 5.19);
+    let power = &report["attack"]["true_positive_rate"];
+    assert!(
+        0.11 < number(&power["lower"]) && number(&power["lower"]) <= number(&power["upper"]) && number(&power["upper"]) < 0.12
+    );
+    let text = quell(&format!("{RUN} --group 2 --attack")).data();
+    let sentence = text.lines().find(|line| line.starts_with("attack: ")).unwrap();
+    assert!(number_after(sentence, "more than ") >= 100.0 * number(&power["upper"]), "{sentence}");
+    assert!(number_after(sentence, "at least ") <= 100.0 * number(&power["lower"]), "{sentence}");
+    assert!(number_after(&text, "group: ε ≤ ") >= number(&report["group"]["epsilon"]["upper"]));
+}

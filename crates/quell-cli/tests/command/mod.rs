@@ -1,0 +1,68 @@
+//! Runs whole commands.
+#![allow(dead_code, reason = "each test crate uses its part")]
+
+use std::{
+    io::Write,
+    path::PathBuf,
+    process::{Command, Output, Stdio},
+};
+
+/// What a command did.
+pub struct Ran {
+    pub stdout: String,
+    pub stderr: String,
+    pub code: i32,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            stdout: String::from_utf8(output.stdout).expect("stdout is text"),
+            stderr: String::from_utf8(output.stderr).expect("stderr is text"),
+            code: output.status.code().expect("no signal"),
+        }
+    }
+}
+
+impl Ran {
+    /// The data, of a command that must succeed and say nothing else.
+    pub fn data(self) -> String {
+        assert_eq!((self.code, self.stderr.as_str()), (0, ""), "{}", self.stdout);
+        self.stdout
+    }
+
+    /// The data as JSON.
+    pub fn json(self) -> serde_json::Value {
+        let text = self.data();
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    }
+}
+
+/// The command with arguments separated by spaces.
+pub fn quell(arguments: &str) -> Ran {
+    quell_with(&arguments.split_whitespace().collect::<Vec<_>>(), "")
+}
+
+/// The command with arguments that may hold spaces, and standard input.
+pub fn quell_with(arguments: &[&str], input: &str) -> Ran {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_quell"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let mut stdin = child.stdin.take().expect("piped");
+    // A command that does not read its input closes it.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    child.wait_with_output().expect("the command ends").into()
+}
+
+/// An empty folder for one test.
+pub fn folder(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).expect("a folder for the test");
+    path
+}
