@@ -1,6 +1,6 @@
 //! Flags that several subcommands share: how an event is described, and for which neighbours.
 
-use std::{fmt, io::Read};
+use std::io::Read;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
@@ -10,7 +10,10 @@ use quell_privacy::{
     units::{NoiseMultiplier, SamplingRate},
 };
 
-use crate::{number::given, refusal::Refusal};
+use crate::{
+    recipe::{Batch, Defaults, Noise, Recipe},
+    refusal::Refusal,
+};
 
 /// How what is reported is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -20,15 +23,6 @@ pub(crate) enum Format {
     Text,
     /// For programs: all digits.
     Json,
-}
-
-/// The law of the noise.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Noise {
-    #[default]
-    Gaussian,
-    Laplace,
 }
 
 /// How a batch is drawn.
@@ -152,76 +146,6 @@ impl Run {
     }
 }
 
-/// What a run is where its flags do not say.
-pub(crate) struct Defaults {
-    pub(crate) noise_multiplier: f64,
-    pub(crate) sampling_rate: f64,
-    pub(crate) steps: u64,
-}
-
-/// How a batch is drawn, with its numbers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Batch {
-    Poisson(SamplingRate),
-    Fixed { batch: u64, records: u64, replaced: bool },
-}
-
-impl Batch {
-    /// Every record, always.
-    pub(crate) fn whole() -> Result<Self> {
-        Ok(Self::Poisson(SamplingRate::new(1.0)?))
-    }
-}
-
-/// A run of which everything is known.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Recipe {
-    pub(crate) noise: Noise,
-    pub(crate) multiplier: NoiseMultiplier,
-    pub(crate) batch: Batch,
-    pub(crate) steps: u64,
-}
-
-impl Recipe {
-    /// One step.
-    pub(crate) fn step(&self) -> Event {
-        let release = match self.noise {
-            Noise::Gaussian => Event::gaussian(self.multiplier),
-            Noise::Laplace => Event::laplace(self.multiplier),
-        };
-        match self.batch {
-            Batch::Poisson(rate) if rate.get() == 1.0 => release,
-            Batch::Poisson(rate) => release.poisson_sampled(rate),
-            Batch::Fixed { batch, records, replaced: false } => {
-                Event::SampledWithoutReplacement { batch, records, event: Box::new(release) }
-            }
-            Batch::Fixed { batch, records, replaced: true } => {
-                Event::SampledWithReplacement { batch, records, event: Box::new(release) }
-            }
-        }
-    }
-
-    /// All steps.
-    pub(crate) fn event(&self) -> Event {
-        if self.steps == 1 { self.step() } else { self.step().repeated(self.steps) }
-    }
-}
-
-impl fmt::Display for Recipe {
-    /// One step, in words.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let noise = if self.noise == Noise::Gaussian { "Gaussian" } else { "Laplace" };
-        write!(f, "{noise} noise multiplier {}", given(self.multiplier.get()))?;
-        match self.batch {
-            Batch::Poisson(rate) if rate.get() == 1.0 => Ok(()),
-            Batch::Poisson(rate) => write!(f, ", Poisson sampling rate {}", given(rate.get())),
-            Batch::Fixed { batch, records, replaced } => {
-                write!(f, ", {batch} of {records} records with{} replacement", if replaced { "" } else { "out" })
-            }
-        }
-    }
-}
-
 /// An event: by the flags of a run, or written down.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Described {
@@ -299,7 +223,7 @@ fn parse_event(text: &str) -> Result<Event, serde_json::Error> {
     if value.get("version").is_some() { Ok(serde_json::from_str::<Record>(text)?.event) } else { serde_json::from_str(text) }
 }
 
-/// A whole number, also as 1e4 or 10_000.
+/// A whole number, also as `1e4` or `10_000`.
 pub(crate) fn whole(text: &str) -> Result<u64, String> {
     let digits = text.replace('_', "");
     let exact = |x: f64| (x.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&x)).then_some(x as u64);

@@ -13,9 +13,10 @@ use serde_json::{Value, json};
 use crate::{
     account::report_best,
     answer::Interval,
-    arguments::{Batch, Format, Recipe, Relation, Run},
+    arguments::{Format, Relation, Run},
     number::{Toward, given, rounded},
     print::{self, Progress},
+    recipe::{Batch, Recipe},
     refusal::Refusal,
 };
 

@@ -13,6 +13,7 @@ mod curve;
 mod number;
 mod plot;
 mod print;
+mod recipe;
 mod refusal;
 
 use std::process::ExitCode;

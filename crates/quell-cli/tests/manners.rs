@@ -36,7 +36,7 @@ fn every_example_in_the_help_runs() {
             assert!(ran.status.success(), "{example}: {stderr}");
             match example.split_once("--output ") {
                 Some((_, file)) => {
-                    assert!(folder.join(file).exists() && stderr == format!("wrote {file}\n"), "{example}: {stderr}")
+                    assert!(folder.join(file).exists() && stderr == format!("wrote {file}\n"), "{example}: {stderr}");
                 }
                 None => assert!(!ran.stdout.is_empty() && stderr.is_empty(), "{example}: {stderr}"),
             }

@@ -10,10 +10,10 @@ use quell_privacy::{
 use super::{DeltaEpsilon, EpsilonSteps, LaplaceGaussian, MomentsAdvanced, Tradeoff};
 use crate::{
     account::methods,
-    arguments::Defaults,
     number::given,
     plot::{Axis, Edge, Figure, Point, Series},
     print::{self, Progress},
+    recipe::Defaults,
     refusal::Refusal,
 };
 

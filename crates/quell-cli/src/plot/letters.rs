@@ -197,8 +197,39 @@ fn smooth(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     curve
 }
 
-/// Whether a character has a shape of its own.
 #[cfg(test)]
-pub(super) fn known(c: char) -> bool {
-    lowered(c).is_some() || strokes(c).is_some() || c == 'μ' || get_raster(c, FontWeight::Regular, RasterHeight::Size24).is_some()
+mod tests {
+    use super::*;
+
+    /// What a character leaves on a white sheet.
+    fn drawn(text: &str) -> Vec<u8> {
+        let mut canvas = Canvas::new(40, 40);
+        write(&mut canvas, (10.0, 28.0), Anchor::Start, Font::Body, [0; 3], text);
+        canvas.pixels
+    }
+
+    #[test]
+    fn every_character_that_figures_use_has_a_shape_of_its_own() {
+        let (nothing, unknown) = (drawn(" "), drawn("?"));
+        assert_eq!(drawn("語"), unknown);
+        for c in "εδαβσμ≤×·é⁰¹²³⁴⁵⁶⁷⁸⁹⁻=,.()-abcxyzABCXYZ0123456789".chars() {
+            let shape = drawn(&c.to_string());
+            assert!(shape != nothing && shape != unknown, "{c}");
+        }
+    }
+
+    #[test]
+    fn words_are_placed_by_their_anchor() {
+        let mean = |anchor: Anchor| {
+            let mut canvas = Canvas::new(200, 200);
+            write(&mut canvas, (100.0, 100.0), anchor, Font::Body, [0; 3], "HHHH");
+            let dark = canvas.pixels.chunks(3).enumerate().filter(|(_, pixel)| pixel[0] < 128).map(|(i, _)| (i % 200, i / 200));
+            let (count, x, y) = dark.fold((0, 0, 0), |(n, sx, sy), (x, y)| (n + 1, sx + x, sy + y));
+            (x / count, y / count)
+        };
+        let (start, middle, end, upward) = (mean(Anchor::Start), mean(Anchor::Middle), mean(Anchor::End), mean(Anchor::Upward));
+        assert!(start.0 > 115 && middle.0.abs_diff(100) < 3 && end.0 < 85, "{start:?} {middle:?} {end:?}");
+        assert!(start.1 == middle.1 && middle.1 < 100, "above the baseline");
+        assert!(upward.0 < 100 && upward.1.abs_diff(100) < 3, "{upward:?}: left of the place, read from below");
+    }
 }

@@ -143,3 +143,36 @@ impl Figure {
         (x, y)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_name_says_what_is_written() {
+        assert_eq!(Kind::of(Path::new("a/b.svg")).unwrap(), Kind::Svg);
+        assert_eq!(Kind::of(Path::new("B.PNG")).unwrap(), Kind::Png);
+        for path in ["plot", "plot.pdf", "svg", ".png", ""] {
+            assert!(Kind::of(Path::new(path)).is_err(), "{path}");
+        }
+    }
+
+    /// A chart in which something is missing, infinite, zero or alone is still a chart.
+    #[test]
+    fn odd_figures_are_drawn() {
+        let odd = [0.0, f64::INFINITY, f64::NAN, 1e-320, 1e300, -3.0, 5.0];
+        let points: Vec<Point> = odd.iter().flat_map(|x| odd.map(|y| Point { x: *x, lower: 0.0, upper: y })).collect();
+        for points in [vec![], vec![Point::exact(1.0, 1.0)], points] {
+            for axis in [Axis::linear, Axis::logarithmic] {
+                let series = vec![Series { name: "odd".into(), claim: Edge::Upper, points: points.clone() }];
+                let (title, subtitle) = ("odd".to_owned(), String::new());
+                let figure = Figure { title, subtitle, x: axis("x"), y: axis("y"), series };
+                assert!(figure.characters().contains("odd"));
+                let shapes = layout::layout(&figure);
+                let svg = svg::draw(&figure.title, &figure.subtitle, &shapes);
+                assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+                assert!(png::draw(&shapes).is_ok());
+            }
+        }
+    }
+}

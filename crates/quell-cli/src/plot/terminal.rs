@@ -19,15 +19,13 @@ pub(super) fn draw(figure: &Figure) -> String {
         });
         sheet.curve(&places.collect::<Vec<_>>(), number);
     }
-    let mut text = format!("{}\n{}\n", figure.title, wrapped(&figure.subtitle));
-    for (number, series) in figure.series.iter().enumerate() {
-        text.push_str(&format!("  {} {}\n", MARKERS[number % MARKERS.len()], series.name));
-    }
-    text.push_str(&format!("\n{}\n", figure.y.label));
-    frame(&mut text, &sheet, &x, &y);
+    let mut lines = vec![figure.title.clone(), wrapped(&figure.subtitle)];
+    lines.extend(figure.series.iter().zip(MARKERS.iter().cycle()).map(|(series, marker)| format!("  {marker} {}", series.name)));
+    lines.extend([String::new(), figure.y.label.clone()]);
+    frame(&mut lines, &sheet, &x, &y);
     let width = margin(&y) + 1 + COLUMNS;
-    text.push_str(&format!("{:>width$}\n", figure.x.label));
-    text
+    lines.push(format!("{:>width$}", figure.x.label));
+    lines.join("\n") + "\n"
 }
 
 /// A sentence in lines that fit, broken between its parts.
@@ -50,7 +48,7 @@ fn margin(y: &Frame) -> usize {
     y.ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0) + 1
 }
 
-fn frame(text: &mut String, sheet: &Sheet, x: &Frame, y: &Frame) {
+fn frame(lines: &mut Vec<String>, sheet: &Sheet, x: &Frame, y: &Frame) {
     let margin = margin(y);
     let row_of = |place: f64| ((1.0 - place) * (ROWS - 1) as f64).round() as usize;
     for row in 0..ROWS {
@@ -58,8 +56,7 @@ fn frame(text: &mut String, sheet: &Sheet, x: &Frame, y: &Frame) {
         let label = tick.map_or("", |(_, label)| label);
         let line: String = (0..COLUMNS).map(|column| sheet.cell(column, row)).collect();
         let axis = if tick.is_some() { '┤' } else { '│' };
-        text.push_str(format!("{label:>margin$}{axis}{line}").trim_end());
-        text.push('\n');
+        lines.push(format!("{label:>margin$}{axis}{line}").trim_end().to_owned());
     }
     let (mut marks, mut labels) = (vec!['─'; COLUMNS], vec![' '; COLUMNS + 8]);
     let mut free = 0;
@@ -78,9 +75,8 @@ fn frame(text: &mut String, sheet: &Sheet, x: &Frame, y: &Frame) {
         }
     }
     let indent = " ".repeat(margin);
-    text.push_str(&format!("{indent}└{}\n", marks.iter().collect::<String>()));
-    text.push_str(format!("{indent} {}", labels.iter().collect::<String>()).trim_end());
-    text.push('\n');
+    lines.push(format!("{indent}└{}", marks.iter().collect::<String>()));
+    lines.push(format!("{indent} {}", labels.iter().collect::<String>()).trim_end().to_owned());
 }
 
 struct Sheet {

@@ -8,10 +8,10 @@ use std::{
 };
 
 /// What a command did.
-pub struct Ran {
-    pub stdout: String,
-    pub stderr: String,
-    pub code: i32,
+pub(crate) struct Ran {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) code: i32,
 }
 
 impl From<Output> for Ran {
@@ -26,25 +26,25 @@ impl From<Output> for Ran {
 
 impl Ran {
     /// The data, of a command that must succeed and say nothing else.
-    pub fn data(self) -> String {
+    pub(crate) fn data(self) -> String {
         assert_eq!((self.code, self.stderr.as_str()), (0, ""), "{}", self.stdout);
         self.stdout
     }
 
     /// The data as JSON.
-    pub fn json(self) -> serde_json::Value {
+    pub(crate) fn json(self) -> serde_json::Value {
         let text = self.data();
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
     }
 }
 
 /// The command with arguments separated by spaces.
-pub fn quell(arguments: &str) -> Ran {
+pub(crate) fn quell(arguments: &str) -> Ran {
     quell_with(&arguments.split_whitespace().collect::<Vec<_>>(), "")
 }
 
 /// The command with arguments that may hold spaces, and standard input.
-pub fn quell_with(arguments: &[&str], input: &str) -> Ran {
+pub(crate) fn quell_with(arguments: &[&str], input: &str) -> Ran {
     let mut child = Command::new(env!("CARGO_BIN_EXE_quell"))
         .args(arguments)
         .stdin(Stdio::piped())
@@ -60,7 +60,7 @@ pub fn quell_with(arguments: &[&str], input: &str) -> Ran {
 }
 
 /// An empty folder for one test.
-pub fn folder(name: &str) -> PathBuf {
+pub(crate) fn folder(name: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&path);
     std::fs::create_dir_all(&path).expect("a folder for the test");

@@ -30,11 +30,13 @@ pub fn epsilon(event: &Event, neighbors: Neighbors, delta: Delta) -> Result<Esti
         if direction.non_private {
             return Ok(Estimate { value: f64::INFINITY, error: 0.0 });
         }
-        let saddle = Sketch::new(&direction.factors).saddle_for_delta(delta.get());
+        let sketch = Sketch::new(&direction.factors);
+        let rough = sketch.saddle_for_delta(delta.get()).value;
+        let saddle = sketch.saddle_for_epsilon(0.9 * rough);
         let line = Line::new(&direction, saddle.theta, saddle.deviation);
         let solve = |sign: f64| {
             let fits = |epsilon: f64| line.delta(epsilon) + sign * line.cut(epsilon) <= delta.get();
-            if fits(0.0) { 0.0 } else { bisect_smallest(0.0, 1.5 * saddle.value.max(0.1), 60, fits) }
+            if fits(0.0) { 0.0 } else { bisect_smallest(0.0, 1.5 * rough.max(0.1), 60, fits) }
         };
         let (low, middle, high) = (solve(-1.0), solve(0.0), solve(1.0));
         if middle > largest.value {
@@ -74,7 +76,8 @@ const LONGEST: usize = 40_000;
 
 impl Line {
     fn new(direction: &Direction, theta: f64, deviation: f64) -> Self {
-        let theta = theta.clamp(1e-2, 1e4);
+        // Off the pole by a fair part of the scale on which the transform varies.
+        let theta = theta.max(0.3 / deviation.max(1e-9)).min(1e6);
         // The trapezoidal rule repeats the loss with period 2π/step; e^(-θ·period) must not show.
         let step = (std::f64::consts::TAU * theta / 45.0).min(0.5 / deviation.max(1e-9));
         let rules: Vec<(Vec<(f64, f64)>, f64)> =

@@ -107,7 +107,7 @@ pub(crate) struct Composed {
 
 /// Sums `count` independent copies of each law; `None` if the window would be longer than `longest`. A `dense` sum can be
 /// asked for its profile.
-pub(crate) fn compose(factors: &[(&Masses, u64)], h: f64, theta: f64, target: Target, longest: usize, dense: bool) -> Option<Composed> {
+pub(crate) fn compose(factors: &[(Masses, u64)], h: f64, theta: f64, target: Target, longest: usize, dense: bool) -> Option<Composed> {
     let tilted: Vec<Tilted> = factors.iter().map(|(masses, count)| Tilted::new(masses, *count, theta, h)).collect();
     let (mut mean, mut variance) = (0.0, 0.0);
     let mut centres = Vec::with_capacity(tilted.len());

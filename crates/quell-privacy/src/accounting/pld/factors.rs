@@ -23,6 +23,12 @@ impl Direction {
         }
     }
 
+    /// The laws of a mechanism that really has this event, where they are not the dominating ones.
+    pub(crate) fn attained(&self) -> Option<Vec<(Law, u64)>> {
+        let attained: Vec<(Law, u64)> = self.factors.iter().map(|(law, count)| (law.attained(), *count)).collect();
+        (attained != self.factors).then_some(attained)
+    }
+
     /// μ, if everything is Gaussian.
     pub(crate) fn gaussian(&self) -> Option<f64> {
         match self.single() {

@@ -20,12 +20,6 @@ pub(crate) struct Masses {
     pub(crate) infinite: f64,
 }
 
-/// The law on the grid: dominating, and (if wanted) dominated.
-pub(crate) struct Discretized {
-    pub(crate) upper: Masses,
-    pub(crate) lower: Option<Masses>,
-}
-
 /// A grid for one law: its step, where it ends, and what says how finely which losses must be resolved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grid {
@@ -38,40 +32,73 @@ pub(crate) struct Grid {
     pub(crate) relevant: f64,
 }
 
-/// Lays `law` on the grid.
-///
-/// # Contract
-/// The upper masses dominate the pair: what lies above `high` becomes infinite, what lies below `low` rises to it. The
-/// lower masses are dominated by it: what lies outside, but for infinite losses, is dropped. Rounding errors of the tails
-/// go to the safe side.
-pub(crate) fn discretize(law: &Law, grid: Grid, want_lower: bool) -> Discretized {
-    let offset = anchor(law, grid);
-    let nodes = nodes(law, grid, offset);
-    let mut upper = vec![0.0; nodes.len()];
-    let mut lower = Vec::with_capacity(if want_lower { nodes.len() } else { 0 });
-    for (j, pair) in nodes.windows(2).enumerate() {
-        let (left, right) = (&pair[0], &pair[1]);
-        let width = (right.index - left.index) as f64 * grid.h;
-        let masses = CellMasses::new(left.tails, right.tails, offset + left.index as f64 * grid.h, width);
-        let (at_left, at_right) = masses.spread();
-        upper[j] += at_left;
-        upper[j + 1] += at_right;
-        if want_lower {
-            let (a, b) = masses.reduced();
-            lower.push(Cell { a, b, width });
-        }
+/// A law at the nodes of a grid: exact, but for the rounding of its tails.
+pub(crate) struct OnGrid {
+    offset: f64,
+    h: f64,
+    nodes: Vec<GridNode>,
+    infinite: f64,
+}
+
+impl OnGrid {
+    /// `None` if it takes too many nodes.
+    pub(crate) fn new(law: &Law, grid: Grid) -> Option<Self> {
+        let offset = anchor(law, grid);
+        Some(Self { offset, h: grid.h, nodes: nodes(law, grid, offset)?, infinite: law.infinite() })
     }
-    let (first, last) = (&nodes[0].tails, &nodes[nodes.len() - 1].tails);
-    upper[0] += first.p.below * (1.0 + TAIL_ERROR);
-    let indices: Vec<i64> = nodes.iter().map(|node| node.index).collect();
-    let lower = want_lower.then(|| Masses {
-        offset,
-        indices: indices.clone(),
-        weights: contract(&lower),
-        infinite: law.infinite(),
-    });
-    let upper = Masses { offset, indices, weights: upper, infinite: last.p.above * (1.0 + TAIL_ERROR) };
-    Discretized { upper, lower }
+
+    fn cells(&self) -> impl Iterator<Item = CellMasses> + '_ {
+        self.nodes.windows(2).map(|pair| {
+            let (left, right) = (&pair[0], &pair[1]);
+            let width = (right.index - left.index) as f64 * self.h;
+            CellMasses::new(left.tails, right.tails, self.offset + left.index as f64 * self.h, width)
+        })
+    }
+
+    fn masses(&self, weights: Vec<f64>, infinite: f64) -> Masses {
+        Masses { offset: self.offset, indices: self.nodes.iter().map(|node| node.index).collect(), weights, infinite }
+    }
+
+    /// Masses that dominate the pair: what lies above the last node becomes infinite, what lies below the first rises to it.
+    pub(crate) fn upper(&self) -> Masses {
+        let mut weights = vec![0.0; self.nodes.len()];
+        for (j, cell) in self.cells().enumerate() {
+            let (at_left, at_right) = cell.spread();
+            weights[j] += at_left;
+            weights[j + 1] += at_right;
+        }
+        let (first, last) = (&self.nodes[0].tails, &self.nodes[self.nodes.len() - 1].tails);
+        weights[0] += first.p.below * (1.0 + TAIL_ERROR);
+        self.masses(weights, last.p.above * (1.0 + TAIL_ERROR))
+    }
+
+    /// Masses that are dominated by the pair: what lies beyond the nodes, but for infinite losses, is dropped.
+    pub(crate) fn lower(&self) -> Masses {
+        let cells: Vec<Cell> = self
+            .cells()
+            .map(|cell| {
+                let (a, b) = cell.reduced();
+                Cell { a, b, width: cell.width }
+            })
+            .collect();
+        let weights = contract(&cells).unwrap_or_else(|| self.collapse());
+        self.masses(weights, self.infinite)
+    }
+
+    /// Everything at one node, at or below the mean of all: dominated by anything with these totals.
+    fn collapse(&self) -> Vec<f64> {
+        let (first, last) = (&self.nodes[0].tails, &self.nodes[self.nodes.len() - 1].tails);
+        let ((p, p_error), (q, q_error)) = (first.p.between(last.p), first.q.between(last.q));
+        let (p, q) = ((p - p_error).max(0.0), q + q_error);
+        let mean = (p / q).ln();
+        let mut weights = vec![0.0; self.nodes.len()];
+        // A node that is above the mean by rounding alone is charged to the slack of the loss.
+        let below = |node: &GridNode| self.offset + node.index as f64 * self.h <= mean + 4.0 * (p_error + q_error);
+        if let Some(j) = self.nodes.iter().rposition(below) {
+            weights[j] = p.min(q * (self.offset + self.nodes[j].index as f64 * self.h).exp());
+        }
+        weights
+    }
 }
 
 /// Where the grid is anchored: at the mean of the losses within a step of it, near the median. A record that is rarely
@@ -89,6 +116,9 @@ fn anchor(law: &Law, Grid { h, low, high, .. }: Grid) -> f64 {
     anchor
 }
 
+/// Most nodes of one law, about 100 MB of them.
+const MOST_NODES: usize = 1 << 20;
+
 /// A point of the grid that may carry mass.
 struct GridNode {
     index: i64,
@@ -96,7 +126,7 @@ struct GridNode {
 }
 
 /// Nodes from `low` to `high`, at every point around the anchor and ever farther apart where the tilted mass beyond falls.
-fn nodes(law: &Law, Grid { h, low, high, theta, relevant }: Grid, offset: f64) -> Vec<GridNode> {
+fn nodes(law: &Law, Grid { h, low, high, theta, relevant }: Grid, offset: f64) -> Option<Vec<GridNode>> {
     let at = |index: i64| GridNode { index, tails: law.tails(offset + index as f64 * h) };
     // A cell of width m that holds the share w of the tilted mass does as much harm as one of width 1 that holds m²w, as
     // long as the tilt does not vary much in it; where there is next to nothing it may.
@@ -116,6 +146,9 @@ fn nodes(law: &Law, Grid { h, low, high, theta, relevant }: Grid, offset: f64) -
         let node = at(index);
         beyond = node.tails.p.below;
         below.push(node);
+        if below.len() > MOST_NODES {
+            return None;
+        }
     }
     below.reverse();
     let mut nodes = below;
@@ -128,8 +161,11 @@ fn nodes(law: &Law, Grid { h, low, high, theta, relevant }: Grid, offset: f64) -
         let node = at(index);
         beyond = node.tails.p.above;
         nodes.push(node);
+        if nodes.len() > MOST_NODES {
+            return None;
+        }
     }
-    nodes
+    Some(nodes)
 }
 
 /// Mass of the losses in one cell (x, x + width] under P and, times e^x, under Q, with what each may be off by.
@@ -187,8 +223,9 @@ struct Cell {
 /// the true one by at most a tent of height D = at(e^width - 1) at the fraction t = b/(ae^width + b) of the cell, reached when
 /// the cell's mass sits at one point. So lowering δ⁺ at the nodes by c with (1-t)cⱼ + tcⱼ₊₁ ≥ D in each cell gives a
 /// piecewise linear function below the true profile. Where it would fall below the trivial profiles, 0 or
-/// (total P) - k (total Q), it is held at them. The largest convex function below it is the profile that is returned.
-fn contract(cells: &[Cell]) -> Vec<f64> {
+/// (total P) - k (total Q), it is held at them. The largest convex function below it is the profile that is returned; `None`
+/// if the grid is too coarse for any.
+fn contract(cells: &[Cell]) -> Option<Vec<f64>> {
     let nodes = cells.len() + 1;
     let mut spread = vec![0.0; nodes];
     for (j, cell) in cells.iter().enumerate() {
@@ -197,9 +234,7 @@ fn contract(cells: &[Cell]) -> Vec<f64> {
     }
     let tents: Vec<Tent> = cells.iter().map(Tent::new).collect();
     let (above_zero, above_line) = profile_at_nodes(&spread, cells);
-    let Some(c) = lowering(&tents, &above_zero, &above_line) else {
-        return vec![0.0; nodes]; // the grid is too coarse to say anything
-    };
+    let c = lowering(&tents, &above_zero, &above_line)?;
     let mut weights = vec![0.0; nodes];
     for i in 0..nodes {
         let (before, after) = (i.checked_sub(1), (i + 1 < nodes).then_some(i + 1));
@@ -213,7 +248,7 @@ fn contract(cells: &[Cell]) -> Vec<f64> {
         weights[i] = spread[i] - after + before;
     }
     make_convex(&mut weights, cells);
-    weights
+    Some(weights)
 }
 
 /// By how much the chord of a cell may exceed the profile: at most a tent of this height at this fraction of the cell.

@@ -163,6 +163,26 @@ impl Law {
         }
     }
 
+    /// The law of a pair that some mechanism with this event really has, for lower bounds.
+    ///
+    /// A dominating pair bounds every mechanism at every ε at once; where no mechanism attains it everywhere, its own
+    /// composition is not a lower bound on anything. The two-point pair with losses ±ε/2 has bounded range ε; a sample of
+    /// fixed size in which all other records contribute nothing is an exchange of one contribution for its opposite. Where
+    /// no such pair is at hand, a release that says nothing will do.
+    pub(crate) fn attained(&self) -> Self {
+        match self {
+            Self::Gaussian { .. } | Self::Laplace { .. } | Self::Atoms(_) | Self::Exchanged { .. } => self.clone(),
+            Self::BoundedRange { epsilon } => Self::Atoms(Arc::new(Atoms::pure(epsilon / 2.0))),
+            Self::Removed { rate, inner } => Self::Removed { rate: *rate, inner: Box::new(inner.attained()) },
+            Self::Added { rate, inner } => Self::Added { rate: *rate, inner: Box::new(inner.attained()) },
+            Self::FixedSize { rate, inner } => match **inner {
+                Self::Gaussian { mu } => Self::Exchanged { rate: *rate, mu: mu / 2.0 },
+                _ => Self::Atoms(Arc::new(Atoms::pure(0.0))),
+            },
+            Self::Mixture(_) => Self::Atoms(Arc::new(Atoms::pure(0.0))),
+        }
+    }
+
     /// P[L = ∞].
     pub(crate) fn infinite(&self) -> f64 {
         match self {

@@ -12,7 +12,7 @@ mod sketch;
 
 use compose::{Composed, Side, Target, compose};
 pub(crate) use factors::{Direction, directions, fixed_size_rate};
-use grid::{Discretized, Grid};
+use grid::{Grid, OnGrid};
 pub(crate) use grid::Masses;
 pub(crate) use law::Law;
 use sketch::Saddle;
@@ -129,7 +129,7 @@ impl Pld {
         let mut best = question.worst_bracket();
         let mut h = question.first_step(self, sketch, saddle);
         let mut target = question.first_target(saddle);
-        let mut too_fine = false;
+        let (mut too_fine, mut last_gap) = (false, f64::INFINITY);
         for _ in 0..REFINEMENTS {
             let Some(bound) = self.once(direction, question, saddle, target, h, true) else {
                 // Too many points: coarser, and that is then the answer.
@@ -145,6 +145,10 @@ impl Pld {
             // A first guess far from the answer spoils the window, not the grid.
             let moved = question.target(best);
             if saddle.theta * (target.epsilon - moved.epsilon) + target.ln_delta - moved.ln_delta < 3.0 {
+                if gap > 0.8 * last_gap {
+                    break; // the rest is not the grid's
+                }
+                last_gap = gap;
                 h *= (0.5 * wanted / gap).sqrt().clamp(0.05, 0.6);
             }
             target = moved;
@@ -155,8 +159,8 @@ impl Pld {
     /// One grid, one composition.
     fn once(&self, direction: &Direction, question: &Question, saddle: Saddle, target: Target, h: f64, both: bool) -> Option<Bound> {
         if !both {
-            let grids = Self::grids(direction, question, saddle, target, h, false);
-            let upper: Vec<_> = grids.iter().map(|(g, count)| (&g.upper, *count)).collect();
+            let grids = Self::grids(&direction.factors, question, saddle, target, h)?;
+            let upper: Vec<_> = grids.iter().map(|(grid, count)| (grid.upper(), *count)).collect();
             let upper = question.ask(&compose(&upper, h, saddle.theta, target, self.longest, false)?, Side::Upper);
             return Some(Bound { lower: 0.0, upper });
         }
@@ -212,16 +216,17 @@ impl Pld {
                     upper: upper.profile(Side::Upper),
                     lower: lower.map_or_else(Vec::new, |l| l.profile(Side::Lower)),
                 });
-                if gap <= self.absolute {
+                if gap <= 0.5 * self.absolute {
                     break;
                 }
-                h *= (0.5 * self.absolute / gap).sqrt().clamp(0.1, 0.7);
+                h *= (0.25 * self.absolute / gap).sqrt().clamp(0.1, 0.7);
             }
             profiles.push(best.unwrap_or_else(Profiles::trivial));
         }
         Ok(Some(profiles))
     }
 
+    /// The composition from above, and from below if anything can be said.
     fn compose_both(
         &self,
         direction: &Direction,
@@ -231,40 +236,31 @@ impl Pld {
         h: f64,
         dense: bool,
     ) -> Option<(Composed, Option<Composed>)> {
-        let grids = Self::grids(direction, question, saddle, target, h, true);
-        let upper: Vec<_> = grids.iter().map(|(g, count)| (&g.upper, *count)).collect();
+        let grids = Self::grids(&direction.factors, question, saddle, target, h)?;
+        let upper: Vec<_> = grids.iter().map(|(grid, count)| (grid.upper(), *count)).collect();
         let upper = compose(&upper, h, saddle.theta, target, self.longest, dense)?;
-        // A grid too coarse to say anything from below leaves masses empty.
-        let lower: Option<Vec<_>> = grids
-            .iter()
-            .map(|(g, count)| g.lower.as_ref().filter(|l| l.weights.iter().any(|w| *w > 0.0)).map(|l| (l, *count)))
-            .collect();
-        let lower = match lower {
-            Some(lower) => Some(compose(&lower, h, saddle.theta, target, self.longest, dense)?),
-            None => None,
+        let lower: Vec<_> = match direction.attained() {
+            None => grids.iter().map(|(grid, count)| (grid.lower(), *count)).collect(),
+            Some(factors) => {
+                let grids = Self::grids(&factors, question, saddle, target, h)?;
+                grids.iter().map(|(grid, count)| (grid.lower(), *count)).collect()
+            }
         };
-        Some((upper, lower))
+        if lower.iter().any(|(masses, _)| masses.weights.iter().all(|w| *w <= 0.0)) {
+            return Some((upper, None));
+        }
+        Some((upper, Some(compose(&lower, h, saddle.theta, target, self.longest, dense)?)))
     }
 
-    /// The laws of a direction on grids of step `h`.
-    fn grids(
-        direction: &Direction,
-        question: &Question,
-        saddle: Saddle,
-        target: Target,
-        h: f64,
-        both: bool,
-    ) -> Vec<(Discretized, u64)> {
-        let relevant = question.relevant(saddle, target);
-        let steps: f64 = direction.factors.iter().map(|(_, count)| *count as f64).sum();
-        let high_tail = question.negligible(saddle) / steps;
-        let mut grids = Vec::with_capacity(direction.factors.len());
-        for (law, count) in &direction.factors {
+    /// Laws on grids of step `h`; `None` if that takes too many nodes.
+    fn grids(factors: &[(Law, u64)], question: &Question, saddle: Saddle, target: Target, h: f64) -> Option<Vec<(OnGrid, u64)>> {
+        let steps: f64 = factors.iter().map(|(_, count)| *count as f64).sum();
+        let (relevant, high_tail) = (question.relevant(saddle, target), question.negligible(saddle) / steps);
+        let lay = |(law, count): &(Law, u64)| {
             let (low, high) = law.range(1e-9 / steps, high_tail);
-            let grid = Grid { h, low, high, theta: saddle.theta, relevant };
-            grids.push((grid::discretize(law, grid, both), *count));
-        }
-        grids
+            Some((OnGrid::new(law, Grid { h, low, high, theta: saddle.theta, relevant })?, *count))
+        };
+        factors.iter().map(lay).collect()
     }
 }
 
@@ -410,12 +406,15 @@ pub(crate) fn one_law_each_way(event: &Event, neighbors: Neighbors) -> Result<Ve
     laws.ok_or_else(|| Error::Unsupported { accountant: "PLD", event: event.to_string(), because: "as a single release" })
 }
 
-/// Grids of about `cells` cells that dominate laws of bounded loss, and their step.
-pub(crate) fn upper_masses(laws: &[Law], cells: usize) -> (Vec<Masses>, f64) {
+/// Grids of about `cells` cells that dominate laws of bounded loss, and their step; `None` if there are far too many.
+pub(crate) fn upper_masses(laws: &[Law], cells: usize) -> Option<(Vec<Masses>, f64)> {
     let ranges: Vec<(f64, f64)> = laws.iter().map(|law| law.range(0.0, 0.0)).collect();
     let widest = ranges.iter().map(|(low, high)| high - low).fold(0.0, f64::max);
     let h = widest.max(1e-12) / cells as f64;
     // A steep tilt keeps all nodes.
-    let lay = |(law, (low, high)): (&Law, (f64, f64))| grid::discretize(law, Grid { h, low, high, theta: 1e9, relevant: 0.0 }, false).upper;
-    (laws.iter().zip(ranges).map(lay).collect(), h)
+    let lay = |(law, (low, high)): (&Law, (f64, f64))| {
+        OnGrid::new(law, Grid { h, low, high, theta: 1e9, relevant: 0.0 }).map(|grid| grid.upper())
+    };
+    let masses: Option<Vec<Masses>> = laws.iter().zip(ranges).map(lay).collect();
+    Some((masses?, h))
 }

@@ -116,6 +116,10 @@ impl Sketch {
         let saddle = self.best(|theta, ln_total| {
             (ln_total - delta.ln() - (1.0 + theta).ln()) / theta + (theta / (1.0 + theta)).ln()
         });
+        if saddle.value <= 0.0 {
+            // ε is zero or nearly so: what matters is δ(0).
+            return Saddle { value: 0.0, ..self.saddle_for_epsilon(0.0) };
+        }
         self.moderate(saddle, saddle.value, delta.ln())
     }
 

@@ -218,8 +218,8 @@ fn poisson_sampled(event: &Event, rate: f64, inner: &Event, neighbors: Neighbors
                 Ok(Curve::SampledGaussian { rate: *rate, sigma: 1.0 / mu })
             }
             Some(_) => {
-                let (directions, h) = upper_masses(&laws, 4096);
-                Ok(Curve::Grid { directions: Arc::new(directions), h })
+                let grid = upper_masses(&laws, 4096);
+                Ok(grid.map_or(Curve::Infinite, |(directions, h)| Curve::Grid { directions: Arc::new(directions), h }))
             }
             None => Ok(Curve::Infinite),
         },

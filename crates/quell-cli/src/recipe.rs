@@ -1,0 +1,90 @@
+//! A run of which everything is known, and the event it is.
+
+use std::fmt;
+
+use anyhow::Result;
+use clap::ValueEnum;
+use quell_privacy::{
+    Event,
+    units::{NoiseMultiplier, SamplingRate},
+};
+
+use crate::number::given;
+
+/// The law of the noise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Noise {
+    #[default]
+    Gaussian,
+    Laplace,
+}
+
+/// What a run is where its flags do not say.
+pub(crate) struct Defaults {
+    pub(crate) noise_multiplier: f64,
+    pub(crate) sampling_rate: f64,
+    pub(crate) steps: u64,
+}
+
+/// How a batch is drawn, with its numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Batch {
+    Poisson(SamplingRate),
+    Fixed { batch: u64, records: u64, replaced: bool },
+}
+
+impl Batch {
+    /// Every record, always.
+    pub(crate) fn whole() -> Result<Self> {
+        Ok(Self::Poisson(SamplingRate::new(1.0)?))
+    }
+}
+
+/// A run of which everything is known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recipe {
+    pub(crate) noise: Noise,
+    pub(crate) multiplier: NoiseMultiplier,
+    pub(crate) batch: Batch,
+    pub(crate) steps: u64,
+}
+
+impl Recipe {
+    /// One step.
+    pub(crate) fn step(&self) -> Event {
+        let release = match self.noise {
+            Noise::Gaussian => Event::gaussian(self.multiplier),
+            Noise::Laplace => Event::laplace(self.multiplier),
+        };
+        match self.batch {
+            Batch::Poisson(rate) if rate.get() == 1.0 => release,
+            Batch::Poisson(rate) => release.poisson_sampled(rate),
+            Batch::Fixed { batch, records, replaced: false } => {
+                Event::SampledWithoutReplacement { batch, records, event: Box::new(release) }
+            }
+            Batch::Fixed { batch, records, replaced: true } => {
+                Event::SampledWithReplacement { batch, records, event: Box::new(release) }
+            }
+        }
+    }
+
+    /// All steps.
+    pub(crate) fn event(&self) -> Event {
+        if self.steps == 1 { self.step() } else { self.step().repeated(self.steps) }
+    }
+}
+
+impl fmt::Display for Recipe {
+    /// One step, in words.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let noise = if self.noise == Noise::Gaussian { "Gaussian" } else { "Laplace" };
+        write!(f, "{noise} noise multiplier {}", given(self.multiplier.get()))?;
+        match self.batch {
+            Batch::Poisson(rate) if rate.get() == 1.0 => Ok(()),
+            Batch::Poisson(rate) => write!(f, ", Poisson sampling rate {}", given(rate.get())),
+            Batch::Fixed { batch, records, replaced } => {
+                write!(f, ", {batch} of {records} records with{} replacement", if replaced { "" } else { "out" })
+            }
+        }
+    }
+}
