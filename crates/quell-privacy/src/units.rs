@@ -58,7 +58,7 @@ unit!(
     NoiseMultiplier, "noise_multiplier", |x| (1e-6..=1e12).contains(&x), "[1e-6, 1e12]");
 unit!(
     /// Probability that a record enters a batch.
-    SamplingRate, "sampling_rate", |x| x >= 1e-15 && x <= 1.0, "[1e-15, 1]");
+    SamplingRate, "sampling_rate", |x| (1e-15..=1.0).contains(&x), "[1e-15, 1]");
 unit!(
     /// A positive scale of a distribution on the integers.
     Scale, "scale", |x| (1e-3..=1e9).contains(&x), "[1e-3, 1e9]");

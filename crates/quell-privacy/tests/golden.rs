@@ -78,7 +78,10 @@ fn assert_holds(case: &Value, bound: Bound, truth: f64, tolerance: f64, width: f
 
 fn assert_close(case: &Value, value: f64, expected: f64, tolerance: f64) {
     let id = &case["id"];
-    assert!((value - expected).abs() <= tolerance * expected.abs() + 1e-300, "{id}: {value}, expected {expected} within {tolerance}");
+    assert!(
+        (value - expected).abs() <= tolerance * expected.abs() + 1e-300,
+        "{id}: {value}, expected {expected} within {tolerance}"
+    );
 }
 
 #[test]
@@ -155,7 +158,11 @@ fn randomized_response_profile() {
 fn discrete_gaussian_profile() {
     for case in cases("discrete_gaussian_delta") {
         let deviation = Scale::new(param(&case, "sigma")).unwrap();
-        check_delta(&case, &Event::DiscreteGaussian { deviation, sensitivity: param(&case, "sens") as u32 }, Neighbors::AddRemove);
+        check_delta(
+            &case,
+            &Event::DiscreteGaussian { deviation, sensitivity: param(&case, "sens") as u32 },
+            Neighbors::AddRemove,
+        );
     }
 }
 
@@ -170,7 +177,8 @@ fn discrete_laplace_profile() {
 #[test]
 fn gaussian_epsilon() {
     for case in cases("gaussian_eps") {
-        let bound = closed::epsilon(&gaussian(param(&case, "sigma")), Neighbors::AddRemove, delta(param(&case, "delta"))).unwrap();
+        let bound =
+            closed::epsilon(&gaussian(param(&case, "sigma")), Neighbors::AddRemove, delta(param(&case, "delta"))).unwrap();
         let truth = number(&case["expected"]["value"]);
         assert_holds(&case, bound, truth, 1e-9, 1e-8 * truth);
     }
@@ -186,7 +194,12 @@ fn gaussian_noise() {
     }
     for case in cases("gaussian_sigma_classic") {
         let (epsilon, delta) = (Epsilon::new(param(&case, "eps")).unwrap(), delta(param(&case, "delta")));
-        assert_close(&case, closed::classic_gaussian_sigma(epsilon, delta).unwrap().get(), number(&case["expected"]["value"]), 1e-12);
+        assert_close(
+            &case,
+            closed::classic_gaussian_sigma(epsilon, delta).unwrap().get(),
+            number(&case["expected"]["value"]),
+            1e-12,
+        );
     }
 }
 
@@ -352,12 +365,15 @@ fn classical_composition() {
 #[test]
 fn calibrated_noise() {
     for case in cases("calibrate_sigma") {
-        let target = Target::EpsilonDelta { epsilon: Epsilon::new(param(&case, "eps")).unwrap(), delta: delta(param(&case, "delta")) };
+        let target =
+            Target::EpsilonDelta { epsilon: Epsilon::new(param(&case, "eps")).unwrap(), delta: delta(param(&case, "delta")) };
         let rate = SamplingRate::new(param(&case, "q")).unwrap();
         let steps = param(&case, "T") as u64;
         let noise = Calibration::new(target, Neighbors::AddRemove).least_noise(|z| Event::dp_sgd(z, rate, steps)).unwrap();
         // It fits, and a little less noise does not.
-        let spent = |sigma: f64| tight().epsilon(&dp_sgd(rate.get(), sigma, steps), Neighbors::AddRemove, delta(param(&case, "delta"))).unwrap();
+        let spent = |sigma: f64| {
+            tight().epsilon(&dp_sgd(rate.get(), sigma, steps), Neighbors::AddRemove, delta(param(&case, "delta"))).unwrap()
+        };
         assert!(spent(noise.get()).lower <= param(&case, "eps"), "{}", case["id"]);
         assert!(spent(noise.get() * 0.998).upper > param(&case, "eps"), "{}", case["id"]);
         // dp-accounting's PLD stops within 1e-4 in σ, with a grid that errs towards more noise.
@@ -371,9 +387,7 @@ fn both_neighbour_relations() {
     for case in cases("adjacency") {
         let (q, sigma, steps) = (param(&case, "q"), param(&case, "sigma"), param(&case, "T") as u64);
         let (event, at) = (dp_sgd(q, sigma, steps), delta(param(&case, "delta")));
-        for (neighbors, name) in
-            [(Neighbors::AddRemove, "pld_add_or_remove"), (Neighbors::Replace, "pld_replace_one_poisson")]
-        {
+        for (neighbors, name) in [(Neighbors::AddRemove, "pld_add_or_remove"), (Neighbors::Replace, "pld_replace_one_poisson")] {
             // Theirs is a pessimistic grid of 1e-4: a little above the truth.
             let (bound, theirs) = (tight().epsilon(&event, neighbors, at).unwrap(), number(source(&case, name)));
             assert!(bound.lower <= theirs && theirs <= bound.upper + 2e-3, "{}: {name}: {bound:?}, {theirs}", case["id"]);
@@ -382,7 +396,11 @@ fn both_neighbour_relations() {
         assert_close(&case, renyi, number(source(&case, "rdp_add_or_remove")), 1e-3);
         // A sample of fixed size: the pair of [ZDW22] is tighter than the Rényi theorem of [WBK19], and both are valid.
         let records = 1000;
-        let event = Event::SampledWithoutReplacement { batch: (q * 1000.0).round() as u64, records, event: Box::new(gaussian(2.0 * sigma)) };
+        let event = Event::SampledWithoutReplacement {
+            batch: (q * 1000.0).round() as u64,
+            records,
+            event: Box::new(gaussian(2.0 * sigma)),
+        };
         let event = event.repeated(steps);
         let theirs = number(source(&case, "rdp_replace_one_wor"));
         let renyi = Renyi::new(&event, Neighbors::Replace).unwrap().epsilon(at, Conversion::Tight).upper;
@@ -456,7 +474,8 @@ fn central_limit_theorem() {
 fn zero_concentrated() {
     for case in cases("zcdp_eps") {
         let event = Event::ZeroConcentrated { rho: Rho::new(param(&case, "rho")).unwrap() };
-        let ours = Renyi::new(&event, Neighbors::AddRemove).unwrap().epsilon(delta(param(&case, "delta")), Conversion::Tight).upper;
+        let ours =
+            Renyi::new(&event, Neighbors::AddRemove).unwrap().epsilon(delta(param(&case, "delta")), Conversion::Tight).upper;
         let truth = number(source(&case, "40digits"));
         assert!(ours >= truth * (1.0 - 1e-12), "{}: {ours} is below {truth}", case["id"]);
         assert_close(&case, ours, truth, 1e-6);

@@ -40,7 +40,8 @@ fn abadi_settings() {
         assert!(pld.lower <= truth && truth <= pld.upper, "σ {sigma}: {pld:?}, {truth}");
         let moments = Method::Moments.epsilon(&run, Neighbors::AddRemove, delta(1e-5)).unwrap().epsilon.upper;
         let renyi = Renyi::new(&run, Neighbors::AddRemove).unwrap();
-        let (ours, tight) = (renyi.epsilon(delta(1e-5), Conversion::Classic).upper, renyi.epsilon(delta(1e-5), Conversion::Tight).upper);
+        let (ours, tight) =
+            (renyi.epsilon(delta(1e-5), Conversion::Classic).upper, renyi.epsilon(delta(1e-5), Conversion::Tight).upper);
         // The moments accountant is the classic conversion at orders 2 to 33; more orders help, a better conversion more.
         assert!((ours / classic - 1.0).abs() < 1e-3, "σ {sigma}: {ours}, {classic}");
         assert!(pld.upper < tight && tight < ours && ours <= moments && moments < 1.2 * classic, "σ {sigma}: {moments}");

@@ -199,7 +199,9 @@ mod tests {
         let mut canvas = Canvas::new(10, 10);
         canvas.stroke(&[(-50.0, -50.0), (-20.0, -20.0)], 3.0, [0; 3]);
         canvas.fill(&[(-50.0, -50.0), (-20.0, -20.0), (200.0, -30.0)], [0; 3], 1.0);
-        canvas.blend(-1, 20, [0; 3], 1.0);
+        for (x, y) in [(-1, 5), (5, -1), (10, 5), (5, 10), (i64::MAX, 0), (i64::MIN, 0)] {
+            canvas.blend(x, y, [0; 3], 1.0);
+        }
         assert_eq!(area(&canvas), 0.0);
         canvas.fill(&[(-1e6, -1e6), (1e6, -1e6), (1e6, 1e6), (-1e6, 1e6)], [0; 3], 1.0);
         assert_eq!(area(&canvas), 100.0);

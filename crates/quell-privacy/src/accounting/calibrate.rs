@@ -107,9 +107,7 @@ impl Calibration {
                 (self.pld.delta(event, self.neighbors, 0.0)?.upper / delta.get()).ln()
             }
             Target::EpsilonDelta { epsilon, delta } => (self.epsilon(event, delta)?.upper / epsilon.get()).ln(),
-            Target::Gaussian { mu, slack } => {
-                (TradeOff::new(&self.pld, event, self.neighbors)?.gaussian(slack).upper / mu).ln()
-            }
+            Target::Gaussian { mu, slack } => (TradeOff::new(&self.pld, event, self.neighbors)?.gaussian(slack).upper / mu).ln(),
             Target::Power { false_positive_rate, true_positive_rate } => {
                 let power = TradeOff::new(&self.pld, event, self.neighbors)?.power(false_positive_rate);
                 (power.upper / true_positive_rate.get()).ln()
@@ -125,7 +123,13 @@ impl Calibration {
     }
 
     /// The least x in the range whose event fits, to the tolerance; the excess falls as x grows.
-    fn search(&self, start: f64, range: (f64, f64), event: impl Fn(f64) -> Result<Event, Error>, unreachable: Error) -> Result<f64, Error> {
+    fn search(
+        &self,
+        start: f64,
+        range: (f64, f64),
+        event: impl Fn(f64) -> Result<Event, Error>,
+        unreachable: Error,
+    ) -> Result<f64, Error> {
         let excess = |x: f64| self.excess(&event(x)?);
         let at_start = excess(start)?;
         let (mut low, mut high);

@@ -87,7 +87,11 @@ pub fn truncated_cdp(order: Order, rate: SamplingRate, rho: Rho) -> Result<f64, 
         return Err(Error::OutOfRange { what: "rho", value: rho, range: "(0, 0.1]" });
     }
     if gamma > 0.1 || -gamma.ln() < 3.0 * rho * (2.0 - rho.log2()) {
-        return Err(Error::OutOfRange { what: "sampling_rate", value: gamma, range: "(0, 0.1], and below 2^-(3ρ(2 + log2(1/ρ)))" });
+        return Err(Error::OutOfRange {
+            what: "sampling_rate",
+            value: gamma,
+            range: "(0, 0.1], and below 2^-(3ρ(2 + log2(1/ρ)))",
+        });
     }
     if alpha >= -gamma.ln() / (4.0 * rho) {
         return Err(Error::OutOfRange { what: "order", value: alpha, range: "(1, ln(1/γ)/4ρ)" });

@@ -12,7 +12,11 @@
 use realfft::num_complex::Complex64;
 
 use super::pld::{Direction, Law, Sketch, directions};
-use crate::{Error, Event, Neighbors, special::bisect_smallest, units::Delta};
+use crate::{
+    Error, Event, Neighbors,
+    special::{bisect_smallest, normal_quantile},
+    units::Delta,
+};
 
 /// A number with an estimate of its error. Not a bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,7 +37,7 @@ pub fn epsilon(event: &Event, neighbors: Neighbors, delta: Delta) -> Result<Esti
         let sketch = Sketch::new(&direction.factors);
         let rough = sketch.saddle_for_delta(delta.get()).value;
         let saddle = sketch.saddle_for_epsilon(0.9 * rough);
-        let line = Line::new(&direction, saddle.theta, saddle.deviation);
+        let line = Line::new(&direction, saddle.theta, saddle.deviation, 1e-5 * delta.get());
         let solve = |sign: f64| {
             let fits = |epsilon: f64| line.delta(epsilon) + sign * line.cut(epsilon) <= delta.get();
             if fits(0.0) { 0.0 } else { bisect_smallest(0.0, 1.5 * rough.max(0.1), 60, fits) }
@@ -54,7 +58,7 @@ pub fn delta(event: &Event, neighbors: Neighbors, epsilon: f64) -> Result<Estima
             return Ok(Estimate { value: 1.0, error: 0.0 });
         }
         let saddle = Sketch::new(&direction.factors).saddle_for_epsilon(epsilon);
-        let line = Line::new(&direction, saddle.theta, saddle.deviation);
+        let line = Line::new(&direction, saddle.theta, saddle.deviation, 1e-7 * saddle.value.min(0.0).exp());
         let value = line.delta(epsilon);
         if value > largest.value {
             largest = Estimate { value, error: line.cut(epsilon) + 1e-9 * value };
@@ -75,13 +79,16 @@ struct Line {
 const LONGEST: usize = 40_000;
 
 impl Line {
-    fn new(direction: &Direction, theta: f64, deviation: f64) -> Self {
+    /// Leaves out a probability of about `tail`, which would otherwise decide the moments far from the origin.
+    fn new(direction: &Direction, theta: f64, deviation: f64, tail: f64) -> Self {
+        let steps: f64 = direction.factors.iter().map(|(_, count)| *count as f64).sum();
+        let reach = -normal_quantile((tail / steps).max(1e-300));
         // Off the pole by a fair part of the scale on which the transform varies.
         let theta = theta.max(0.3 / deviation.max(1e-9)).min(1e6);
         // The trapezoidal rule repeats the loss with period 2π/step; e^(-θ·period) must not show.
         let step = (std::f64::consts::TAU * theta / 45.0).min(0.5 / deviation.max(1e-9));
         let rules: Vec<(Vec<(f64, f64)>, f64)> =
-            direction.factors.iter().map(|(law, count)| (quadrature(law), *count as f64)).collect();
+            direction.factors.iter().map(|(law, count)| (quadrature(law, reach), *count as f64)).collect();
         let mut cumulants = Vec::new();
         for j in 0..LONGEST {
             let z = Complex64::new(theta, j as f64 * step);
@@ -121,7 +128,7 @@ impl Line {
 }
 
 /// Losses and P-masses that integrate smooth functions of the loss: spectrally for Gaussian noise, exactly for atoms.
-fn quadrature(law: &Law) -> Vec<(f64, f64)> {
+fn quadrature(law: &Law, reach: f64) -> Vec<(f64, f64)> {
     // The trapezoidal rule in the noise y, at which the P-density is `p` and the loss `loss`.
     let normal = |from: f64, to: f64, step: f64, p: &dyn Fn(f64) -> f64, loss: &dyn Fn(f64) -> f64| {
         let points = ((to - from) / step).ceil() as usize;
@@ -130,16 +137,16 @@ fn quadrature(law: &Law) -> Vec<(f64, f64)> {
     };
     let density = |y: f64| (-y * y / 2.0).exp() / std::f64::consts::TAU.sqrt();
     match law {
-        Law::Gaussian { mu } => normal(-13.0, 13.0, 0.1_f64.min(0.5 / mu), &density, &|y| mu * mu / 2.0 + mu * y),
+        Law::Gaussian { mu } => normal(-13.0, reach, 0.1_f64.min(0.5 / mu), &density, &|y| mu * mu / 2.0 + mu * y),
         Law::Removed { rate, inner } => match **inner {
             Law::Gaussian { mu } => {
                 let p = |y: f64| (1.0 - rate) * density(y) + rate * density(y - mu);
-                normal(-13.0, mu + 13.0, 0.05_f64.min(0.3 / mu), &p, &|y| (rate * (mu * y - mu * mu / 2.0).exp_m1()).ln_1p())
+                normal(-13.0, mu + reach, 0.05_f64.min(0.3 / mu), &p, &|y| (rate * (mu * y - mu * mu / 2.0).exp_m1()).ln_1p())
             }
             _ => cells(law),
         },
         Law::Added { rate, inner } => match **inner {
-            Law::Gaussian { mu } => normal(-13.0, 13.0, 0.05_f64.min(0.3 / mu), &density, &|y| {
+            Law::Gaussian { mu } => normal(-13.0, reach, 0.05_f64.min(0.3 / mu), &density, &|y| {
                 -(rate * (-(mu * mu / 2.0 + mu * y)).exp_m1()).ln_1p()
             }),
             _ => cells(law),
@@ -147,7 +154,7 @@ fn quadrature(law: &Law) -> Vec<(f64, f64)> {
         Law::Exchanged { rate, mu } => {
             let p = |y: f64| (1.0 - rate) * density(y) + rate * density(y - mu);
             let side = |s: f64, y: f64| (rate * (s * y - mu * mu / 2.0).exp_m1()).ln_1p();
-            normal(-13.0, mu + 13.0, 0.05_f64.min(0.3 / mu), &p, &|y| side(*mu, y) - side(-mu, y))
+            normal(-13.0, mu + reach, 0.05_f64.min(0.3 / mu), &p, &|y| side(*mu, y) - side(-mu, y))
         }
         Law::Atoms(atoms) => atoms.list(),
         Law::Laplace { .. } | Law::BoundedRange { .. } | Law::FixedSize { .. } | Law::Mixture(_) => cells(law),

@@ -110,7 +110,8 @@ impl Method {
                 if spent.delta <= delta.get() { spent.epsilon } else { f64::INFINITY }
             })?),
             Self::Advanced => from_above(self.classical(event, neighbors, delta, |one, count, delta| {
-                Delta::new(delta.get() - one.delta * count as f64).map_or(f64::INFINITY, |slack| one.advanced(count, slack).epsilon)
+                Delta::new(delta.get() - one.delta * count as f64)
+                    .map_or(f64::INFINITY, |slack| one.advanced(count, slack).epsilon)
             })?),
             Self::Optimal => from_above(self.classical(event, neighbors, delta, Guarantee::optimal)?),
             Self::Clt => {

@@ -5,7 +5,7 @@
 
 use super::{
     Bound, Pld,
-    pld::{Profiles, directions},
+    pld::{Direction, Profiles, directions},
 };
 use crate::{
     Error, Event, Neighbors,
@@ -41,7 +41,7 @@ impl TradeOff {
     /// Composes the event once for all questions.
     pub fn new(pld: &Pld, event: &Event, neighbors: Neighbors) -> Result<Self, Error> {
         let directions = directions(event, neighbors)?;
-        if let Some(mu) = directions.first().and_then(|d| d.gaussian()) {
+        if let Some(mu) = directions.first().and_then(Direction::gaussian) {
             return Ok(Self { kind: Kind::Gaussian(mu) });
         }
         let profiles = pld.profiles(event, neighbors, SMALLEST_RATE)?;

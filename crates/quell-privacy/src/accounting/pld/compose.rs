@@ -107,7 +107,14 @@ pub(crate) struct Composed {
 
 /// Sums `count` independent copies of each law; `None` if the window would be longer than `longest`. A `dense` sum can be
 /// asked for its profile.
-pub(crate) fn compose(factors: &[(Masses, u64)], h: f64, theta: f64, target: Target, longest: usize, dense: bool) -> Option<Composed> {
+pub(crate) fn compose(
+    factors: &[(Masses, u64)],
+    h: f64,
+    theta: f64,
+    target: Target,
+    longest: usize,
+    dense: bool,
+) -> Option<Composed> {
     let tilted: Vec<Tilted> = factors.iter().map(|(masses, count)| Tilted::new(masses, *count, theta, h)).collect();
     let (mut mean, mut variance) = (0.0, 0.0);
     let mut centres = Vec::with_capacity(tilted.len());
@@ -176,8 +183,7 @@ fn window(tilted: &[Tilted<'_>], centres: &[f64], variance: f64, outside: f64) -
         let mut best = f64::INFINITY;
         let mut lambda = gaussian.min(20.0);
         for _ in 0..60 {
-            let cumulant: f64 =
-                tilted.iter().zip(centres).map(|(t, &c)| t.count * t.ln_moment(sign * lambda, c)).sum();
+            let cumulant: f64 = tilted.iter().zip(centres).map(|(t, &c)| t.count * t.ln_moment(sign * lambda, c)).sum();
             let reach = (cumulant + wanted) / lambda;
             if reach > best {
                 break; // past the best λ

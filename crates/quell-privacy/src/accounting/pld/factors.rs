@@ -82,10 +82,10 @@ fn collect(event: &Event, neighbors: Neighbors, way: Way, count: u64, into: &mut
     match event {
         Event::Composed(events) => events.iter().try_for_each(|e| collect(e, neighbors, way, count, into)),
         Event::Repeated { count: times, event } => {
-            let count = count.checked_mul(*times).filter(|n| *n <= 1 << 53).ok_or_else(|| Error::Malformed {
-                event: event.to_string(),
-                because: "more than 2^53 repetitions",
-            })?;
+            let count = count
+                .checked_mul(*times)
+                .filter(|n| *n <= 1 << 53)
+                .ok_or_else(|| Error::Malformed { event: event.to_string(), because: "more than 2^53 repetitions" })?;
             collect(event, neighbors, way, count, into)
         }
         Event::NonPrivate => {
@@ -160,7 +160,10 @@ fn leaf(event: &Event, neighbors: Neighbors) -> Result<Option<Law>, Error> {
         Event::DiscreteLaplace { scale, sensitivity } => atoms(Atoms::discrete_laplace(scale.get(), shift(*sensitivity)?)),
         Event::RandomizedResponse { choices, randomized } => {
             if neighbors != Neighbors::Replace {
-                return Err(unsupported(event, "when records are added or removed, since the number of answers shows; use replace"));
+                return Err(unsupported(
+                    event,
+                    "when records are added or removed, since the number of answers shows; use replace",
+                ));
             }
             if *choices < 2 {
                 return Err(Error::Malformed { event: event.to_string(), because: "expected at least two choices" });
@@ -195,7 +198,9 @@ fn only(event: &Event, neighbors: Neighbors, way: Way) -> Result<Option<Law>, Er
         return Ok(None);
     }
     match direction.single() {
-        Some(law @ (Law::Gaussian { .. } | Law::Laplace { .. } | Law::BoundedRange { .. } | Law::Atoms(_))) => Ok(Some(law.clone())),
+        Some(law @ (Law::Gaussian { .. } | Law::Laplace { .. } | Law::BoundedRange { .. } | Law::Atoms(_))) => {
+            Ok(Some(law.clone()))
+        }
         _ => Err(unsupported(event, "inside a sample: it is not a single unsampled release")),
     }
 }
@@ -218,7 +223,10 @@ fn poisson_sampled(rate: f64, inner: &Event, neighbors: Neighbors, way: Way) -> 
 /// The sampling rate of a batch of fixed size; the theorems are about replacing a record.
 pub(crate) fn fixed_size_rate(event: &Event, batch: u64, records: u64, neighbors: Neighbors) -> Result<f64, Error> {
     if neighbors != Neighbors::Replace {
-        return Err(unsupported(event, "when records are added or removed: a sample of fixed size shows their number; use replace"));
+        return Err(unsupported(
+            event,
+            "when records are added or removed: a sample of fixed size shows their number; use replace",
+        ));
     }
     if batch == 0 || batch > records || records > 1 << 53 {
         return Err(Error::Malformed { event: event.to_string(), because: "expected 0 < batch ≤ records" });

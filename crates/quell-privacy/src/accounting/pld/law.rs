@@ -92,10 +92,9 @@ impl Law {
     /// Tails of the loss at the threshold `x`.
     pub(crate) fn tails(&self, x: f64) -> Tails {
         match self {
-            Self::Gaussian { mu } => Tails {
-                p: Sides::normal((x - mu * mu / 2.0) / mu),
-                q: Sides::normal((x + mu * mu / 2.0) / mu),
-            },
+            Self::Gaussian { mu } => {
+                Tails { p: Sides::normal((x - mu * mu / 2.0) / mu), q: Sides::normal((x + mu * mu / 2.0) / mu) }
+            }
             Self::Laplace { epsilon } => {
                 if x < -epsilon {
                     return Tails::ALL_ABOVE;
@@ -121,14 +120,8 @@ impl Law {
                 let mass = -(-epsilon).exp_m1();
                 let shrink = (-epsilon).exp() / mass;
                 Tails {
-                    p: Sides {
-                        above: -(0.5 * (x - epsilon)).exp_m1() / mass,
-                        below: (0.5 * (x + epsilon)).exp_m1() * shrink,
-                    },
-                    q: Sides {
-                        above: (0.5 * (epsilon - x)).exp_m1() * shrink,
-                        below: -(-0.5 * (x + epsilon)).exp_m1() / mass,
-                    },
+                    p: Sides { above: -(0.5 * (x - epsilon)).exp_m1() / mass, below: (0.5 * (x + epsilon)).exp_m1() * shrink },
+                    q: Sides { above: (0.5 * (epsilon - x)).exp_m1() * shrink, below: -(-0.5 * (x + epsilon)).exp_m1() / mass },
                 }
             }
             Self::Atoms(atoms) => atoms.tails(x),
@@ -190,7 +183,13 @@ impl Law {
             Self::Atoms(atoms) => atoms.infinite,
             Self::Removed { rate, inner } | Self::FixedSize { rate, inner } => rate * inner.infinite(),
             // Where Q has no mass the mixture (1-q)P + qQ still has some.
-            Self::Added { rate, inner } => if *rate < 1.0 { 0.0 } else { inner.infinite() },
+            Self::Added { rate, inner } => {
+                if *rate < 1.0 {
+                    0.0
+                } else {
+                    inner.infinite()
+                }
+            }
             Self::Mixture(parts) => parts.iter().map(|(weight, law)| weight * law.infinite()).sum(),
         }
     }
@@ -212,11 +211,11 @@ impl Law {
 
     /// Losses in increasing order, dense where the law has its features: enough for a sketch, not for a bound.
     pub(crate) fn landmarks(&self) -> Vec<f64> {
-        const COUNT: i32 = 64;
+        const COUNT: i32 = 80;
         let spread = |half: f64| (-COUNT..=COUNT).map(|i| half * f64::from(i) / f64::from(COUNT)).collect();
         match self {
             Self::Gaussian { mu } => {
-                (-COUNT..=COUNT).map(|i| mu * mu / 2.0 + mu * 12.0 * f64::from(i) / f64::from(COUNT)).collect()
+                (-COUNT..=COUNT).map(|i| mu * mu / 2.0 + mu * 15.0 * f64::from(i) / f64::from(COUNT)).collect()
             }
             Self::Laplace { epsilon } | Self::BoundedRange { epsilon } => spread(*epsilon),
             Self::Atoms(atoms) => {
@@ -232,7 +231,7 @@ impl Law {
                     let side = |shift: f64| (rate * (shift * y - mu * mu / 2.0).exp_m1()).ln_1p();
                     side(*mu) - side(-*mu)
                 };
-                (-COUNT..=COUNT).map(|i| loss((12.0 + mu) * f64::from(i) / f64::from(COUNT))).collect()
+                (-COUNT..=COUNT).map(|i| loss((15.0 + mu) * f64::from(i) / f64::from(COUNT))).collect()
             }
             Self::FixedSize { rate, inner } => {
                 let marks = inner.landmarks();

@@ -12,8 +12,8 @@ mod sketch;
 
 use compose::{Composed, Side, Target, compose};
 pub(crate) use factors::{Direction, directions, fixed_size_rate};
-use grid::{Grid, OnGrid};
 pub(crate) use grid::Masses;
+use grid::{Grid, OnGrid};
 pub(crate) use law::Law;
 use sketch::Saddle;
 pub(crate) use sketch::Sketch;
@@ -50,7 +50,8 @@ pub struct Pld {
 }
 
 impl Default for Pld {
-    /// 0.1 % of ε or 1e-4, in at most about 350 MB.
+    /// 0.1 % of ε or 1e-4, in at most about 350 MB. Where memory, or the rounding of the transform at a tiny δ, does not allow
+    /// that, the bracket is wider, and as true.
     fn default() -> Self {
         Self { relative: 1e-3, absolute: 1e-4, longest: 1 << 22 }
     }
@@ -63,14 +64,19 @@ impl Pld {
     /// The least ε for which the event is (ε, δ)-DP.
     pub fn epsilon(&self, event: &Event, neighbors: Neighbors, delta: Delta) -> Result<Bound, Error> {
         let delta = delta.get();
-        self.largest(event, neighbors, |direction| {
-            if let Some(law) = direction.single() {
-                return Start::Exact(exact_epsilon(law, delta));
-            }
-            let sketch = Sketch::new(&direction.factors);
-            let saddle = sketch.saddle_for_delta(delta);
-            Start::Tilted(sketch, saddle)
-        }, &Question::Epsilon { delta })
+        self.largest(
+            event,
+            neighbors,
+            |direction| {
+                if let Some(law) = direction.single() {
+                    return Start::Exact(exact_epsilon(law, delta));
+                }
+                let sketch = Sketch::new(&direction.factors);
+                let saddle = sketch.saddle_for_delta(delta);
+                Start::Tilted(sketch, saddle)
+            },
+            &Question::Epsilon { delta },
+        )
     }
 
     /// The least δ for which the event is (ε, δ)-DP.
@@ -78,14 +84,19 @@ impl Pld {
         if !(epsilon.is_finite() && epsilon >= 0.0) {
             return Err(Error::OutOfRange { what: "epsilon", value: epsilon, range: "[0, inf)" });
         }
-        self.largest(event, neighbors, |direction| {
-            if let Some(law) = direction.single() {
-                return Start::Exact(exact_delta(law, epsilon));
-            }
-            let sketch = Sketch::new(&direction.factors);
-            let saddle = sketch.saddle_for_epsilon(epsilon);
-            Start::Tilted(sketch, saddle)
-        }, &Question::Delta { epsilon })
+        self.largest(
+            event,
+            neighbors,
+            |direction| {
+                if let Some(law) = direction.single() {
+                    return Start::Exact(exact_delta(law, epsilon));
+                }
+                let sketch = Sketch::new(&direction.factors);
+                let saddle = sketch.saddle_for_epsilon(epsilon);
+                Start::Tilted(sketch, saddle)
+            },
+            &Question::Delta { epsilon },
+        )
     }
 
     /// The larger answer of the two directions; the second is only worked out where it might be the larger.
@@ -109,9 +120,7 @@ impl Pld {
                 Start::Exact(bound) => answer = answer.max(bound),
                 Start::Tilted(sketch, saddle) => {
                     // A coarse grid often shows that this direction is the smaller one.
-                    let coarse = h.and_then(|h| {
-                        self.once(direction, question, saddle, question.target(answer), 4.0 * h, false)
-                    });
+                    let coarse = h.and_then(|h| self.once(direction, question, saddle, question.target(answer), 4.0 * h, false));
                     if coarse.is_some_and(|bound| bound.upper <= answer.lower) {
                         continue;
                     }
@@ -157,7 +166,15 @@ impl Pld {
     }
 
     /// One grid, one composition.
-    fn once(&self, direction: &Direction, question: &Question, saddle: Saddle, target: Target, h: f64, both: bool) -> Option<Bound> {
+    fn once(
+        &self,
+        direction: &Direction,
+        question: &Question,
+        saddle: Saddle,
+        target: Target,
+        h: f64,
+        both: bool,
+    ) -> Option<Bound> {
         if !both {
             let grids = Self::grids(&direction.factors, question, saddle, target, h)?;
             let upper: Vec<_> = grids.iter().map(|(grid, count)| (grid.upper(), *count)).collect();

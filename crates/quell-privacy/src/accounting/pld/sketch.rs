@@ -89,9 +89,8 @@ impl Sketch {
             let anchor = anchor.map_or(0.0, |(_, loss)| *loss);
             spots.extend(cells.iter().map(|cell| (count * weight(cell) / total, (cell.1 - anchor).abs())));
         }
-        let widening = |h: f64| {
-            1.5 * (theta + 1.0) * spots.iter().map(|(weight, r)| weight * (r * h).min(h * h / 6.0)).sum::<f64>()
-        };
+        let widening =
+            |h: f64| 1.5 * (theta + 1.0) * spots.iter().map(|(weight, r)| weight * (r * h).min(h * h / 6.0)).sum::<f64>();
         let (mut low, mut high) = (-30.0_f64, 5.0_f64);
         for _ in 0..20 {
             let middle = 0.5 * (low + high);
@@ -113,9 +112,8 @@ impl Sketch {
 
     /// The tilt at which the Rényi conversion gives the least ε for δ; `value` is that ε.
     pub(crate) fn saddle_for_delta(&self, delta: f64) -> Saddle {
-        let saddle = self.best(|theta, ln_total| {
-            (ln_total - delta.ln() - (1.0 + theta).ln()) / theta + (theta / (1.0 + theta)).ln()
-        });
+        let saddle =
+            self.best(|theta, ln_total| (ln_total - delta.ln() - (1.0 + theta).ln()) / theta + (theta / (1.0 + theta)).ln());
         if saddle.value <= 0.0 {
             // ε is zero or nearly so: what matters is δ(0).
             return Saddle { value: 0.0, ..self.saddle_for_epsilon(0.0) };

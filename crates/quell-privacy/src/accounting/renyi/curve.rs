@@ -192,10 +192,8 @@ fn single(event: &Event, neighbors: Neighbors) -> Result<Curve, Error> {
 /// The sum of an event's curves, as sampling theorems need it.
 fn only(event: &Event, neighbors: Neighbors) -> Result<Curve, Error> {
     let parts = curves(event, neighbors)?;
-    let rho: Option<f64> = parts
-        .iter()
-        .map(|(curve, count)| if let Curve::Linear { rho } = curve { Some(rho * count) } else { None })
-        .sum();
+    let rho: Option<f64> =
+        parts.iter().map(|(curve, count)| if let Curve::Linear { rho } = curve { Some(rho * count) } else { None }).sum();
     match (rho, parts.as_slice()) {
         (Some(rho), _) => Ok(Curve::Linear { rho }),
         (None, [(curve, 1.0)]) => Ok(curve.clone()),

@@ -75,9 +75,8 @@ impl Renyi {
     #[must_use]
     pub fn delta(&self, epsilon: f64) -> Bound {
         // [CKS20, Proposition 12]: δ = e^((α-1)(ε(α)-ε)) (1-1/α)^α / (α-1)
-        let ln_delta = |alpha: f64| {
-            (alpha - 1.0) * (self.at(alpha) - epsilon) + alpha * (-alpha.recip()).ln_1p() - (alpha - 1.0).ln()
-        };
+        let ln_delta =
+            |alpha: f64| (alpha - 1.0) * (self.at(alpha) - epsilon) + alpha * (-alpha.recip()).ln_1p() - (alpha - 1.0).ln();
         Bound { lower: 0.0, upper: minimize_over_orders(ln_delta).1.exp().min(1.0) }
     }
 

@@ -103,7 +103,9 @@ pub(super) fn general(alpha: u32, rate: f64, curve: impl Fn(f64) -> f64) -> f64 
 #[derive(Clone, Debug)]
 pub(crate) enum FixedSizeMoments {
     /// N(μ, 1) against N(0, 1).
-    Gaussian { mu: f64 },
+    Gaussian {
+        mu: f64,
+    },
     Unknown,
 }
 

@@ -1,0 +1,25 @@
+# Every habit is one word. `make help` lists them.
+.PHONY: help test format lint docs deny bench
+
+help: ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+
+test: format lint docs ## everything CI runs: format, lints, docs without warnings, all tests
+	cargo test --workspace --all-targets
+	cargo test --workspace --doc
+
+format: ## rustfmt has nothing to say
+	cargo fmt --all --check
+
+lint: ## clippy pedantic has nothing to say
+	cargo clippy --workspace --all-targets -- -D warnings
+
+docs: ## rustdoc has nothing to say
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items
+
+deny: ## licences and advisories of the dependencies (installs cargo-deny if it is missing)
+	cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny
+	cargo deny check
+
+bench: ## the accountant beside its peers, in one run on one thread (installs them into a scratch environment)
+	python3 benches/accounting.py
