@@ -57,7 +57,8 @@ fn main() -> Result<(), Error> {
     let (epsilon, delta, rate) = (Epsilon::new(2.0)?, Delta::new(1e-5)?, SamplingRate::new(0.01)?);
     let calibration = Calibration::new(Target::EpsilonDelta { epsilon, delta }, neighbors);
     let (seconds, noise) = best(|| calibration.least_noise(|z| Event::dp_sgd(z, rate, 6000)))?;
-    let bound = Pld::default().epsilon(&Event::dp_sgd(noise, rate, 6000), neighbors, delta)?;
+    let judge = Pld { relative: 4e-4, absolute: 1e-5, ..Pld::default() };
+    let bound = judge.epsilon(&Event::dp_sgd(noise, rate, 6000), neighbors, delta)?;
     print("calibrate", "pld", seconds, bound, Some(noise.get()));
     Ok(())
 }

@@ -160,7 +160,7 @@ fn large_epsilon_is_an_answer() {
     let single = pld(&dp_sgd(1.0, 0.03, 1), 1e-5);
     assert!(single.upper.is_finite() && single.upper - single.lower < 1e-6, "{single:?}");
     let sampled = pld(&dp_sgd(0.5, 0.05, 100), 1e-5);
-    assert!(sampled.upper.is_finite() && sampled.upper - sampled.lower <= 1e-3 * sampled.upper, "{sampled:?}");
+    assert!(sampled.upper.is_finite() && sampled.upper - sampled.lower <= 2e-3 * sampled.upper, "{sampled:?}");
 }
 
 /// opacus: "budget is too low".

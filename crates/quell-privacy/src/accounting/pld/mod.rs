@@ -138,7 +138,7 @@ impl Pld {
         let mut best = question.worst_bracket();
         let mut h = question.first_step(self, sketch, saddle);
         let mut target = question.first_target(saddle);
-        let (mut too_fine, mut last_gap) = (false, f64::INFINITY);
+        let (mut too_fine, mut last_gap, mut stalled) = (false, f64::INFINITY, 0);
         for _ in 0..REFINEMENTS {
             let Some(bound) = self.once(direction, question, saddle, target, h, true) else {
                 // Too many points: coarser, and that is then the answer.
@@ -154,7 +154,8 @@ impl Pld {
             // A first guess far from the answer spoils the window, not the grid.
             let moved = question.target(best);
             if saddle.theta * (target.epsilon - moved.epsilon) + target.ln_delta - moved.ln_delta < 3.0 {
-                if gap > 0.8 * last_gap {
+                stalled = if gap > 0.8 * last_gap { stalled + 1 } else { 0 };
+                if stalled == 2 {
                     break; // the rest is not the grid's
                 }
                 last_gap = gap;
