@@ -28,3 +28,8 @@ pub use accounting::Bound;
 pub use error::Error;
 pub use event::Event;
 pub use neighbors::Neighbors;
+
+/// The README's program runs as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

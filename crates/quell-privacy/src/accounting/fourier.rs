@@ -116,14 +116,15 @@ impl Line {
         sum * self.step / std::f64::consts::PI
     }
 
-    /// What lies beyond the end of the line, at most.
+    /// What lies beyond the end of the line, if the transform does not grow again beyond its last half.
     fn cut(&self, epsilon: f64) -> f64 {
-        let (Some(first), Some(last)) = (self.cumulants.first(), self.cumulants.last()) else { return 1.0 };
-        if last.re - first.re < -40.0 {
+        let Some(first) = self.cumulants.first() else { return 1.0 };
+        let size = self.cumulants[self.cumulants.len() / 2..].iter().map(|k| k.re).fold(f64::NEG_INFINITY, f64::max);
+        if self.cumulants.last().is_some_and(|last| last.re - first.re < -40.0) {
             return 0.0;
         }
         let end = self.cumulants.len() as f64 * self.step;
-        (last.re.max(first.re - 40.0) - self.theta * epsilon).exp() / (std::f64::consts::PI * end)
+        (size - self.theta * epsilon).exp() / (std::f64::consts::PI * end)
     }
 }
 
