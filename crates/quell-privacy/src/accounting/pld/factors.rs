@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::law::{Atoms, Law};
+use super::{atoms::Atoms, law::Law};
 use crate::{Error, Event, Neighbors};
 
 /// The laws whose sum is the privacy loss, for one direction of the change.

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use super::atoms::Atoms;
 use crate::special::normal_below;
 
 /// Relative error of every tail below, generously: `erfc` is good to one ulp, and a handful of operations follow it.
@@ -180,7 +181,7 @@ impl Law {
     pub(crate) fn infinite(&self) -> f64 {
         match self {
             Self::Gaussian { .. } | Self::Laplace { .. } | Self::BoundedRange { .. } | Self::Exchanged { .. } => 0.0,
-            Self::Atoms(atoms) => atoms.infinite,
+            Self::Atoms(atoms) => atoms.infinite(),
             Self::Removed { rate, inner } | Self::FixedSize { rate, inner } => rate * inner.infinite(),
             // Where Q has no mass the mixture (1-q)P + qQ still has some.
             Self::Added { rate, inner } => {
@@ -219,9 +220,9 @@ impl Law {
             }
             Self::Laplace { epsilon } | Self::BoundedRange { epsilon } => spread(*epsilon),
             Self::Atoms(atoms) => {
-                let stride = atoms.losses.len().div_ceil(2 * COUNT as usize).max(1);
-                let mut marks: Vec<f64> = atoms.losses.iter().copied().step_by(stride).collect();
-                marks.extend(atoms.losses.last());
+                let stride = atoms.losses().len().div_ceil(2 * COUNT as usize).max(1);
+                let mut marks: Vec<f64> = atoms.losses().iter().copied().step_by(stride).collect();
+                marks.extend(atoms.losses().last());
                 marks
             }
             Self::Removed { rate, inner } => inner.landmarks().into_iter().map(|l| (rate * l.exp_m1()).ln_1p()).collect(),
@@ -286,129 +287,4 @@ fn exchanged_threshold(rate: f64, mu: f64, x: f64) -> f64 {
     }
     let t = ln_half.exp();
     (t + t.hypot((x / 2.0).exp())).ln() / mu
-}
-
-/// Finitely many losses with their probabilities under P and Q, and perhaps an infinite one.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Atoms {
-    losses: Vec<f64>,
-    /// Probabilities under P.
-    masses: Vec<f64>,
-    /// `above[j]`: probability of the atoms from j on; `below[j]`: of those before j.
-    p: Vec<Sides2>,
-    q: Vec<Sides2>,
-    infinite: f64,
-}
-
-type Sides2 = (f64, f64);
-
-/// A running sum of positive numbers whose error does not grow with their number. [Neumaier 1974]
-#[derive(Default)]
-struct Compensated {
-    high: f64,
-    low: f64,
-}
-
-impl Compensated {
-    fn add(&mut self, term: f64) -> f64 {
-        let sum = self.high + term;
-        self.low += if self.high >= term { (self.high - sum) + term } else { (term - sum) + self.high };
-        self.high = sum;
-        self.high + self.low
-    }
-}
-
-impl Atoms {
-    /// From (loss, probability under P, probability under Q) in increasing order of loss, and P[L = ∞].
-    pub(crate) fn new(atoms: &[(f64, f64, f64)], infinite: f64) -> Self {
-        let cumulate = |mass: &dyn Fn(&(f64, f64, f64)) -> f64, beyond: f64| {
-            let mut sides = vec![(beyond, 0.0); atoms.len() + 1];
-            let mut sum = Compensated::default();
-            for (j, atom) in atoms.iter().enumerate() {
-                sides[j + 1].1 = sum.add(mass(atom));
-            }
-            let mut sum = Compensated { high: beyond, low: 0.0 };
-            for (j, atom) in atoms.iter().enumerate().rev() {
-                sides[j].0 = sum.add(mass(atom));
-            }
-            sides
-        };
-        Self {
-            losses: atoms.iter().map(|a| a.0).collect(),
-            masses: atoms.iter().map(|a| a.1).collect(),
-            p: cumulate(&|a| a.1, infinite),
-            q: cumulate(&|a| a.2, 0.0),
-            infinite,
-        }
-    }
-
-    /// Losses with their probabilities under P.
-    pub(crate) fn list(&self) -> Vec<(f64, f64)> {
-        self.losses.iter().copied().zip(self.masses.iter().copied()).collect()
-    }
-
-    fn tails(&self, x: f64) -> Tails {
-        let j = self.losses.partition_point(|&loss| loss <= x);
-        let sides = |s: &[Sides2]| Sides { above: s[j].0, below: s[j].1 };
-        Tails { p: sides(&self.p), q: sides(&self.q) }
-    }
-
-    /// Two losses ±ε, the pair that dominates everything ε-DP. [KOV15]
-    pub(crate) fn pure(epsilon: f64) -> Self {
-        Self::approximate(epsilon, 0.0)
-    }
-
-    /// The pair that dominates everything (ε, δ)-DP. [KOV15]
-    pub(crate) fn approximate(epsilon: f64, delta: f64) -> Self {
-        let likely = (1.0 - delta) / (1.0 + (-epsilon).exp());
-        let unlikely = (1.0 - delta) * (-epsilon).exp() / (1.0 + (-epsilon).exp());
-        if epsilon == 0.0 {
-            return Self::new(&[(0.0, 1.0 - delta, 1.0 - delta)], delta);
-        }
-        Self::new(&[(-epsilon, unlikely, likely), (epsilon, likely, unlikely)], delta)
-    }
-
-    /// k-ary randomized response; `None` where every answer is true.
-    pub(crate) fn randomized_response(choices: u32, randomized: f64) -> Option<Self> {
-        let other = randomized / f64::from(choices);
-        let same = 1.0 - randomized + other;
-        let loss = (same / other).ln();
-        if other == 0.0 {
-            return None;
-        }
-        if loss == 0.0 {
-            return Some(Self::pure(0.0));
-        }
-        let neither = f64::from(choices - 2) * other;
-        Some(Self::new(&[(-loss, other, same), (0.0, neither, neither), (loss, same, other)], 0.0))
-    }
-
-    /// Discrete Laplace noise of scale s against itself shifted by k: Pr[n] ∝ e^(-|n|/s).
-    pub(crate) fn discrete_laplace(scale: f64, shift: u32) -> Self {
-        let (a, k) = (1.0 / scale, f64::from(shift));
-        let outer = 1.0 / (1.0 + (-a).exp()); // Pr[n ≤ 0]
-        let far = (-a * k).exp();
-        let mut atoms = vec![(-a * k, outer * far, outer)];
-        for n in (1..shift).rev().map(f64::from) {
-            let unit = -(-a).exp_m1() * outer; // Pr[n = 0]
-            atoms.push((a * (k - 2.0 * n), unit * (-a * n).exp(), unit * (-a * (k - n)).exp()));
-        }
-        atoms.push((a * k, outer, outer * far));
-        Self::new(&atoms, 0.0)
-    }
-
-    /// Discrete Gaussian noise of deviation σ against itself shifted by k: Pr[n] ∝ e^(-n²/2σ²).
-    pub(crate) fn discrete_gaussian(deviation: f64, shift: u32) -> Self {
-        let (s, k) = (2.0 * deviation * deviation, f64::from(shift));
-        let reach = (39.0 * deviation).ceil(); // beyond it the weights are below the smallest positive number
-        let weight = |n: f64| (-n * n / s).exp();
-        let total = 1.0 + 2.0 * (1..=reach as u64).rev().map(|n| weight(n as f64)).sum::<f64>();
-        let (from, to) = (-(reach as i64), reach as i64 + i64::from(shift));
-        let atoms: Vec<_> = (from..=to)
-            .rev()
-            .map(|n| n as f64)
-            .map(|n| (k * (k - 2.0 * n) / s, weight(n) / total, weight(n - k) / total))
-            .collect();
-        Self::new(&atoms, 0.0)
-    }
 }

@@ -4,26 +4,28 @@
 //! from above and from below ([`grid`]), the grids are composed with an account of every error ([`compose`]), and the step of the
 //! grid is refined until the two answers are as close as asked. What remains is then a theorem: `lower ≤ truth ≤ upper`.
 
+mod atoms;
 mod compose;
+mod exact;
 mod factors;
 mod grid;
 mod law;
+mod question;
 mod sketch;
+mod spectrum;
 
 use compose::{Composed, Side, Target, compose};
+pub(crate) use exact::{exact_delta, exact_epsilon};
 pub(crate) use factors::{Direction, directions, fixed_size_rate};
 pub(crate) use grid::Masses;
 use grid::{Grid, OnGrid};
 pub(crate) use law::Law;
+use question::{Question, Start};
 use sketch::Saddle;
 pub(crate) use sketch::Sketch;
 
 use super::Bound;
-use crate::{
-    Error, Event, Neighbors,
-    special::{bisect_smallest, ln_gaussian_delta},
-    units::Delta,
-};
+use crate::{Error, Event, Neighbors, units::Delta};
 
 /// The accountant by privacy loss distributions.
 ///
@@ -63,20 +65,7 @@ const REFINEMENTS: usize = 12;
 impl Pld {
     /// The least ε for which the event is (ε, δ)-DP.
     pub fn epsilon(&self, event: &Event, neighbors: Neighbors, delta: Delta) -> Result<Bound, Error> {
-        let delta = delta.get();
-        self.largest(
-            event,
-            neighbors,
-            |direction| {
-                if let Some(law) = direction.single() {
-                    return Start::Exact(exact_epsilon(law, delta));
-                }
-                let sketch = Sketch::new(&direction.factors);
-                let saddle = sketch.saddle_for_delta(delta);
-                Start::Tilted(sketch, saddle)
-            },
-            &Question::Epsilon { delta },
-        )
+        self.largest(event, neighbors, &Question::Epsilon { delta: delta.get() })
     }
 
     /// The least δ for which the event is (ε, δ)-DP.
@@ -84,34 +73,16 @@ impl Pld {
         if !(epsilon.is_finite() && epsilon >= 0.0) {
             return Err(Error::OutOfRange { what: "epsilon", value: epsilon, range: "[0, inf)" });
         }
-        self.largest(
-            event,
-            neighbors,
-            |direction| {
-                if let Some(law) = direction.single() {
-                    return Start::Exact(exact_delta(law, epsilon));
-                }
-                let sketch = Sketch::new(&direction.factors);
-                let saddle = sketch.saddle_for_epsilon(epsilon);
-                Start::Tilted(sketch, saddle)
-            },
-            &Question::Delta { epsilon },
-        )
+        self.largest(event, neighbors, &Question::Delta { epsilon })
     }
 
     /// The larger answer of the two directions; the second is only worked out where it might be the larger.
-    fn largest(
-        &self,
-        event: &Event,
-        neighbors: Neighbors,
-        start: impl Fn(&Direction) -> Start,
-        question: &Question,
-    ) -> Result<Bound, Error> {
+    fn largest(&self, event: &Event, neighbors: Neighbors, question: &Question) -> Result<Bound, Error> {
         let directions = directions(event, neighbors)?;
         if directions.iter().any(|d| d.non_private) {
             return Ok(question.worst());
         }
-        let mut starts: Vec<(Start, &Direction)> = directions.iter().map(|d| (start(d), d)).collect();
+        let mut starts: Vec<(Start, &Direction)> = directions.iter().map(|d| (question.start(d), d)).collect();
         starts.sort_by(|a, b| b.0.guess().total_cmp(&a.0.guess()));
         let mut answer = Bound { lower: 0.0, upper: 0.0 };
         let mut h = None;
@@ -280,138 +251,6 @@ impl Pld {
         };
         factors.iter().map(lay).collect()
     }
-}
-
-/// How to start on one direction: with the exact answer, or with a tilt.
-enum Start {
-    Exact(Bound),
-    Tilted(Sketch, Saddle),
-}
-
-impl Start {
-    fn guess(&self) -> f64 {
-        match self {
-            Self::Exact(bound) => bound.upper,
-            Self::Tilted(_, saddle) => saddle.value,
-        }
-    }
-}
-
-/// What is asked of a composition.
-enum Question {
-    Epsilon { delta: f64 },
-    Delta { epsilon: f64 },
-}
-
-impl Question {
-    fn ask(&self, composed: &Composed, side: Side) -> f64 {
-        match self {
-            Self::Epsilon { delta } => composed.epsilon(side, *delta),
-            Self::Delta { epsilon } => composed.delta(side, *epsilon),
-        }
-    }
-
-    /// The answer for an event without any guarantee.
-    fn worst(&self) -> Bound {
-        let worst = self.worst_bracket().upper;
-        Bound { lower: worst, upper: worst }
-    }
-
-    fn worst_bracket(&self) -> Bound {
-        Bound { lower: 0.0, upper: if matches!(self, Self::Epsilon { .. }) { f64::INFINITY } else { 1.0 } }
-    }
-
-    fn tolerance(&self, pld: &Pld, upper: f64) -> f64 {
-        match self {
-            Self::Epsilon { .. } => (pld.relative * upper).max(pld.absolute),
-            Self::Delta { .. } => (pld.relative * upper).max(1e-300),
-        }
-    }
-
-    /// A step at which the bracket should be two thirds as wide as asked.
-    fn first_step(&self, pld: &Pld, sketch: &Sketch, saddle: Saddle) -> f64 {
-        let gap = match self {
-            Self::Epsilon { .. } => self.tolerance(pld, 0.85 * saddle.value.max(0.0)),
-            Self::Delta { .. } => pld.relative / saddle.theta.max(1e-3),
-        };
-        sketch.step_for(0.7 * gap, saddle.theta).min(saddle.deviation.max(1e-9) / 4.0)
-    }
-
-    /// Where the answer probably lies, before anything is known but the sketch.
-    fn first_target(&self, saddle: Saddle) -> Target {
-        match self {
-            Self::Epsilon { delta } => Target { epsilon: 0.8 * saddle.value.max(0.0), ln_delta: delta.ln() },
-            Self::Delta { epsilon } => Target { epsilon: *epsilon, ln_delta: saddle.value.min(0.0) - 3.0 },
-        }
-    }
-
-    /// Where the answer lies, given a bracket of it.
-    fn target(&self, bound: Bound) -> Target {
-        match self {
-            Self::Epsilon { delta } => Target { epsilon: bound.lower, ln_delta: delta.ln() },
-            Self::Delta { epsilon } => Target { epsilon: *epsilon, ln_delta: bound.lower.max(bound.upper * 1e-9).ln() },
-        }
-    }
-
-    /// The share of the tilted mass that decides the answer: δ over what undoing the tilt makes of a mass of one at ε.
-    fn relevant(&self, saddle: Saddle, target: Target) -> f64 {
-        let theta = saddle.theta;
-        if theta == 0.0 {
-            return 1e-5;
-        }
-        let ln_share = match self {
-            // The saddle's ε is where Rényi's conversion puts it, above the true one.
-            Self::Epsilon { .. } => theta * (target.epsilon - saddle.value) + theta * (theta / (theta + 1.0)).ln(),
-            Self::Delta { .. } => target.ln_delta - saddle.value,
-        };
-        (30.0 * (ln_share - theta.ln_1p()).exp()).clamp(1e-60, 1.0)
-    }
-
-    /// Mass that may be called infinite without showing.
-    fn negligible(&self, saddle: Saddle) -> f64 {
-        1e-5 * match self {
-            Self::Epsilon { delta } => *delta,
-            Self::Delta { .. } => saddle.value.min(0.0).exp() * 0.01,
-        }
-    }
-}
-
-/// δ(ε) = P[L > ε] - e^ε Q[L > ε] of a single pair.
-pub(crate) fn exact_delta(law: &Law, epsilon: f64) -> Bound {
-    if let Law::Gaussian { mu } = law {
-        let delta = ln_gaussian_delta(*mu, epsilon).exp();
-        return Bound { lower: delta * (1.0 - 1e-11), upper: (delta * (1.0 + 1e-11) + f64::MIN_POSITIVE).min(1.0) };
-    }
-    let tails = law.tails(epsilon);
-    let (p, q) = (tails.p.above, (epsilon + tails.q.above.ln()).exp());
-    // The threshold itself may be off by a few units in its last place, which moves the loss by as much.
-    let error = law::TAIL_ERROR * (p + q) * (1.0 + epsilon);
-    Bound { lower: (p - q - error).max(0.0), upper: (p - q + error).clamp(0.0, 1.0) }
-}
-
-/// The least ε ≥ 0 with δ(ε) ≤ δ of a single pair.
-pub(crate) fn exact_epsilon(law: &Law, delta: f64) -> Bound {
-    if law.infinite() > delta {
-        return Bound { lower: f64::INFINITY, upper: f64::INFINITY };
-    }
-    let solve = |side: &dyn Fn(Bound) -> f64| {
-        let fits = |epsilon: f64| side(exact_delta(law, epsilon)) <= delta;
-        if fits(0.0) {
-            return 0.0;
-        }
-        let mut far = 1.0;
-        while !fits(far) && far < 1e15 {
-            far *= 2.0;
-        }
-        if far >= 1e15 {
-            return f64::INFINITY;
-        }
-        bisect_smallest(0.0, far, 80, fits)
-    };
-    let upper = solve(&|b| b.upper);
-    // The step of the bisection is below one part in 1e15, so one more is a lower bound.
-    let lower = solve(&|b| b.lower) * (1.0 - 1e-14);
-    Bound { lower: lower.min(upper), upper }
 }
 
 /// The one law an event consists of, in each direction; none if it has no guarantee.

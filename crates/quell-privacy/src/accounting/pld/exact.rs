@@ -1,0 +1,45 @@
+//! Single pairs, whose profile has a closed form.
+
+use super::law::{Law, TAIL_ERROR};
+use crate::{
+    Bound,
+    special::{bisect_smallest, ln_gaussian_delta},
+};
+
+/// δ(ε) = P[L > ε] - e^ε Q[L > ε] of a single pair.
+pub(crate) fn exact_delta(law: &Law, epsilon: f64) -> Bound {
+    if let Law::Gaussian { mu } = law {
+        let delta = ln_gaussian_delta(*mu, epsilon).exp();
+        return Bound { lower: delta * (1.0 - 1e-11), upper: (delta * (1.0 + 1e-11) + f64::MIN_POSITIVE).min(1.0) };
+    }
+    let tails = law.tails(epsilon);
+    let (p, q) = (tails.p.above, (epsilon + tails.q.above.ln()).exp());
+    // The threshold itself may be off by a few units in its last place, which moves the loss by as much.
+    let error = TAIL_ERROR * (p + q) * (1.0 + epsilon);
+    Bound { lower: (p - q - error).max(0.0), upper: (p - q + error).clamp(0.0, 1.0) }
+}
+
+/// The least ε ≥ 0 with δ(ε) ≤ δ of a single pair.
+pub(crate) fn exact_epsilon(law: &Law, delta: f64) -> Bound {
+    if law.infinite() > delta {
+        return Bound { lower: f64::INFINITY, upper: f64::INFINITY };
+    }
+    let solve = |side: &dyn Fn(Bound) -> f64| {
+        let fits = |epsilon: f64| side(exact_delta(law, epsilon)) <= delta;
+        if fits(0.0) {
+            return 0.0;
+        }
+        let mut far = 1.0;
+        while !fits(far) && far < 1e15 {
+            far *= 2.0;
+        }
+        if far >= 1e15 {
+            return f64::INFINITY;
+        }
+        bisect_smallest(0.0, far, 80, fits)
+    };
+    let upper = solve(&|b| b.upper);
+    // The step of the bisection is below one part in 1e15, so one more is a lower bound.
+    let lower = solve(&|b| b.lower) * (1.0 - 1e-14);
+    Bound { lower: lower.min(upper), upper }
+}
