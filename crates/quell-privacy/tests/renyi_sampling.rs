@@ -42,7 +42,8 @@ fn sampled_pure_guarantee_by_its_pair_is_below_the_general_theorem() {
     let given = Event::Renyi { curve }.poisson_sampled(rate);
     for order in [2.0, 4.0, 16.0, 50.0] {
         let (pair, general) = (divergence(&pure, Neighbors::AddRemove, order), divergence(&given, Neighbors::AddRemove, order));
-        assert!(pair > 0.0 && pair <= general, "order {order}: {pair}, {general}");
+        // At order two the theorem is exact, and the pair's grid adds a few parts in a billion.
+        assert!(pair > 0.0 && pair <= general * (1.0 + 1e-6), "order {order}: {pair}, {general}");
         // Brute force over the two outcomes.
         let p = 1.0 / (1.0 + (-1.0_f64).exp());
         let (q, other) = (1.0 - p, p);
