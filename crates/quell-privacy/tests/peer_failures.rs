@@ -163,6 +163,22 @@ fn large_epsilon_is_an_answer() {
     assert!(sampled.upper.is_finite() && sampled.upper - sampled.lower <= 2e-3 * sampled.upper, "{sampled:?}");
 }
 
+/// Numbers at the edge of their range: an answer that is true, be it infinite, and never zero by accident.
+#[test]
+fn absurd_noise_is_not_free() {
+    let rate = SamplingRate::new(0.5).unwrap();
+    let noise = NoiseMultiplier::new(1e-6).unwrap();
+    for event in [Event::laplace(noise), Event::gaussian(noise)] {
+        let run = event.clone().poisson_sampled(rate).repeated(10);
+        let bound = pld(&run, 1e-6);
+        let renyi = Renyi::new(&run, Neighbors::AddRemove).unwrap().epsilon(delta(1e-6), Conversion::Tight).upper;
+        // One step in which the record was sampled, and one was, costs about a million.
+        assert!(bound.upper > 9e5 && renyi > 9e5 && bound.lower <= bound.upper, "{event:?}: {bound:?}, {renyi}");
+    }
+    let tiny = dp_sgd(1e-15, 1e12, 1 << 50);
+    assert!(pld(&tiny, 1e-6).upper >= 0.0);
+}
+
 /// opacus: "budget is too low".
 #[test]
 fn small_budgets_can_be_met() {

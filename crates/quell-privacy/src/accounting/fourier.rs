@@ -11,7 +11,7 @@
 
 use realfft::num_complex::Complex64;
 
-use super::pld::{Direction, Law, Sketch, directions};
+use super::pld::{Direction, Law, Sketch, directions, sampled_loss};
 use crate::{
     Error, Event, Neighbors,
     special::{bisect_smallest, normal_quantile},
@@ -142,19 +142,19 @@ fn quadrature(law: &Law, reach: f64) -> Vec<(f64, f64)> {
         Law::Removed { rate, inner } => match **inner {
             Law::Gaussian { mu } => {
                 let p = |y: f64| (1.0 - rate) * density(y) + rate * density(y - mu);
-                normal(-13.0, mu + reach, 0.05_f64.min(0.3 / mu), &p, &|y| (rate * (mu * y - mu * mu / 2.0).exp_m1()).ln_1p())
+                normal(-13.0, mu + reach, 0.05_f64.min(0.3 / mu), &p, &|y| sampled_loss(*rate, mu * y - mu * mu / 2.0))
             }
             _ => cells(law),
         },
         Law::Added { rate, inner } => match **inner {
-            Law::Gaussian { mu } => normal(-13.0, reach, 0.05_f64.min(0.3 / mu), &density, &|y| {
-                -(rate * (-(mu * mu / 2.0 + mu * y)).exp_m1()).ln_1p()
-            }),
+            Law::Gaussian { mu } => {
+                normal(-13.0, reach, 0.05_f64.min(0.3 / mu), &density, &|y| -sampled_loss(*rate, -(mu * mu / 2.0 + mu * y)))
+            }
             _ => cells(law),
         },
         Law::Exchanged { rate, mu } => {
             let p = |y: f64| (1.0 - rate) * density(y) + rate * density(y - mu);
-            let side = |s: f64, y: f64| (rate * (s * y - mu * mu / 2.0).exp_m1()).ln_1p();
+            let side = |s: f64, y: f64| sampled_loss(*rate, s * y - mu * mu / 2.0);
             normal(-13.0, mu + reach, 0.05_f64.min(0.3 / mu), &p, &|y| side(*mu, y) - side(-mu, y))
         }
         Law::Atoms(atoms) => atoms.list(),

@@ -28,9 +28,13 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// The bound of the larger of two unknowns.
+    /// The bound of the larger of two unknowns. `f64::max` would forget a NaN; here it means that nothing is known.
     #[must_use]
     pub(crate) fn max(self, other: Self) -> Self {
-        Self { lower: self.lower.max(other.lower), upper: self.upper.max(other.upper) }
+        let known = |value: f64, unknown: f64| if value.is_nan() { unknown } else { value };
+        Self {
+            lower: known(self.lower, 0.0).max(known(other.lower, 0.0)),
+            upper: known(self.upper, f64::INFINITY).max(known(other.upper, f64::INFINITY)),
+        }
     }
 }

@@ -324,17 +324,22 @@ impl Composed {
 
     /// A bound on the smallest ε ≥ 0 with δ(ε) ≤ `delta`.
     pub(crate) fn epsilon(&self, side: Side, delta: f64) -> f64 {
+        // Whether δ at a node is proven to be at most the target, or above it; a NaN proves nothing.
         let here = |j: usize| {
             let node = self.node(j);
             self.scaled(side, node.delta) + self.correction(side, &node)
         };
+        let within = |j: usize| here(j) <= delta;
+        let beyond = |j: usize| here(j) > delta;
         let (mut low, mut high) = (0, self.points - 1);
-        if here(high) > delta {
-            return if side == Side::Upper { f64::INFINITY } else { self.loss(high).max(0.0) };
+        match side {
+            Side::Upper if !within(high) => return f64::INFINITY,
+            Side::Lower if beyond(high) => return (self.loss(high) - self.slack).max(0.0),
+            _ => {}
         }
         // Two neighbouring nodes, δ above the target at the lower and not at the upper one. That is checked at the nodes,
         // not inferred from monotonicity: far down in the window the corrections of a lower bound eat it up.
-        if side == Side::Upper && here(low) <= delta {
+        if side == Side::Upper && within(low) {
             return (self.loss(low) + self.slack).max(0.0);
         }
         if side == Side::Lower {
@@ -345,7 +350,7 @@ impl Composed {
             }
             let mut stride = 1;
             low = bottom;
-            while here(low) <= delta {
+            while !beyond(low) {
                 high = low;
                 if low == 0 {
                     return 0.0;
@@ -356,7 +361,8 @@ impl Composed {
         }
         while high - low > 1 {
             let middle = usize::midpoint(low, high);
-            if here(middle) <= delta { high = middle } else { low = middle }
+            let below = if side == Side::Upper { within(middle) } else { !beyond(middle) };
+            if below { high = middle } else { low = middle }
         }
         // δ(x + u) = X - e^u V equals what is left for it somewhere between the two nodes.
         let node = self.node(low);
@@ -381,8 +387,18 @@ impl Composed {
         }
         let node = self.node((position as usize).min(self.points - 1));
         let u = epsilon - node.loss;
-        let inside = if u <= 0.0 { node.delta } else { (node.x - u.exp() * node.v).min(node.delta) };
-        (self.scaled(side, inside.max(0.0)) + self.correction(side, &node)).clamp(0.0, 1.0)
+        let inside = if u <= 0.0 { node.delta } else { node.x - u.exp() * node.v };
+        self.probability(side, inside, &node)
+    }
+
+    /// δ with its corrections; a NaN proves nothing.
+    fn probability(&self, side: Side, inside: f64, node: &Node) -> f64 {
+        let delta = self.scaled(side, inside) + self.correction(side, node);
+        match side {
+            Side::Upper if delta.is_nan() => 1.0,
+            Side::Lower if delta.is_nan() => 0.0,
+            Side::Upper | Side::Lower => delta.clamp(0.0, 1.0),
+        }
     }
 
     /// (ε, δ(ε)) at the nodes of the window from the top down and at ε = -∞, bounds on the given side. For a dense untilted sum.
@@ -390,13 +406,13 @@ impl Composed {
         let slack = if side == Side::Upper { self.slack } else { -self.slack };
         let at = |j: usize| {
             let node = self.node(j);
-            let delta = self.scaled(side, node.delta) + self.correction(side, &node);
-            (node.loss + slack, delta.clamp(0.0, 1.0))
+            (node.loss + slack, self.probability(side, node.delta, &node))
         };
         let mut profile: Vec<(f64, f64)> = (0..self.points).rev().map(at).collect();
         let noise = self.error * (self.points as f64).sqrt() + self.outside.0 + self.outside.1;
         let total = self.scaled(side, self.node(0).x) + self.infinite - noise;
-        profile.push((f64::NEG_INFINITY, if side == Side::Upper { 1.0 } else { total.clamp(0.0, 1.0) }));
+        let total = if total.is_nan() { 0.0 } else { total.clamp(0.0, 1.0) };
+        profile.push((f64::NEG_INFINITY, if side == Side::Upper { 1.0 } else { total }));
         profile
     }
 }

@@ -119,10 +119,11 @@ impl Law {
                 // The profile is the largest of those of the two-point pairs with losses t and t - ε [DDR20]:
                 // sup_t gives δ(x) = (1 - e^((x-ε)/2))² / (1 - e^-ε), and Q[L > x] = -dδ/de^x, P[L > x] = δ + e^x Q[L > x].
                 let mass = -(-epsilon).exp_m1();
-                let shrink = (-epsilon).exp() / mass;
+                // e^-ε (e^y - 1), also where e^y is out of range.
+                let shrunk = |y: f64| if y > 40.0 { (y - epsilon).exp() } else { y.exp_m1() * (-epsilon).exp() };
                 Tails {
-                    p: Sides { above: -(0.5 * (x - epsilon)).exp_m1() / mass, below: (0.5 * (x + epsilon)).exp_m1() * shrink },
-                    q: Sides { above: (0.5 * (epsilon - x)).exp_m1() * shrink, below: -(-0.5 * (x + epsilon)).exp_m1() / mass },
+                    p: Sides { above: -(0.5 * (x - epsilon)).exp_m1() / mass, below: shrunk(0.5 * (x + epsilon)) / mass },
+                    q: Sides { above: shrunk(0.5 * (epsilon - x)) / mass, below: -(-0.5 * (x + epsilon)).exp_m1() / mass },
                 }
             }
             Self::Atoms(atoms) => atoms.tails(x),
@@ -225,19 +226,19 @@ impl Law {
                 marks.extend(atoms.losses().last());
                 marks
             }
-            Self::Removed { rate, inner } => inner.landmarks().into_iter().map(|l| (rate * l.exp_m1()).ln_1p()).collect(),
-            Self::Added { rate, inner } => inner.landmarks().into_iter().map(|l| -(rate * (-l).exp_m1()).ln_1p()).collect(),
+            Self::Removed { rate, inner } => inner.landmarks().into_iter().map(|l| sampled_loss(*rate, l)).collect(),
+            Self::Added { rate, inner } => inner.landmarks().into_iter().map(|l| -sampled_loss(*rate, -l)).collect(),
             Self::Exchanged { rate, mu } => {
                 let loss = |y: f64| {
-                    let side = |shift: f64| (rate * (shift * y - mu * mu / 2.0).exp_m1()).ln_1p();
+                    let side = |shift: f64| sampled_loss(*rate, shift * y - mu * mu / 2.0);
                     side(*mu) - side(-*mu)
                 };
                 (-COUNT..=COUNT).map(|i| loss((15.0 + mu) * f64::from(i) / f64::from(COUNT))).collect()
             }
             Self::FixedSize { rate, inner } => {
                 let marks = inner.landmarks();
-                let below = marks.iter().filter(|l| **l < 0.0).map(|l| -(rate * (-l).exp_m1()).ln_1p());
-                let above = marks.iter().filter(|l| **l > 0.0).map(|l| (rate * l.exp_m1()).ln_1p());
+                let below = marks.iter().filter(|l| **l < 0.0).map(|l| -sampled_loss(*rate, -l));
+                let above = marks.iter().filter(|l| **l > 0.0).map(|l| sampled_loss(*rate, *l));
                 below.chain([0.0]).chain(above).collect()
             }
             Self::Mixture(parts) => {
@@ -249,23 +250,37 @@ impl Law {
     }
 }
 
-/// ln(1 - q + q e^ℓ) > x exactly if ℓ > ln(1 + (e^x - 1)/q).
-fn removed_tails(rate: f64, inner: &Law, x: f64) -> Tails {
+/// ln(1 - q + q e^l), also where e^l is out of range.
+pub(crate) fn sampled_loss(rate: f64, l: f64) -> f64 {
+    if l > 600.0 { l + rate.ln() } else { (rate * l.exp_m1()).ln_1p() }
+}
+
+/// The l at which ln(1 - q + q e^l) = x; -∞ where there is none because x is below ln(1 - q).
+fn unsampled_loss(rate: f64, x: f64) -> f64 {
+    if x > 600.0 {
+        return x - rate.ln();
+    }
     let lifted = x.exp_m1() / rate;
-    if lifted <= -1.0 {
+    if lifted <= -1.0 { f64::NEG_INFINITY } else { lifted.ln_1p() }
+}
+
+/// Of ((1-q)Q + qP, Q), whose loss is ln(1 - q + q e^l).
+fn removed_tails(rate: f64, inner: &Law, x: f64) -> Tails {
+    let threshold = unsampled_loss(rate, x);
+    if threshold == f64::NEG_INFINITY {
         return Tails::ALL_ABOVE;
     }
-    let Tails { p, q } = inner.tails(lifted.ln_1p());
+    let Tails { p, q } = inner.tails(threshold);
     Tails { p: q.mix(rate, p), q }
 }
 
-/// -ln(1 - q + q e^-ℓ) > x exactly if ℓ > -ln(1 + (e^-x - 1)/q).
+/// Of (P, (1-q)P + qQ), whose loss is -ln(1 - q + q e^-l).
 fn added_tails(rate: f64, inner: &Law, x: f64) -> Tails {
-    let lifted = (-x).exp_m1() / rate;
-    if lifted <= -1.0 {
+    let threshold = -unsampled_loss(rate, -x);
+    if threshold == f64::INFINITY {
         return Tails::ALL_BELOW;
     }
-    let Tails { p, q } = inner.tails(-lifted.ln_1p());
+    let Tails { p, q } = inner.tails(threshold);
     Tails { p, q: p.mix(rate, q) }
 }
 

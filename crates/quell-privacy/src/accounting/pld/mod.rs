@@ -19,7 +19,7 @@ pub(crate) use exact::{exact_delta, exact_epsilon};
 pub(crate) use factors::{Direction, directions, fixed_size_rate};
 pub(crate) use grid::Masses;
 use grid::{Grid, OnGrid};
-pub(crate) use law::Law;
+pub(crate) use law::{Law, sampled_loss};
 use question::{Question, Start};
 use sketch::Saddle;
 pub(crate) use sketch::Sketch;

@@ -75,7 +75,8 @@ fn ln_moment(masses: &Masses, h: f64, theta: f64) -> f64 {
     let top = masses.indices.last().map_or(0.0, |&last| loss(last));
     let terms = masses.indices.iter().zip(&masses.weights);
     let sum: f64 = terms.map(|(&index, w)| w * (theta * (loss(index) - top)).exp()).sum();
-    theta * top + sum.ln()
+    let moment = theta * top + sum.ln();
+    if moment.is_nan() { f64::INFINITY } else { moment }
 }
 
 /// ln of the largest E[(dP/dQ)^α] over the pairs with losses t and t - ε, over α - 1.
