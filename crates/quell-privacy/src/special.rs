@@ -49,15 +49,20 @@ fn mills(x: f64) -> f64 {
 pub(crate) fn ln_gaussian_delta(mu: f64, epsilon: f64) -> f64 {
     let a = epsilon / mu - mu / 2.0;
     let b = epsilon / mu + mu / 2.0;
+    if a <= 0.0 && b < 1.0 {
+        // Φ(-a) - Φ(-b) is a sum of two error functions, and e^ε - 1 is of the order μ².
+        let between = 0.5 * (libm::erf(b * FRAC_1_SQRT_2) - libm::erf(a * FRAC_1_SQRT_2));
+        return (between - epsilon.exp_m1() * normal_below(-b)).ln();
+    }
     if a <= 0.0 {
-        return (normal_below(-a) - if b > 35.0 { 0.0 } else { epsilon.exp() * normal_below(-b) }).ln();
+        return (normal_below(-a) - ln_density(a).exp() * mills(b)).ln();
     }
     ln_density(a) + mills_difference(a, mu).ln()
 }
 
 /// R(a) - R(a + μ) > 0 for a, μ > 0, without cancellation when μ is small.
 ///
-/// R' = xR - 1 and R'' = (1 + x²)R - x, so a short Taylor series in μ is exact where the difference would cancel.
+/// R' = xR - 1, so a short Taylor series in μ is exact where the difference would cancel.
 fn mills_difference(a: f64, mu: f64) -> f64 {
     if mu * (1.0 + a) > 0.02 {
         return mills(a) - mills(a + mu);
@@ -66,8 +71,12 @@ fn mills_difference(a: f64, mu: f64) -> f64 {
     let (c, t) = (a + mu / 2.0, mu / 2.0);
     let first = mills_slope(c);
     let r = mills(c);
-    let third = (c * c + 3.0) * c * r - (c * c + 2.0);
-    -2.0 * t * (first + third * t * t / 6.0)
+    // R⁽ⁿ⁺¹⁾ = nR⁽ⁿ⁻¹⁾ + xR⁽ⁿ⁾; the higher ones only correct.
+    let second = r + c * first;
+    let third = 2.0 * first + c * second;
+    let fourth = 3.0 * second + c * third;
+    let fifth = 4.0 * third + c * fourth;
+    -2.0 * t * (first + t * t * (third / 6.0 + fifth * t * t / 120.0))
 }
 
 /// R'(x) = xR(x) - 1 < 0, by its asymptotic series where the subtraction would cancel.

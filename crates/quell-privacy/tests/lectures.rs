@@ -60,7 +60,7 @@ fn thousand_steps_of_five_thousandths() {
     // As Gaussian noise of the classical size it is 0.100, of the exact size 0.234: the lecture's 0.158 lies between.
     let (epsilon, each) = (Epsilon::new(0.005).unwrap(), delta(1e-5));
     let classic = Event::gaussian(closed::classic_gaussian_sigma(epsilon, each).unwrap()).repeated(1000);
-    let exact = Event::gaussian(closed::gaussian_sigma(epsilon, each)).repeated(1000);
+    let exact = Event::gaussian(closed::gaussian_sigma(epsilon, each).unwrap()).repeated(1000);
     let at = |event: &Event| closed::epsilon(event, Neighbors::AddRemove, each).unwrap().upper;
     assert!((at(&classic) - 0.100_387_285_377).abs() < 1e-9);
     assert!((at(&exact) - 0.233_955_856_854).abs() < 1e-9);
@@ -78,7 +78,7 @@ fn dp_gd_noise_formula_is_safe_and_loose() {
         let spent = closed::epsilon(&run, Neighbors::Replace, at).unwrap();
         assert!(spent.upper <= 1.0, "{steps} steps cost {spent:?}");
         // The least noise for T steps is √T times that for one.
-        let least = closed::gaussian_sigma(epsilon, at).get() * (steps as f64).sqrt();
+        let least = closed::gaussian_sigma(epsilon, at).unwrap().get() * (steps as f64).sqrt();
         assert!(formula > factor * least, "{steps} steps: {formula} against {least}");
     }
     assert!(closed::dp_gd_sigma(Epsilon::new(1.5).unwrap(), at, 10).is_err());

@@ -54,7 +54,7 @@ fn gaussian_noise_meets_its_target() {
         (1e-6, 1e-12, Some(4_122_525.406_378_522_5)),
     ] {
         let (epsilon, at) = (Epsilon::new(epsilon).unwrap(), delta(at));
-        let sigma = closed::gaussian_sigma(epsilon, at);
+        let sigma = closed::gaussian_sigma(epsilon, at).unwrap();
         let spent = closed::delta(&Event::gaussian(sigma), Neighbors::AddRemove, epsilon).unwrap();
         assert!(spent.upper <= at.get() * (1.0 + 1e-9) && spent.lower > 0.999_999 * at.get(), "{spent:?} for {at:?}");
         if let Some(truth) = truth {

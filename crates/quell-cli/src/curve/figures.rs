@@ -198,7 +198,7 @@ pub(super) fn laplace_gaussian(flags: &LaplaceGaussian) -> Result<Figure> {
         return Err(Error::OutOfRange { what: "epsilon", value: 0.0, range: "(0, inf)" }.into());
     }
     let scale = 1.0 / epsilon.get();
-    let exact = closed::gaussian_sigma(epsilon, delta).get();
+    let exact = closed::gaussian_sigma(epsilon, delta)?.get();
     let textbook = match closed::classic_gaussian_sigma(epsilon, delta) {
         Ok(sigma) => Some(sigma.get()),
         Err(error) => {

@@ -37,17 +37,18 @@ pub fn delta(event: &Event, neighbors: Neighbors, epsilon: Epsilon) -> Result<Bo
 ///
 /// ```
 /// use quell_privacy::{accounting::closed, units::{Delta, Epsilon}};
-/// let exact = closed::gaussian_sigma(Epsilon::new(0.5)?, Delta::new(1e-5)?).get();
+/// let exact = closed::gaussian_sigma(Epsilon::new(0.5)?, Delta::new(1e-5)?)?.get();
 /// let classic = closed::classic_gaussian_sigma(Epsilon::new(0.5)?, Delta::new(1e-5)?)?.get();
 /// assert!(exact < 0.8 * classic);
 /// # Ok::<(), quell_privacy::Error>(())
 /// ```
-#[must_use]
-pub fn gaussian_sigma(epsilon: Epsilon, delta: Delta) -> NoiseMultiplier {
+pub fn gaussian_sigma(epsilon: Epsilon, delta: Delta) -> Result<NoiseMultiplier, Error> {
     let fits = |ln_sigma: f64| exact_delta(&Law::Gaussian { mu: (-ln_sigma).exp() }, epsilon.get()).upper <= delta.get();
-    let sigma = bisect_smallest(-13.0, 27.0, 80, fits).exp() * (1.0 + 4.0 * f64::EPSILON);
-    // The bracket is the range of the type.
-    NoiseMultiplier::new(sigma.clamp(1e-6, 1e12)).unwrap_or_else(|_| unreachable!("clamped into range"))
+    let ln_sigma = bisect_smallest(-13.8, 27.6, 80, fits);
+    if !fits(ln_sigma) {
+        return Err(Error::Unreachable { what: "noise multiplier", range: "[1e-6, 1e12]" });
+    }
+    NoiseMultiplier::new(ln_sigma.exp() * (1.0 + 4.0 * f64::EPSILON))
 }
 
 /// σ = √(2 ln(1.25/δ))/ε, the textbook's Gaussian mechanism, for ε < 1. [DR14, Theorem A.1]
@@ -90,7 +91,7 @@ pub fn truncated_cdp(order: Order, rate: SamplingRate, rho: Rho) -> Result<f64, 
         return Err(Error::OutOfRange {
             what: "sampling_rate",
             value: gamma,
-            range: "(0, 0.1], and below 2^-(3ρ(2 + log2(1/ρ)))",
+            range: "(0, 0.1], and below e^-(3ρ(2 + log2(1/ρ)))",
         });
     }
     if alpha >= -gamma.ln() / (4.0 * rho) {
@@ -152,13 +153,13 @@ impl Guarantee {
             }
             sum
         };
-        if profile(0.0) <= left {
+        if profile(0.0) * (1.0 + 1e-10) <= left {
             return 0.0;
         }
         bisect_smallest(0.0, n * self.epsilon, 60, |epsilon| profile(epsilon) * (1.0 + 1e-10) <= left)
     }
 
-    /// On a Poisson sample, or one of fixed size: (ln(1 + γ(e^ε - 1)), γδ). [BBG18, Theorems 8 and 9]
+    /// On a Poisson sample (add or remove), or one of fixed size (replace): (ln(1 + γ(e^ε - 1)), γδ). [BBG18, Theorems 8 and 9]
     #[must_use]
     pub fn sampled(self, rate: SamplingRate) -> Self {
         Self { epsilon: (rate.get() * self.epsilon.exp_m1()).ln_1p(), delta: rate.get() * self.delta }

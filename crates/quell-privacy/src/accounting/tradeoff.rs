@@ -41,6 +41,9 @@ impl TradeOff {
     /// Composes the event once for all questions.
     pub fn new(pld: &Pld, event: &Event, neighbors: Neighbors) -> Result<Self, Error> {
         let directions = directions(event, neighbors)?;
+        if directions.iter().any(|direction| direction.non_private) {
+            return Ok(Self { kind: Kind::NonPrivate });
+        }
         if let Some(mu) = directions.first().and_then(Direction::gaussian) {
             return Ok(Self { kind: Kind::Gaussian(mu) });
         }
@@ -74,8 +77,8 @@ impl TradeOff {
     /// The least μ for which the event is μ-GDP up to `slack`: δ(ε) ≤ δ_μ(ε) + slack for every ε.
     ///
     /// # Contract
-    /// `upper` is a true bound: the neighbours' outputs are N(μ, 1) and N(0, 1), post-processed, but for an event of
-    /// probability `slack`. Without slack the answer for sampled noise would be that of no sampling at all, since far out in
+    /// `upper` is a true bound: no test has a false-negative rate more than `slack` below that of N(μ, 1) against N(0, 1).
+    /// Without slack the answer for sampled noise would be that of no sampling at all, since far out in
     /// the tail a record that was sampled every time decides. Gaussians need no slack and get their exact μ.
     #[must_use]
     pub fn gaussian(&self, slack: Delta) -> Bound {
@@ -89,6 +92,9 @@ impl TradeOff {
         for profiles in directions {
             // Both profiles fall: on [εᵢ, εᵢ₊₁] the one is at most δ(εᵢ), the other at least δ_μ(εᵢ₊₁).
             let mut above = f64::INFINITY;
+            if profiles.upper.first().is_none_or(|(_, delta)| *delta > slack) {
+                bound.upper = f64::INFINITY; // what is left at the largest ε is left at every ε
+            }
             for &(epsilon, delta) in &profiles.upper {
                 if above.is_finite() && epsilon >= 0.0 {
                     raise(&mut bound.upper, above, delta - slack);
@@ -131,12 +137,12 @@ fn normal_quantile_ends(p: f64) -> f64 {
 }
 
 fn power(profiles: &Profiles, alpha: f64) -> Bound {
-    let least = |profile: &[(f64, f64)]| {
-        profile.iter().map(|(epsilon, delta)| delta + epsilon.exp() * alpha).fold(f64::INFINITY, f64::min)
-    };
+    let price = |epsilon: f64| if alpha == 0.0 { 0.0 } else { epsilon.exp() * alpha };
+    let least =
+        |profile: &[(f64, f64)]| profile.iter().map(|(epsilon, delta)| delta + price(*epsilon)).fold(f64::INFINITY, f64::min);
     let upper = least(&profiles.upper).min(1.0);
     // The lower profile is linear in e^ε between its nodes, down to ε = -∞, and at least zero above them.
-    let above = profiles.lower.first().map_or(0.0, |(epsilon, _)| epsilon.exp() * alpha);
+    let above = profiles.lower.first().map_or(0.0, |(epsilon, _)| price(*epsilon));
     let lower = least(&profiles.lower).min(above);
     Bound { lower: if lower.is_finite() { lower.clamp(0.0, upper) } else { 0.0 }, upper }
 }

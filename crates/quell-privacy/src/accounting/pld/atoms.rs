@@ -17,7 +17,6 @@ pub(crate) struct Atoms {
 type Sides2 = (f64, f64);
 
 /// A running sum of positive numbers whose error does not grow with their number. [Neumaier 1974]
-#[derive(Default)]
 struct Compensated {
     high: f64,
     low: f64,
@@ -33,11 +32,11 @@ impl Compensated {
 }
 
 impl Atoms {
-    /// From (loss, probability under P, probability under Q) in increasing order of loss, and P[L = ∞].
+    /// From (loss, probability under P, probability under Q) in increasing order of loss, and P[L = ∞] = Q[L = -∞].
     pub(crate) fn new(atoms: &[(f64, f64, f64)], infinite: f64) -> Self {
-        let cumulate = |mass: &dyn Fn(&(f64, f64, f64)) -> f64, beyond: f64| {
-            let mut sides = vec![(beyond, 0.0); atoms.len() + 1];
-            let mut sum = Compensated::default();
+        let cumulate = |mass: &dyn Fn(&(f64, f64, f64)) -> f64, beneath: f64, beyond: f64| {
+            let mut sides = vec![(beyond, beneath); atoms.len() + 1];
+            let mut sum = Compensated { high: beneath, low: 0.0 };
             for (j, atom) in atoms.iter().enumerate() {
                 sides[j + 1].1 = sum.add(mass(atom));
             }
@@ -50,8 +49,8 @@ impl Atoms {
         Self {
             losses: atoms.iter().map(|a| a.0).collect(),
             masses: atoms.iter().map(|a| a.1).collect(),
-            p: cumulate(&|a| a.1, infinite),
-            q: cumulate(&|a| a.2, 0.0),
+            p: cumulate(&|a| a.1, 0.0, infinite),
+            q: cumulate(&|a| a.2, infinite, 0.0),
             infinite,
         }
     }

@@ -142,6 +142,7 @@ pub(crate) fn compose(
     let steps: f64 = tilted.iter().map(|t| t.count).sum();
     let farthest = tilted.iter().flat_map(|t| [t.indices.first(), t.indices.last()]).flatten().map(|i| i.abs()).max();
     let widest = (farthest.unwrap_or(0) + 1) as f64 * h;
+    let farthest_offset = factors.iter().map(|(m, _)| m.offset.abs()).fold(0.0, f64::max);
     Some(Composed {
         h,
         theta,
@@ -155,7 +156,7 @@ pub(crate) fn compose(
         outside: (above.1, below.1),
         // 1 - Π (1 - p)^count
         infinite: -factors.iter().map(|(m, count)| *count as f64 * (-m.infinite.min(1.0)).ln_1p()).sum::<f64>().exp_m1(),
-        slack: 16.0 * ROUNDOFF * steps * widest,
+        slack: steps * ROUNDOFF * (16.0 * (widest + farthest_offset) + 300.0),
         payoff_norm: payoff_norm(theta, h, points),
     })
 }

@@ -3,20 +3,27 @@
 use super::law::{Law, TAIL_ERROR};
 use crate::{
     Bound,
-    special::{bisect_smallest, ln_gaussian_delta},
+    special::{ROUNDOFF, bisect_smallest, ln_gaussian_delta},
 };
 
 /// δ(ε) = P[L > ε] - e^ε Q[L > ε] of a single pair.
 pub(crate) fn exact_delta(law: &Law, epsilon: f64) -> Bound {
     if let Law::Gaussian { mu } = law {
         let delta = ln_gaussian_delta(*mu, epsilon).exp();
-        return Bound { lower: delta * (1.0 - 1e-11), upper: (delta * (1.0 + 1e-11) + f64::MIN_POSITIVE).min(1.0) };
+        // The argument a = ε/μ - μ/2 of the density is off by a few units in the last place of its terms.
+        let argument = 1.0 + (epsilon / mu - mu / 2.0).abs();
+        let error = 1e-10 + 8.0 * ROUNDOFF * argument * (mu + epsilon / mu);
+        return Bound { lower: delta * (1.0 - error).max(0.0), upper: (delta * (1.0 + error) + f64::MIN_POSITIVE).min(1.0) };
     }
     let tails = law.tails(epsilon);
     let (p, q) = (tails.p.above, (epsilon + tails.q.above.ln()).exp());
     // The threshold itself may be off by a few units in its last place, which moves the loss by as much.
     let error = TAIL_ERROR * (p + q) * (1.0 + epsilon);
-    Bound { lower: (p - q - error).max(0.0), upper: (p - q + error).clamp(0.0, 1.0) }
+    let upper = p - q + error;
+    // A tail that underflowed is not zero; and a mixture of bounds for several draws is not attained by any mechanism.
+    let largest_q = (epsilon + tails.q.above.max(1e-290).ln()).exp();
+    let lower = if matches!(law, Law::Mixture(_)) { 0.0 } else { p - largest_q - error };
+    Bound { lower: lower.max(0.0), upper: if upper.is_nan() { 1.0 } else { upper.clamp(0.0, 1.0) } }
 }
 
 /// The least ε ≥ 0 with δ(ε) ≤ δ of a single pair.

@@ -248,6 +248,9 @@ fn with_replacement(event: &Event, inner: &Event, batch: u64, records: u64, neig
         _ => Err(unsupported(event, "because groups of records are only worked out for Gaussian and Laplace noise")),
     };
     let (m, n) = (batch as f64, records as f64);
+    if m > 30.0 * n {
+        return Err(unsupported(event, "with more than thirty draws a record"));
+    }
     let miss = if records == 1 { 0.0 } else { (m * (-1.0 / n).ln_1p()).exp() };
     let rate = if records == 1 { 1.0 } else { -(m * (-1.0 / n).ln_1p()).exp_m1() };
     let mut parts = Vec::new();
@@ -266,7 +269,7 @@ fn with_replacement(event: &Event, inner: &Event, batch: u64, records: u64, neig
         left = if j > m / n { chance / rate } else { 1.0 };
         j += 1.0;
     }
-    // What was cut off is called infinite: the terms fall at least geometrically from here on.
+    // What was cut off is called infinite: with at most thirty draws a record the terms more than halve from here on.
     let rest = if j > m { 0.0 } else { 2.0 * chance / rate };
     if rest > 0.0 {
         parts.push((rest, Law::Atoms(Arc::new(Atoms::approximate(0.0, 1.0)))));

@@ -93,7 +93,7 @@ impl OnGrid {
         let mean = (p / q).ln();
         let mut weights = vec![0.0; self.nodes.len()];
         // A node that is above the mean by rounding alone is charged to the slack of the loss.
-        let below = |node: &GridNode| self.offset + node.index as f64 * self.h <= mean + 4.0 * (p_error + q_error);
+        let below = |node: &GridNode| self.offset + node.index as f64 * self.h <= mean + 1.5 * (p_error + q_error);
         if let Some(j) = self.nodes.iter().rposition(below) {
             weights[j] = p.min(q * (self.offset + self.nodes[j].index as f64 * self.h).exp());
         }

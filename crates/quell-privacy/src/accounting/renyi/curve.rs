@@ -6,6 +6,7 @@ use super::sampled::{self, FixedSizeMoments};
 use crate::{
     Error, Event, Neighbors,
     accounting::pld::{Law, Masses, fixed_size_rate, one_law_each_way, upper_masses},
+    special::ROUNDOFF,
 };
 
 /// A bound ε(α) on the Rényi divergence of order α between neighbours, for every α > 1.
@@ -61,8 +62,16 @@ impl Curve {
             }
             Self::Infinite => f64::INFINITY,
         };
-        // Rounding and quadrature are good to far better than this.
-        if value.is_nan() { f64::INFINITY } else { value.max(0.0) * (1.0 + 1e-11) }
+        // What rounding and quadrature may have lost: relatively, more at large orders, where many terms are added, and next to
+        // one, where they cancel; and absolutely, where a small divergence is the difference of larger numbers.
+        let lost = match self {
+            Self::Laplace { epsilon } => 16.0 * ROUNDOFF * epsilon,
+            Self::BoundedRange { epsilon } if *epsilon >= SMALL_RANGE => 16.0 * ROUNDOFF * (epsilon + 1.0 / (alpha - 1.0)),
+            Self::Atoms { atoms } => 16.0 * ROUNDOFF * atoms.last().map_or(0.0, |(loss, _)| loss.abs()),
+            _ => 0.0,
+        };
+        let relative = 1e-11 + 1e-13 * alpha + 1e-14 / (alpha - 1.0);
+        if value.is_nan() { f64::INFINITY } else { value.max(0.0) * (1.0 + relative) + lost }
     }
 }
 
@@ -79,8 +88,14 @@ fn ln_moment(masses: &Masses, h: f64, theta: f64) -> f64 {
     if moment.is_nan() { f64::INFINITY } else { moment }
 }
 
+/// Below this a bounded range is taken as ε²/8-zCDP.
+const SMALL_RANGE: f64 = 0.01;
+
 /// ln of the largest E[(dP/dQ)^α] over the pairs with losses t and t - ε, over α - 1.
 fn bounded_range(alpha: f64, epsilon: f64) -> f64 {
+    if epsilon < SMALL_RANGE {
+        return (alpha * epsilon * epsilon / 8.0).min(epsilon); // ε²/8-zCDP, and tight enough where the exact form cancels
+    }
     // f(t) = (e^((α-1)t) (1 - e^(-αε)) - e^(αt) (e^-ε - e^(-αε))) / (1 - e^-ε), largest where f' = 0.
     let (a, b) = (-(-alpha * epsilon).exp_m1(), -(-(alpha - 1.0) * epsilon).exp_m1());
     // e^-ε - e^(-αε) = e^-ε b

@@ -117,10 +117,11 @@ impl FixedSizeMoments {
         match self {
             Self::Unknown => f64::INFINITY,
             Self::Gaussian { mu } => {
-                // Trapezoidal rule for E[(e^(μx - μ²/2) - 1)^j], entire in x and dominated near x = 0 and x = jμ.
+                // Trapezoidal rule for E[(e^(μx - μ²/2) - 1)^j], entire in x and dominated near x = ±√j and x = jμ.
                 let j = f64::from(j);
                 let h = 0.05_f64.min(0.5 / (1.0 + mu));
-                let (from, to) = (-13.0, j * mu + 13.0);
+                let reach = 13.0 + 2.0 * j.sqrt();
+                let (from, to) = (-reach, j * mu + reach);
                 let points = ((to - from) / h).ceil() as usize;
                 let terms: Vec<f64> = (0..=points)
                     .map(|i| from + i as f64 * h)
