@@ -241,7 +241,7 @@ impl Cost {
                 Err(Error::Unsupported { .. }) => Renyi::new(event, neighbors)?.epsilon(delta, Conversion::Tight),
                 answer => answer?,
             },
-            Target::Gaussian { slack, .. } => trade_off()?.gaussian(slack),
+            Target::Gaussian { slack, .. } => trade_off()?.gaussian(slack)?,
             Target::Power { false_positive_rate, .. } => trade_off()?.power(false_positive_rate),
         };
         Ok(Self { target, bound })

@@ -44,6 +44,7 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(give_up));
     let outcome = match Command::try_parse() {
         Ok(command) => match command.verb {
             Verb::Account(flags) => account::run(&flags),
@@ -75,4 +76,17 @@ fn misunderstood(misuse: &clap::Error) -> anyhow::Error {
     let sentence = paragraphs.next().unwrap_or_default().trim_start_matches("error: ");
     let tip = paragraphs.find_map(|paragraph| paragraph.trim().strip_prefix("tip: "));
     Refusal::new(sentence, tip.unwrap_or("try quell --help, or --help after a subcommand")).into()
+}
+
+/// A mistake in the program itself: said in a sentence like any other error, with no number printed.
+fn give_up(panic: &std::panic::PanicHookInfo<'_>) {
+    let place = panic.location().map(|place| format!(" at {}:{}", place.file(), place.line())).unwrap_or_default();
+    let said = panic.payload();
+    let reason = said.downcast_ref::<&str>().copied().or_else(|| said.downcast_ref::<String>().map(String::as_str));
+    let reason = reason.unwrap_or("no reason was given");
+    print::complaint(
+        &format!("internal error{place}: {reason}"),
+        Some("this is a bug in quell: please report the whole command"),
+    );
+    std::process::exit(2);
 }

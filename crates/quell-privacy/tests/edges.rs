@@ -27,7 +27,7 @@ fn a_leak_beside_a_gaussian_is_a_leak() {
     let event = Event::Composed(vec![gaussian(1.0), Event::NonPrivate]);
     let curve = TradeOff::new(&Pld::default(), &event, Neighbors::AddRemove).unwrap();
     assert_eq!(curve.power(Probability::new(0.01).unwrap()).lower, 1.0);
-    assert_eq!(curve.gaussian(delta(1e-9)).upper, f64::INFINITY);
+    assert_eq!(curve.gaussian(delta(1e-9)).unwrap().upper, f64::INFINITY);
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn mass_that_only_the_neighbour_has_is_not_lost_under_sampling() {
 #[test]
 fn a_delta_that_never_vanishes_is_no_gaussian() {
     let event = Event::Approximate { epsilon: epsilon(1.0), delta: delta(0.01) }.repeated(2);
-    let mu = TradeOff::new(&Pld::default(), &event, Neighbors::AddRemove).unwrap().gaussian(delta(1e-6));
+    let mu = TradeOff::new(&Pld::default(), &event, Neighbors::AddRemove).unwrap().gaussian(delta(1e-6)).unwrap();
     assert_eq!(mu.upper, f64::INFINITY);
 }
 

@@ -245,7 +245,7 @@ fn non_private_is_infinite_and_nothing_is_free() {
 fn smallest_gaussian_covers_the_profile_up_to_its_slack() {
     let event = dp_sgd(0.02, 1.2, 500);
     let slack = Delta::new(1e-9).unwrap();
-    let mu = TradeOff::new(&Pld::default(), &event, Neighbors::AddRemove).unwrap().gaussian(slack);
+    let mu = TradeOff::new(&Pld::default(), &event, Neighbors::AddRemove).unwrap().gaussian(slack).unwrap();
     assert!(mu.lower <= mu.upper && mu.upper < 1.1 * mu.lower, "{mu:?}");
     for i in 0..60 {
         let at = Epsilon::new(0.1 * f64::from(i)).unwrap();

@@ -107,7 +107,7 @@ impl Calibration {
                 (self.pld.delta(event, self.neighbors, 0.0)?.upper / delta.get()).ln()
             }
             Target::EpsilonDelta { epsilon, delta } => (self.epsilon(event, delta)?.upper / epsilon.get()).ln(),
-            Target::Gaussian { mu, slack } => (TradeOff::new(&self.pld, event, self.neighbors)?.gaussian(slack).upper / mu).ln(),
+            Target::Gaussian { mu, slack } => (TradeOff::new(&self.pld, event, self.neighbors)?.gaussian(slack)?.upper / mu).ln(),
             Target::Power { false_positive_rate, true_positive_rate } => {
                 let power = TradeOff::new(&self.pld, event, self.neighbors)?.power(false_positive_rate);
                 (power.upper / true_positive_rate.get()).ln()
