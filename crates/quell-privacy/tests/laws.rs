@@ -206,7 +206,7 @@ proptest! {
 
     #[test]
     fn replacing_costs_at_least_as_much_as_adding_and_at_most_a_pair((rate, sigma, steps, delta) in run()) {
-        let event = dp_sgd(rate, sigma, steps);
+        let (event, delta) = (dp_sgd(rate.max(1e-3), sigma.max(0.6), steps), delta.max(1e-7));
         let at = Delta::new(delta).unwrap();
         let replaced = Pld::default().epsilon(&event, Neighbors::Replace, at).unwrap();
         prop_assert!(replaced.upper >= epsilon(&event, delta).lower);

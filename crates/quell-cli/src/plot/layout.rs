@@ -107,7 +107,7 @@ fn legend(shapes: &mut Vec<Shape>, figure: &Figure, left: f64, right: f64) -> f6
         shapes.push(Shape::Line { points: vec![(x, y), (x + 38.0, y)], width: 2.2, ink, dash });
         marker(shapes, (x + 19.0, y), number, ink);
         text(shapes, (x + 45.0, y + 4.0), Anchor::Start, Font::Body, BLACK, &series.name);
-        x += width + 16.0;
+        x += width + 20.0;
     }
     y
 }

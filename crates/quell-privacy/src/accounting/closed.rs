@@ -196,7 +196,8 @@ pub fn group_epsilon(pld: &super::Pld, event: &Event, neighbors: Neighbors, delt
         }
     }
     let mut low = 0.0;
-    while high - low > 1e-4 * high {
+    // At a cost of zero there is no relative precision to reach.
+    while high - low > 1e-4 * high + 1e-9 {
         let middle = 0.5 * (low + high);
         if fits(middle)? { high = middle } else { low = middle }
     }
