@@ -203,15 +203,16 @@ proptest! {
         let pair = Renyi::new(&Event::gaussian(noise(sigma / 2.0)).repeated(steps), Neighbors::AddRemove).unwrap();
         prop_assert!(renyi >= pair.divergence(Order::new(2.0).unwrap()));
     }
+}
 
-    #[test]
-    fn replacing_costs_at_least_as_much_as_adding_and_at_most_a_pair((rate, sigma, steps, delta) in run()) {
-        let (event, delta) = (dp_sgd(rate.max(1e-3), sigma.max(0.6), steps), delta.max(1e-7));
-        let at = Delta::new(delta).unwrap();
+#[test]
+fn replacing_a_sampled_record_costs_more_than_adding_it_and_less_than_a_pair() {
+    for (rate, sigma, steps, delta) in [(0.01, 1.0, 1000, 1e-5), (0.1, 2.0, 100, 1e-6), (0.5, 4.0, 20, 1e-6)] {
+        let (event, at) = (dp_sgd(rate, sigma, steps), Delta::new(delta).unwrap());
         let replaced = Pld::default().epsilon(&event, Neighbors::Replace, at).unwrap();
-        prop_assert!(replaced.upper >= epsilon(&event, delta).lower);
+        assert!(replaced.lower >= epsilon(&event, delta).upper, "{replaced:?}");
         let pair = closed::group_epsilon(&Pld::default(), &event, Neighbors::AddRemove, at, 2).unwrap();
-        prop_assert!(replaced.lower <= pair * (1.0 + 1e-6) + 1e-6, "{replaced:?}, pair {pair}");
+        assert!(replaced.lower <= pair, "{replaced:?}, pair {pair}");
     }
 }
 
