@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use quell_privacy::{
+use quell_privacy::{number::{Toward, given, rounded}, 
     Bound, Error, Event,
     accounting::{Answer, Method, Pld, TradeOff, best, closed},
     units::{Delta, Probability},
@@ -12,7 +12,6 @@ use serde::Serialize;
 use crate::{
     answer::{Entries, Extra, Interval},
     arguments::{Described, Format, Relation},
-    number::{Toward, given, rounded},
     print::{self, Progress},
     refusal::Refusal,
 };

@@ -1,7 +1,7 @@
 //! `quell calibrate`: the least noise, the largest sampling rate or the most steps that meet a target.
 
 use anyhow::Result;
-use quell_privacy::{
+use quell_privacy::{number::{Toward, given, rounded}, 
     Bound, Error, Event, Neighbors,
     accounting::{Calibration, Conversion, Pld, Renyi, Target, TradeOff},
     event::Record,
@@ -14,7 +14,6 @@ use crate::{
     account::report_best,
     answer::Interval,
     arguments::{Format, Relation, Run},
-    number::{Toward, given, rounded},
     print::{self, Progress},
     recipe::{Batch, Recipe},
     refusal::Refusal,

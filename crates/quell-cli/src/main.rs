@@ -10,7 +10,6 @@ mod answer;
 mod arguments;
 mod calibrate;
 mod curve;
-mod number;
 mod plot;
 mod print;
 mod recipe;

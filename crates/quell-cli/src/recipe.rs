@@ -9,7 +9,7 @@ use quell_privacy::{
     units::{NoiseMultiplier, SamplingRate},
 };
 
-use crate::number::given;
+use quell_privacy::number::given;
 
 /// The law of the noise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

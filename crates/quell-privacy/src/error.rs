@@ -40,4 +40,23 @@ pub enum Error {
         /// Where it was searched.
         range: &'static str,
     },
+    /// The budget does not bear it.
+    #[error("this release would bring epsilon to {would_be:.4}, the budget is {budget}, of which {spent:.4} is spent")]
+    Refused {
+        /// ε after the release; infinite if there would be no bound.
+        would_be: f64,
+        /// ε before it.
+        spent: f64,
+        /// The cap.
+        budget: f64,
+    },
+    /// The ledger could not be read or written, or does not make sense.
+    #[error("the ledger cannot be used: {cause}")]
+    Book {
+        /// What happened.
+        cause: String,
+    },
+    /// The operating system gives no randomness, so there is no noise and no release.
+    #[error("the operating system gives no random numbers")]
+    NoEntropy,
 }

@@ -20,14 +20,20 @@
 pub mod accounting;
 mod error;
 pub mod event;
+pub mod ledger;
+pub mod mechanism;
 mod neighbors;
+mod noise;
+pub mod number;
 mod special;
+mod statement;
 pub mod units;
 
 pub use accounting::Bound;
 pub use error::Error;
 pub use event::Event;
 pub use neighbors::Neighbors;
+pub use statement::Statement;
 
 /// The README's program runs as a test.
 #[cfg(doctest)]

@@ -2,7 +2,7 @@
 
 /// The side a number is rounded to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Toward {
+pub enum Toward {
     /// For what must not be understated: upper bounds, noise.
     Up,
     /// For what must not be overstated: lower bounds, sampling rates.
@@ -10,7 +10,8 @@ pub(crate) enum Toward {
 }
 
 /// `digits` significant digits, rounded to the given side: read back, the number is not on the other side of `value`.
-pub(crate) fn rounded(value: f64, digits: usize, toward: Toward) -> String {
+#[must_use]
+pub fn rounded(value: f64, digits: usize, toward: Toward) -> String {
     if value.is_nan() {
         return "undefined".into();
     }
@@ -59,7 +60,8 @@ fn spell(digits: &str, exponent: i32) -> String {
 }
 
 /// A number as it was given: as many digits as it has, with an exponent where that is shorter.
-pub(crate) fn given(value: f64) -> String {
+#[must_use]
+pub fn given(value: f64) -> String {
     let (plain, scientific) = (format!("{value}"), format!("{value:e}"));
     if plain.len() <= scientific.len() + 1 { plain } else { scientific }
 }

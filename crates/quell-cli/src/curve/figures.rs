@@ -1,7 +1,7 @@
 //! Which numbers make up each curve.
 
 use anyhow::Result;
-use quell_privacy::{
+use quell_privacy::{number::given, 
     Error, Event, Neighbors,
     accounting::{Method, Pld, Renyi, TradeOff, closed},
     units::{Delta, Epsilon, Probability},
@@ -10,7 +10,6 @@ use quell_privacy::{
 use super::{DeltaEpsilon, EpsilonSteps, LaplaceGaussian, MomentsAdvanced, Tradeoff};
 use crate::{
     account::methods,
-    number::given,
     plot::{Axis, Edge, Figure, Point, Series},
     print::{self, Progress},
     recipe::Defaults,

@@ -94,7 +94,7 @@ fn nice_step(least: f64) -> f64 {
 /// A number with commas between thousands, or with an exponent where it is long.
 fn plain(value: f64, decimals: usize) -> String {
     if value.abs() >= 1e7 || decimals > 5 {
-        return crate::number::given(format!("{value:.3e}").parse().unwrap_or(value));
+        return quell_privacy::number::given(format!("{value:.3e}").parse().unwrap_or(value));
     }
     let text = format!("{:.decimals$}", value.abs());
     let (whole, fraction) = text.split_once('.').map_or((text.as_str(), None), |(w, f)| (w, Some(f)));

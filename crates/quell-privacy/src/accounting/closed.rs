@@ -33,6 +33,11 @@ pub fn delta(event: &Event, neighbors: Neighbors, epsilon: Epsilon) -> Result<Bo
     Ok(bounds.fold(Bound { lower: 0.0, upper: 0.0 }, Bound::max))
 }
 
+/// The least ε at which N(μ, 1) against N(0, 1) has profile δ, rounded up. [BW18, Theorem 8]
+pub(crate) fn gaussian_epsilon(mu: f64, delta: f64) -> f64 {
+    if mu == 0.0 { 0.0 } else { exact_epsilon(&Law::Gaussian { mu }, delta).upper }
+}
+
 /// The least σ over sensitivity for which Gaussian noise is (ε, δ)-DP, rounded up. [BW18, Algorithm 1]
 ///
 /// ```

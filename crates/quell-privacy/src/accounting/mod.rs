@@ -15,6 +15,7 @@ mod tradeoff;
 pub use calibrate::{Calibration, Target};
 pub use method::{Answer, Method, best};
 pub use pld::Pld;
+pub(crate) use renyi::convert as renyi_epsilon;
 pub use renyi::{Conversion, Renyi};
 pub use tradeoff::{Clt, TradeOff};
 

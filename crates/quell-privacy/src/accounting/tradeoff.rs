@@ -54,6 +54,13 @@ impl TradeOff {
         Ok(Self { kind, pld: *pld, event: event.clone(), neighbors })
     }
 
+    /// The exact μ of an event that is N(μ, 1) against N(0, 1): a composition of Gaussians.
+    pub(crate) fn exact_gaussian(event: &Event, neighbors: Neighbors) -> Result<Option<f64>, Error> {
+        let directions = directions(event, neighbors)?;
+        let non_private = directions.iter().any(|direction| direction.non_private);
+        Ok(directions.first().filter(|_| !non_private).and_then(Direction::gaussian).map(|mu| mu * (1.0 + 1e-15)))
+    }
+
     /// True-positive rate of the best test at a false-positive rate, the worse direction.
     #[must_use]
     pub fn power(&self, false_positive_rate: Probability) -> Bound {

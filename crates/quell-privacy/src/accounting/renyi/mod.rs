@@ -99,7 +99,7 @@ impl Renyi {
     }
 }
 
-fn convert(conversion: Conversion, alpha: f64, divergence: f64, delta: f64) -> f64 {
+pub(crate) fn convert(conversion: Conversion, alpha: f64, divergence: f64, delta: f64) -> f64 {
     // Total variation is at most √(1 - e^-KL) [BH78], and KL at most any ε(α): then ε = 0 will do.
     if delta * delta + (-divergence).exp_m1() >= 0.0 {
         return 0.0;

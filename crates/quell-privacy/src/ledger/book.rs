@@ -1,0 +1,146 @@
+//! What is written down: the lines of a ledger, and the book that keeps them.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Composition, Cost};
+use crate::{
+    Neighbors,
+    event::Record,
+    units::{Delta, Epsilon},
+};
+
+/// Whose data a guarantee protects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// One record. A person with several records has less protection.
+    #[default]
+    Example,
+    /// One person with all their records; every record of theirs must be grouped before it is used.
+    User,
+}
+
+impl std::fmt::Display for Unit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Example => "example",
+            Self::User => "user",
+        })
+    }
+}
+
+/// What may be spent on a dataset in all.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    /// The cap on ε. None is no cap: nothing is promised, as for public data and tests.
+    pub epsilon: Option<Epsilon>,
+    /// δ.
+    pub delta: Delta,
+}
+
+impl Budget {
+    /// The cap as a number, infinite where there is none.
+    #[must_use]
+    pub fn cap(&self) -> f64 {
+        self.epsilon.map_or(f64::INFINITY, Epsilon::get)
+    }
+}
+
+/// The first line of a ledger: what is protected, and how much may be spent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Terms {
+    /// Name of the dataset.
+    pub dataset: String,
+    /// Whose data a guarantee protects.
+    pub unit: Unit,
+    /// When two datasets count as neighbours.
+    pub neighbors: Neighbors,
+    /// What may be spent.
+    pub budget: Budget,
+    /// How plans are added up.
+    pub composition: Composition,
+}
+
+/// A debt: a plan that was paid for in full before its first step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Charge {
+    /// What was done, in words.
+    pub what: String,
+    /// The whole plan as an accountant sees it.
+    pub plan: Record,
+    /// How many runs of the mechanism it is made of.
+    pub steps: u64,
+    /// What it costs in every way in which plans are added up.
+    pub cost: Cost,
+    /// The noise came from a seed: whoever knows it can take the noise away, so nothing is promised.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub non_private: bool,
+}
+
+/// One line of a ledger. Variants are added, never changed: an old ledger parses for ever.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Line {
+    /// The first line.
+    Opened(Terms),
+    /// A debt.
+    Charged(Charge),
+    /// Steps of a charge handed out to a run, up to `until`. They count as run, whatever became of them.
+    Leased {
+        /// Number of the line that paid.
+        charge: u64,
+        /// Steps handed out so far.
+        until: u64,
+    },
+    /// Steps of which a run says that their results are safe.
+    Confirmed {
+        /// Number of the line that paid.
+        charge: u64,
+        /// Steps confirmed so far.
+        until: u64,
+    },
+    /// A new budget. What was spent stays spent.
+    Raised {
+        /// What may be spent from now on.
+        budget: Budget,
+        /// Why, for the auditor.
+        reason: String,
+    },
+}
+
+/// Proof that a line stands in a book: its number, and the head of the chain that ends with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// Name of the dataset.
+    pub dataset: String,
+    /// Number of the line, the first being 0.
+    pub entry: u64,
+    /// Head of the hash chain after that line, in hexadecimal.
+    pub head: String,
+}
+
+/// Where the lines of one dataset are kept.
+///
+/// # Contract
+/// Whoever implements this is trusted with the money:
+/// 1. When `append` returns a receipt, the line has reached stable storage and survives a power cut.
+/// 2. At most one line ever gets a given number; of several writers all but one get `None`, and nothing of theirs is kept.
+/// 3. A line is never changed or removed, and `read` returns all of them in order.
+/// 4. `append` refuses a line whose `spent` exceeds `cap`, once more, by its own means.
+pub trait Book {
+    /// What can go wrong with the storage.
+    type Error: std::fmt::Display;
+
+    /// The lines from number `from` on.
+    fn read(&mut self, from: u64) -> Result<Vec<Line>, Self::Error>;
+
+    /// Writes the line with the given number, or returns `None` if that number is taken. `spent` is ε after the line, `cap` the most
+    /// it may be; both infinite where nothing is promised.
+    fn append(&mut self, number: u64, line: &Line, spent: f64, cap: f64) -> Result<Option<Receipt>, Self::Error>;
+
+    /// The receipt of a line that was written earlier.
+    fn receipt(&mut self, number: u64) -> Result<Receipt, Self::Error>;
+}

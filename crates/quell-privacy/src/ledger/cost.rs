@@ -1,0 +1,159 @@
+//! What one plan costs, in each of the ways in which plans are added up.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Error, Event, Neighbors,
+    accounting::{Pld, Renyi, TradeOff},
+    special::normal_quantile,
+    units::{Delta, Order},
+};
+
+/// Orders at which Rényi divergences are added up.
+pub(crate) const ORDERS: [f64; 14] = [1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 64.0, 128.0, 256.0];
+
+/// The cost of a plan, once for each way of adding plans up. `None` is no bound in that way.
+///
+/// # Contract
+/// For each way and for every ε, the profile of the plan is at most that of the named pair plus `slack` (THEORY, Filters), and what runs is
+/// within `distance` of what was accounted for, in total variation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cost {
+    /// Dominated by randomized response with this ε.
+    pub pure: Option<f64>,
+    /// Dominated by N(μ, 1) against N(0, 1) with this μ.
+    pub gaussian: Option<f64>,
+    /// Rényi divergences at the orders of the house, least order first.
+    pub renyi: Option<Vec<f64>>,
+    /// What is not covered by the above, in δ.
+    pub slack: f64,
+    /// Total variation between the ideal noise and the noise drawn, over all steps.
+    pub distance: f64,
+}
+
+impl Cost {
+    /// Of a plan whose numbers are fixed in advance, so that it may be judged whole. `allowance` is the slack that may be used where
+    /// the plan is no composition of Gaussians and has no pure bound.
+    pub(crate) fn new(plan: &Event, neighbors: Neighbors, distance: f64, allowance: Delta) -> Result<Self, Error> {
+        let (event, mut slack) = without_approximations(plan);
+        let renyi = match Renyi::new(&event, neighbors) {
+            Ok(renyi) => {
+                let at = |order: &f64| Order::new(*order).map(|order| renyi.divergence(order));
+                let curve = ORDERS.iter().map(at).collect::<Result<Vec<f64>, Error>>()?;
+                // An infinite divergence is no bound, and JSON has no word for it.
+                curve.iter().all(|divergence| divergence.is_finite()).then_some(curve)
+            }
+            Err(Error::Unsupported { .. }) => None,
+            Err(other) => return Err(other),
+        };
+        let mut pure = pure_epsilon(&event, neighbors);
+        let mut gaussian = match TradeOff::exact_gaussian(&event, neighbors) {
+            Ok(exact) => exact.or_else(|| pure.map(gaussian_of_pure)),
+            Err(Error::Unsupported { .. }) => None,
+            Err(other) => return Err(other),
+        };
+        if gaussian.is_none() && pure.is_none() {
+            let pld = Pld::default();
+            match pld.epsilon(&event, neighbors, allowance) {
+                Ok(epsilon) => {
+                    pure = finite(epsilon.upper);
+                    gaussian = finite(TradeOff::new(&pld, &event, neighbors)?.gaussian(allowance)?.upper);
+                    slack += allowance.get();
+                }
+                Err(Error::Unsupported { .. }) if renyi.is_some() => {}
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(Self { pure, gaussian, renyi, slack, distance })
+    }
+
+    /// No bound in any way.
+    pub(crate) fn unbounded() -> Self {
+        Self { pure: None, gaussian: None, renyi: None, slack: 0.0, distance: 0.0 }
+    }
+}
+
+fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}
+
+/// The μ of anything ε-DP: N(μ, 1) against N(0, 1) dominates randomized response if they agree at its corner,
+/// 1 - Φ(-μ/2)·2 = (e^ε - 1)/(e^ε + 1). [DRS22, Proposition 2.12]
+///
+/// The trade-off of randomized response is two straight lines that meet at α = β = 1/(1 + e^ε); a convex curve that passes through that
+/// corner, and through (0, 1) and (1, 0), lies below both.
+fn gaussian_of_pure(epsilon: f64) -> f64 {
+    let corner = 1.0 / (1.0 + epsilon.exp());
+    if corner <= 0.0 { f64::INFINITY } else { -2.0 * normal_quantile(corner) * (1.0 + 1e-12) + 1e-15 }
+}
+
+/// The event with each (ε, δ) replaced by ε, and the δs. [KOV15]: the pair that dominates (ε, δ) is randomized response, but for δ.
+fn without_approximations(event: &Event) -> (Event, f64) {
+    match event {
+        Event::Approximate { epsilon, delta } => (Event::Pure { epsilon: *epsilon }, delta.get()),
+        Event::Composed(events) => {
+            let (events, slacks): (Vec<Event>, Vec<f64>) = events.iter().map(without_approximations).unzip();
+            (Event::Composed(events), slacks.iter().sum::<f64>() * (1.0 + 1e-9))
+        }
+        Event::Repeated { count, event } => {
+            let (event, slack) = without_approximations(event);
+            (event.repeated(*count), slack * *count as f64 * (1.0 + 1e-9))
+        }
+        // Inside a sample they stay, and have no Rényi bound there.
+        Event::Gaussian { .. }
+        | Event::Laplace { .. }
+        | Event::DiscreteGaussian { .. }
+        | Event::DiscreteLaplace { .. }
+        | Event::RandomizedResponse { .. }
+        | Event::Exponential { .. }
+        | Event::Pure { .. }
+        | Event::ZeroConcentrated { .. }
+        | Event::Renyi { .. }
+        | Event::PoissonSampled { .. }
+        | Event::SampledWithoutReplacement { .. }
+        | Event::SampledWithReplacement { .. }
+        | Event::NonPrivate => (event.clone(), 0.0),
+    }
+}
+
+/// The largest privacy loss, where there is one. Adds up under composition [DMNS06]; a sample costs no more than what runs on it, and
+/// less by [BBG18, Theorem 8] if records are added or removed.
+fn pure_epsilon(event: &Event, neighbors: Neighbors) -> Option<f64> {
+    // Each of these is a handful of roundings.
+    let up = |epsilon: f64| epsilon * (1.0 + 1e-14);
+    match event {
+        Event::Laplace { noise_multiplier } => Some(up(neighbors.reach() / noise_multiplier.get())),
+        Event::DiscreteLaplace { scale, sensitivity } => {
+            Some(up(neighbors.reach() * f64::from(*sensitivity) / scale.get()))
+        }
+        Event::RandomizedResponse { choices, randomized } => {
+            let (k, p) = (f64::from(*choices), randomized.get());
+            (p > 0.0).then(|| up((k * (1.0 - p) / p).ln_1p()))
+            //                    ln(1 + k(1-p)/p): truthful 1 - p + p/k, any other answer p/k
+        }
+        Event::Exponential { epsilon } | Event::Pure { epsilon } => Some(epsilon.get()),
+        Event::PoissonSampled { rate, event } => {
+            let inner = pure_epsilon(event, neighbors)?;
+            Some(match neighbors {
+                Neighbors::AddRemove if inner < 700.0 => up((rate.get() * inner.exp_m1()).ln_1p()).min(inner),
+                Neighbors::AddRemove | Neighbors::Replace => inner,
+            })
+        }
+        Event::SampledWithoutReplacement { event, .. } if neighbors == Neighbors::Replace => pure_epsilon(event, neighbors),
+        Event::Composed(events) => {
+            events.iter().try_fold(0.0, |sum, event| Some(sum + pure_epsilon(event, neighbors)?)).map(|sum: f64| sum * (1.0 + 1e-9))
+        }
+        Event::Repeated { count, event } => Some(up(*count as f64 * pure_epsilon(event, neighbors)?)),
+        Event::Gaussian { .. }
+        | Event::DiscreteGaussian { .. }
+        | Event::Approximate { .. }
+        | Event::ZeroConcentrated { .. }
+        | Event::Renyi { .. }
+        // Adding a record exchanges one of the sample.
+        | Event::SampledWithoutReplacement { .. }
+        // A record drawn several times contributes several times.
+        | Event::SampledWithReplacement { .. }
+        | Event::NonPrivate => None,
+    }
+}

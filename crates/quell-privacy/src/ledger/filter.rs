@@ -1,0 +1,164 @@
+//! Adding plans up when each may depend on the results of the ones before.
+//!
+//! Inside a plan all numbers are fixed in advance and the tight accountant judges it whole. Across plans an analyst chooses the next plan
+//! after seeing the last result, and only a filter may be used: a rule that says when to stop, valid however the plans were chosen.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Budget, Cost, cost::ORDERS};
+use crate::accounting::{Conversion, closed::gaussian_epsilon, renyi_epsilon};
+
+/// How plans are added up. Fixed when a ledger is opened, because δ is divided between the ways that may decide.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Composition {
+    /// Whichever of the three is smallest; nearly all of δ goes to Gaussian DP.
+    #[default]
+    Best,
+    /// Gaussian DP and addition.
+    Gaussian,
+    /// Rényi divergences and addition.
+    Renyi,
+    /// Addition alone: all of δ is for guarantees that have one of their own.
+    Addition,
+}
+
+/// A way of adding plans up, with the theorem that allows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Theorem {
+    /// One plan alone, judged whole.
+    Whole,
+    /// ε adds up.
+    Addition,
+    /// μ² adds up.
+    Gaussian,
+    /// Rényi divergences add up.
+    Renyi,
+    /// There is no bound.
+    None,
+}
+
+impl std::fmt::Display for Theorem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Whole => "one plan, judged whole: dominating pairs compose [ZDW22, Theorem 10]",
+            Self::Addition => "ε adds up, however plans were chosen [RRUV16, Theorem 3.6]",
+            Self::Gaussian => "μ² adds up, however plans were chosen [ST22, Theorem 1]",
+            Self::Renyi => "Rényi divergences add up, however plans were chosen [FZ21, Theorem 4.3]",
+            Self::None => "no bound",
+        })
+    }
+}
+
+/// ε of everything spent so far, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spent {
+    /// ε at the δ of the budget.
+    pub epsilon: f64,
+    /// The theorem that gave it.
+    pub theorem: Theorem,
+}
+
+impl Composition {
+    /// Parts of δ: for Gaussian DP, for Rényi, for slack. They sum to one.
+    fn shares(self) -> [f64; 3] {
+        match self {
+            Self::Best => [0.98, 0.01, 0.01],
+            Self::Gaussian => [0.99, 0.0, 0.01],
+            Self::Renyi => [0.0, 0.99, 0.01],
+            Self::Addition => [0.0, 0.0, 1.0],
+        }
+    }
+
+    /// Slack in δ that all plans together may use.
+    pub(crate) fn slack(self, budget: &Budget) -> f64 {
+        self.shares()[2] * budget.delta.get()
+    }
+
+    /// The slack used by what was spent. Noise at distance τ of the ideal costs (1 + e^ε)τ at most (THEORY, Noise).
+    pub(crate) fn slack_used(self, sum: &Sum, budget: &Budget) -> f64 {
+        let inexact = if sum.distance > 0.0 { (1.0 + budget.cap().exp()) * sum.distance } else { 0.0 };
+        (sum.slack + inexact) * (1.0 + 1e-9)
+    }
+
+    /// ε of a sum of costs: the least of the ways, each at its own share of δ.
+    ///
+    /// # Theorem
+    /// (THEORY, Filters) If every plan is granted only while some way's ε is at most the cap, everything together is (cap, δ)-DP however
+    /// the plans were chosen: the transcripts that end within way v are transcripts of the filter v, which is (cap, shareᵥ δ)-DP [RRUV16, ST22,
+    /// FZ21], and the shares sum to one.
+    pub(crate) fn spent(self, sum: &Sum, budget: &Budget) -> Spent {
+        let delta = budget.delta.get();
+        if self.slack_used(sum, budget) > self.slack(budget) && !budget.cap().is_infinite() {
+            return Spent { epsilon: f64::INFINITY, theorem: Theorem::None };
+        }
+        let [gaussian, renyi, _] = self.shares();
+        let mut best = Spent { epsilon: f64::INFINITY, theorem: Theorem::None };
+        let mut offer = |theorem: Theorem, epsilon: f64| {
+            if epsilon < best.epsilon {
+                best = Spent { epsilon, theorem };
+            }
+        };
+        if let Some(pure) = sum.pure {
+            offer(Theorem::Addition, pure * (1.0 + 1e-9));
+        }
+        if let Some(square) = sum.gaussian.filter(|_| gaussian > 0.0) {
+            offer(Theorem::Gaussian, gaussian_epsilon((square * (1.0 + 1e-9)).sqrt(), gaussian * delta));
+        }
+        if let Some(curve) = sum.renyi.as_ref().filter(|_| renyi > 0.0) {
+            for ((order, divergence), weight) in ORDERS.iter().zip(curve).zip(weights(budget)) {
+                offer(Theorem::Renyi, renyi_epsilon(Conversion::Tight, *order, *divergence * (1.0 + 1e-9), weight * renyi * delta));
+            }
+        }
+        best
+    }
+}
+
+/// How the Rényi share of δ is divided between the orders: most to the one that is best for Gaussian noise at this budget,
+/// 1 + 2 ln(1/δ)/ε, and half as much with every step away from it. Any weights that sum to at most one are valid.
+fn weights(budget: &Budget) -> [f64; ORDERS.len()] {
+    let order = 1.0 + 2.0 * -budget.delta.get().ln() / budget.cap().max(1e-6);
+    let favourite = ORDERS.iter().position(|&o| o >= order).unwrap_or(ORDERS.len() - 1);
+    // Σ 2^-|j| < 3
+    std::array::from_fn(|j| 0.5_f64.powi(j.abs_diff(favourite) as i32) / 3.0)
+}
+
+/// Costs added up. `None` where one of them had no bound.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Sum {
+    pure: Option<f64>,
+    /// Σμ².
+    gaussian: Option<f64>,
+    renyi: Option<[f64; ORDERS.len()]>,
+    slack: f64,
+    distance: f64,
+}
+
+impl Default for Sum {
+    fn default() -> Self {
+        Self { pure: Some(0.0), gaussian: Some(0.0), renyi: Some([0.0; ORDERS.len()]), slack: 0.0, distance: 0.0 }
+    }
+}
+
+impl Sum {
+    pub(crate) fn add(&self, cost: &Cost) -> Self {
+        let both = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
+        let renyi = match (&self.renyi, &cost.renyi) {
+            (Some(sum), Some(curve)) if curve.len() == sum.len() => Some(std::array::from_fn(|i| sum[i] + curve[i])),
+            _ => None,
+        };
+        Self {
+            pure: both(self.pure, cost.pure),
+            gaussian: both(self.gaussian, cost.gaussian.map(|mu| mu * mu)),
+            renyi,
+            slack: self.slack + cost.slack,
+            distance: self.distance + cost.distance,
+        }
+    }
+
+    /// μ, if everything so far is dominated by a Gaussian, and the slack beside it.
+    pub(crate) fn gaussian(&self) -> Option<(f64, f64)> {
+        Some((self.gaussian?.sqrt() * (1.0 + 1e-9), self.slack))
+    }
+}
