@@ -96,45 +96,106 @@ impl TradeOff {
             Kind::Gaussian(mu) => return Ok(Bound { lower: mu * (1.0 - 1e-15), upper: mu * (1.0 + 1e-15) }),
             Kind::Profiles(_) => {}
         }
+        // One composition shows the whole profile, unless the slack drowns in its rounding error.
+        let quick = self.gaussian_from_profiles(slack.get())?;
+        if quick.upper <= quick.lower * (1.0 + CLOSE) {
+            return Ok(quick);
+        }
+        let careful = self.gaussian_by_halving(slack)?;
+        Ok(Bound { lower: quick.lower.max(careful.lower), upper: quick.upper.min(careful.upper) })
+    }
+
+    /// [`TradeOff::gaussian`] from profiles at many ε. Both profiles fall: between neighbouring nodes a > b the one is at most δ(b) and δ_μ at
+    /// least δ_μ(a), so it is enough that δ_μ(a) reaches δ(b).
+    fn gaussian_from_profiles(&self, slack: f64) -> Result<Bound, Error> {
+        let Kind::Profiles(rough) = &self.kind else { return Ok(Bound { lower: 0.0, upper: f64::INFINITY }) };
+        let at_zero = rough.iter().map(|d| d.lower.iter().filter(|(epsilon, _)| *epsilon >= 0.0).map(|(_, delta)| *delta).fold(0.0, f64::max));
+        let absolute = self.pld.absolute.min(NARROW * at_zero.fold(0.0, f64::max)).max(1e-9);
+        let fine = Pld { absolute, ..self.pld };
+        let Some(profiles) = fine.profiles(&self.event, self.neighbors, 1e-2 * slack)? else {
+            return Ok(Bound { lower: f64::INFINITY, upper: f64::INFINITY });
+        };
+        let mut bound = Bound { lower: 0.0, upper: 0.0 };
+        for direction in &profiles {
+            // Negative ε are the other direction's positive ones.
+            for (epsilon, delta) in direction.lower.iter().filter(|(epsilon, _)| *epsilon >= 0.0) {
+                raise(&mut bound.lower, *epsilon, delta - slack);
+            }
+            // Above the first node there is at most what the first node has; written so that a NaN is no proof.
+            let covered = direction.upper.first().is_some_and(|(epsilon, delta)| *epsilon >= 0.0 && *delta <= slack);
+            if !covered {
+                bound.upper = f64::INFINITY;
+            }
+            for pair in direction.upper.windows(2).filter(|pair| pair[0].0 >= 0.0) {
+                raise(&mut bound.upper, pair[0].0, pair[1].1 - slack);
+            }
+        }
+        Ok(Bound { lower: bound.lower.min(bound.upper), upper: bound.upper })
+    }
+
+    /// [`TradeOff::gaussian`] by one composition for every ε that matters.
+    fn gaussian_by_halving(&self, slack: Delta) -> Result<Bound, Error> {
         // From here on there is nothing left but the slack.
         let end = self.pld.epsilon(&self.event, self.neighbors, slack)?.upper;
         if end.is_infinite() {
             return Ok(Bound { lower: 0.0, upper: f64::INFINITY });
         }
-        let mut bound = Bound { lower: 0.0, upper: 0.0 };
-        for i in 0..TEST_POINTS {
-            let at = |i: u32| end * f64::from(i) / f64::from(TEST_POINTS);
-            let delta = self.pld.delta(&self.event, self.neighbors, at(i))?;
-            // Both profiles fall: on [εᵢ, εᵢ₊₁] the one is at most δ(εᵢ), the other at least δ_μ(εᵢ₊₁). Negative ε are the other
-            // direction's positive ones.
-            raise(&mut bound.upper, at(i + 1), delta.upper - slack.get());
-            raise(&mut bound.lower, at(i), delta.lower - slack.get());
+        // Both profiles fall: on [a, b] the one is at most δ(a), the other at least δ_μ(b), so μ must reach δ(a) at b; it must reach δ(a) at
+        // a in any case. The interval that asks for most is halved until it hardly asks for more than its ends.
+        // Negative ε are the other direction's positive ones.
+        let profile = |epsilon: f64| self.pld.delta(&self.event, self.neighbors, epsilon);
+        let reach = |delta: f64, epsilon: f64| least_mu(epsilon, delta - slack.get());
+        let start = profile(0.0)?;
+        let mut lower = reach(start.lower, 0.0);
+        // (a, b, δ(a), what they ask for)
+        let mut intervals = vec![(0.0, end, start.upper, reach(start.upper, end))];
+        loop {
+            let most = (0..intervals.len()).max_by(|&i, &j| intervals[i].3.total_cmp(&intervals[j].3)).unwrap_or(0);
+            let (a, b, delta, upper) = intervals[most];
+            if intervals.len() >= MOST_INTERVALS || upper <= lower * (1.0 + NARROW) {
+                return Ok(Bound { lower: lower.min(upper), upper });
+            }
+            let middle = 0.5 * (a + b);
+            let at_middle = profile(middle)?;
+            lower = lower.max(reach(at_middle.lower, middle));
+            intervals[most] = (a, middle, delta, reach(delta, middle));
+            intervals.push((middle, b, at_middle.upper, reach(at_middle.upper, b)));
         }
-        Ok(Bound { lower: bound.lower.min(bound.upper), upper: bound.upper })
     }
 }
 
-/// How many ε are compared for [`TradeOff::gaussian`]; the answer is too large by about one part in as many.
-const TEST_POINTS: u32 = 200;
+/// How many pieces the line of ε is cut into at most, for [`TradeOff::gaussian`] …
+const MOST_INTERVALS: usize = 64;
+
+/// … unless its answer is this close to a lower bound before.
+const NARROW: f64 = 2e-3;
+
+/// How far apart the bounds from one composition may be.
+const CLOSE: f64 = 0.01;
 
 /// Raises μ until δ_μ(ε) ≥ δ.
 fn raise(mu: &mut f64, epsilon: f64, delta: f64) {
-    if delta <= 0.0 {
-        return;
+    let reached = delta <= 0.0 || (*mu > 0.0 && ln_gaussian_delta(*mu, epsilon) >= delta.ln());
+    if !reached {
+        *mu = mu.max(least_mu(epsilon, delta));
     }
-    if delta >= 1.0 {
-        *mu = f64::INFINITY;
-        return;
+}
+
+/// The least μ for which δ_μ(ε) ≥ δ, rounded up.
+fn least_mu(epsilon: f64, delta: f64) -> f64 {
+    if delta <= 0.0 {
+        return 0.0;
+    }
+    // Written so that a NaN has no answer.
+    if !(delta < 1.0) {
+        return f64::INFINITY;
     }
     let reaches = |mu: f64| mu > 0.0 && ln_gaussian_delta(mu, epsilon) >= delta.ln();
-    if *mu == f64::INFINITY || reaches(*mu) {
-        return;
-    }
-    let mut high = mu.max(0.1) * 2.0;
+    let mut high = 0.2;
     while !reaches(high) {
         high *= 2.0;
     }
-    *mu = bisect_smallest(*mu, high, 60, reaches);
+    bisect_smallest(0.0, high, 60, reaches)
 }
 
 fn normal_quantile_ends(p: f64) -> f64 {
