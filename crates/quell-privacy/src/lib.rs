@@ -20,6 +20,7 @@
 pub mod accounting;
 mod error;
 pub mod event;
+pub mod laws;
 pub mod ledger;
 pub mod mechanism;
 mod neighbors;

@@ -54,6 +54,9 @@ unit!(
     /// A privacy loss: ε of (ε, δ), of a pure guarantee or of a bounded range.
     Epsilon, "epsilon", |x| x >= 0.0 && x.is_finite(), "[0, inf)");
 unit!(
+    /// Longest that the contribution of one record may be.
+    ClipNorm, "clip_norm", |x| (1e-30..=1e30).contains(&x), "[1e-30, 1e30]");
+unit!(
     /// Scale of the noise over the largest contribution of one record (σ/C for Gaussian, b/C for Laplace noise).
     NoiseMultiplier, "noise_multiplier", |x| (1e-6..=1e12).contains(&x), "[1e-6, 1e12]");
 unit!(

@@ -1,0 +1,77 @@
+//! Noise on a vector of which somebody else has bounded the sensitivity.
+
+use super::{Mechanism, Noise, Sealed, Sensitive, grid::Grid, unit_event};
+use crate::{
+    Error, Event, Neighbors,
+    ledger::Paid,
+    noise::rounded::{self, DISTANCE, GRID},
+    number::given,
+    units::{ClipNorm, NoiseMultiplier},
+};
+
+/// A vector plus Laplace or Gaussian noise.
+///
+/// # Contract
+/// The one clause that is not enforced here: one record, coming or going, moves the vector by at most `contribution` in L1 (Laplace) or L2
+/// (Gaussian), and by at most twice that if it is exchanged. Where records can be handed in one by one,
+/// [`SampledSum`](super::SampledSum) enforces it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Additive {
+    /// Which noise.
+    pub noise: Noise,
+    /// Most that one record contributes.
+    pub contribution: ClipNorm,
+    /// Scale of the noise over that.
+    pub noise_multiplier: NoiseMultiplier,
+    /// Length of the vector.
+    pub dimension: usize,
+}
+
+impl Additive {
+    /// How much more noise than the ideal mechanism's makes up for rounding to the grid.
+    ///
+    /// # Theorem
+    /// Each coordinate of two neighbours is rounded by at most half a step and a part in 2⁵², so their distance grows by at most w = d steps in L1 and
+    /// √d in L2. With s the scale and s/2³⁰ the step it is enough that s = z(C + 2ws/2³⁰). (THEORY, Noise)
+    fn inflation(&self) -> Option<f64> {
+        let d = self.dimension as f64;
+        let width = match self.noise {
+            Noise::Laplace => d,
+            Noise::Gaussian => d.sqrt(),
+        };
+        let factor = 1.0 - 2.0 * self.noise_multiplier.get() * width / GRID as f64;
+        (factor > 0.5).then(|| (1.0 + 1e-12) / factor)
+    }
+}
+
+impl Sealed for Additive {}
+
+impl Mechanism for Additive {
+    fn event(&self, _: Neighbors) -> Event {
+        unit_event(self.inflation().ok_or(Error::NoEntropy), |_| self.noise.event(self.noise_multiplier))
+    }
+
+    fn distance(&self) -> f64 {
+        self.dimension as f64 * DISTANCE
+    }
+}
+
+impl std::fmt::Display for Additive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (multiplier, contribution) = (given(self.noise_multiplier.get()), given(self.contribution.get()));
+        write!(f, "vector of {} numbers with {} noise of {multiplier} times {contribution}", self.dimension, self.noise)
+    }
+}
+
+impl Paid<Additive> {
+    /// The vector, plus noise. A coordinate that is no number counts as zero.
+    pub fn run(mut self, vector: &Sensitive<Vec<f64>>) -> Result<Vec<f64>, Error> {
+        let mechanism = self.mechanism;
+        let wrong = Error::OutOfRange { what: "dimension", value: vector.0.len() as f64, range: "what was paid for" };
+        let inflation = mechanism.inflation().filter(|_| vector.0.len() == mechanism.dimension).ok_or(wrong)?;
+        let grid = Grid::new(mechanism.noise_multiplier.get() * mechanism.contribution.get() * inflation)?;
+        let mut indices: Vec<i64> = vector.0.iter().map(|value| grid.nearest(*value)).collect();
+        rounded::add(mechanism.noise.shape(), &self.key()?, &mut indices);
+        Ok(indices.into_iter().map(|index| grid.value(i128::from(index))).collect())
+    }
+}

@@ -1,0 +1,138 @@
+//! The candidate with most votes, after noise.
+
+use std::num::NonZero;
+
+use super::{IntegerNoise, Mechanism, Sealed, unit_event};
+use crate::{
+    Error, Event, Neighbors,
+    ledger::Paid,
+    noise::{
+        rounded::{self, DISTANCE, GRID, Shape},
+        select::{Coefficient, permute_and_flip},
+    },
+    number::given,
+    units::{Epsilon, NoiseMultiplier},
+};
+
+/// One ballot per record. Sensitive: there is no way to read the counts.
+pub struct Votes {
+    counts: Vec<i64>,
+}
+
+impl Votes {
+    /// Counts ballots. One for a candidate that does not exist is not counted.
+    pub fn tally(candidates: usize, ballots: impl IntoIterator<Item = usize>) -> Self {
+        let mut counts = vec![0; candidates];
+        for ballot in ballots {
+            if let Some(count) = counts.get_mut(ballot) {
+                *count += 1;
+            }
+        }
+        Self { counts }
+    }
+}
+
+/// How the noisy maximum is taken.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rule {
+    /// Discrete Laplace noise on every count.
+    Laplace(IntegerNoise),
+    /// Gaussian noise of this standard deviation on every count.
+    Gaussian(NoiseMultiplier),
+    /// Exponential noise on every count, of scale 1/ε if records come or go and 2/ε if they are exchanged. Drawn by permute and flip, whose winner has the same
+    /// distribution. [DKSSWXZ21, Theorem 5]
+    Exponential(Epsilon),
+    /// Permute and flip.
+    PermuteAndFlip(Epsilon),
+}
+
+/// The candidate with most votes, after noise on each count.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NoisyMax {
+    /// How many candidates there are.
+    pub candidates: usize,
+    /// How the maximum is taken.
+    pub rule: Rule,
+}
+
+impl Sealed for NoisyMax {}
+
+impl Mechanism for NoisyMax {
+    /// # Theorem
+    /// A ballot that comes or goes moves one count by one, one that is exchanged two of them.
+    /// - Laplace: given all other noise, candidate i wins if its own noise reaches a number that moves by at most one (two): 1/scale (2/scale)-DP.
+    ///   [DR14, Claim 3.9]
+    /// - Gaussian: post-processing of the noisy counts, which move by 1 (√2) in L2. Counts are rounded to the grid, which moves each
+    ///   that moves by one step more at most.
+    /// - Permute and flip with coefficient ε for monotone utilities, ε/2 otherwise. [MS20, Theorem 1 and Remark]
+    fn event(&self, neighbors: Neighbors) -> Event {
+        match self.rule {
+            Rule::Laplace(noise) => {
+                let epsilon = neighbors.reach() / noise.scale() * (1.0 + 1e-15);
+                unit_event(Epsilon::new(epsilon), |epsilon| Event::Pure { epsilon })
+            }
+            Rule::Gaussian(deviation) => {
+                // Counts in steps are 2³⁰/σ apart, give or take one.
+                let moved = 1.0 + 2.0 * deviation.get() / GRID as f64;
+                let shift = match neighbors {
+                    Neighbors::AddRemove => moved,
+                    // Stated for a contribution: half of √2.
+                    Neighbors::Replace => moved / 2.0_f64.sqrt() * (1.0 + 1e-15),
+                };
+                unit_event(NoiseMultiplier::new(deviation.get() / shift), Event::gaussian)
+            }
+            Rule::Exponential(epsilon) | Rule::PermuteAndFlip(epsilon) => Event::Pure { epsilon },
+        }
+    }
+
+    fn distance(&self) -> f64 {
+        match self.rule {
+            Rule::Gaussian(_) => self.candidates as f64 * DISTANCE,
+            Rule::Laplace(_) | Rule::Exponential(_) | Rule::PermuteAndFlip(_) => 0.0,
+        }
+    }
+}
+
+impl std::fmt::Display for NoisyMax {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "candidate with most of the votes for {} with ", self.candidates)?;
+        match self.rule {
+            Rule::Laplace(noise) => write!(f, "{noise}"),
+            Rule::Gaussian(deviation) => write!(f, "Gaussian noise of standard deviation {}", given(deviation.get())),
+            Rule::Exponential(epsilon) => write!(f, "exponential noise, epsilon {}", given(epsilon.get())),
+            Rule::PermuteAndFlip(epsilon) => write!(f, "permute and flip, epsilon {}", given(epsilon.get())),
+        }
+    }
+}
+
+impl Paid<NoisyMax> {
+    /// The number of the winner. Of equals the first wins.
+    pub fn run(mut self, votes: &Votes) -> Result<usize, Error> {
+        let NoisyMax { candidates, rule } = self.mechanism;
+        if votes.counts.len() != candidates || candidates == 0 {
+            return Err(Error::OutOfRange { what: "number of candidates", value: votes.counts.len() as f64, range: "what was paid for, at least one" });
+        }
+        let key = self.key()?;
+        let mut stream = key.stream(0);
+        let first_largest = |noisy: &[i64]| (0..noisy.len()).rev().max_by_key(|&i| noisy[i]);
+        let winner = match rule {
+            Rule::Laplace(noise) => {
+                let noisy: Vec<i64> = votes.counts.iter().map(|count| count.saturating_add(noise.draw(&mut stream))).collect();
+                first_largest(&noisy)
+            }
+            Rule::Gaussian(deviation) => {
+                let steps = GRID as f64 / deviation.get();
+                let mut noisy: Vec<i64> = votes.counts.iter().map(|count| (*count as f64 * steps).round() as i64).collect();
+                rounded::add(Shape::Gaussian, &key, &mut noisy);
+                first_largest(&noisy)
+            }
+            Rule::Exponential(epsilon) | Rule::PermuteAndFlip(epsilon) => {
+                // The coefficient is ε/2Δ of what is given.
+                let factor = if self.neighbors == Neighbors::AddRemove { 2.0 } else { 1.0 };
+                let coefficient = Coefficient::new(Epsilon::new(factor * epsilon.get())?, NonZero::<u64>::MIN);
+                permute_and_flip(&votes.counts, coefficient, &mut stream)
+            }
+        };
+        winner.ok_or(Error::NoEntropy)
+    }
+}

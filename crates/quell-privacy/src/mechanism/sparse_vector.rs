@@ -1,0 +1,163 @@
+//! Which of many counts reach a threshold: only the ones that do are paid for.
+
+use super::{IntegerNoise, Mechanism, Noise, Sealed, Sensitive, unit_event};
+use crate::{
+    Error, Event, Neighbors,
+    ledger::Paid,
+    noise::random::Stream,
+    number::given,
+    units::{Epsilon, Order, Scale},
+};
+
+/// The sparse vector technique with Laplace noise: tells which counts reach a threshold, until so many did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SparseVector {
+    threshold: i64,
+    positives: u32,
+    epsilon: Epsilon,
+    on_threshold: IntegerNoise,
+    on_counts: IntegerNoise,
+}
+
+impl SparseVector {
+    /// Stops after `positives` counts that reached the threshold. ε is for all of it.
+    ///
+    /// # Theorem
+    /// [LSL17, Theorem 4], for counts that move by at most one between neighbours: ε₁ for the threshold with noise 1/ε₁, ε₂ for the answers with
+    /// noise 2c/ε₂, divided in the ratio 1 : (2c)^(2/3), which is best (Section 4.2). Counts and noise are integers, and the
+    /// argument shifts the noise by integers only.
+    pub fn new(threshold: i64, positives: u32, epsilon: Epsilon) -> Result<Self, Error> {
+        let c = f64::from(positives.max(1));
+        let first = epsilon.get() / (1.0 + (2.0 * c).powf(2.0 / 3.0));
+        let second = epsilon.get() - first;
+        let noise = |scale: f64| Ok::<_, Error>(IntegerNoise::new(Noise::Laplace, Scale::new(scale * (1.0 + 1e-12))?));
+        Ok(Self { threshold, positives, epsilon, on_threshold: noise(1.0 / first)?, on_counts: noise(2.0 * c / second)? })
+    }
+}
+
+impl Sealed for SparseVector {}
+
+impl Mechanism for SparseVector {
+    fn event(&self, _: Neighbors) -> Event {
+        Event::Pure { epsilon: self.epsilon }
+    }
+}
+
+impl std::fmt::Display for SparseVector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { threshold, positives, epsilon, .. } = self;
+        write!(f, "the first {positives} counts that reach {threshold}, with Laplace noise and epsilon {}", given(epsilon.get()))
+    }
+}
+
+impl Paid<SparseVector> {
+    /// Opens the questions.
+    pub fn run(mut self) -> Result<AboveThreshold, Error> {
+        let SparseVector { threshold, positives, on_threshold, on_counts, .. } = self.mechanism;
+        // The threshold's noise is drawn once. [LSL17, Algorithm 1]
+        AboveThreshold::new(self.key()?.stream(0), threshold, positives, u64::MAX, false, on_threshold, on_counts)
+    }
+}
+
+/// The sparse vector technique with Gaussian noise: lighter tails, and a Rényi bound.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GaussianSparseVector {
+    /// What counts must reach.
+    pub threshold: i64,
+    /// After how many of them to stop.
+    pub positives: u32,
+    /// Most questions between two of them.
+    pub questions: u32,
+    /// Noise on the threshold, drawn anew after each positive.
+    pub on_threshold: Scale,
+    /// Noise on every count.
+    pub on_counts: Scale,
+}
+
+/// Orders at which the Rényi bound is stated.
+const ORDERS: [f64; 20] =
+    [1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0, 96.0, 128.0, 256.0];
+
+impl Sealed for GaussianSparseVector {}
+
+impl Mechanism for GaussianSparseVector {
+    /// # Theorem
+    /// (THEORY, Sparse vector; [ZW20, Theorem 8]) Up to one positive among k questions, for counts that move by at most one:
+    /// ε(α) = α/2σ₁² + 4α/2σ₂² + ln(k + 1)/(α - 1). Several positives compose.
+    fn event(&self, _: Neighbors) -> Event {
+        let (first, second) = (IntegerNoise::new(Noise::Gaussian, self.on_threshold), IntegerNoise::new(Noise::Gaussian, self.on_counts));
+        let rate = 0.5 / first.scale().powi(2) + 2.0 / second.scale().powi(2);
+        let bound = |alpha: f64| (alpha * rate + f64::from(self.questions).ln_1p() / (alpha - 1.0)) * f64::from(self.positives) * (1.0 + 1e-14);
+        let curve: Result<Vec<_>, Error> = ORDERS.iter().map(|&alpha| Ok((Order::new(alpha)?, Epsilon::new(bound(alpha))?))).collect();
+        unit_event(curve, |curve| Event::Renyi { curve })
+    }
+}
+
+impl std::fmt::Display for GaussianSparseVector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { threshold, positives, questions, on_threshold, on_counts } = self;
+        write!(
+            f,
+            "the first {positives} counts that reach {threshold}, at most {questions} questions each, with Gaussian noise of {} and {}",
+            given(on_threshold.get()),
+            given(on_counts.get())
+        )
+    }
+}
+
+impl Paid<GaussianSparseVector> {
+    /// Opens the questions.
+    pub fn run(mut self) -> Result<AboveThreshold, Error> {
+        let GaussianSparseVector { threshold, positives, questions, on_threshold, on_counts } = self.mechanism;
+        let noise = |scale| IntegerNoise::new(Noise::Gaussian, scale);
+        AboveThreshold::new(self.key()?.stream(0), threshold, positives, u64::from(questions), true, noise(on_threshold), noise(on_counts))
+    }
+}
+
+/// Questions that are being answered. Paid for until it is silent.
+pub struct AboveThreshold {
+    stream: Stream,
+    threshold: i64,
+    noisy_threshold: i128,
+    positives_left: u32,
+    questions: u64,
+    questions_left: u64,
+    anew: bool,
+    on_threshold: IntegerNoise,
+    on_counts: IntegerNoise,
+}
+
+impl AboveThreshold {
+    fn new(
+        mut stream: Stream,
+        threshold: i64,
+        positives_left: u32,
+        questions: u64,
+        anew: bool,
+        on_threshold: IntegerNoise,
+        on_counts: IntegerNoise,
+    ) -> Result<Self, Error> {
+        let noisy_threshold = i128::from(threshold) + i128::from(on_threshold.draw(&mut stream));
+        Ok(Self { stream, threshold, noisy_threshold, positives_left, questions, questions_left: questions, anew, on_threshold, on_counts })
+    }
+
+    /// Whether a count reaches the threshold, after noise; nothing once the answers that were paid for are used up.
+    ///
+    /// # Contract
+    /// One record moves the count by at most one. The question may depend on earlier answers.
+    pub fn ask(&mut self, count: &Sensitive<i64>) -> Option<bool> {
+        if self.positives_left == 0 || self.questions_left == 0 {
+            return None;
+        }
+        self.questions_left -= 1;
+        let reached = i128::from(count.0) + i128::from(self.on_counts.draw(&mut self.stream)) >= self.noisy_threshold;
+        if reached {
+            self.positives_left -= 1;
+            self.questions_left = self.questions;
+            if self.anew {
+                self.noisy_threshold = i128::from(self.threshold) + i128::from(self.on_threshold.draw(&mut self.stream));
+            }
+        }
+        Some(reached)
+    }
+}
