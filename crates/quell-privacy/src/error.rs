@@ -40,4 +40,7 @@ pub enum Error {
         /// Where it was searched.
         range: &'static str,
     },
+    /// No random bytes, hence no noise and no release.
+    #[error("the operating system gave no random bytes, expected 32 of them")]
+    NoEntropy,
 }
