@@ -2,9 +2,10 @@
 
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use quell_privacy::{number::{Toward, given, rounded}, 
+use quell_privacy::{
     Bound, Error, Event,
     accounting::{Answer, Method, Pld, TradeOff, best, closed},
+    number::{Toward, given, rounded},
     units::{Delta, Probability},
 };
 use serde::Serialize;

@@ -1,10 +1,11 @@
 //! `quell calibrate`: the least noise, the largest sampling rate or the most steps that meet a target.
 
 use anyhow::Result;
-use quell_privacy::{number::{Toward, given, rounded}, 
+use quell_privacy::{
     Bound, Error, Event, Neighbors,
     accounting::{Calibration, Conversion, Pld, Renyi, Target, TradeOff},
     event::Record,
+    number::{Toward, given, rounded},
     units::{Delta, Epsilon, Probability},
 };
 use serde::Serialize;

@@ -36,19 +36,25 @@ pub fn broken_by(contributions: &mut impl Contributions, records: &[usize]) -> O
         return Some(format!("record {}: its length depends on the records beside it", records[k]));
     }
     // Scales as a mechanism would choose them: zero where the vector is not finite, and different elsewhere.
-    let scales: Vec<f32> = (0_u8..).zip(&squared).map(|(k, s)| if s.is_finite() { 1.0 / f32::from(1 + k % 7) } else { 0.0 }).collect();
+    let scales: Vec<f32> =
+        (0_u8..).zip(&squared).map(|(k, s)| if s.is_finite() { 1.0 / f32::from(1 + k % 7) } else { 0.0 }).collect();
     let mut sum = vec![0.0_f32; dimension];
     contributions.add_scaled(records, &scales, &mut sum);
     for (coordinate, total) in sum.iter().enumerate() {
-        let terms = vectors.iter().zip(&scales).filter(|(_, scale)| **scale != 0.0).map(|((_, v), s)| f64::from(*s) * f64::from(v[coordinate]));
+        let terms = vectors
+            .iter()
+            .zip(&scales)
+            .filter(|(_, scale)| **scale != 0.0)
+            .map(|((_, v), s)| f64::from(*s) * f64::from(v[coordinate]));
         let (mut expected, mut size) = (0.0, 0.0);
         for term in terms {
             expected += term;
             size += term.abs();
         }
         let rounding = (records.len() as f64 + 4.0) / f64::from(1 << 24) * size * 1.01 + f64::from(f32::MIN_POSITIVE);
-        // Written so that a NaN breaks it.
-        if !((f64::from(*total) - expected).abs() <= rounding) {
+        // A NaN is not within it.
+        let within = (f64::from(*total) - expected).abs() <= rounding;
+        if !within {
             return Some(format!("coordinate {coordinate}: the sum is not that of the scaled vectors"));
         }
     }

@@ -1,7 +1,7 @@
 //! The trusted room of Quell: what a release costs.
 //!
 //! An [`Event`] says what was done to the data; an accountant turns it into a [`Bound`] on ε or δ. Nothing here reads a
-//! record, draws a random number, touches a file, a clock or the network, or prints.
+//! record, touches a file, a clock or the network, or prints; random numbers are drawn in `noise` alone.
 //!
 //! ```
 //! use quell_privacy::{Event, Neighbors, accounting::Pld, units::{Delta, NoiseMultiplier, SamplingRate}};
@@ -34,6 +34,8 @@ pub use accounting::Bound;
 pub use error::Error;
 pub use event::Event;
 pub use neighbors::Neighbors;
+#[doc(hidden)]
+pub use noise::bench;
 pub use statement::Statement;
 
 /// The README's program runs as a test.

@@ -5,8 +5,8 @@ use serde::Serialize;
 use crate::{
     Bound, Error, Neighbors,
     accounting::{Pld, TradeOff},
-    number::{Toward, given, rounded},
     ledger::{Budget, Spent, State, Theorem, Unit},
+    number::{Toward, given, rounded},
     special::{normal_below, normal_quantile},
     units::Probability,
 };
@@ -117,7 +117,13 @@ impl std::fmt::Display for Statement {
             up(self.spent.epsilon)
         )?;
         match self.budget.epsilon {
-            Some(cap) => writeln!(f, "Budget: ε ≤ {} for all releases together, of which {} is spent by {} plans; more is refused.", cap.get(), up(self.spent.epsilon), self.plans)?,
+            Some(cap) => writeln!(
+                f,
+                "Budget: ε ≤ {} for all releases together, of which {} is spent by {} plans; more is refused.",
+                cap.get(),
+                up(self.spent.epsilon),
+                self.plans
+            )?,
             None => writeln!(f, "Budget: none was set, so later releases are not limited.")?,
         }
         writeln!(f, "Why: {}. Inside each plan: privacy loss distributions, from above and from below.", self.spent.theorem)?;
@@ -134,8 +140,14 @@ impl std::fmt::Display for Statement {
              and anything computed from the releases."
         )?;
         match self.unit {
-            Unit::Example => writeln!(f, "Not covered: a person with several records; groups of people; what others publish; copies of the data used without this ledger; the settings themselves, if they were read off the data.")?,
-            Unit::User => writeln!(f, "Not covered: groups of people; what others publish; copies of the data used without this ledger; the settings themselves, if they were read off the data.")?,
+            Unit::Example => writeln!(
+                f,
+                "Not covered: a person with several records; groups of people; what others publish; copies of the data used without this ledger; the settings themselves, if they were read off the data."
+            )?,
+            Unit::User => writeln!(
+                f,
+                "Not covered: groups of people; what others publish; copies of the data used without this ledger; the settings themselves, if they were read off the data."
+            )?,
         }
         Ok(())
     }

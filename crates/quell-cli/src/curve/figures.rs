@@ -1,9 +1,10 @@
 //! Which numbers make up each curve.
 
 use anyhow::Result;
-use quell_privacy::{number::given, 
+use quell_privacy::{
     Error, Event, Neighbors,
     accounting::{Method, Pld, Renyi, TradeOff, closed},
+    number::given,
     units::{Delta, Epsilon, Probability},
 };
 

@@ -109,7 +109,9 @@ impl TradeOff {
     /// least δ_μ(a), so it is enough that δ_μ(a) reaches δ(b).
     fn gaussian_from_profiles(&self, slack: f64) -> Result<Bound, Error> {
         let Kind::Profiles(rough) = &self.kind else { return Ok(Bound { lower: 0.0, upper: f64::INFINITY }) };
-        let at_zero = rough.iter().map(|d| d.lower.iter().filter(|(epsilon, _)| *epsilon >= 0.0).map(|(_, delta)| *delta).fold(0.0, f64::max));
+        let at_zero = rough
+            .iter()
+            .map(|d| d.lower.iter().filter(|(epsilon, _)| *epsilon >= 0.0).map(|(_, delta)| *delta).fold(0.0, f64::max));
         let absolute = self.pld.absolute.min(NARROW * at_zero.fold(0.0, f64::max)).max(1e-9);
         let fine = Pld { absolute, ..self.pld };
         let Some(profiles) = fine.profiles(&self.event, self.neighbors, 1e-2 * slack)? else {
@@ -186,8 +188,7 @@ fn least_mu(epsilon: f64, delta: f64) -> f64 {
     if delta <= 0.0 {
         return 0.0;
     }
-    // Written so that a NaN has no answer.
-    if !(delta < 1.0) {
+    if delta >= 1.0 || delta.is_nan() {
         return f64::INFINITY;
     }
     let reaches = |mu: f64| mu > 0.0 && ln_gaussian_delta(mu, epsilon) >= delta.ln();

@@ -17,7 +17,7 @@ pub use lease::Lease;
 pub use paid::Paid;
 pub use state::{Account, State};
 
-use crate::{Error, Event, event::Record, mechanism::Mechanism, noise::Randomness, units::Delta};
+use crate::{Error, Event, event::Record, mechanism::Mechanism, noise::random::Randomness, units::Delta};
 
 /// The ledger of one dataset.
 ///
@@ -169,8 +169,9 @@ impl<B: Book> Ledger<B> {
             let (line, spent) = decide(&self.state)?;
             self.state.check(&line)?;
             let cap = if let Line::Raised { budget, .. } = &line { budget.cap() } else { self.state.budget().cap() };
-            // Written so that a NaN is refused.
-            if !(spent.epsilon <= cap) {
+            // A NaN does not fit.
+            let fits = spent.epsilon <= cap;
+            if !fits {
                 return Err(Error::Refused { would_be: spent.epsilon, spent: self.state.spent()?.epsilon, budget: cap });
             }
             if let Some(receipt) = self.book.append(self.state.lines(), &line, spent.epsilon, cap).map_err(storage)? {

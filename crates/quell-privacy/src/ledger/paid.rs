@@ -1,7 +1,10 @@
 //! The only thing in the system that can release.
 
 use super::Receipt;
-use crate::{Error, Neighbors, noise::{Key, Randomness}};
+use crate::{
+    Error, Neighbors,
+    noise::random::{Key, Randomness},
+};
 
 /// A mechanism that has been paid for.
 ///

@@ -3,7 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::{IntegerNoise, Mechanism, Noise, Release, Sealed, Sensitive, Within, grid::Grid};
-use crate::{Error, Event, Neighbors, ledger::Paid, noise::rounded::{DISTANCE, GRID}, number::given, units::NoiseMultiplier};
+use crate::{
+    Error, Event, Neighbors,
+    ledger::Paid,
+    noise::rounded::{DISTANCE, GRID},
+    number::given,
+    units::NoiseMultiplier,
+};
 
 /// Bounds to which numbers are held. Public: they must not be read off the data.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -111,7 +117,13 @@ impl Mechanism for Sum {
 
 impl std::fmt::Display for Sum {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "sum of numbers held to {} with {} noise of {} times a contribution", self.bounds, self.noise, given(self.noise_multiplier.get()))
+        write!(
+            f,
+            "sum of numbers held to {} with {} noise of {} times a contribution",
+            self.bounds,
+            self.noise,
+            given(self.noise_multiplier.get())
+        )
     }
 }
 
@@ -155,7 +167,14 @@ impl Mechanism for Mean {
 
 impl std::fmt::Display for Mean {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "mean of numbers held to {} with {} noise of {} times a contribution, over a count with {}", self.bounds, self.noise, given(self.noise_multiplier.get()), self.count)
+        write!(
+            f,
+            "mean of numbers held to {} with {} noise of {} times a contribution, over a count with {}",
+            self.bounds,
+            self.noise,
+            given(self.noise_multiplier.get()),
+            self.count
+        )
     }
 }
 
@@ -214,7 +233,14 @@ impl Mechanism for Variance {
 
 impl std::fmt::Display for Variance {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "variance of numbers held to {} with {} noise of {} times a contribution, over a count with {}", self.bounds, self.noise, given(self.noise_multiplier.get()), self.count)
+        write!(
+            f,
+            "variance of numbers held to {} with {} noise of {} times a contribution, over a count with {}",
+            self.bounds,
+            self.noise,
+            given(self.noise_multiplier.get()),
+            self.count
+        )
     }
 }
 
@@ -238,7 +264,9 @@ impl Paid<Variance> {
         let mean = (grid.release(noise, sum, &mut stream) / number).clamp(-1.0, 1.0);
         let square = (square_grid.release(noise, squares, &mut stream) / number + 0.5).clamp(0.0, 1.0);
         let variance = (square - mean * mean).max(0.0);
-        let error = (noise.error(square_scale) / number).hypot(2.0 * mean.abs() * noise.error(scale) / number).hypot(count.error() / number);
+        let error = (noise.error(square_scale) / number)
+            .hypot(2.0 * mean.abs() * noise.error(scale) / number)
+            .hypot(count.error() / number);
         let unit = radius * radius;
         Ok(Release { value: variance * unit, within: Within::Value(error.min(1.0) * unit) })
     }

@@ -58,11 +58,6 @@ impl Grid {
         }
     }
 
-    /// Grid steps per unit.
-    pub(crate) fn step(self) -> f64 {
-        self.step
-    }
-
     /// The next grid point towards zero. What is no number is zero.
     ///
     /// # Theorem

@@ -95,7 +95,10 @@ impl Mechanism for StableHistogram {
             Neighbors::AddRemove => (epsilon, delta),
             Neighbors::Replace => (2.0 * epsilon, (1.0 + epsilon.exp()) * delta * (1.0 + 1e-12)),
         };
-        unit_event(Epsilon::new(epsilon).and_then(|e| Ok((e, Delta::new(delta)?))), |(epsilon, delta)| Event::Approximate { epsilon, delta })
+        unit_event(Epsilon::new(epsilon).and_then(|e| Ok((e, Delta::new(delta)?))), |(epsilon, delta)| Event::Approximate {
+            epsilon,
+            delta,
+        })
     }
 }
 

@@ -38,7 +38,11 @@ impl SmoothMedian {
     pub fn new(bounds: Bounds, epsilon: Epsilon, delta: Delta) -> Result<Self, Error> {
         let median = Self { bounds, epsilon, delta };
         if epsilon.get() < LEAST_EPSILON || median.smoothness() <= 0.0 {
-            return Err(Error::OutOfRange { what: "epsilon", value: epsilon.get(), range: "[1e-4, inf), and large enough for delta" });
+            return Err(Error::OutOfRange {
+                what: "epsilon",
+                value: epsilon.get(),
+                range: "[1e-4, inf), and large enough for delta",
+            });
         }
         Ok(median)
     }
@@ -158,7 +162,8 @@ mod tests {
             (state >> 33) as i64
         };
         // Clusters, so that sensitivities vary.
-        let mut places: Vec<i64> = (0..count).map(|_| ((next() % 7) * 30_000_000 + next() % 1_000_000).clamp(0, PLACES)).collect();
+        let mut places: Vec<i64> =
+            (0..count).map(|_| ((next() % 7) * 30_000_000 + next() % 1_000_000).clamp(0, PLACES)).collect();
         places.sort_unstable();
         places
     }

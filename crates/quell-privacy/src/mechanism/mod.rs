@@ -152,7 +152,9 @@ impl IntegerNoise {
         let scale = self.scale.get();
         // Twice the number of shifts is far from the end of the range, and the scale was in it.
         match (neighbors, self.noise) {
-            (Neighbors::AddRemove, Noise::Laplace) => unit_event(Scale::new(scale), |scale| Event::DiscreteLaplace { scale, sensitivity: 1 }),
+            (Neighbors::AddRemove, Noise::Laplace) => {
+                unit_event(Scale::new(scale), |scale| Event::DiscreteLaplace { scale, sensitivity: 1 })
+            }
             (Neighbors::AddRemove, Noise::Gaussian) => {
                 unit_event(Scale::new(scale), |deviation| Event::DiscreteGaussian { deviation, sensitivity: 1 })
             }
@@ -160,7 +162,9 @@ impl IntegerNoise {
                 unit_event(Epsilon::new(f64::from(exchanged) / scale * (1.0 + 1e-15)), |epsilon| Event::Pure { epsilon })
             }
             (Neighbors::Replace, Noise::Gaussian) => {
-                unit_event(Rho::new(f64::from(exchanged) / (2.0 * scale * scale) * (1.0 + 1e-15)), |rho| Event::ZeroConcentrated { rho })
+                unit_event(Rho::new(f64::from(exchanged) / (2.0 * scale * scale) * (1.0 + 1e-15)), |rho| {
+                    Event::ZeroConcentrated { rho }
+                })
             }
         }
     }

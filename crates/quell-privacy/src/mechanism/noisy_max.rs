@@ -110,7 +110,11 @@ impl Paid<NoisyMax> {
     pub fn run(mut self, votes: &Votes) -> Result<usize, Error> {
         let NoisyMax { candidates, rule } = self.mechanism;
         if votes.counts.len() != candidates || candidates == 0 {
-            return Err(Error::OutOfRange { what: "number of candidates", value: votes.counts.len() as f64, range: "what was paid for, at least one" });
+            return Err(Error::OutOfRange {
+                what: "number of candidates",
+                value: votes.counts.len() as f64,
+                range: "what was paid for, at least one",
+            });
         }
         let key = self.key()?;
         let mut stream = key.stream(0);

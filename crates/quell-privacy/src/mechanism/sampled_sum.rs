@@ -104,13 +104,15 @@ impl Paid<SampledSum> {
     }
 }
 
+/// Coins are exact for multiples of one over this.
+const DENOMINATOR: u128 = 1 << 63;
+
 /// Each record on its own coin. The coin is exact for rates that are multiples of 2⁻⁶³, and rounded down to one otherwise: less is
 /// sampled than is charged for.
 fn sample(records: usize, rate: SamplingRate, stream: &mut Stream) -> Vec<usize> {
     if rate.get() >= 1.0 {
         return (0..records).collect();
     }
-    const DENOMINATOR: u128 = 1 << 63;
     let numerator = (rate.get() * DENOMINATOR as f64) as u128;
     (0..records).filter(|_| bernoulli(numerator, DENOMINATOR, stream)).collect()
 }

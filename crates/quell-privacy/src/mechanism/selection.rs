@@ -37,11 +37,7 @@ impl Mechanism for Selection {
     /// # Theorem
     /// The exponential mechanism has bounded range ε [MT07; DDR20]; permute and flip is ε-DP [MS20, Theorem 1].
     fn event(&self, _: Neighbors) -> Event {
-        if self.permute_and_flip {
-            Event::Pure { epsilon: self.epsilon }
-        } else {
-            Event::Exponential { epsilon: self.epsilon }
-        }
+        if self.permute_and_flip { Event::Pure { epsilon: self.epsilon } } else { Event::Exponential { epsilon: self.epsilon } }
     }
 }
 
@@ -57,7 +53,11 @@ impl Paid<Selection> {
     pub fn run(mut self, utilities: &Sensitive<Vec<f64>>) -> Result<usize, Error> {
         let Selection { candidates, sensitivity, epsilon, .. } = self.mechanism;
         if utilities.0.len() != candidates || candidates == 0 {
-            return Err(Error::OutOfRange { what: "number of utilities", value: utilities.0.len() as f64, range: "what was paid for, at least one" });
+            return Err(Error::OutOfRange {
+                what: "number of utilities",
+                value: utilities.0.len() as f64,
+                range: "what was paid for, at least one",
+            });
         }
         // Held to 2⁵⁰ parts, where a part in 2⁵² of rounding is less than one of them.
         let most = (1_u64 << 50) as f64;

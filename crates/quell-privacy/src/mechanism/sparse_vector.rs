@@ -55,7 +55,7 @@ impl Paid<SparseVector> {
     pub fn run(mut self) -> Result<AboveThreshold, Error> {
         let SparseVector { threshold, positives, on_threshold, on_counts, .. } = self.mechanism;
         // The threshold's noise is drawn once. [LSL17, Algorithm 1]
-        AboveThreshold::new(self.key()?.stream(0), threshold, positives, u64::MAX, false, on_threshold, on_counts)
+        Ok(AboveThreshold::new(self.key()?.stream(0), threshold, positives, None, [on_threshold, on_counts]))
     }
 }
 
@@ -85,10 +85,14 @@ impl Mechanism for GaussianSparseVector {
     /// (THEORY, Sparse vector; [ZW20, Theorem 8]) Up to one positive among k questions, for counts that move by at most one:
     /// ε(α) = α/2σ₁² + 4α/2σ₂² + ln(k + 1)/(α - 1). Several positives compose.
     fn event(&self, _: Neighbors) -> Event {
-        let (first, second) = (IntegerNoise::new(Noise::Gaussian, self.on_threshold), IntegerNoise::new(Noise::Gaussian, self.on_counts));
+        let (first, second) =
+            (IntegerNoise::new(Noise::Gaussian, self.on_threshold), IntegerNoise::new(Noise::Gaussian, self.on_counts));
         let rate = 0.5 / first.scale().powi(2) + 2.0 / second.scale().powi(2);
-        let bound = |alpha: f64| (alpha * rate + f64::from(self.questions).ln_1p() / (alpha - 1.0)) * f64::from(self.positives) * (1.0 + 1e-14);
-        let curve: Result<Vec<_>, Error> = ORDERS.iter().map(|&alpha| Ok((Order::new(alpha)?, Epsilon::new(bound(alpha))?))).collect();
+        let bound = |alpha: f64| {
+            (alpha * rate + f64::from(self.questions).ln_1p() / (alpha - 1.0)) * f64::from(self.positives) * (1.0 + 1e-14)
+        };
+        let curve: Result<Vec<_>, Error> =
+            ORDERS.iter().map(|&alpha| Ok((Order::new(alpha)?, Epsilon::new(bound(alpha))?))).collect();
         unit_event(curve, |curve| Event::Renyi { curve })
     }
 }
@@ -110,7 +114,15 @@ impl Paid<GaussianSparseVector> {
     pub fn run(mut self) -> Result<AboveThreshold, Error> {
         let GaussianSparseVector { threshold, positives, questions, on_threshold, on_counts } = self.mechanism;
         let noise = |scale| IntegerNoise::new(Noise::Gaussian, scale);
-        AboveThreshold::new(self.key()?.stream(0), threshold, positives, u64::from(questions), true, noise(on_threshold), noise(on_counts))
+        AboveThreshold::new(
+            self.key()?.stream(0),
+            threshold,
+            positives,
+            u64::from(questions),
+            true,
+            noise(on_threshold),
+            noise(on_counts),
+        )
     }
 }
 
@@ -120,25 +132,18 @@ pub struct AboveThreshold {
     threshold: i64,
     noisy_threshold: i128,
     positives_left: u32,
-    questions: u64,
-    questions_left: u64,
-    anew: bool,
+    /// Most questions between two positives, after which the threshold's noise is drawn anew; none if it is drawn once and for all.
+    questions: Option<u32>,
+    asked: u32,
     on_threshold: IntegerNoise,
     on_counts: IntegerNoise,
 }
 
 impl AboveThreshold {
-    fn new(
-        mut stream: Stream,
-        threshold: i64,
-        positives_left: u32,
-        questions: u64,
-        anew: bool,
-        on_threshold: IntegerNoise,
-        on_counts: IntegerNoise,
-    ) -> Result<Self, Error> {
+    fn new(mut stream: Stream, threshold: i64, positives_left: u32, questions: Option<u32>, noise: [IntegerNoise; 2]) -> Self {
+        let [on_threshold, on_counts] = noise;
         let noisy_threshold = i128::from(threshold) + i128::from(on_threshold.draw(&mut stream));
-        Ok(Self { stream, threshold, noisy_threshold, positives_left, questions, questions_left: questions, anew, on_threshold, on_counts })
+        Self { stream, threshold, noisy_threshold, positives_left, questions, asked: 0, on_threshold, on_counts }
     }
 
     /// Whether a count reaches the threshold, after noise; nothing once the answers that were paid for are used up.
@@ -146,15 +151,15 @@ impl AboveThreshold {
     /// # Contract
     /// One record moves the count by at most one. The question may depend on earlier answers.
     pub fn ask(&mut self, count: &Sensitive<i64>) -> Option<bool> {
-        if self.positives_left == 0 || self.questions_left == 0 {
+        if self.positives_left == 0 || self.questions.is_some_and(|most| self.asked >= most) {
             return None;
         }
-        self.questions_left -= 1;
+        self.asked = self.asked.saturating_add(1);
         let reached = i128::from(count.0) + i128::from(self.on_counts.draw(&mut self.stream)) >= self.noisy_threshold;
         if reached {
             self.positives_left -= 1;
-            self.questions_left = self.questions;
-            if self.anew {
+            self.asked = 0;
+            if self.questions.is_some() {
                 self.noisy_threshold = i128::from(self.threshold) + i128::from(self.on_threshold.draw(&mut self.stream));
             }
         }

@@ -1,29 +1,16 @@
-//! Placeholder until the samplers arrive.
+//! Where chance comes from, and how it becomes noise without a floating-point number in between.
+//!
+//! A sampler that works in floating point leaves traces of the value under the noise in the last bits of what it returns
+//! [Mir12]. Here values lie on a grid and noise is an integer, so there are no such bits: `exact` has the discrete
+//! distributions, `rounded` the continuous ones rounded to a fine grid, `select` chooses among candidates. Nothing here
+//! knows a record or a budget: noise alone tells nothing, and what it costs is `accounting`'s business.
 
-use crate::Error;
-
-pub(crate) struct Key(#[allow(dead_code)] [u8; 32]);
-
-#[derive(Clone, Copy)]
-pub(crate) enum Randomness {
-    OperatingSystem,
-    Seeded { seed: u64 },
-}
-
-impl Randomness {
-    pub(crate) fn seeded(seed: u64) -> Self {
-        Self::Seeded { seed }
-    }
-    pub(crate) fn is_seeded(&self) -> bool {
-        matches!(self, Self::Seeded { .. })
-    }
-    pub(crate) fn split(&mut self) -> Self {
-        *self
-    }
-    pub(crate) fn key(&mut self) -> Result<Key, Error> {
-        match self {
-            Self::OperatingSystem => Err(Error::NoEntropy),
-            Self::Seeded { seed } => Ok(Key([*seed as u8; 32])),
-        }
-    }
-}
+pub mod bench;
+mod blocks;
+pub(crate) mod exact;
+mod fixed;
+pub(crate) mod random;
+pub(crate) mod rounded;
+pub(crate) mod select;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,285 @@
+//! Gaussian and Laplace noise rounded to a fine grid, for vectors of any length.
+//!
+//! Let a sum lie on the grid hℤ with h = scale/2³⁰. Rounding sum + N to the grid is post-processing of sum + N, and it equals sum
+//! plus h times the integer round(N/h). So that integer is all that must be drawn, the guarantee is the one of the continuous
+//! distribution, and no floating-point number appears (THEORY.md, Noise).
+//!
+//! How: half the bell is cut into blocks of width 1/64 scale (`blocks`). A block a is proposed with probability ∝ e^-g(a/64), a place u in
+//! it uniformly, and both are accepted with probability e^-t where t = g((a+u)/64) - g(a/64) < 1. One word of 64 bits is enough for
+//! 98 draws of 100; the others read on. Every decision is exact however few bits it reads, see [`settle`].
+
+use std::{
+    num::NonZero,
+    sync::{LazyLock, Mutex, PoisonError},
+    thread,
+};
+
+use super::{
+    blocks::{
+        COLUMN_BITS, COLUMNS, GAUSSIAN_BLOCKS, LAPLACE_BLOCKS, LEADING_BITS, TRAILING_BITS, Table, gaussian_tickets,
+        laplace_tickets,
+    },
+    random::{Key, Stream},
+};
+
+/// Grid steps per standard deviation, or per scale of the Laplace distribution.
+pub(crate) const GRID: i64 = 1 << 30;
+
+/// Total variation between one number drawn here and the rounded distribution, at most: 2⁻¹¹⁵.
+///
+/// # Theorem
+/// If two measures differ by D in all, and one has mass M, then normalised they differ by at most D/M. Here the measures are those of
+/// accepted proposals, in tickets; M is 64/80.72 · 64√(π/2) · 2¹²⁰ > 63 · 2¹²⁰ for the Gaussian, 64/64.51 · 64 · 2¹²⁰ > 63 · 2¹²⁰ for Laplace.
+/// - *Weights*: a block's tickets err by [`super::fixed::ERROR`] · 2⁻⁷ = 1/2 and by less than 1 for rounding down: 832 · 1.5 < 1248 tickets
+///   for the Gaussian; 512 · 1.5 + 32 + 1 < 802 for Laplace, whose rest beyond 8 errs by 64 · 1/2 and 1. Over M: below 19.9 · 2⁻¹²⁰ and
+///   12.8 · 2⁻¹²⁰.
+/// - *Tail*: the Gaussian ends at 13 standard deviations, 2Φ(-13) < 2⁻¹²⁵. Laplace goes on for ever; the draws that go on, e^-8 of them, err once
+///   more: a factor 1/(1 - e^-8).
+/// - *Acceptance, comparison of tickets, sign, place*: exact.
+///
+/// Both sums are below 20 · 2⁻¹²⁰ + 2⁻¹²⁵ < 2⁻¹¹⁵.
+pub(crate) const DISTANCE: f64 = 1.0 / (1_u128 << 115) as f64;
+
+/// Numbers that share a stream. Part of what a key means: another length gives other noise.
+const CHUNK: usize = 1 << 14;
+/// Words drawn at once: as many bytes as stay in the first cache together with the table.
+const WORDS: usize = 512;
+
+/// The layout of a word, from the lowest bit: column, leading bits of the ticket, place, sign, trial.
+const PLACE_BITS: u32 = 25;
+const TRIAL_BITS: u32 = 13;
+const _: () = assert!(COLUMN_BITS + LEADING_BITS + PLACE_BITS + 1 + TRIAL_BITS == 64);
+
+/// Which noise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Density ∝ e^(-x²/2).
+    Gaussian,
+    /// Density ∝ e^-|x|.
+    Laplace,
+}
+
+/// Adds to each index an integer, round(2³⁰X) for independent X of that shape.
+///
+/// The result follows from the key alone, not from the number of threads. Addition wraps: where indices stay
+/// within ±2⁶² nothing does, and if something did, it would still be post-processing.
+pub(crate) fn add(shape: Shape, key: &Key, indices: &mut [i64]) {
+    static THREADS: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, NonZero::get));
+    // A thread takes some 50 µs to start, in which one that runs draws a chunk.
+    add_on((*THREADS).min(indices.len() / (2 * CHUNK)), shape, key, indices);
+}
+
+/// [`add`] on so many threads.
+pub(crate) fn add_on(threads: usize, shape: Shape, key: &Key, indices: &mut [i64]) {
+    let chunks = Mutex::new((0..).zip(indices.chunks_mut(CHUNK)));
+    let work = || {
+        // The lock ends with this statement; a `while let` would hold it through the work.
+        let next = || chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
+        while let Some((number, chunk)) = next() {
+            match shape {
+                Shape::Gaussian => add_stream::<Gaussian>(key.stream(number), chunk),
+                Shape::Laplace => add_stream::<Laplace>(key.stream(number), chunk),
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(work);
+        }
+        work();
+    });
+}
+
+/// One integer, round(2³⁰X).
+pub(crate) fn sample(shape: Shape, stream: &mut Stream) -> i64 {
+    let word = stream.next_u64();
+    match shape {
+        Shape::Gaussian => quick::<Gaussian>(Gaussian::table(), word).unwrap_or_else(|| settle::<Gaussian>(word, stream)),
+        Shape::Laplace => quick::<Laplace>(Laplace::table(), word).unwrap_or_else(|| settle::<Laplace>(word, stream)),
+    }
+}
+
+fn add_stream<D: Density>(mut stream: Stream, indices: &mut [i64]) {
+    let table = D::table();
+    let mut bytes = [0; 8 * WORDS];
+    for part in indices.chunks_mut(WORDS) {
+        let bytes = &mut bytes[..8 * part.len()];
+        stream.fill(bytes);
+        for (index, word) in part.iter_mut().zip(bytes.as_chunks().0) {
+            let word = u64::from_le_bytes(*word);
+            let noise = quick::<D>(table, word).unwrap_or_else(|| settle::<D>(word, &mut stream));
+            *index = index.wrapping_add(noise);
+        }
+    }
+}
+
+/// A distribution on the half-line, cut into blocks.
+trait Density {
+    /// How many; an item from here on is no block.
+    const BLOCKS: usize;
+
+    fn table() -> &'static Table;
+
+    /// A trial above this fails whatever the place, and so settles acceptance; for what is no block, no trial is above.
+    fn limit(item: u64) -> u64;
+
+    /// A coin that shows 1 with probability t, given 13 random bits.
+    fn trial(block: u64, bits: u64, place: &mut Place, stream: &mut Stream) -> bool;
+}
+
+struct Gaussian;
+
+impl Density for Gaussian {
+    const BLOCKS: usize = GAUSSIAN_BLOCKS;
+
+    fn table() -> &'static Table {
+        static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(gaussian_tickets()));
+        &TABLE
+    }
+
+    fn limit(item: u64) -> u64 {
+        // The only item that is no block is found by whole tickets alone, never quickly.
+        2 * item
+    }
+
+    /// t = ((a+u)² - a²)/2¹³ = u (2a+u)/2¹³: below u, and a number of 13 bits with further bits behind it below 2a + u.
+    fn trial(block: u64, bits: u64, place: &mut Place, stream: &mut Stream) -> bool {
+        (bits < 2 * block || (bits == 2 * block && place.coin(stream))) && place.coin(stream)
+    }
+}
+
+struct Laplace;
+
+impl Density for Laplace {
+    const BLOCKS: usize = LAPLACE_BLOCKS;
+
+    fn table() -> &'static Table {
+        static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(laplace_tickets()));
+        &TABLE
+    }
+
+    fn limit(item: u64) -> u64 {
+        const { assert!(LAPLACE_BLOCKS == 1 << 9) };
+        (item >> 9) << TRIAL_BITS | 127
+    }
+
+    /// t = u/64, and 64 = 2¹³/128.
+    fn trial(_: u64, bits: u64, place: &mut Place, stream: &mut Stream) -> bool {
+        bits < 128 && place.coin(stream)
+    }
+}
+
+/// A word in its parts.
+struct Parts {
+    column: usize,
+    leading: u16,
+    place: u64,
+    negative: bool,
+    trial: u64,
+}
+
+#[inline]
+fn parts(word: u64) -> Parts {
+    Parts {
+        column: word as usize % COLUMNS,
+        leading: (word >> COLUMN_BITS) as u16 & ((1 << LEADING_BITS) - 1),
+        place: (word >> (COLUMN_BITS + LEADING_BITS)) & ((1 << PLACE_BITS) - 1),
+        negative: (word >> (63 - TRIAL_BITS)) & 1 == 1,
+        trial: word >> (64 - TRIAL_BITS),
+    }
+}
+
+/// The number, if this word is enough to know it.
+#[inline]
+fn quick<D: Density>(table: &Table, word: u64) -> Option<i64> {
+    let Parts { column, leading, place, negative, trial } = parts(word);
+    let (boundary, other) = table.leading[column];
+    let item = if leading < boundary { column as u64 } else { u64::from(other) };
+    if (leading == boundary) | (trial <= D::limit(item)) {
+        return None;
+    }
+    Some(signed(negative, steps(item, place)))
+}
+
+/// Distance from zero in grid steps: the place has one bit more than the grid, for rounding to the nearest.
+#[inline]
+fn steps(block: u64, place: u64) -> i64 {
+    ((block << (PLACE_BITS - 1)) + place.div_ceil(2)) as i64
+}
+
+#[inline]
+fn signed(negative: bool, steps: i64) -> i64 {
+    let mask = -i64::from(negative);
+    (steps ^ mask) - mask
+}
+
+/// The number that begins with this word, reading as many more as it takes.
+///
+/// # Theorem
+/// [vN51]: toss coins of probability t, t/2, t/3, …; the first failure is the (n+1)st with probability tⁿ/n! - tⁿ⁺¹/(n+1)!, so n is even with
+/// probability 1 - t + t²/2! - t³/3! + … = e^-t. The first coin is the trial within the word.
+#[cold]
+fn settle<D: Density>(mut word: u64, stream: &mut Stream) -> i64 {
+    let table = D::table();
+    let mut beyond: i64 = 0;
+    loop {
+        let Parts { column, leading, place, negative, trial } = parts(word);
+        let boundary = table.boundary[column];
+        let own = match leading.cmp(&table.leading[column].0) {
+            std::cmp::Ordering::Less => true,
+            std::cmp::Ordering::Greater => false,
+            std::cmp::Ordering::Equal => (stream.next_u128() >> (128 - TRAILING_BITS)) < boundary & ((1 << TRAILING_BITS) - 1),
+        };
+        let item = if own { column } else { usize::from(table.leading[column].1) };
+        if item < D::BLOCKS {
+            if accept::<D>(item as u64, trial, &mut Place { first: place, more: Vec::new() }, stream) {
+                return signed(negative, beyond.wrapping_add(steps(item as u64, place)));
+            }
+        } else if item == LAPLACE_BLOCKS {
+            // Only Laplace has an item of this number that is no block: what lies beyond, 8 and another draw.
+            beyond = beyond.wrapping_add(8 * GRID);
+        }
+        word = stream.next_u64();
+    }
+}
+
+fn accept<D: Density>(block: u64, trial: u64, place: &mut Place, stream: &mut Stream) -> bool {
+    if !D::trial(block, trial, place, stream) {
+        return true;
+    }
+    let mut successes = 1_u32;
+    while stream.below(u128::from(successes) + 1) == 0 {
+        let bits = stream.bits(TRIAL_BITS);
+        if !D::trial(block, bits, place, stream) {
+            break;
+        }
+        successes += 1;
+    }
+    successes % 2 == 0
+}
+
+/// A place u within a block, uniform on [0, 1): 25 bits, and behind them as many as anybody asked for.
+struct Place {
+    first: u64,
+    more: Vec<u64>,
+}
+
+impl Place {
+    /// A coin that shows 1 with probability u: another uniform number below u, at the first bits in which they differ.
+    fn coin(&mut self, stream: &mut Stream) -> bool {
+        let draw = stream.bits(PLACE_BITS);
+        if draw != self.first {
+            return draw < self.first;
+        }
+        for position in 0.. {
+            if position == self.more.len() {
+                self.more.push(stream.next_u64());
+            }
+            let draw = stream.next_u64();
+            if draw != self.more[position] {
+                return draw < self.more[position];
+            }
+        }
+        unreachable!("equal for ever has probability zero")
+    }
+}

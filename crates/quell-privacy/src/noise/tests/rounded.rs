@@ -1,0 +1,164 @@
+//! Rounded Gaussian and Laplace noise.
+
+use super::{
+    super::{
+        random::{Key, Randomness},
+        rounded::{DISTANCE, GRID, Shape, add, add_on, sample},
+    },
+    agrees, fits, remainders, stream, uncorrelated,
+};
+use crate::special::normal_below;
+
+const MILLION: usize = 1_000_000;
+const SHAPES: [Shape; 2] = [Shape::Gaussian, Shape::Laplace];
+
+fn key(seed: u64) -> Key {
+    Randomness::seeded(seed).key().unwrap()
+}
+
+fn noise(shape: Shape, seed: u64) -> Vec<i64> {
+    let mut numbers = vec![0; MILLION];
+    add(shape, &key(seed), &mut numbers);
+    numbers
+}
+
+/// P[X ≤ k]: round(2³⁰N) ≤ k where 2³⁰N < k + 1/2.
+fn up_to(shape: Shape) -> impl Fn(i64) -> f64 {
+    move |k| {
+        let x = (k as f64 + 0.5) / GRID as f64;
+        match shape {
+            Shape::Gaussian => normal_below(x),
+            Shape::Laplace if x < 0.0 => x.exp() / 2.0,
+            Shape::Laplace => 1.0 - (-x).exp() / 2.0,
+        }
+    }
+}
+
+#[test]
+fn rounded_noise_has_its_distribution() {
+    for shape in SHAPES {
+        let numbers = noise(shape, 30);
+        assert!(fits(&numbers, up_to(shape)), "{shape:?}");
+        let smaller: Vec<i64> = numbers.iter().map(|k| k / 20 * 19).collect();
+        assert!(!fits(&smaller, up_to(shape)), "{shape:?}: noise 5 % too small passes");
+        let mut stream = stream(31);
+        let uniform: Vec<i64> = (0..MILLION).map(|_| stream.below(4 << 30) as i64 - (2 << 30)).collect();
+        assert!(!fits(&uniform, up_to(shape)), "{shape:?}: uniform noise passes");
+    }
+    assert!(!fits(&noise(Shape::Gaussian, 30), up_to(Shape::Laplace)));
+}
+
+#[test]
+fn tails_are_as_heavy_as_they_should_be() {
+    for shape in SHAPES {
+        let ends = [1.0, 2.0, 3.0, 3.5, 4.0, 4.4].map(|end: f64| if shape == Shape::Gaussian { end } else { 2.4 * end - 1.0 });
+        let beyond = |x: f64| if shape == Shape::Gaussian { 2.0 * normal_below(-x) } else { (-x).exp() };
+        let mut probabilities = vec![1.0 - beyond(ends[0])];
+        probabilities.extend(ends.windows(2).map(|pair| beyond(pair[0]) - beyond(pair[1])));
+        probabilities.push(beyond(ends[5]));
+        let count = |numbers: &[i64]| {
+            let mut counts = vec![0; 7];
+            for k in numbers {
+                counts[ends.partition_point(|end| *end < k.abs() as f64 / GRID as f64)] += 1;
+            }
+            counts
+        };
+        let numbers = noise(shape, 32);
+        assert!(agrees(&count(&numbers), &probabilities), "{shape:?}: {:?} {probabilities:?}", count(&numbers));
+        let smaller: Vec<i64> = numbers.iter().map(|k| k / 20 * 19).collect();
+        assert!(!agrees(&count(&smaller), &probabilities), "{shape:?}");
+        // Without the tail beyond 3.5: what a generator with too few bits gives.
+        let cut: Vec<i64> = numbers.iter().copied().filter(|k| k.abs() as f64 / (GRID as f64) < ends[3]).collect();
+        assert!(!agrees(&count(&cut), &probabilities), "{shape:?}");
+    }
+}
+
+#[test]
+fn laplace_goes_on_beyond_its_table() {
+    let numbers: Vec<i64> = (33..37).flat_map(|seed| noise(Shape::Laplace, seed)).collect();
+    // Beyond 8 the distribution begins anew.
+    let far: Vec<i64> = numbers.iter().filter(|k| k.abs() > 8 * GRID).map(|k| k.signum() * (k.abs() - 8 * GRID)).collect();
+    let near = numbers.len() - far.len();
+    assert!(agrees(&[far.len() as u64, near as u64], &[(-8_f64).exp(), 1.0 - (-8_f64).exp()]), "{}", far.len());
+    assert!(fits(&far, up_to(Shape::Laplace)));
+    let half: Vec<i64> = far.iter().map(|k| k / 2).collect();
+    assert!(!fits(&half, up_to(Shape::Laplace)));
+}
+
+#[test]
+fn no_output_is_impossible_for_a_neighbour() {
+    // The last bits of floating-point noise tell what it was added to. Here every remainder is as frequent as the others, for
+    // one neighbour (0) and for the other (1).
+    for shape in SHAPES {
+        for value in [0, 1] {
+            let mut numbers = vec![value; MILLION];
+            add(shape, &key(38), &mut numbers);
+            for modulus in [2, 3, 5, 7, 64, 1000, 4096] {
+                let uniform = vec![1.0 / modulus as f64; modulus as usize];
+                assert!(agrees(&remainders(&numbers, modulus), &uniform), "{shape:?} + {value} modulo {modulus}");
+                // Noise with a coarser grid than the values: every other number is impossible.
+                let coarse: Vec<i64> = numbers.iter().map(|k| k & !1).collect();
+                assert!(modulus % 2 == 1 || !agrees(&remainders(&coarse, modulus), &uniform), "{shape:?} modulo {modulus}");
+            }
+        }
+    }
+}
+
+#[test]
+fn noise_is_independent_across_keys_streams_and_halves() {
+    for shape in SHAPES {
+        let (one, other) = (noise(shape, 39), noise(shape, 40));
+        assert!(uncorrelated(&one, &other), "{shape:?}: two keys");
+        assert!(uncorrelated(&one[..MILLION / 2], &one[MILLION / 2..]), "{shape:?}: halves");
+        for lag in [1, 2, 512, 1 << 14, 1 << 15] {
+            assert!(uncorrelated(&one[lag..], &one[..MILLION - lag]), "{shape:?}: {lag} apart");
+        }
+        // Signs, sizes and last bits each tell nothing about the other's.
+        let absolute = |k: &i64| k.abs() / 1024 - GRID / 1280;
+        let (left, right): (Vec<i64>, Vec<i64>) = (one[1..].iter().map(absolute).collect(), one.iter().map(absolute).collect());
+        assert!(shape != Shape::Gaussian || uncorrelated(&left, &right[..MILLION - 1]), "{shape:?}: sizes of neighbours");
+        assert!(!uncorrelated(&one, &noise(shape, 39)), "{shape:?}: reused noise passes");
+        let half_reused: Vec<i64> =
+            other.iter().zip(&one).enumerate().map(|(i, (a, b))| if i % 50 == 0 { *b } else { *a }).collect();
+        assert!(!uncorrelated(&one, &half_reused), "{shape:?}: noise reused in one of fifty coordinates passes");
+    }
+}
+
+#[test]
+fn result_follows_from_the_key_alone() {
+    for shape in SHAPES {
+        for length in [0, 1, 511, 513, 100_000] {
+            let draw = |threads: usize, seed: u64| {
+                let mut numbers: Vec<i64> = (0..length).collect();
+                add_on(threads, shape, &key(seed), &mut numbers);
+                numbers
+            };
+            let one = draw(1, 41);
+            assert_eq!(one, draw(2, 41));
+            assert_eq!(one, draw(7, 41));
+            assert!(length == 0 || one != draw(1, 42));
+            // Noise is added: without the values it is the same noise.
+            let mut alone = vec![0; one.len()];
+            add(shape, &key(41), &mut alone);
+            assert!(one.iter().zip(0..).all(|(k, value)| k - value == alone[value as usize]));
+        }
+    }
+}
+
+#[test]
+fn single_draws_have_the_same_distribution() {
+    for shape in SHAPES {
+        let mut stream = stream(43);
+        let numbers: Vec<i64> = (0..MILLION).map(|_| sample(shape, &mut stream)).collect();
+        assert!(fits(&numbers, up_to(shape)), "{shape:?}");
+        assert!(numbers.iter().any(|k| *k < 0) && numbers.iter().any(|k| *k > 0));
+    }
+}
+
+#[test]
+fn distance_is_what_its_parts_add_up_to() {
+    let (tickets, tail) = (2_f64.powi(-120), 2.0 * normal_below(-13.0));
+    assert!((832.0 * 1.5) / 63.0 * tickets + tail < DISTANCE);
+    assert!((512.0 * 1.5 + 33.0) / 63.0 * tickets / (1.0 - (-8_f64).exp()) < DISTANCE);
+    assert!(DISTANCE <= 2_f64.powi(-115));
+}
