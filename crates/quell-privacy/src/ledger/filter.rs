@@ -64,9 +64,9 @@ impl Composition {
     /// Parts of δ: for Gaussian DP, for Rényi, for slack. They sum to one.
     fn shares(self) -> [f64; 3] {
         match self {
-            Self::Best => [0.98, 0.01, 0.01],
-            Self::Gaussian => [0.99, 0.0, 0.01],
-            Self::Renyi => [0.0, 0.99, 0.01],
+            Self::Best => [0.99, 0.005, 0.005],
+            Self::Gaussian => [0.999, 0.0, 0.001],
+            Self::Renyi => [0.0, 0.995, 0.005],
             Self::Addition => [0.0, 0.0, 1.0],
         }
     }

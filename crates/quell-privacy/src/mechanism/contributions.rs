@@ -39,6 +39,11 @@ impl Vectors {
         self.values.len().checked_div(self.dimension).unwrap_or(0)
     }
 
+    #[cfg(test)]
+    pub(crate) fn row_for_tests(&self, record: usize) -> &[f32] {
+        self.row(record)
+    }
+
     fn row(&self, record: usize) -> &[f32] {
         self.values.get(record * self.dimension..(record + 1) * self.dimension).unwrap_or(&[])
     }

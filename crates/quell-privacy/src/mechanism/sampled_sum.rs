@@ -174,3 +174,144 @@ fn clip_scale(squared_norm: f64, clip_norm: ClipNorm) -> f32 {
     // A scale too small for a normal number would round without proportion.
     if cast.is_normal() { cast } else { 0.0 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{laws, mechanism::Vectors, noise::random::Randomness};
+
+    fn step(clip_norm: f64, noise_multiplier: f64, dimension: usize) -> SampledSum {
+        SampledSum {
+            rate: SamplingRate::new(1.0).unwrap(),
+            clip_norm: ClipNorm::new(clip_norm).unwrap(),
+            noise_multiplier: NoiseMultiplier::new(noise_multiplier).unwrap(),
+            dimension,
+        }
+    }
+
+    /// The sum before noise, in units of the clip norm.
+    fn clipped_sum(step: &SampledSum, batch: &[usize], records: usize, vectors: &mut Vectors) -> Vec<f64> {
+        let grid = Grid::new(step.noise_multiplier.get() * step.clip_norm.get() * step.inflation().unwrap()).unwrap();
+        let mut sum = Sum { indices: vec![0; step.dimension], chunk: vec![0.0; step.dimension], clip_norm: step.clip_norm, grid };
+        sum.add(batch, (0, records), vectors);
+        sum.indices.iter().map(|index| grid.value(i128::from(*index)) / step.clip_norm.get()).collect()
+    }
+
+    /// A number that a careless program would stumble over.
+    fn adversarial(stream: &mut Stream) -> f32 {
+        let sign = if stream.bits(1) == 0 { 1.0 } else { -1.0 };
+        sign * match stream.below(12) {
+            0 => f32::NAN,
+            1 => f32::INFINITY,
+            2 => f32::MIN_POSITIVE / 8.0,
+            3 => f32::MAX,
+            4 => 0.0,
+            5 => 1.0,
+            6 => f32::from_bits(1),
+            7 => 1e19,
+            _ => f32::from_bits(stream.bits(31) as u32),
+        }
+    }
+
+    #[test]
+    fn no_record_however_adversarial_moves_the_sum_by_more_than_the_noise_is_made_for() {
+        let mut stream = Randomness::seeded(11).key().unwrap().stream(0);
+        let (mut contributions, mut most) = (0, 0.0_f64);
+        while contributions < 1_000_000 {
+            let dimension = 1 + stream.below(4) as usize;
+            let records = 2 + stream.below(140) as usize;
+            let step = step([1.0, 1e-20, 3e20][stream.below(3) as usize], [0.3, 1.0, 50.0][stream.below(3) as usize], dimension);
+            let values: Vec<f32> = (0..records * dimension).map(|_| adversarial(&mut stream)).collect();
+            contributions += records;
+            let mut vectors = Vectors::new(dimension, values);
+            let everyone: Vec<usize> = (0..records).collect();
+            let whole = clipped_sum(&step, &everyone, records, &mut vectors);
+            let bound = step.inflation().unwrap();
+            for _ in 0..3 {
+                let leaver = stream.below(records as u128) as usize;
+                let rest: Vec<usize> = everyone.iter().copied().filter(|record| *record != leaver).collect();
+                let without = clipped_sum(&step, &rest, records, &mut vectors);
+                let moved = whole.iter().zip(&without).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+                assert!(moved <= bound, "record {leaver} of {records} moves the sum by {moved}, the noise is for {bound}");
+                most = most.max(moved);
+            }
+        }
+        assert!(most > 0.999, "clipping takes too much: {most}");
+    }
+
+    #[test]
+    fn chunks_depend_on_a_record_only_where_it_is() {
+        // A learner that shows which records it was asked for together.
+        struct Watched(Vec<Vec<usize>>);
+        impl Contributions for Watched {
+            fn dimension(&self) -> usize {
+                1
+            }
+            fn squared_norms(&mut self, records: &[usize], squared: &mut [f64]) {
+                self.0.push(records.to_vec());
+                squared.fill(1.0);
+            }
+            fn add_scaled(&mut self, _: &[usize], _: &[f32], _: &mut [f32]) {}
+        }
+        let chunks = |batch: &[usize]| {
+            let grid = Grid::new(1.0).unwrap();
+            let mut sum = Sum { indices: vec![0], chunk: vec![0.0], clip_norm: ClipNorm::new(1.0).unwrap(), grid };
+            let mut watched = Watched(Vec::new());
+            sum.add(batch, (0, 1000), &mut watched);
+            watched.0
+        };
+        let mut stream = Randomness::seeded(3).key().unwrap().stream(0);
+        for _ in 0..300 {
+            let batch: Vec<usize> = (0..1000).filter(|_| stream.below(3) == 0).collect();
+            let leaver = batch[stream.below(batch.len() as u128) as usize];
+            let rest: Vec<usize> = batch.iter().copied().filter(|record| *record != leaver).collect();
+            let (with, without) = (chunks(&batch), chunks(&rest));
+            assert!(with.iter().all(|chunk| chunk.len() <= CHUNK));
+            let changed: Vec<_> = with.iter().filter(|chunk| !without.contains(chunk)).collect();
+            let records: usize = changed.iter().map(|chunk| chunk.len()).sum();
+            assert!(changed.len() <= 2 && records <= CHUNK + 1, "{changed:?}");
+        }
+    }
+
+    #[test]
+    fn inflation_of_a_million_numbers_is_below_half_a_percent() {
+        for z in [0.3, 1.0, 10.0, 100.0] {
+            let inflation = step(1.0, z, 1_000_000).inflation().unwrap();
+            assert!(inflation > 1.0 && inflation < 1.005, "{inflation} at {z}");
+        }
+    }
+
+    #[test]
+    fn vectors_that_are_there_obey_the_laws_and_liars_do_not() {
+        let values = vec![1.0, 2.0, f32::NAN, 0.0, 1e-40, -3.0, f32::INFINITY, 1.0, 0.0, 0.0];
+        let mut honest = Vectors::new(2, values);
+        assert_eq!(laws::broken_by(&mut honest, &[0, 1, 2, 3, 4]), None);
+
+        struct Liar(Vectors, u8);
+        impl Contributions for Liar {
+            fn dimension(&self) -> usize {
+                self.0.dimension()
+            }
+            fn squared_norms(&mut self, records: &[usize], squared: &mut [f64]) {
+                self.0.squared_norms(records, squared);
+                match self.1 {
+                    0 => squared.iter_mut().for_each(|s| *s *= 0.9),
+                    1 if records.len() > 1 => squared[0] *= 1.1,
+                    _ => {}
+                }
+            }
+            fn add_scaled(&mut self, records: &[usize], scales: &[f32], sum: &mut [f32]) {
+                match self.1 {
+                    // Zero times infinity.
+                    2 => records.iter().zip(scales).for_each(|(r, s)| sum[0] += s * self.0.row_for_tests(*r)[0]),
+                    3 if records.len() > 1 => self.0.add_scaled(&records[1..], &scales[1..], sum),
+                    _ => self.0.add_scaled(records, scales, sum),
+                }
+            }
+        }
+        for lie in 0..4 {
+            let values = vec![1.0, 2.0, f32::INFINITY, 0.0, 1e-3, -3.0];
+            assert!(laws::broken_by(&mut Liar(Vectors::new(2, values), lie), &[0, 1, 2]).is_some(), "lie {lie}");
+        }
+    }
+}

@@ -114,15 +114,8 @@ impl Paid<GaussianSparseVector> {
     pub fn run(mut self) -> Result<AboveThreshold, Error> {
         let GaussianSparseVector { threshold, positives, questions, on_threshold, on_counts } = self.mechanism;
         let noise = |scale| IntegerNoise::new(Noise::Gaussian, scale);
-        AboveThreshold::new(
-            self.key()?.stream(0),
-            threshold,
-            positives,
-            u64::from(questions),
-            true,
-            noise(on_threshold),
-            noise(on_counts),
-        )
+        let noise = [noise(on_threshold), noise(on_counts)];
+        Ok(AboveThreshold::new(self.key()?.stream(0), threshold, positives, Some(questions), noise))
     }
 }
 

@@ -1,0 +1,272 @@
+//! The cashier: what is granted, what is refused, and what stands in the book afterwards.
+
+mod book;
+
+use book::{Memory, ledger, terms, without_cap};
+use quell_privacy::{
+    Error, Event, Neighbors, Statement,
+    accounting::{Pld, closed},
+    ledger::{Budget, Composition, Ledger, Line, State, Theorem},
+    mechanism::{
+        Additive, Count, GaussianSparseVector, IntegerNoise, Mechanism, Noise, SampledSum, Sensitive, StableHistogram, Vectors,
+    },
+    units::{ClipNorm, Delta, Epsilon, NoiseMultiplier, SamplingRate, Scale},
+};
+
+fn count(epsilon: f64) -> Count {
+    Count { noise: IntegerNoise::for_epsilon(Epsilon::new(epsilon).unwrap(), 1).unwrap() }
+}
+
+fn gaussian(noise_multiplier: f64) -> Additive {
+    Additive {
+        noise: Noise::Gaussian,
+        contribution: ClipNorm::new(1.0).unwrap(),
+        noise_multiplier: NoiseMultiplier::new(noise_multiplier).unwrap(),
+        dimension: 3,
+    }
+}
+
+fn step(noise_multiplier: f64, rate: f64) -> SampledSum {
+    SampledSum {
+        rate: SamplingRate::new(rate).unwrap(),
+        clip_norm: ClipNorm::new(1.0).unwrap(),
+        noise_multiplier: NoiseMultiplier::new(noise_multiplier).unwrap(),
+        dimension: 2,
+    }
+}
+
+fn delta(delta: f64) -> Delta {
+    Delta::new(delta).unwrap()
+}
+
+#[test]
+fn pure_releases_add_up_to_the_cap_and_no_further() {
+    let (mut ledger, _) = ledger(1.0);
+    for _ in 0..9 {
+        let _ = ledger.charge(count(0.1)).unwrap().run(&Sensitive::new(10)).unwrap();
+    }
+    let spent = ledger.state().unwrap().spent().unwrap();
+    assert!(spent.theorem == Theorem::Addition && spent.epsilon <= 0.9 && spent.epsilon > 0.899, "{spent:?}");
+    let refused = ledger.charge(count(0.2)).err().unwrap();
+    assert!(
+        matches!(refused, Error::Refused { would_be, spent, budget } if would_be > 1.09 && spent < 0.9 + 1e-9 && budget == 1.0),
+        "{refused}"
+    );
+    assert_eq!(ledger.state().unwrap().charges().len(), 9, "a refusal costs nothing");
+    assert!(ledger.charge(count(0.0999)).is_ok());
+}
+
+#[test]
+fn gaussians_cost_what_one_gaussian_of_all_their_noise_costs() {
+    let (mut ledger, _) = ledger(3.0);
+    for z in [4.0, 7.0, 9.0, 5.0] {
+        let _ = ledger.charge(gaussian(z)).unwrap();
+    }
+    let spent = ledger.state().unwrap().spent().unwrap();
+    let all = Event::Composed([4.0, 7.0, 9.0, 5.0].map(|z| Event::gaussian(NoiseMultiplier::new(z).unwrap())).to_vec());
+    let exact = closed::epsilon(&all, Neighbors::AddRemove, delta(1e-5)).unwrap();
+    assert_eq!(spent.theorem, Theorem::Gaussian);
+    assert!(spent.epsilon >= exact.lower && spent.epsilon <= exact.upper * 1.001, "{} for {exact:?}", spent.epsilon);
+}
+
+#[test]
+fn a_plan_that_fills_the_budget_by_the_tight_accountant_is_granted_whole_and_nothing_after_it() {
+    let plan = step(1.1, 0.01);
+    let whole = Pld::default()
+        .epsilon(&plan.event(Neighbors::AddRemove).repeated(1000), Neighbors::AddRemove, delta(1e-5))
+        .unwrap()
+        .upper;
+    let (mut small, _) = ledger(whole * 0.999);
+    assert!(matches!(small.reserve(plan, 1000).err(), Some(Error::Refused { .. })));
+    let (mut enough, _) = ledger(whole * 1.0001);
+    assert!(enough.reserve(plan, 1000).is_ok());
+    let spent = enough.state().unwrap().spent().unwrap();
+    assert!(spent.theorem == Theorem::Whole && spent.epsilon <= whole * 1.0001, "{spent:?}");
+    assert!(matches!(enough.charge(count(0.001)).err(), Some(Error::Refused { .. })));
+}
+
+#[test]
+fn several_plans_of_dp_sgd_add_up_nearly_as_one() {
+    let (mut ledger, _) = ledger(8.0);
+    for _ in 0..3 {
+        let _ = ledger.reserve(step(1.0, 0.01), 2000).unwrap();
+    }
+    let spent = ledger.state().unwrap().spent().unwrap();
+    let together = step(1.0, 0.01).event(Neighbors::AddRemove).repeated(6000);
+    let truth = Pld::default().epsilon(&together, Neighbors::AddRemove, delta(1e-5)).unwrap();
+    assert!(spent.epsilon >= truth.lower, "{spent:?} for {truth:?}");
+    assert!(spent.epsilon <= 1.15 * truth.upper, "{spent:?} for {truth:?}");
+}
+
+#[test]
+fn each_way_of_adding_up_is_above_the_tight_accountant() {
+    for composition in [Composition::Best, Composition::Gaussian, Composition::Renyi, Composition::Addition] {
+        for neighbors in [Neighbors::AddRemove, Neighbors::Replace] {
+            let mut ledger = Ledger::create(Memory::default(), terms(Some(50.0), 1e-5, neighbors, composition)).unwrap();
+            let _ = ledger.charge(count(0.5)).unwrap();
+            let _ = ledger.charge(gaussian(3.0)).map(drop);
+            let _ = ledger.reserve(step(2.0, 0.1), 50).map(drop);
+            let _ = ledger.charge(StableHistogram::new(Epsilon::new(0.3).unwrap(), delta(1e-8)).unwrap()).map(drop);
+            let state = ledger.state().unwrap();
+            let plans = state.charges().iter().map(|account| account.charge.plan.event.clone()).collect();
+            let truth = Pld::default().epsilon(&Event::Composed(plans), neighbors, delta(1e-5)).unwrap();
+            let spent = state.spent().unwrap();
+            assert!(spent.epsilon >= truth.lower, "{composition:?} {neighbors:?}: {spent:?} for {truth:?}");
+        }
+    }
+}
+
+#[test]
+fn guarantees_known_only_by_their_divergences_are_added_up_as_such() {
+    let (mut ledger, _) = ledger(20.0);
+    let scale = |x| Scale::new(x).unwrap();
+    let sparse =
+        GaussianSparseVector { threshold: 100, positives: 2, questions: 50, on_threshold: scale(20.0), on_counts: scale(40.0) };
+    let _ = ledger.charge(sparse).unwrap();
+    let _ = ledger.charge(gaussian(5.0)).unwrap();
+    let spent = ledger.state().unwrap().spent().unwrap();
+    assert_eq!(spent.theorem, Theorem::Renyi);
+    assert!(spent.epsilon > 0.5 && spent.epsilon < 5.0, "{spent:?}");
+}
+
+#[test]
+fn a_seed_is_non_private_and_a_capped_budget_refuses_it() {
+    let (capped, _) = ledger(5.0);
+    let refused = capped.seeded(1).charge(count(0.1)).err().unwrap();
+    assert!(matches!(refused, Error::Refused { would_be, .. } if would_be.is_infinite()), "{refused}");
+    let draw =
+        |seed| without_cap(Neighbors::AddRemove).seeded(seed).charge(count(0.1)).unwrap().run(&Sensitive::new(50)).unwrap().value;
+    assert_eq!(draw(7).to_bits(), draw(7).to_bits());
+    let mut open = without_cap(Neighbors::AddRemove).seeded(1);
+    let _ = open.charge(count(0.1)).unwrap();
+    let state = open.state().unwrap();
+    assert!(state.charges()[0].charge.non_private && state.charges()[0].charge.plan.event == Event::NonPrivate);
+    let statement = Statement::new(state).unwrap();
+    assert!(statement.to_string().contains("NOTHING IS PROMISED"), "{statement}");
+}
+
+#[test]
+fn noise_is_fresh_for_every_run() {
+    let mut ledger = without_cap(Neighbors::AddRemove);
+    let mut draw = || ledger.charge(count(1e-4)).unwrap().run(&Sensitive::new(0)).unwrap().value;
+    let values: Vec<f64> = (0..20).map(|_| draw()).collect();
+    // A scale of ten thousand repeats a value among twenty with probability below 1 %, all of them never.
+    assert!(values.iter().any(|v| *v != values[0]), "{values:?}");
+}
+
+#[test]
+fn whoever_comes_second_decides_anew() {
+    let (mut ledger, book) = ledger(1.0);
+    let (mut other, others_book) = self::ledger(1.0);
+    let _ = other.charge(count(0.95)).unwrap();
+    let theirs = others_book.lines.borrow()[1].clone();
+    // The other's charge arrives between our decision and our writing.
+    book.intruders.borrow_mut().push(theirs);
+    assert!(matches!(ledger.charge(count(0.1)).err(), Some(Error::Refused { .. })));
+    assert_eq!(ledger.state().unwrap().charges().len(), 1);
+}
+
+#[test]
+fn no_debt_no_release() {
+    let (mut ledger, book) = ledger(1.0);
+    *book.broken.borrow_mut() = true;
+    let error = ledger.charge(count(0.1)).err().unwrap();
+    assert!(error.to_string().contains("the disk is full"), "{error}");
+    *book.broken.borrow_mut() = false;
+    assert!(ledger.state().unwrap().charges().is_empty());
+}
+
+#[test]
+fn a_killed_run_resumes_after_what_was_leased_and_no_step_is_run_twice() {
+    let (mut first, book) = ledger(5.0);
+    let mut lease = first.reserve(step(2.0, 0.1), 10).unwrap().in_blocks_of(4);
+    let charge = lease.entry();
+    for expected in [0, 1, 2, 3, 4] {
+        assert_eq!(lease.position(), expected);
+        let _ = lease.next().unwrap().unwrap().run(0, &mut Vectors::new(2, vec![])).unwrap();
+    }
+    lease.confirm().unwrap();
+    drop(first); // killed in the second block, of which three steps are lost
+    let mut second = Ledger::open(book).unwrap();
+    let account = second.state().unwrap().charges()[0].clone();
+    assert_eq!((account.leased, account.confirmed, account.charge.steps), (8, 5, 10));
+    assert_eq!(second.resume(step(2.0, 0.1), charge).unwrap().map(|paid| paid.unwrap()).count(), 2);
+    assert_eq!(second.resume(step(2.0, 0.1), charge).unwrap().count(), 0);
+    let other = second.resume(step(2.1, 0.1), charge).err().unwrap();
+    assert!(other.to_string().contains("paid for something else"), "{other}");
+    assert_eq!(second.state().unwrap().charges().len(), 1, "nothing was charged twice");
+}
+
+#[test]
+fn a_single_step_is_not_run_again_by_resuming() {
+    let (mut ledger, _) = ledger(5.0);
+    let mut lease = ledger.reserve(step(2.0, 0.1), 1).unwrap();
+    let entry = lease.entry();
+    assert!(lease.next().is_some() && lease.next().is_none());
+    assert_eq!(ledger.resume(step(2.0, 0.1), entry).unwrap().count(), 0);
+}
+
+#[test]
+fn a_run_whose_book_fails_stops_with_the_error() {
+    let (mut ledger, book) = ledger(5.0);
+    let mut lease = ledger.reserve(step(2.0, 0.1), 4).unwrap().in_blocks_of(2);
+    assert!(lease.next().unwrap().is_ok() && lease.next().unwrap().is_ok());
+    *book.broken.borrow_mut() = true;
+    assert!(lease.next().unwrap().is_err());
+    assert!(lease.next().is_none());
+}
+
+#[test]
+fn a_budget_is_raised_in_writing_and_never_below_what_is_spent() {
+    let (mut ledger, book) = ledger(1.0);
+    let _ = ledger.charge(count(0.9)).unwrap();
+    let budget = |epsilon| Budget { epsilon: Some(Epsilon::new(epsilon).unwrap()), delta: delta(1e-5) };
+    assert!(matches!(ledger.raise(budget(0.5), "less").err(), Some(Error::Refused { .. })));
+    ledger.raise(budget(2.0), "the board agreed").unwrap();
+    assert!(matches!(book.lines.borrow().last(), Some(Line::Raised { reason, .. }) if reason == "the board agreed"));
+    assert!(ledger.charge(count(0.9)).is_ok());
+}
+
+#[test]
+fn lines_that_make_no_sense_are_refused() {
+    let (mut ledger, book) = ledger(5.0);
+    let _ = ledger.reserve(step(2.0, 0.1), 4).unwrap();
+    let good = book.lines.borrow().clone();
+    assert!(State::new(&good).is_ok());
+    for bad in [
+        Line::Opened(terms(None, 1e-5, Neighbors::AddRemove, Composition::Best)),
+        Line::Leased { charge: 1, until: 5 },
+        Line::Leased { charge: 0, until: 1 },
+        Line::Confirmed { charge: 1, until: 1 },
+    ] {
+        let lines: Vec<Line> = good.iter().cloned().chain([bad.clone()]).collect();
+        assert!(State::new(&lines).is_err(), "{bad:?}");
+    }
+    assert!(State::new(&good[1..]).is_err());
+}
+
+#[test]
+fn what_has_no_guarantee_under_a_relation_is_refused() {
+    use quell_privacy::{mechanism::RandomizedResponse, units::Probability};
+    let (mut ledger, _) = ledger(50.0);
+    let response = RandomizedResponse::new(4, Probability::new(0.5).unwrap()).unwrap();
+    assert!(matches!(ledger.charge(response).err(), Some(Error::Refused { .. })));
+    let mut replace = Ledger::create(Memory::default(), terms(Some(5.0), 1e-5, Neighbors::Replace, Composition::Best)).unwrap();
+    assert!(replace.charge(response).is_ok());
+}
+
+#[test]
+fn a_statement_says_it_all_in_sentences() {
+    let (mut ledger, _) = ledger(3.0);
+    let _ = ledger.charge(gaussian(4.0)).unwrap();
+    let statement = Statement::new(ledger.state().unwrap()).unwrap();
+    let exact = closed::epsilon(&Event::gaussian(NoiseMultiplier::new(4.0).unwrap()), Neighbors::AddRemove, delta(1e-5)).unwrap();
+    assert!(statement.epsilon.lower <= exact.upper && statement.epsilon.upper >= exact.lower);
+    assert!(statement.epsilon.upper <= exact.upper * 1.0001);
+    // Φ(Φ⁻¹(0.01) + 1/4)
+    assert!((statement.true_positive_rate - 0.018_94).abs() < 1e-4, "{}", statement.true_positive_rate);
+    let text = statement.to_string();
+    for words in ["one example", "added or removed", "δ = 1e-5", "1 % false positives", "Not covered", "ZDW22"] {
+        assert!(text.contains(words), "{words:?} in {text}");
+    }
+}

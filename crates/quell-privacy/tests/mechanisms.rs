@@ -1,0 +1,310 @@
+//! What mechanisms release: right in the middle, as wide as was charged for, and never stopped by the data.
+//!
+//! Statistics are judged at a false-alarm rate of about 1e-6, and each has beside it a check that noise five percent smaller would be seen. Noise comes
+//! from a seed, so that an outcome does not change from run to run.
+
+mod book;
+
+use book::{Memory, without_cap};
+use quell_privacy::{
+    Neighbors,
+    ledger::{Ledger, Paid},
+    mechanism::{
+        Additive, Bounds, Count, GaussianSparseVector, Histogram, IntegerNoise, Mean, Mechanism, Noise, NoisyMax, NoisyThreshold,
+        Quantile, RandomizedResponse, Range, Rule, SampledSum, Selection, Sensitive, SmoothMedian, SparseVector, StableHistogram,
+        Sum, Variance, Vectors, Votes, Within,
+    },
+    units::{ClipNorm, Delta, Epsilon, NoiseMultiplier, Probability, SamplingRate, Scale},
+};
+
+fn epsilon(value: f64) -> Epsilon {
+    Epsilon::new(value).unwrap()
+}
+
+fn times(value: f64) -> NoiseMultiplier {
+    NoiseMultiplier::new(value).unwrap()
+}
+
+fn laplace(scale: f64) -> IntegerNoise {
+    IntegerNoise::new(Noise::Laplace, Scale::new(scale).unwrap())
+}
+
+fn seeded(neighbors: Neighbors) -> Ledger<Memory> {
+    without_cap(neighbors).seeded(20_261_115)
+}
+
+/// Runs a mechanism many times.
+fn many<M: Mechanism, T>(neighbors: Neighbors, mechanism: M, runs: u64, run: impl Fn(Paid<M>) -> T) -> Vec<T> {
+    let mut ledger = seeded(neighbors);
+    let lease = ledger.reserve(mechanism, runs).unwrap().in_blocks_of(runs);
+    lease.map(|paid| run(paid.unwrap())).collect()
+}
+
+/// Whether values have this mean and this variance, at 4.9 standard errors each. `kurtosis` is that of the distribution.
+fn looks_like(values: &[f64], mean: f64, variance: f64, kurtosis: f64) -> bool {
+    let n = values.len() as f64;
+    let sample_mean = values.iter().sum::<f64>() / n;
+    let sample_variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n;
+    let mean_fits = (sample_mean - mean).abs() <= 4.9 * (variance / n).sqrt();
+    let variance_fits = (sample_variance / variance - 1.0).abs() <= 4.9 * ((kurtosis - 1.0) / n).sqrt();
+    mean_fits && variance_fits
+}
+
+fn assert_looks_like(what: &str, values: &[f64], mean: f64, variance: f64, kurtosis: f64) {
+    assert!(looks_like(values, mean, variance, kurtosis), "{what}");
+    let smaller: Vec<f64> = values.iter().map(|v| mean + 0.95 * (v - mean)).collect();
+    assert!(!looks_like(&smaller, mean, variance, kurtosis), "{what}: noise five percent smaller is not seen");
+    let reused = vec![values[0]; values.len()];
+    assert!(!looks_like(&reused, mean, variance, kurtosis), "{what}: reused noise is not seen");
+}
+
+const RUNS: u64 = 100_000;
+
+#[test]
+fn counts_have_the_noise_that_is_charged() {
+    let counts =
+        many(Neighbors::AddRemove, Count { noise: laplace(10.0) }, RUNS, |paid| paid.run(&Sensitive::new(1000)).unwrap().value);
+    let variance = 1.0 / (1.0_f64 / 20.0).sinh().powi(2) / 2.0;
+    assert_looks_like("discrete Laplace", &counts, 1000.0, variance, 6.0);
+    assert!(counts.iter().all(|count| count.fract() == 0.0));
+    let gaussian = IntegerNoise::new(Noise::Gaussian, Scale::new(7.0).unwrap());
+    let counts = many(Neighbors::AddRemove, Count { noise: gaussian }, RUNS, |paid| paid.run(&Sensitive::new(5)).unwrap().value);
+    assert_looks_like("discrete Gaussian", &counts, 5.0, 49.0, 3.0);
+    let threshold = NoisyThreshold { threshold: 1010, noise: laplace(10.0) };
+    let reached =
+        many(Neighbors::AddRemove, threshold, RUNS, |paid| f64::from(u8::from(paid.run(&Sensitive::new(1000)).unwrap())));
+    // P[X ≥ 10] = e^-1/(1 + e^-0.1)
+    let p = (-1.0_f64).exp() / (1.0 + (-0.1_f64).exp());
+    let rate = reached.iter().sum::<f64>() / RUNS as f64;
+    assert!((rate - p).abs() < 4.9 * (p * (1.0 - p) / RUNS as f64).sqrt(), "{rate} for {p}");
+}
+
+#[test]
+fn sums_have_the_noise_that_is_charged_under_both_relations() {
+    let values = Sensitive::new(vec![3.0, -1.0, f64::NAN, 250.0, 7.5, f64::INFINITY]);
+    // Held to [0, 10]: 3 + 0 + 10 + 7.5 + 10.
+    for (neighbors, contribution) in [(Neighbors::AddRemove, 10.0), (Neighbors::Replace, 5.0)] {
+        for (noise, square, kurtosis) in [(Noise::Laplace, 2.0, 6.0), (Noise::Gaussian, 1.0, 3.0)] {
+            let sum = Sum { bounds: Bounds::new(0.0, 10.0).unwrap(), noise, noise_multiplier: times(2.0) };
+            let sums = many(neighbors, sum, RUNS, |paid| paid.run(&values).unwrap().value);
+            let scale: f64 = 2.0 * contribution;
+            assert_looks_like(&format!("{noise} {neighbors:?}"), &sums, 30.5, square * scale * scale, kurtosis);
+        }
+    }
+}
+
+#[test]
+fn vectors_have_the_noise_that_is_charged() {
+    for (noise, square, kurtosis) in [(Noise::Laplace, 2.0, 6.0), (Noise::Gaussian, 1.0, 3.0)] {
+        let dimension = RUNS as usize;
+        let contribution = ClipNorm::new(0.5).unwrap();
+        let additive = Additive { noise, contribution, noise_multiplier: times(3.0), dimension };
+        let mut vector = vec![1.25; dimension];
+        let noisy = seeded(Neighbors::AddRemove).charge(additive).unwrap().run(&Sensitive::new(vector.clone())).unwrap();
+        assert_looks_like(&noise.to_string(), &noisy, 1.25, square * 2.25, kurtosis);
+        vector.pop();
+        assert!(seeded(Neighbors::AddRemove).charge(additive).unwrap().run(&Sensitive::new(vector)).is_err());
+    }
+}
+
+#[test]
+fn a_step_samples_clips_and_adds_noise_at_the_charged_rates() {
+    let step = |rate: f64, z: f64, dimension| SampledSum {
+        rate: SamplingRate::new(rate).unwrap(),
+        clip_norm: ClipNorm::new(2.0).unwrap(),
+        noise_multiplier: times(z),
+        dimension,
+    };
+    // Noise: an empty dataset.
+    let noise = seeded(Neighbors::AddRemove).charge(step(0.5, 3.0, 100_000)).unwrap();
+    let noise: Vec<f64> = noise.run(0, &mut Vectors::new(100_000, vec![])).unwrap().into_iter().map(f64::from).collect();
+    let inflation = step(0.5, 3.0, 100_000).inflation().unwrap();
+    assert_looks_like("Gaussian", &noise, 0.0, (6.0 * inflation).powi(2), 3.0);
+    assert!(inflation < 1.001);
+    // Clipping and sampling: 1000 records of length 10, clipped to 2, at rate 0.3 with hardly any noise.
+    let sums = many(Neighbors::AddRemove, step(0.3, 1e-3, 2), 2000, |paid| {
+        paid.run(1000, &mut Vectors::new(2, [6.0, 8.0].repeat(1000))).unwrap()
+    });
+    let counts: Vec<f64> = sums.iter().map(|sum| f64::from(sum[0]) / 1.2).collect();
+    assert!(looks_like(&counts, 300.0, 210.0, 3.0));
+    assert!(!looks_like(&counts, 300.0, 300.0, 3.0), "another law of the batch is not seen");
+    assert!(sums.iter().all(|sum| (sum[1] / sum[0] - 8.0 / 6.0).abs() < 1e-3));
+    // Records that are not finite add nothing.
+    let mut bad = Vectors::new(2, vec![f32::NAN, 1.0, f32::INFINITY, 0.0, 1e37, -1e37]);
+    let sum = seeded(Neighbors::AddRemove).charge(step(1.0, 1e-3, 2)).unwrap().run(3, &mut bad).unwrap();
+    assert!((f64::from(sum[0]).hypot(f64::from(sum[1])) - 2.0).abs() < 0.02, "{sum:?}");
+}
+
+#[test]
+fn means_and_variances_are_close_and_within_their_stated_errors() {
+    let values: Vec<f64> = (0..2000).map(|i| f64::from(i % 100)).chain([f64::NAN, 1e308, -1e308]).collect();
+    let bounds = Bounds::new(0.0, 100.0).unwrap();
+    let held: Vec<f64> = values.iter().filter(|v| !v.is_nan()).map(|v| v.clamp(0.0, 100.0)).collect();
+    let mean = held.iter().sum::<f64>() / held.len() as f64;
+    let variance = held.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / held.len() as f64;
+    let values = Sensitive::new(values);
+    let within = |releases: &[quell_privacy::mechanism::Release], truth: f64| {
+        let good =
+            |r: &&quell_privacy::mechanism::Release| matches!(r.within, Within::Value(error) if (r.value - truth).abs() <= error);
+        releases.iter().filter(good).count() as f64 / releases.len() as f64
+    };
+    let m = Mean { bounds, noise: Noise::Laplace, noise_multiplier: times(4.0), count: laplace(4.0) };
+    let means = many(Neighbors::AddRemove, m, 4000, |paid| paid.run(&values).unwrap());
+    assert!(within(&means, mean) > 0.93, "{}", within(&means, mean));
+    assert!(within(&means, mean + 1.0) < 0.1);
+    let v = Variance { bounds, noise: Noise::Gaussian, noise_multiplier: times(3.0), count: laplace(4.0) };
+    let variances = many(Neighbors::AddRemove, v, 4000, |paid| paid.run(&values).unwrap());
+    assert!(within(&variances, variance) > 0.93, "{}", within(&variances, variance));
+    assert!(within(&variances, variance + 30.0) < 0.2);
+    // Nobody there: answers all the same.
+    let empty = Sensitive::new(vec![]);
+    assert!(seeded(Neighbors::Replace).charge(m).unwrap().run(&empty).unwrap().value.is_finite());
+    assert!(seeded(Neighbors::Replace).charge(v).unwrap().run(&empty).unwrap().value.is_finite());
+}
+
+#[test]
+fn histograms_show_known_keys_and_hide_rare_ones() {
+    let key = |k: &str| Some(k.to_owned());
+    let keys: Vec<Option<String>> = [vec![key("a"); 300], vec![key("b"); 40], vec![key("only here")], vec![None; 5]].concat();
+    let keys = Sensitive::new(keys);
+    let known = Histogram { keys: ["b", "a", "c"].map(str::to_owned).to_vec(), noise: laplace(2.0) };
+    let shown = many(Neighbors::AddRemove, known, 20_000, |paid| paid.run(&keys).unwrap());
+    assert!(shown.iter().all(|bins| bins.iter().map(|(key, _)| key.as_str()).eq(["b", "a", "c"])));
+    for (bin, truth) in [40.0, 300.0, 0.0].into_iter().enumerate() {
+        let counts: Vec<f64> = shown.iter().map(|bins| bins[bin].1.value).collect();
+        assert!(looks_like(&counts, truth, 1.0 / (0.25_f64).sinh().powi(2) / 2.0, 6.0), "bin {bin}");
+    }
+    let stable = StableHistogram::new(epsilon(0.5), Delta::new(1e-3).unwrap()).unwrap();
+    let shown = many(Neighbors::AddRemove, stable, 100_000, |paid| paid.run(&keys).unwrap());
+    let rate = |key: &str| shown.iter().filter(|bins| bins.iter().any(|(k, _)| k == key)).count() as f64 / shown.len() as f64;
+    assert_eq!(rate("a"), 1.0);
+    // δ is met, and nearly used: the threshold is an integer, so up to a factor e^(1/2) is left.
+    let spread = 4.9 * (1e-3_f64 / 100_000.0).sqrt();
+    assert!(rate("only here") <= 1e-3 + spread && rate("only here") >= 1e-3 * (-0.5_f64).exp() - spread, "{}", rate("only here"));
+}
+
+#[test]
+fn quantiles_have_the_weights_of_the_exponential_mechanism() {
+    let bounds = Bounds::new(0.0, 8.0).unwrap();
+    let values = Sensitive::new(vec![1.0, 2.0, 4.0, f64::NAN]);
+    let median = Quantile { bounds, quantile: Probability::new(0.5).unwrap(), epsilon: epsilon(1.0) };
+    let drawn = many(Neighbors::AddRemove, median, RUNS, |paid| paid.run(&values).unwrap().value);
+    // Between 0, 1, 2, 4 and 8 the ranks are 0, 1, 2, 3, and round(3/2) = 2 is wanted: weights length · e^(-distance/2).
+    let weights = [1.0 * (-1.0_f64).exp(), 1.0 * (-0.5_f64).exp(), 2.0, 4.0 * (-0.5_f64).exp()];
+    let total: f64 = weights.iter().sum();
+    for (low, high, weight) in [(0.0, 1.0, weights[0]), (1.0, 2.0, weights[1]), (2.0, 4.0, weights[2]), (4.0, 8.0, weights[3])] {
+        let share = drawn.iter().filter(|v| **v > low && **v <= high).count() as f64 / RUNS as f64;
+        let p = weight / total;
+        assert!((share - p).abs() < 4.9 * (p * (1.0 - p) / RUNS as f64).sqrt(), "({low}, {high}]: {share} for {p}");
+        let wrong = 1.1 * p;
+        assert!((share - wrong).abs() > 4.9 * (p * (1.0 - p) / RUNS as f64).sqrt(), "a tenth more is not seen");
+    }
+    let many_values = Sensitive::new((0..10_000).map(f64::from).collect());
+    let range = Range { bounds: Bounds::new(-1e6, 1e6).unwrap(), inside: Probability::new(0.9).unwrap(), epsilon: epsilon(1.0) };
+    let [low, high] = seeded(Neighbors::AddRemove).charge(range).unwrap().run(&many_values).unwrap();
+    assert!((low.value - 500.0).abs() < 100.0 && (high.value - 9500.0).abs() < 100.0, "{low:?} {high:?}");
+    let nobody = seeded(Neighbors::AddRemove).charge(median).unwrap().run(&Sensitive::new(vec![])).unwrap().value;
+    assert!((0.0..=8.0).contains(&nobody));
+}
+
+#[test]
+fn choices_have_their_probabilities() {
+    let utilities = Sensitive::new(vec![0.0, 2.0, f64::NAN]);
+    for permute_and_flip in [false, true] {
+        let selection =
+            Selection { candidates: 3, sensitivity: ClipNorm::new(2.0).unwrap(), epsilon: epsilon(2.0), permute_and_flip };
+        let drawn = many(Neighbors::AddRemove, selection, RUNS, |paid| paid.run(&utilities).unwrap());
+        assert!(drawn.iter().all(|candidate| *candidate < 2), "a utility that is no number is the worst there is");
+        let best = drawn.iter().filter(|candidate| **candidate == 1).count() as f64 / RUNS as f64;
+        let odds = (-1.0_f64).exp();
+        // Permute and flip: the worse one wins if it comes first and its coin shows one. The third, at weight 0, only delays.
+        let p = if permute_and_flip { 1.0 - 0.5 * odds } else { 1.0 / (1.0 + odds) };
+        assert!((best - p).abs() < 4.9 * (p * (1.0 - p) / RUNS as f64).sqrt() + 1e-5, "{permute_and_flip}: {best} for {p}");
+    }
+    let votes = Votes::tally(3, [0, 0, 0, 1, 1, 7]);
+    let laplace_rule = Rule::Laplace(laplace(1.0));
+    for (rule, least) in [
+        (laplace_rule, 0.4),
+        (Rule::Gaussian(times(1.0)), 0.6),
+        (Rule::Exponential(epsilon(1.0)), 0.5),
+        (Rule::PermuteAndFlip(epsilon(1.0)), 0.5),
+    ] {
+        let winners = many(Neighbors::AddRemove, NoisyMax { candidates: 3, rule }, 20_000, |paid| paid.run(&votes).unwrap());
+        let share = |candidate| winners.iter().filter(|w| **w == candidate).count() as f64 / 20_000.0;
+        assert!(share(0) > least && share(0) > share(1) && share(1) > share(2) && share(2) > 0.0, "{rule:?}");
+    }
+    // Gaussian: P[3 + X > 2 + Y, 3 + X > Z] with unit noise, by an independent integral: 0.7447.
+    let gaussian = NoisyMax { candidates: 3, rule: Rule::Gaussian(times(1.0)) };
+    let winners = many(Neighbors::AddRemove, gaussian, RUNS, |paid| paid.run(&votes).unwrap());
+    let share = winners.iter().filter(|w| **w == 0).count() as f64 / RUNS as f64;
+    let p = noisy_max_probability();
+    assert!((share - p).abs() < 4.9 * (p * (1.0 - p) / RUNS as f64).sqrt(), "{share} for {p}");
+}
+
+/// P[3 + X > 2 + Y and 3 + X > Z] for independent standard normals, by the trapezoidal rule.
+fn noisy_max_probability() -> f64 {
+    let density = |x: f64| (-0.5 * x * x).exp() / std::f64::consts::TAU.sqrt();
+    let below = |x: f64| 0.5 * libm::erfc(-x / std::f64::consts::SQRT_2);
+    (-800..=800).map(|i| f64::from(i) / 100.0).map(|x| density(x) * below(x + 1.0) * below(x + 3.0) / 100.0).sum()
+}
+
+#[test]
+fn sparse_vectors_answer_until_they_have_been_positive_as_often_as_paid_for() {
+    let low = Sensitive::new(0);
+    let high = Sensitive::new(2000);
+    let mut sparse =
+        seeded(Neighbors::AddRemove).charge(SparseVector::new(1000, 2, epsilon(1.0)).unwrap()).unwrap().run().unwrap();
+    assert!((0..50).all(|_| sparse.ask(&low) == Some(false)));
+    assert_eq!(
+        (sparse.ask(&high), sparse.ask(&low), sparse.ask(&high), sparse.ask(&high)),
+        (Some(true), Some(false), Some(true), None)
+    );
+    let scale = |x| Scale::new(x).unwrap();
+    let gaussian =
+        GaussianSparseVector { threshold: 1000, positives: 2, questions: 3, on_threshold: scale(20.0), on_counts: scale(40.0) };
+    let mut sparse = seeded(Neighbors::AddRemove).charge(gaussian).unwrap().run().unwrap();
+    assert_eq!([&low, &low, &high].map(|count| sparse.ask(count)), [Some(false), Some(false), Some(true)]);
+    assert_eq!([&low, &low, &low, &high].map(|count| sparse.ask(count)), [Some(false), Some(false), Some(false), None]);
+    // At the threshold itself the coin is fair, up to the tie.
+    let fair = SparseVector::new(1000, 1, epsilon(0.5)).unwrap();
+    let answers = many(Neighbors::AddRemove, fair, RUNS, |paid| paid.run().unwrap().ask(&Sensitive::new(1000)).unwrap());
+    let share = answers.iter().filter(|yes| **yes).count() as f64 / RUNS as f64;
+    assert!((share - 0.5).abs() < 0.03, "{share}");
+}
+
+#[test]
+fn randomized_responses_are_random_as_often_as_charged() {
+    let response = RandomizedResponse::new(4, Probability::new(0.4).unwrap()).unwrap();
+    let answers = Sensitive::new([vec![2; 100_000], vec![9; 1000]].concat());
+    let said = seeded(Neighbors::Replace).charge(response).unwrap().run(&answers).unwrap();
+    let share = said[..100_000].iter().filter(|a| **a == 2).count() as f64 / 1e5;
+    let p = 0.6 + 0.1;
+    let spread = 4.9 * (p * (1.0 - p) / 1e5_f64).sqrt();
+    assert!((share - p).abs() < spread && (share - 0.72).abs() > spread, "{share}");
+    assert!(said.iter().all(|a| *a < 4));
+    assert!(RandomizedResponse::new(1, Probability::new(0.4).unwrap()).is_err());
+    assert!(RandomizedResponse::new(4, Probability::new(0.0).unwrap()).is_err());
+}
+
+#[test]
+fn a_smooth_median_is_close_where_the_data_is_dense() {
+    let bounds = Bounds::new(0.0, 1000.0).unwrap();
+    let median = SmoothMedian::new(bounds, epsilon(1.0), Delta::new(1e-6).unwrap()).unwrap();
+    let dense = Sensitive::new((0..4001).map(|i| 400.0 + f64::from(i) * 0.05).collect());
+    let medians = many(Neighbors::AddRemove, median, 2000, |paid| paid.run(&dense).unwrap().value);
+    let off: Vec<f64> = medians.iter().map(|m| (m - 500.0).abs()).collect();
+    let mean = off.iter().sum::<f64>() / 2000.0;
+    // S ≈ max e^(-βk) 0.05(k + 1) with β = 1/2 ln(2e6) = 0.0345 is 0.54; noise of scale 1.1.
+    assert!(mean > 0.8 && mean < 1.4, "{mean}");
+    for few in [vec![], vec![5.0], vec![f64::NAN, 7.0]] {
+        let value = seeded(Neighbors::AddRemove).charge(median).unwrap().run(&Sensitive::new(few)).unwrap().value;
+        assert!((0.0..=1000.0).contains(&value), "{value}");
+    }
+}
+
+#[test]
+fn bounds_that_are_none_are_refused() {
+    for (lower, upper) in [(1.0, 1.0), (2.0, 1.0), (f64::NAN, 1.0), (0.0, f64::INFINITY), (-1e308, 1e308)] {
+        assert!(Bounds::new(lower, upper).is_err(), "[{lower}, {upper}]");
+    }
+}
