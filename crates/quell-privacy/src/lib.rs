@@ -38,6 +38,9 @@ pub use neighbors::Neighbors;
 pub use noise::bench;
 pub use statement::Statement;
 
+#[cfg(doctest)]
+mod refused;
+
 /// The README's program runs as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

@@ -1,0 +1,111 @@
+//! Programs that the compiler must refuse. Each breaks one rule of this one, which it accepts:
+//!
+//! ```
+//! use quell_privacy::{Error, ledger::{Book, Ledger}, mechanism::{Count, Release, Sensitive}};
+//! fn release<B: Book>(ledger: &mut Ledger<B>, count: Count, data: &Sensitive<u64>) -> Result<Release, Error> {
+//!     let paid = ledger.charge(count)?;
+//!     paid.run(data)
+//! }
+//! ```
+//!
+//! To run without paying: only a paid mechanism has a `run`.
+//!
+//! ```compile_fail,E0599
+//! use quell_privacy::{Error, ledger::{Book, Ledger}, mechanism::{Count, Release, Sensitive}};
+//! fn release<B: Book>(ledger: &mut Ledger<B>, count: Count, data: &Sensitive<u64>) -> Result<Release, Error> {
+//!     count.run(data)
+//! }
+//! ```
+//!
+//! To forge a payment, by writing one down …
+//!
+//! ```compile_fail,E0451
+//! use quell_privacy::{Error, Neighbors, ledger::{Paid, Receipt}, mechanism::{Count, Release, Sensitive}};
+//! fn release(count: Count, receipt: Receipt, data: &Sensitive<u64>) -> Result<Release, Error> {
+//!     Paid { mechanism: count, neighbors: Neighbors::AddRemove, receipt, randomness: todo!() }.run(data)
+//! }
+//! ```
+//!
+//! … or by calling the cashier's own constructor:
+//!
+//! ```compile_fail,E0624
+//! use quell_privacy::{Error, Neighbors, ledger::{Paid, Receipt}, mechanism::{Count, Release, Sensitive}};
+//! fn release(count: Count, receipt: Receipt, data: &Sensitive<u64>) -> Result<Release, Error> {
+//!     Paid::new(count, Neighbors::AddRemove, todo!(), receipt).run(data)
+//! }
+//! ```
+//!
+//! To pay once and run twice …
+//!
+//! ```compile_fail,E0382
+//! use quell_privacy::{Error, ledger::{Book, Ledger}, mechanism::{Count, Release, Sensitive}};
+//! fn release<B: Book>(ledger: &mut Ledger<B>, count: Count, data: &Sensitive<u64>) -> Result<Release, Error> {
+//!     let paid = ledger.charge(count)?;
+//!     paid.run(data)?;
+//!     paid.run(data)
+//! }
+//! ```
+//!
+//! … or to copy the payment:
+//!
+//! ```compile_fail,E0599
+//! use quell_privacy::{Error, ledger::{Book, Ledger}, mechanism::{Count, Release, Sensitive}};
+//! fn release<B: Book>(ledger: &mut Ledger<B>, count: Count, data: &Sensitive<u64>) -> Result<Release, Error> {
+//!     let paid = ledger.charge(count)?;
+//!     paid.clone().run(data)
+//! }
+//! ```
+//!
+//! To bring an own mechanism:
+//!
+//! ```compile_fail,E0277
+//! use quell_privacy::{Event, Neighbors, mechanism::Mechanism};
+//! #[derive(Clone)]
+//! struct Cheap;
+//! impl std::fmt::Display for Cheap {
+//!     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+//!         f.write_str("nothing to see")
+//!     }
+//! }
+//! impl Mechanism for Cheap {
+//!     fn event(&self, _: Neighbors) -> Event {
+//!         Event::Composed(vec![])
+//!     }
+//! }
+//! ```
+//!
+//! To read private inputs …
+//!
+//! ```compile_fail,E0616
+//! use quell_privacy::{Error, ledger::{Book, Ledger}, mechanism::{Count, Release, Sensitive}};
+//! fn release<B: Book>(ledger: &mut Ledger<B>, count: Count, data: &Sensitive<u64>) -> Result<u64, Error> {
+//!     Ok(data.0)
+//! }
+//! ```
+//!
+//! … or to print them …
+//!
+//! ```compile_fail,E0277
+//! use quell_privacy::mechanism::Sensitive;
+//! fn show(data: &Sensitive<u64>) {
+//!     println!("{data:?}");
+//! }
+//! ```
+//!
+//! … or the votes:
+//!
+//! ```compile_fail,E0616
+//! use quell_privacy::mechanism::Votes;
+//! fn show(votes: &Votes) -> i64 {
+//!     votes.counts[0]
+//! }
+//! ```
+//!
+//! To pass raw numbers for checked ones:
+//!
+//! ```compile_fail,E0308
+//! use quell_privacy::mechanism::{Bounds, Noise, Sum};
+//! fn sum(bounds: Bounds) -> Sum {
+//!     Sum { bounds, noise: Noise::Laplace, noise_multiplier: -1.0 }
+//! }
+//! ```
