@@ -74,7 +74,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// Its compression.
-        codec: String,
+        codec: &'static str,
     },
     /// A name that no column has.
     #[error("there is no column {}, expected one of {}{}", quoted(name), listed(columns), shown(place.as_ref()))]
@@ -130,6 +130,9 @@ impl Error {
                 None => "names are case-sensitive; write one with spaces or signs in double quotes".into(),
             },
             Self::WrongUse { kind: Kind::Unreadable, .. } => "export the column as numbers or text".into(),
+            Self::WrongUse { place: None, .. } => {
+                "choose another column, or export the file with another type for this one".into()
+            }
             Self::WrongUse { usage: Use::Number, .. } => "compare it with text in single quotes, like 'a'".into(),
             Self::WrongUse { usage: Use::Text, .. } => "compare it with a number, without quotes".into(),
             Self::Malformed { .. } => {
@@ -189,6 +192,9 @@ pub(crate) fn quoted(name: &str) -> String {
 /// The first names of many.
 fn listed(columns: &[String]) -> String {
     const MOST: usize = 20;
+    if columns.is_empty() {
+        return "none: no column has a name".into();
+    }
     let names: Vec<String> = columns.iter().take(MOST).map(|name| quoted(name)).collect();
     let more = columns.len().saturating_sub(MOST);
     if more == 0 { names.join(", ") } else { format!("{} and {more} more", names.join(", ")) }

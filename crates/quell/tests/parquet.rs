@@ -201,6 +201,28 @@ fn a_table_without_rows_has_columns() {
     assert!(file.table().all().numbers("x").unwrap().is_empty());
 }
 
+#[test]
+fn tables_written_by_other_libraries_are_read() {
+    for library in ["pyarrow", "polars", "duckdb"] {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../golden/tables");
+        let table = Table::open(format!("{folder}/{library}.parquet")).unwrap();
+        let all = table.all();
+        let texts = |column: &str| all.texts(column).unwrap().into_iter().map(Option::unwrap_or_default).collect::<Vec<_>>();
+        assert_eq!(texts("name"), ["Ada", "Bob", "", "Zoë"], "{library}");
+        assert_eq!(all.numbers("age").unwrap(), [Some(36.0), None, Some(17.0), Some(41.0)], "{library}");
+        assert_eq!(all.numbers("income").unwrap(), [Some(5000.5), None, None, Some(1e9)], "{library}");
+        assert_eq!(all.numbers("price").unwrap(), [1.25, 0.0, -0.01, 1_234_567.89].map(Some), "{library}");
+        assert_eq!(texts("born"), ["1987-12-10", "", "2008-02-29", "1899-03-01"], "{library}");
+        let seen = ["2024-02-29 23:59:59.5", "", "1969-12-31 23:00:00", "2000-01-01 00:00:00"];
+        assert_eq!(texts("seen"), seen, "{library}");
+        assert_eq!(texts("smoker"), ["true", "false", "", "true"], "{library}");
+        assert_eq!(texts("home.city"), ["Bern", "", "", "Basel"], "{library}");
+        assert_eq!(table.columns().last().unwrap().kind, Kind::Unreadable, "{library}");
+        let selected = table.select(&"born < '2000' and (age > 40 or home.city = 'Bern')".parse().unwrap()).unwrap();
+        assert_eq!(selected.numbers("age").unwrap(), [Some(36.0), Some(41.0)], "{library}");
+    }
+}
+
 /// Asks everything of a file that may be damaged.
 fn ask(bytes: &[u8]) -> Result<(), Error> {
     let file = Scratch::new("damaged.parquet", bytes);

@@ -81,8 +81,13 @@ impl Parquet {
     fn leaf(&self, group: &dyn RowGroupReader, reading: Reading) -> Result<Leaf, Error> {
         let chunk = group.metadata().column(reading.column);
         let part = || format!("column {}", quoted(&chunk.column_descr().path().string()));
-        if let codec @ (Compression::LZO | Compression::BROTLI(_)) = chunk.compression() {
-            return Err(Error::Codec { path: self.path.clone(), codec: codec.to_string() });
+        let unread = match chunk.compression() {
+            Compression::BROTLI(_) => Some("brotli"),
+            Compression::LZO => Some("LZO"),
+            _ => None,
+        };
+        if let Some(codec) = unread {
+            return Err(Error::Codec { path: self.path.clone(), codec });
         }
         let full = chunk.column_descr().max_def_level();
         let reader = decoded(|| group.get_column_reader(reading.column)).ok_or_else(|| damaged(&self.path, part()))?;
