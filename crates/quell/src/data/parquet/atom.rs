@@ -1,0 +1,233 @@
+//! One stored value, and what its column's annotation makes of it.
+
+use parquet::{
+    basic::{ConvertedType, LogicalType, TimeUnit, Type},
+    data_type::{ByteArray, FixedLenByteArray, Int96},
+    schema::types::ColumnDescriptor,
+};
+
+use super::calendar;
+use crate::data::Kind;
+
+/// How the stored values of a column are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    Boolean,
+    Signed,
+    Unsigned,
+    Float,
+    /// Two bytes of IEEE 754.
+    Half,
+    /// An integer over 10 to the scale.
+    Decimal {
+        scale: i32,
+    },
+    Text,
+    Date,
+    Time {
+        per_second: i64,
+    },
+    Timestamp {
+        per_second: i64,
+    },
+    Uuid,
+    /// A column that is declared to hold nothing.
+    Nothing,
+}
+
+impl Meaning {
+    /// None for what is neither a number nor a text.
+    pub(super) fn of(column: &ColumnDescriptor) -> Option<Self> {
+        use ConvertedType as Old;
+        use LogicalType as New;
+        if column.max_rep_level() > 0 {
+            return None;
+        }
+        let physical = column.physical_type();
+        let plain = match physical {
+            Type::BOOLEAN => Some(Self::Boolean),
+            Type::INT32 | Type::INT64 => Some(Self::Signed),
+            Type::FLOAT | Type::DOUBLE => Some(Self::Float),
+            Type::INT96 => Some(Self::Timestamp { per_second: 1_000_000_000 }),
+            Type::BYTE_ARRAY => Some(Self::Text),
+            Type::FIXED_LEN_BYTE_ARRAY => None,
+        };
+        let decimal = || (column.type_precision() <= 38).then(|| Self::Decimal { scale: column.type_scale() });
+        match (column.logical_type_ref(), column.converted_type()) {
+            (Some(New::Unknown), _) => Some(Self::Nothing),
+            (Some(New::Float16), _) => Some(Self::Half),
+            (Some(New::Uuid), _) => Some(Self::Uuid),
+            (Some(New::Integer(int)), _) => Some(if int.is_signed { Self::Signed } else { Self::Unsigned }),
+            (Some(New::Decimal(_)), _) | (None, Old::DECIMAL) => decimal(),
+            (Some(New::Date), _) | (None, Old::DATE) => Some(Self::Date),
+            (Some(New::Time(time)), _) => Some(Self::Time { per_second: per_second(time.unit) }),
+            (Some(New::Timestamp(time)), _) => Some(Self::Timestamp { per_second: per_second(time.unit) }),
+            (Some(New::String | New::Enum | New::Json), _) | (None, Old::UTF8 | Old::ENUM | Old::JSON) => Some(Self::Text),
+            (None, Old::TIME_MILLIS) => Some(Self::Time { per_second: 1000 }),
+            (None, Old::TIME_MICROS) => Some(Self::Time { per_second: 1_000_000 }),
+            (None, Old::TIMESTAMP_MILLIS) => Some(Self::Timestamp { per_second: 1000 }),
+            (None, Old::TIMESTAMP_MICROS) => Some(Self::Timestamp { per_second: 1_000_000 }),
+            (None, Old::UINT_8 | Old::UINT_16 | Old::UINT_32 | Old::UINT_64) => Some(Self::Unsigned),
+            (None, Old::NONE | Old::INT_8 | Old::INT_16 | Old::INT_32 | Old::INT_64) => plain,
+            _ => None,
+        }
+    }
+
+    pub(super) fn kind(self) -> Kind {
+        match self {
+            Self::Boolean => Kind::Boolean,
+            Self::Signed | Self::Unsigned | Self::Float | Self::Half | Self::Decimal { .. } => Kind::Number,
+            Self::Text | Self::Date | Self::Time { .. } | Self::Timestamp { .. } | Self::Uuid => Kind::Text,
+            Self::Nothing => Kind::Undeclared,
+        }
+    }
+}
+
+fn per_second(unit: TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::MILLIS => 1000,
+        TimeUnit::MICROS => 1_000_000,
+        TimeUnit::NANOS => 1_000_000_000,
+    }
+}
+
+/// A stored value. What a meaning does not fit is missing, as is every number that is not finite.
+pub(super) trait Atom {
+    fn number(&self, _: Meaning) -> Option<f64> {
+        None
+    }
+
+    fn text(&self, _: Meaning) -> Option<String> {
+        None
+    }
+}
+
+impl Atom for bool {
+    fn number(&self, meaning: Meaning) -> Option<f64> {
+        (meaning == Meaning::Boolean).then(|| f64::from(u8::from(*self)))
+    }
+
+    fn text(&self, meaning: Meaning) -> Option<String> {
+        (meaning == Meaning::Boolean).then(|| self.to_string())
+    }
+}
+
+impl Atom for i32 {
+    fn number(&self, meaning: Meaning) -> Option<f64> {
+        match meaning {
+            Meaning::Unsigned => Some(f64::from(*self as u32)),
+            _ => i64::from(*self).number(meaning),
+        }
+    }
+
+    fn text(&self, meaning: Meaning) -> Option<String> {
+        i64::from(*self).text(meaning)
+    }
+}
+
+impl Atom for i64 {
+    /// Rounded to the nearest f64 where the integer has more than 53 bits.
+    fn number(&self, meaning: Meaning) -> Option<f64> {
+        match meaning {
+            Meaning::Signed => Some(*self as f64),
+            Meaning::Unsigned => Some(*self as u64 as f64),
+            Meaning::Decimal { scale } => decimal(i128::from(*self), scale),
+            _ => None,
+        }
+    }
+
+    fn text(&self, meaning: Meaning) -> Option<String> {
+        match meaning {
+            Meaning::Date => calendar::date(*self),
+            Meaning::Time { per_second } => calendar::time(*self, per_second),
+            Meaning::Timestamp { per_second } => calendar::timestamp(*self, per_second),
+            _ => None,
+        }
+    }
+}
+
+impl Atom for Int96 {
+    /// Nanoseconds of the day, then the Julian day.
+    fn text(&self, meaning: Meaning) -> Option<String> {
+        let &[low, high, day] = self.data() else { return None };
+        let nanoseconds = i64::try_from(u64::from(high) << 32 | u64::from(low)).ok()?;
+        let date = calendar::date(i64::from(day as i32) - 2_440_588)?;
+        matches!(meaning, Meaning::Timestamp { .. })
+            .then(|| Some(format!("{date} {}", calendar::time(nanoseconds, 1_000_000_000)?)))?
+    }
+}
+
+impl Atom for f32 {
+    fn number(&self, meaning: Meaning) -> Option<f64> {
+        f64::from(*self).number(meaning)
+    }
+}
+
+impl Atom for f64 {
+    fn number(&self, meaning: Meaning) -> Option<f64> {
+        (meaning == Meaning::Float && self.is_finite()).then_some(*self)
+    }
+}
+
+impl Atom for ByteArray {
+    fn number(&self, meaning: Meaning) -> Option<f64> {
+        from_bytes(bytes(self), meaning)
+    }
+
+    fn text(&self, meaning: Meaning) -> Option<String> {
+        (meaning == Meaning::Text).then(|| String::from_utf8_lossy(bytes(self)).into_owned())
+    }
+}
+
+impl Atom for FixedLenByteArray {
+    fn number(&self, meaning: Meaning) -> Option<f64> {
+        from_bytes(bytes(self), meaning)
+    }
+
+    fn text(&self, meaning: Meaning) -> Option<String> {
+        let bytes = bytes(self);
+        match meaning {
+            Meaning::Uuid => bytes.try_into().ok().map(uuid),
+            Meaning::Text => Some(String::from_utf8_lossy(bytes).into_owned()),
+            _ => None,
+        }
+    }
+}
+
+fn bytes(array: &ByteArray) -> &[u8] {
+    array.data()
+}
+
+/// Big-endian two's complement of at most 16 bytes, or half a float.
+fn from_bytes(bytes: &[u8], meaning: Meaning) -> Option<f64> {
+    match (meaning, bytes) {
+        (Meaning::Decimal { scale }, [first, ..]) if bytes.len() <= 16 => {
+            let sign = if *first < 0x80 { 0 } else { -1 };
+            decimal(bytes.iter().fold(sign, |value: i128, byte| value << 8 | i128::from(*byte)), scale)
+        }
+        (Meaning::Half, [low, high]) => half(u16::from_le_bytes([*low, *high])),
+        _ => None,
+    }
+}
+
+/// Nearest to the decimal where both parts are exact: below 2⁵³, and a scale up to 22.
+fn decimal(unscaled: i128, scale: i32) -> Option<f64> {
+    Some(unscaled as f64 / 10_f64.powi(scale)).filter(|number| number.is_finite())
+}
+
+/// (-1)ˢ · 2ᵉ⁻²⁵ · (1024 + f), and without the 1024 where e = 0; e = 31 is not finite.
+fn half(bits: u16) -> Option<f64> {
+    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
+    let size = match exponent {
+        31 => return None,
+        0 => fraction * 2_f64.powi(-24),
+        _ => (1024.0 + fraction) * 2_f64.powi(exponent - 25),
+    };
+    Some(if bits >> 15 == 0 { size } else { -size })
+}
+
+/// 8-4-4-4-12 hexadecimal digits.
+fn uuid(bytes: [u8; 16]) -> String {
+    let hex = format!("{:032x}", u128::from_be_bytes(bytes));
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+}

@@ -1,0 +1,52 @@
+//! One record, for as long as it is looked at.
+
+use std::borrow::Cow;
+
+use super::{
+    csv,
+    parquet::Values,
+    schema::{Reading, Use},
+};
+
+/// The cells of one record that were asked for, numbered in the order they were asked for. A cell is parsed when it is
+/// looked at. It has no `Debug`, so that it is not printed by accident.
+pub struct Row<'a>(pub(super) Cells<'a>);
+
+/// Where the cells are.
+pub(super) enum Cells<'a> {
+    Csv {
+        record: &'a ::csv::ByteRecord,
+        readings: &'a [Reading],
+    },
+    /// One of a batch of rows, by its index in every column.
+    Parquet {
+        columns: &'a [Values],
+        index: usize,
+    },
+}
+
+impl Row<'_> {
+    /// A cell that was asked for as a number; none if it is missing or not a finite number.
+    #[must_use]
+    pub fn number(&self, slot: usize) -> Option<f64> {
+        match &self.0 {
+            Cells::Csv { record, readings } => csv::number(record, readings.get(slot).filter(|r| r.usage == Use::Number)?.column),
+            Cells::Parquet { columns, index } => match columns.get(slot)? {
+                Values::Numbers(numbers) => *numbers.get(*index)?,
+                Values::Texts(_) => None,
+            },
+        }
+    }
+
+    /// A cell that was asked for as text; none if it is missing.
+    #[must_use]
+    pub fn text(&self, slot: usize) -> Option<Cow<'_, str>> {
+        match &self.0 {
+            Cells::Csv { record, readings } => csv::text(record, readings.get(slot).filter(|r| r.usage == Use::Text)?.column),
+            Cells::Parquet { columns, index } => match columns.get(slot)? {
+                Values::Numbers(_) => None,
+                Values::Texts(texts) => texts.get(*index)?.as_deref().map(Cow::Borrowed),
+            },
+        }
+    }
+}

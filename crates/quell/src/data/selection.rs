@@ -1,0 +1,70 @@
+//! Some rows of a table.
+
+use super::{Row, Table, predicate::Filter, schema::Use};
+use crate::Error;
+
+/// The rows of a table that a predicate takes, in the order of the file. Nothing has been read yet: each question below
+/// reads the file once, and of it only the columns that the question and the predicate name.
+///
+/// What is returned is private.
+#[derive(Debug)]
+pub struct Selection<'a> {
+    table: &'a Table,
+    filter: Filter,
+}
+
+impl<'a> Selection<'a> {
+    pub(super) fn new(table: &'a Table, filter: Filter) -> Self {
+        Self { table, filter }
+    }
+
+    /// How many rows there are.
+    pub fn count(&self) -> Result<u64, Error> {
+        let mut rows = 0;
+        self.scan(&[], |_| rows += 1)?;
+        Ok(rows)
+    }
+
+    /// A column as numbers; a cell that is empty or not a finite number is missing.
+    pub fn numbers(&self, column: &str) -> Result<Vec<Option<f64>>, Error> {
+        let mut numbers = Vec::new();
+        self.scan(&[(column, Use::Number)], |row| numbers.push(row.number(0)))?;
+        Ok(numbers)
+    }
+
+    /// A column as text.
+    pub fn texts(&self, column: &str) -> Result<Vec<Option<String>>, Error> {
+        let mut texts = Vec::new();
+        self.scan(&[(column, Use::Text)], |row| texts.push(row.text(0).map(std::borrow::Cow::into_owned)))?;
+        Ok(texts)
+    }
+
+    /// Looks at several columns of every row at once: the cell of `columns[i]` is `row.number(i)` or `row.text(i)`.
+    ///
+    /// ```
+    /// use quell::data::{Table, Use};
+    /// # let path = std::env::temp_dir().join(format!("quell-scan-{}.csv", std::process::id()));
+    /// std::fs::write(&path, "user,spent\nada,3\nbob,x\nada,4\n")?;
+    /// let mut sum = 0.0;
+    /// Table::open(&path)?.all().scan(&[("user", Use::Text), ("spent", Use::Number)], |row| {
+    ///     if row.text(0).as_deref() == Some("ada") {
+    ///         sum += row.number(1).unwrap_or(0.0);
+    ///     }
+    /// })?;
+    /// assert_eq!(sum, 7.0);
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn scan(&self, columns: &[(&str, Use)], mut each: impl FnMut(&Row<'_>)) -> Result<(), Error> {
+        let schema = self.table.schema();
+        let mut readings = columns.iter().map(|(name, usage)| schema.reading(name, *usage)).collect::<Result<Vec<_>, _>>()?;
+        // The cells of the filter come after those that were asked for.
+        let first = readings.len();
+        readings.extend(&self.filter.readings);
+        self.table.scan(&readings, &mut |row| {
+            if self.filter.takes(row, first) {
+                each(row);
+            }
+        })
+    }
+}

@@ -1,0 +1,252 @@
+//! Tables from Parquet: what its types become, and that damage is an error and not a panic.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod scratch;
+
+use std::sync::Arc;
+
+use parquet::{
+    basic::{Compression, GzipLevel, ZstdLevel},
+    data_type::{
+        BoolType, ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, FloatType, Int32Type,
+        Int64Type, Int96, Int96Type,
+    },
+    file::{
+        properties::WriterProperties,
+        writer::{SerializedFileWriter, SerializedRowGroupWriter},
+    },
+    schema::parser::parse_message_type,
+};
+use proptest::prelude::*;
+use quell::{
+    Error,
+    data::{Kind, Predicate, Table},
+};
+use scratch::Scratch;
+
+type Group<'a> = SerializedRowGroupWriter<'a, Vec<u8>>;
+
+/// A file of row groups, each written by a function of its number.
+fn written(schema: &str, groups: usize, compression: Compression, write: impl Fn(usize, &mut Group<'_>)) -> Vec<u8> {
+    let schema = Arc::new(parse_message_type(&format!("message table {{ {schema} }}")).unwrap());
+    let properties = WriterProperties::builder().set_compression(compression).build();
+    let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties)).unwrap();
+    for number in 0..groups {
+        let mut group = writer.next_row_group().unwrap();
+        write(number, &mut group);
+        group.close().unwrap();
+    }
+    writer.into_inner().unwrap()
+}
+
+/// One column of which every value is there.
+fn column<T: DataType>(group: &mut Group<'_>, values: &[T::T]) {
+    levelled::<T>(group, values, None, None);
+}
+
+fn levelled<T: DataType>(group: &mut Group<'_>, values: &[T::T], levels: Option<&[i16]>, repeated: Option<&[i16]>) {
+    let mut column = group.next_column().unwrap().unwrap();
+    column.typed::<T>().write_batch(values, levels, repeated).unwrap();
+    column.close().unwrap();
+}
+
+/// A file of one required column.
+fn of<T: DataType>(declaration: &str, values: &[T::T]) -> Scratch {
+    let bytes = written(&format!("required {declaration};"), 1, Compression::UNCOMPRESSED, |_, group| column::<T>(group, values));
+    Scratch::new("table.parquet", bytes)
+}
+
+fn numbers<T: DataType>(declaration: &str, values: &[T::T]) -> Vec<Option<f64>> {
+    let file = of::<T>(declaration, values);
+    assert_eq!(file.table().columns()[0].kind, Kind::Number);
+    file.table().all().numbers("x").unwrap()
+}
+
+fn texts<T: DataType>(declaration: &str, values: &[T::T]) -> Vec<Option<String>> {
+    of::<T>(declaration, values).table().all().texts("x").unwrap()
+}
+
+fn some(texts: &[&str]) -> Vec<Option<String>> {
+    texts.iter().map(|text| Some((*text).to_owned())).collect()
+}
+
+fn fixed(bytes: &[u8]) -> FixedLenByteArray {
+    FixedLenByteArray::from(bytes.to_vec())
+}
+
+/// Two groups of three people; the age of the second in each is missing.
+fn people(compression: Compression) -> Vec<u8> {
+    let schema = "required binary name (UTF8); optional int64 age; required group home { optional binary city (STRING); }
+        optional group tags (LIST) { repeated group list { required int32 element; } } required boolean smoker;";
+    written(schema, 2, compression, |number, group| {
+        let named = |names: [&str; 3]| names.map(|name| ByteArray::from(format!("{name}{number}").as_str()));
+        column::<ByteArrayType>(group, &named(["Ada", "Bob", "Eve"]));
+        levelled::<Int64Type>(group, &[36, 17], Some(&[1, 0, 1]), None);
+        levelled::<ByteArrayType>(group, &[ByteArray::from("Bern"), ByteArray::from("")], Some(&[1, 1, 0]), None);
+        levelled::<Int32Type>(group, &[1, 2, 3, 4], Some(&[2, 2, 2, 2]), Some(&[0, 1, 0, 0]));
+        column::<BoolType>(group, &[true, false, true]);
+    })
+}
+
+#[test]
+fn numbers_are_numbers() {
+    assert_eq!(numbers::<Int32Type>("int32 x", &[-1, i32::MAX]), [Some(-1.0), Some(2_147_483_647.0)]);
+    assert_eq!(numbers::<Int32Type>("int32 x (UINT_32)", &[-1, 7]), [Some(4_294_967_295.0), Some(7.0)]);
+    assert_eq!(numbers::<Int32Type>("int32 x (INTEGER(8, true))", &[-3]), [Some(-3.0)]);
+    assert_eq!(numbers::<Int64Type>("int64 x (UINT_64)", &[-1]), [Some(18_446_744_073_709_551_615.0)]);
+    assert_eq!(numbers::<FloatType>("float x", &[1.5, f32::NAN, f32::INFINITY]), [Some(1.5), None, None]);
+    assert_eq!(numbers::<DoubleType>("double x", &[0.1, f64::NAN, 1e308]), [Some(0.1), None, Some(1e308)]);
+    assert_eq!(numbers::<Int32Type>("int32 x (DECIMAL(9, 2))", &[-125]), [Some(-1.25)]);
+    assert_eq!(numbers::<Int64Type>("int64 x (DECIMAL(18, 3))", &[1]), [Some(0.001)]);
+    let minus_one = numbers::<FixedLenByteArrayType>("fixed_len_byte_array(16) x (DECIMAL(38, 1))", &[fixed(&[0xff; 16])]);
+    assert_eq!(minus_one, [Some(-0.1)]);
+    let two = [ByteArray::from(vec![1_u8, 0]), ByteArray::from(vec![0x80_u8])];
+    assert_eq!(numbers::<ByteArrayType>("binary x (DECIMAL(20, 0))", &two), [Some(256.0), Some(-128.0)]);
+    let halves = [[0x00, 0x3c], [0x00, 0xc1], [0x01, 0x00], [0x00, 0x7c]].map(|bytes| fixed(&bytes));
+    assert_eq!(
+        numbers::<FixedLenByteArrayType>("fixed_len_byte_array(2) x (FLOAT16)", &halves),
+        [Some(1.0), Some(-2.5), Some(2_f64.powi(-24)), None]
+    );
+}
+
+#[test]
+fn strings_dates_and_times_are_text() {
+    let bytes = [ByteArray::from("Bern"), ByteArray::from(b"Z\xfcrich".to_vec()), ByteArray::from("")];
+    assert_eq!(texts::<ByteArrayType>("binary x (STRING)", &bytes), some(&["Bern", "Z\u{fffd}rich", ""]));
+    assert_eq!(texts::<ByteArrayType>("binary x", &bytes[..1]), some(&["Bern"]));
+    assert_eq!(texts::<Int32Type>("int32 x (DATE)", &[0, 19_782]), some(&["1970-01-01", "2024-02-29"]));
+    assert_eq!(texts::<Int32Type>("int32 x (DATE)", &[i32::MAX]), [None]);
+    assert_eq!(texts::<Int32Type>("int32 x (TIME_MILLIS)", &[45_296_500]), some(&["12:34:56.5"]));
+    assert_eq!(texts::<Int64Type>("int64 x (TIMESTAMP(MICROS, true))", &[-1]), some(&["1969-12-31 23:59:59.999999"]));
+    assert_eq!(texts::<Int64Type>("int64 x (TIMESTAMP_MILLIS)", &[1_709_251_199_000]), some(&["2024-02-29 23:59:59"]));
+    assert_eq!(texts::<Int64Type>("int64 x (TIMESTAMP(NANOS, false))", &[1]), some(&["1970-01-01 00:00:00.000000001"]));
+    let mut moment = Int96::new();
+    moment.set_data(1_500_000_000, 0, 2_440_589);
+    assert_eq!(texts::<Int96Type>("int96 x", &[moment]), some(&["1970-01-02 00:00:01.5"]));
+    let uuid = fixed(&(0..16).collect::<Vec<u8>>());
+    assert_eq!(
+        texts::<FixedLenByteArrayType>("fixed_len_byte_array(16) x (UUID)", &[uuid]),
+        some(&["00010203-0405-0607-0809-0a0b0c0d0e0f"])
+    );
+}
+
+#[test]
+fn every_compression_in_use_is_read() {
+    let gzip = Compression::GZIP(GzipLevel::default());
+    let zstd = Compression::ZSTD(ZstdLevel::default());
+    for compression in [Compression::UNCOMPRESSED, Compression::SNAPPY, gzip, zstd, Compression::LZ4, Compression::LZ4_RAW] {
+        let file = Scratch::new("people.parquet", people(compression));
+        let names = file.table().all().texts("name").unwrap();
+        assert_eq!(names, some(&["Ada0", "Bob0", "Eve0", "Ada1", "Bob1", "Eve1"]), "{compression}");
+    }
+}
+
+#[test]
+fn rows_are_selected_across_row_groups() {
+    // Parquet by its bytes, whatever it is called.
+    let file = Scratch::new("people.data", people(Compression::SNAPPY));
+    let table = file.table();
+    let kinds: Vec<_> = table.columns().iter().map(|column| (column.name.as_str(), column.kind)).collect();
+    assert_eq!(
+        kinds,
+        [
+            ("name", Kind::Text),
+            ("age", Kind::Number),
+            ("home.city", Kind::Text),
+            ("tags.list.element", Kind::Unreadable),
+            ("smoker", Kind::Boolean)
+        ]
+    );
+    let selected = |text: &str| table.select(&text.parse::<Predicate>().unwrap()).unwrap().texts("name").unwrap();
+    assert_eq!(selected("age >= 18"), some(&["Ada0", "Ada1"]));
+    assert_eq!(selected("age is missing"), some(&["Bob0", "Bob1"]));
+    assert_eq!(selected("home.city = 'Bern' and name > 'Ada0'"), some(&["Ada1"]));
+    assert_eq!(selected("home.city = '' or home.city is missing and name = 'Eve1'"), some(&["Bob0", "Bob1", "Eve1"]));
+    assert_eq!(selected("smoker = 1 and smoker = 'true' and age < 18"), some(&["Eve0", "Eve1"]));
+    assert_eq!(selected("smoker is missing"), []);
+    assert_eq!(table.all().numbers("smoker").unwrap()[..2], [Some(1.0), Some(0.0)]);
+    assert_eq!(table.all().count().unwrap(), 6);
+}
+
+#[test]
+fn a_use_against_the_schema_is_refused_by_the_schema_alone() {
+    let file = Scratch::new("people.parquet", people(Compression::SNAPPY));
+    let table = file.table();
+    let refused = |text: &str| table.select(&text.parse::<Predicate>().unwrap()).unwrap_err();
+    let error = refused("smoker = 1 and name >= 5");
+    assert_eq!(error.to_string(), "column \"name\" holds text, expected numbers\n  smoker = 1 and name >= 5\n                 ^");
+    assert_eq!(error.hint(), "compare it with text in single quotes, like 'a'");
+    assert!(matches!(refused("age in ('x')"), Error::WrongUse { kind: Kind::Number, .. }));
+    assert!(matches!(refused("tags.list.element is missing"), Error::WrongUse { kind: Kind::Unreadable, .. }));
+    assert!(matches!(table.all().numbers("name"), Err(Error::WrongUse { place: None, .. })));
+    assert!(matches!(table.all().texts("age"), Err(Error::WrongUse { .. })));
+    assert_eq!(refused("home.citi = 'x'").hint(), "did you mean \"home.city\"?");
+}
+
+#[test]
+fn many_rows_are_read_in_batches() {
+    let values: Vec<i64> = (0..100_001).collect();
+    let bytes = written("required int64 x;", 3, Compression::SNAPPY, |_, group| column::<Int64Type>(group, &values));
+    let file = Scratch::new("many.parquet", bytes);
+    let table = file.table();
+    assert_eq!(table.select(&"x >= 50000".parse().unwrap()).unwrap().count().unwrap(), 3 * 50_001);
+    let read = table.all().numbers("x").unwrap();
+    assert!(read.into_iter().eq((0..3).flat_map(|_| values.iter().map(|value| Some(*value as f64)))));
+}
+
+#[test]
+fn a_table_without_rows_has_columns() {
+    let file = Scratch::new("none.parquet", written("required int64 x;", 0, Compression::SNAPPY, |_, _| ()));
+    assert_eq!(file.table().all().count().unwrap(), 0);
+    assert!(file.table().all().numbers("x").unwrap().is_empty());
+}
+
+#[test]
+fn tables_written_by_other_libraries_are_read() {
+    for library in ["pyarrow", "polars", "duckdb"] {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../golden/tables");
+        let table = Table::open(format!("{folder}/{library}.parquet")).unwrap();
+        let all = table.all();
+        let texts = |column: &str| all.texts(column).unwrap().into_iter().map(Option::unwrap_or_default).collect::<Vec<_>>();
+        assert_eq!(texts("name"), ["Ada", "Bob", "", "Zoë"], "{library}");
+        assert_eq!(all.numbers("age").unwrap(), [Some(36.0), None, Some(17.0), Some(41.0)], "{library}");
+        assert_eq!(all.numbers("income").unwrap(), [Some(5000.5), None, None, Some(1e9)], "{library}");
+        assert_eq!(all.numbers("price").unwrap(), [1.25, 0.0, -0.01, 1_234_567.89].map(Some), "{library}");
+        assert_eq!(texts("born"), ["1987-12-10", "", "2008-02-29", "1899-03-01"], "{library}");
+        let seen = ["2024-02-29 23:59:59.5", "", "1969-12-31 23:00:00", "2000-01-01 00:00:00"];
+        assert_eq!(texts("seen"), seen, "{library}");
+        assert_eq!(texts("smoker"), ["true", "false", "", "true"], "{library}");
+        assert_eq!(texts("home.city"), ["Bern", "", "", "Basel"], "{library}");
+        assert_eq!(table.columns().last().unwrap().kind, Kind::Unreadable, "{library}");
+        let selected = table.select(&"born < '2000' and (age > 40 or home.city = 'Bern')".parse().unwrap()).unwrap();
+        assert_eq!(selected.numbers("age").unwrap(), [Some(36.0), Some(41.0)], "{library}");
+    }
+}
+
+/// Asks everything of a file that may be damaged.
+fn ask(bytes: &[u8]) -> Result<(), Error> {
+    let file = Scratch::new("damaged.parquet", bytes);
+    let table = Table::open(file.path())?;
+    let all = table.all();
+    all.texts("name").and(all.numbers("age")).and(all.texts("home.city")).and(all.numbers("smoker"))?;
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn damage_is_an_error_or_a_value_and_never_a_panic(
+        place in any::<prop::sample::Index>(), byte in any::<u8>(), cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let mut bytes = people(Compression::SNAPPY);
+        let place = place.index(bytes.len());
+        bytes[place] = byte;
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        if let Err(error) = ask(&bytes) {
+            prop_assert!(!error.to_string().contains("Ada"));
+        }
+    }
+}
