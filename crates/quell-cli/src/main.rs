@@ -1,6 +1,7 @@
 //! The command `quell`: glue and words around `quell-privacy`. No algorithm lives here.
 //!
-//! Standard output is data only; everything else goes to standard error. Exit code 0 is an answer, 2 an error.
+//! Standard output is data only; everything else goes to standard error. Exit code 0 is an answer or a yes, 1 a no (a budget refuses, a ledger
+//! was changed), 2 an error.
 #![deny(unsafe_code)]
 // `print` is the one printer.
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
@@ -10,8 +11,11 @@ mod answer;
 mod arguments;
 mod calibrate;
 mod curve;
+mod ledger;
 mod plot;
 mod print;
+mod purse;
+mod query;
 mod recipe;
 mod refusal;
 
@@ -25,9 +29,11 @@ const EXAMPLES: &str = "\
 Examples:
   quell account --noise-multiplier 1.1 --sampling-rate 0.01 --steps 10000 --delta 1e-5
   quell calibrate --epsilon 1 --delta 1e-5 --sampling-rate 0.01 --steps 1000
-  quell curve moments-advanced";
+  quell curve moments-advanced
+  quell ledger create adult --epsilon 3 --delta 1e-6
+  quell query adult.csv mean --column age --bounds 0 100 --epsilon 0.5";
 
-/// Differential privacy: what a release costs, how much noise it needs, and what that looks like.
+/// Differential privacy: what a release costs, how much noise it needs, and the release itself, paid for from a budget.
 #[derive(Parser)]
 #[command(name = "quell", version, after_help = EXAMPLES, disable_help_subcommand = true)]
 struct Command {
@@ -40,34 +46,50 @@ enum Verb {
     Account(account::Flags),
     Calibrate(calibrate::Flags),
     Curve(curve::Flags),
+    Ledger(ledger::Flags),
+    Query(query::Flags),
 }
 
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(give_up));
     let outcome = match Command::try_parse() {
         Ok(command) => match command.verb {
-            Verb::Account(flags) => account::run(&flags),
-            Verb::Calibrate(flags) => calibrate::run(&flags),
-            Verb::Curve(flags) => curve::run(flags),
+            Verb::Account(flags) => account::run(&flags).map(|()| true),
+            Verb::Calibrate(flags) => calibrate::run(&flags).map(|()| true),
+            Verb::Curve(flags) => curve::run(flags).map(|()| true),
+            Verb::Ledger(flags) => ledger::run(flags),
+            Verb::Query(flags) => query::run(&flags).map(|()| true),
         },
         Err(misuse) => match misuse.kind() {
-            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => print::data(&misuse.render().to_string()),
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => print::data(&misuse.render().to_string()).map(|()| true),
             _ => Err(misunderstood(&misuse)),
         },
     };
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            print::complaint(&format!("{error:#}"), error.downcast_ref::<Refusal>().map(Refusal::hint));
-            ExitCode::from(2)
-        }
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => complain(&error),
     }
+}
+
+/// Says why there is no answer (2), or that the answer is no (1).
+fn complain(error: &anyhow::Error) -> ExitCode {
+    let text = format!("{error:#}");
+    let refusal = error.downcast_ref::<Refusal>();
+    let data = error.downcast_ref::<quell::Error>();
+    // Errors of the ledger bring their hint with them.
+    let (sentence, own) = text.split_once("\nhint: ").map_or((text.as_str(), None), |(sentence, hint)| (sentence, Some(hint.to_owned())));
+    let hint = own.or_else(|| refusal.map(|refusal| refusal.hint().to_owned())).or_else(|| data.map(quell::Error::hint));
+    print::complaint(sentence, hint.as_deref());
+    let no = refusal.is_some_and(Refusal::is_no)
+        || matches!(error.downcast_ref::<quell_privacy::Error>(), Some(quell_privacy::Error::Refused { .. }));
+    ExitCode::from(if no { 1 } else { 2 })
 }
 
 /// One sentence and one hint out of the several paragraphs clap has for a command line it cannot read.
 fn misunderstood(misuse: &clap::Error) -> anyhow::Error {
     if misuse.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return Refusal::new("no subcommand was given, expected account, calibrate or curve with a kind", "try quell --help")
+        return Refusal::new("no subcommand was given, expected account, calibrate, curve with a kind, ledger with a verb, or query", "try quell --help")
             .into();
     }
     let text = misuse.render().to_string();

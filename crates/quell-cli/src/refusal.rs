@@ -5,11 +5,22 @@
 pub(crate) struct Refusal {
     sentence: String,
     hint: String,
+    /// The answer is no, rather than that there is none.
+    no: bool,
 }
 
 impl Refusal {
     pub(crate) fn new(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { sentence: sentence.into(), hint: hint.into() }
+        Self { sentence: sentence.into(), hint: hint.into(), no: false }
+    }
+
+    /// The question was understood, and the answer is no: exit code 1.
+    pub(crate) fn final_word(self) -> Self {
+        Self { no: true, ..self }
+    }
+
+    pub(crate) fn is_no(&self) -> bool {
+        self.no
     }
 
     pub(crate) fn hint(&self) -> &str {

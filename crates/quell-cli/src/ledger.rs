@@ -1,0 +1,341 @@
+//! `quell ledger`: budgets, what was spent from them, and whether the book is as it was written.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use quell_ledger::{Entry, Store, verify};
+use quell_privacy::{
+    Statement,
+    ledger::{Budget, Composition, Ledger, Line, Receipt, Terms, Unit},
+    number::{Toward, given, rounded},
+    units::{Delta, Epsilon},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    arguments::{Format, Relation},
+    print,
+    purse::Purse,
+    refusal::Refusal,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  quell ledger create adult --epsilon 3 --delta 1e-6
+  quell ledger list
+  quell ledger show adult
+  quell ledger statement adult
+  quell ledger raise adult --epsilon 4 --reason \"approved by the review board\"
+  quell ledger export adult --output adult.ledger.json
+  quell ledger verify --export adult.ledger.json --artifact report.json";
+
+/// Budgets of datasets: open, look at, check
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Flags {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// Open a ledger for a dataset: what may be spent on it, and whom that protects
+    Create(Create),
+    /// All datasets, and what is spent
+    List(Listed),
+    /// The lines of a ledger
+    Show(Named),
+    /// What was promised, in plain sentences
+    Statement(Named),
+    /// Look for edits, deletions and truncation; exit code 1 if there are any
+    Verify(Verify),
+    /// Change a budget; the change is written down like any other line
+    Raise(Raise),
+    /// All lines with the signed head, as one document to keep elsewhere
+    Export(Export),
+}
+
+#[derive(clap::Args)]
+struct Create {
+    /// Name of the dataset
+    dataset: String,
+    /// Most that all releases together may cost
+    #[arg(long, value_name = "E", allow_negative_numbers = true, required_unless_present = "no_cap", conflicts_with = "no_cap")]
+    epsilon: Option<f64>,
+    /// No limit and no promise: for public data and tests
+    #[arg(long)]
+    no_cap: bool,
+    /// δ of the budget
+    #[arg(long, value_name = "D", allow_negative_numbers = true)]
+    delta: f64,
+    /// Whom it protects
+    #[arg(long, value_enum, default_value_t)]
+    unit: Whom,
+    /// How plans are added up
+    #[arg(long, value_enum, default_value_t)]
+    composition: Adding,
+    #[command(flatten)]
+    relation: Relation,
+    #[command(flatten)]
+    purse: Purse,
+}
+
+/// Whose data a guarantee protects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Whom {
+    /// One record.
+    #[default]
+    Example,
+    /// One person with all their records.
+    User,
+}
+
+/// How plans are added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Adding {
+    /// Whichever of the others is smallest.
+    #[default]
+    Best,
+    /// Gaussian DP, or addition.
+    Gaussian,
+    /// Rényi divergences, or addition.
+    Renyi,
+    /// Addition.
+    Addition,
+}
+
+#[derive(clap::Args)]
+struct Listed {
+    #[command(flatten)]
+    purse: Purse,
+    /// How it is written
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+#[derive(clap::Args)]
+struct Named {
+    /// Name of the dataset
+    dataset: String,
+    #[command(flatten)]
+    listed: Listed,
+}
+
+#[derive(clap::Args)]
+struct Verify {
+    /// A file in which receipts stand: whatever was released, as JSON
+    #[arg(long, value_name = "FILE")]
+    artifact: Vec<PathBuf>,
+    /// A document that `quell ledger export` wrote earlier
+    #[arg(long, value_name = "FILE")]
+    export: Vec<PathBuf>,
+    #[command(flatten)]
+    listed: Listed,
+}
+
+#[derive(clap::Args)]
+struct Raise {
+    /// Name of the dataset
+    dataset: String,
+    /// The new cap
+    #[arg(long, value_name = "E", allow_negative_numbers = true)]
+    epsilon: f64,
+    /// The new δ (the old one if not given)
+    #[arg(long, value_name = "D", allow_negative_numbers = true)]
+    delta: Option<f64>,
+    /// Why, for the auditor
+    #[arg(long)]
+    reason: String,
+    #[command(flatten)]
+    purse: Purse,
+}
+
+#[derive(clap::Args)]
+struct Export {
+    /// Name of the dataset
+    dataset: String,
+    /// File to write (standard output if not given)
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    purse: Purse,
+}
+
+/// Whether the answer is yes: a book with findings is a no.
+pub(crate) fn run(flags: Flags) -> Result<bool> {
+    match flags.verb {
+        Verb::Create(create) => create.run().map(|()| true),
+        Verb::List(listed) => list(&listed).map(|()| true),
+        Verb::Show(named) => show(&named).map(|()| true),
+        Verb::Statement(named) => statement(&named).map(|()| true),
+        Verb::Verify(verify) => verify.run(),
+        Verb::Raise(raise) => raise.run().map(|()| true),
+        Verb::Export(export) => export.run().map(|()| true),
+    }
+}
+
+/// ε as people read it.
+fn epsilon(value: f64) -> String {
+    rounded(value, 4, Toward::Up)
+}
+
+/// ε as programs read it: infinity is not JSON.
+fn number(value: f64) -> Value {
+    if value.is_finite() { json!(value) } else { Value::Null }
+}
+
+impl Create {
+    fn run(self) -> Result<()> {
+        let budget = Budget { epsilon: self.epsilon.map(Epsilon::new).transpose()?, delta: Delta::new(self.delta)? };
+        let unit = match self.unit {
+            Whom::Example => Unit::Example,
+            Whom::User => Unit::User,
+        };
+        let composition = match self.composition {
+            Adding::Best => Composition::Best,
+            Adding::Gaussian => Composition::Gaussian,
+            Adding::Renyi => Composition::Renyi,
+            Adding::Addition => Composition::Addition,
+        };
+        let terms = Terms { dataset: self.dataset.clone(), unit, neighbors: self.relation.neighbors(), budget, composition };
+        let store = Store::create(self.purse.location())?;
+        Ledger::create(store.book(&self.dataset)?, terms)?;
+        let cap = self.epsilon.map_or_else(|| "no cap, and no promise".into(), |cap| format!("ε ≤ {} in all", given(cap)));
+        print::note(&format!(
+            "opened a ledger for {:?} at {}: {cap}, at δ = {}, {}",
+            self.dataset,
+            store.location(),
+            given(self.delta),
+            self.relation.when()
+        ));
+        Ok(())
+    }
+}
+
+fn list(listed: &Listed) -> Result<()> {
+    let datasets = listed.purse.store()?.datasets()?;
+    if listed.format == Format::Json {
+        let row = |s: &quell_ledger::Summary| json!({"dataset": s.dataset, "lines": s.lines, "spent": number(s.spent), "cap": number(s.cap), "head": s.head});
+        return print::json(&datasets.iter().map(row).collect::<Vec<_>>());
+    }
+    let mut rows = vec![["dataset", "ε spent", "of", "lines", "head"].map(str::to_owned).to_vec()];
+    rows.extend(datasets.into_iter().map(|s| vec![s.dataset, epsilon(s.spent), given_cap(s.cap), s.lines.to_string(), s.head[..16].to_owned()]));
+    print::data(&print::table(&rows, &[1, 2, 3]))
+}
+
+fn given_cap(cap: f64) -> String {
+    if cap.is_finite() { given(cap) } else { "no cap".into() }
+}
+
+fn show(named: &Named) -> Result<()> {
+    let entries = named.listed.purse.store()?.entries(&named.dataset)?;
+    if named.listed.format == Format::Json {
+        let row = |e: &Entry| json!({"number": e.number, "time": e.time, "line": e.line, "spent": number(e.spent), "head": e.head});
+        return print::json(&entries.iter().map(row).collect::<Vec<_>>());
+    }
+    let mut rows = vec![["line", "time", "ε after", "what"].map(str::to_owned).to_vec()];
+    rows.extend(entries.iter().map(|e| vec![e.number.to_string(), e.time.clone(), epsilon(e.spent), words(&e.line)]));
+    print::data(&print::table(&rows, &[0, 2]))
+}
+
+/// A line of the book in words.
+fn words(line: &Line) -> String {
+    let budget = |budget: &Budget| format!("{} at δ = {}", budget.epsilon.map_or_else(|| "no cap".into(), |e| format!("ε ≤ {}", given(e.get()))), given(budget.delta.get()));
+    match line {
+        Line::Opened(terms) => format!("opened: {}, {}, for one {}", budget(&terms.budget), terms.neighbors, terms.unit),
+        Line::Charged(charge) => {
+            let seeded = if charge.non_private { "NOT PRIVATE (its noise came from a seed): " } else { "" };
+            if charge.steps == 1 { format!("{seeded}{}", charge.what) } else { format!("{seeded}{} times: {}", charge.steps, charge.what) }
+        }
+        Line::Leased { charge, until } => format!("line {charge}: steps up to {until} handed out"),
+        Line::Confirmed { charge, until } => format!("line {charge}: steps up to {until} confirmed"),
+        Line::Raised { budget: new, reason } => format!("budget changed to {}: {reason}", budget(new)),
+    }
+}
+
+fn statement(named: &Named) -> Result<()> {
+    let mut ledger = named.listed.purse.ledger(&named.dataset)?;
+    let statement = Statement::new(ledger.state()?)?;
+    if named.listed.format == Format::Json {
+        return print::json(&statement);
+    }
+    print::data(&statement.to_string())
+}
+
+impl Verify {
+    fn run(self) -> Result<bool> {
+        let read = |path: &PathBuf| std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
+        let mut receipts = Vec::new();
+        for path in &self.artifact {
+            let artifact: Value = serde_json::from_str(&read(path)?).with_context(|| format!("{} is not JSON", path.display()))?;
+            let before = receipts.len();
+            find_receipts(&artifact, &mut receipts);
+            if receipts.len() == before {
+                let sentence = format!("there is no receipt in {}, expected dataset, entry and head in an object", path.display());
+                return Err(Refusal::new(sentence, "an answer of quell query --format json holds one").into());
+            }
+        }
+        let exports = self.export.iter().map(read).collect::<Result<Vec<String>>>()?;
+        let exports: Vec<&str> = exports.iter().map(String::as_str).collect();
+        let report = verify(self.listed.purse.location(), &receipts, &exports)?;
+        if self.listed.format == Format::Json {
+            print::json(&report)?;
+            return Ok(report.is_good());
+        }
+        for note in &report.notes {
+            print::note(&format!("note: {note}"));
+        }
+        for finding in &report.findings {
+            print::data(&format!("{finding}"))?;
+        }
+        if report.is_good() {
+            let receipts = if receipts.is_empty() { String::new() } else { format!(", {} receipts found in it", receipts.len()) };
+            print::data(&format!("{} lines of {} datasets are as they were written{receipts}", report.lines, report.datasets))?;
+        }
+        Ok(report.is_good())
+    }
+}
+
+/// Receipts stand wherever an object has all of their fields.
+fn find_receipts(value: &Value, receipts: &mut Vec<Receipt>) {
+    match value {
+        Value::Object(fields) => {
+            if let (Some(dataset), Some(entry), Some(head)) = (
+                fields.get("dataset").and_then(Value::as_str),
+                fields.get("entry").and_then(Value::as_u64),
+                fields.get("head").and_then(Value::as_str),
+            ) {
+                receipts.push(Receipt { dataset: dataset.to_owned(), entry, head: head.to_owned() });
+            }
+            fields.values().for_each(|field| find_receipts(field, receipts));
+        }
+        Value::Array(items) => items.iter().for_each(|item| find_receipts(item, receipts)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+impl Raise {
+    fn run(self) -> Result<()> {
+        let mut ledger = self.purse.ledger(&self.dataset)?;
+        let old = ledger.state()?.budget();
+        let delta = self.delta.map_or(Ok(old.delta), Delta::new)?;
+        let receipt = ledger.raise(Budget { epsilon: Some(Epsilon::new(self.epsilon)?), delta }, &self.reason)?;
+        print::note(&format!("line {} of {:?}: ε ≤ {} at δ = {}", receipt.entry, self.dataset, given(self.epsilon), given(delta.get())));
+        Ok(())
+    }
+}
+
+impl Export {
+    fn run(self) -> Result<()> {
+        let text = self.purse.store()?.export(&self.dataset)?;
+        match &self.output {
+            None => print::data(&text),
+            Some(path) => {
+                std::fs::write(path, &text).with_context(|| format!("cannot write {}", path.display()))?;
+                print::note(&format!("wrote {}; keep it where the ledger cannot be changed together with it", path.display()));
+                Ok(())
+            }
+        }
+    }
+}
