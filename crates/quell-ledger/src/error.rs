@@ -9,7 +9,9 @@ use crate::finding::Finding;
 #[non_exhaustive]
 pub enum Error {
     /// There is no ledger.
-    #[error("there is no ledger at {location}\nhint: make one with `quell ledger create`, or name the directory that holds ledger.db")]
+    #[error(
+        "there is no ledger at {location}\nhint: make one with `quell ledger create`, or name the directory that holds ledger.db"
+    )]
     NotFound {
         /// Where one was expected.
         location: String,
@@ -23,7 +25,9 @@ pub enum Error {
         found: String,
     },
     /// There is no ledger for this dataset.
-    #[error("there is no dataset {dataset:?} in this store, expected one of {known:?}\nhint: `quell ledger create` opens a new one")]
+    #[error(
+        "there is no dataset {dataset:?} in this store, expected one of {known:?}\nhint: `quell ledger create` opens a new one"
+    )]
     UnknownDataset {
         /// The name that was asked for.
         dataset: String,
@@ -50,7 +54,9 @@ pub enum Error {
         source: postgres::Error,
     },
     /// The server may lose what it said it had stored.
-    #[error("the server runs with {setting} = {value}, expected {expected}: a power cut could lose debts\nhint: change it in postgresql.conf")]
+    #[error(
+        "the server runs with {setting} = {value}, expected {expected}: a power cut could lose debts\nhint: change it in postgresql.conf"
+    )]
     NotDurable {
         /// Name of the setting.
         setting: &'static str,
@@ -60,7 +66,9 @@ pub enum Error {
         expected: &'static str,
     },
     /// This program was built without PostgreSQL.
-    #[error("{location} is a PostgreSQL server, and this program was built without the feature `postgres`\nhint: use a file, or build with it")]
+    #[error(
+        "{location} is a PostgreSQL server, and this program was built without the feature `postgres`\nhint: use a file, or build with it"
+    )]
     NoPostgres {
         /// The address, without what comes before `@`.
         location: String,
@@ -76,19 +84,25 @@ pub enum Error {
         source: std::io::Error,
     },
     /// There is nothing to sign with, so nothing is written.
-    #[error("the signing key {path} is missing, expected the key that signed this ledger; nothing was charged\nhint: bring it back from a copy; it stays beside the database")]
+    #[error(
+        "the signing key {path} is missing, expected the key that signed this ledger; nothing was charged\nhint: bring it back from a copy; it stays beside the database"
+    )]
     KeyMissing {
         /// Where it was looked for.
         path: PathBuf,
     },
     /// The key is not a key.
-    #[error("the signing key {path} is damaged, expected 64 hexadecimal digits; nothing was charged\nhint: bring it back from a copy")]
+    #[error(
+        "the signing key {path} is damaged, expected 64 hexadecimal digits; nothing was charged\nhint: bring it back from a copy"
+    )]
     KeyDamaged {
         /// The file.
         path: PathBuf,
     },
     /// The key is another one.
-    #[error("the signing key {path} belongs to another ledger, expected the key with public part {expected}; nothing was charged\nhint: on a shared server everybody signs with the same key: copy it")]
+    #[error(
+        "the signing key {path} belongs to another ledger, expected the key with public part {expected}; nothing was charged\nhint: on a shared server everybody signs with the same key: copy it"
+    )]
     KeyDiffers {
         /// The file.
         path: PathBuf,
@@ -102,7 +116,9 @@ pub enum Error {
         cause: String,
     },
     /// The ledger is not as it was written.
-    #[error("the ledger is damaged: {0}\nhint: `quell ledger verify` says what else is; restore a copy, and charge what was released since")]
+    #[error(
+        "the ledger is damaged: {0}\nhint: `quell ledger verify` says what else is; restore a copy, and charge what was released since"
+    )]
     Damaged(Box<Finding>),
     /// The line costs more than there is.
     #[error("epsilon would be {spent}, expected at most {cap}; nothing was charged")]
@@ -113,7 +129,9 @@ pub enum Error {
         cap: f64,
     },
     /// The cap of a line is not the cap of the ledger.
-    #[error("the cap is {cap}, expected {expected}; nothing was charged\nhint: `quell ledger raise` changes a budget, and writes it down")]
+    #[error(
+        "the cap is {cap}, expected {expected}; nothing was charged\nhint: `quell ledger raise` changes a budget, and writes it down"
+    )]
     CapDiffers {
         /// The cap given.
         cap: f64,

@@ -80,7 +80,8 @@ const TRIGGERS: [&str; 8] = [
 const MAKING: i64 = 0x5175_656c_6c00_0001;
 
 const ROW: &str = "SELECT name, lines, head, spent, cap, signature FROM quell_datasets";
-const ENTRY: &str = "SELECT number, body, previous, hash FROM quell_entries WHERE dataset = (SELECT id FROM quell_datasets WHERE name = $1)";
+const ENTRY: &str =
+    "SELECT number, body, previous, hash FROM quell_entries WHERE dataset = (SELECT id FROM quell_datasets WHERE name = $1)";
 
 /// A connection to a server.
 pub(crate) struct Postgres {
@@ -157,8 +158,13 @@ impl Database for Postgres {
 
     fn snapshot(&mut self, dataset: &str, from: u64) -> Result<Option<(Row, Vec<Stored>)>, Error> {
         let failed = failed("reading the lines");
-        let mut transaction =
-            self.client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true).start().map_err(&failed)?;
+        let mut transaction = self
+            .client
+            .build_transaction()
+            .isolation_level(IsolationLevel::RepeatableRead)
+            .read_only(true)
+            .start()
+            .map_err(&failed)?;
         let Some(row) = row(&mut transaction, dataset)? else { return Ok(None) };
         let sql = format!("{ENTRY} AND number >= $2 ORDER BY number");
         let rows = transaction.query(&sql, &[&dataset, &from.cast_signed()]).map_err(&failed)?;

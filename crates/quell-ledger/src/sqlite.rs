@@ -60,8 +60,14 @@ const SCHEMA: [(&str, &str); 11] = [
                     ELSE (SELECT hash FROM entries WHERE dataset = NEW.dataset AND number = NEW.number - 1) END)
         BEGIN SELECT RAISE(ABORT, 'an entry takes the next number, follows the head and becomes it'); END",
     ),
-    ("entries_stay", "CREATE TRIGGER entries_stay BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'an entry is never changed'); END"),
-    ("entries_remain", "CREATE TRIGGER entries_remain BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'an entry is never removed'); END"),
+    (
+        "entries_stay",
+        "CREATE TRIGGER entries_stay BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'an entry is never changed'); END",
+    ),
+    (
+        "entries_remain",
+        "CREATE TRIGGER entries_remain BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'an entry is never removed'); END",
+    ),
     (
         "datasets_begin",
         "CREATE TRIGGER datasets_begin BEFORE INSERT ON datasets
@@ -75,9 +81,15 @@ const SCHEMA: [(&str, &str); 11] = [
             OR NOT EXISTS (SELECT 1 FROM entries WHERE dataset = OLD.id AND number = OLD.last AND hash = OLD.head)
         BEGIN SELECT RAISE(ABORT, 'a dataset grows by one entry at a time'); END",
     ),
-    ("datasets_remain", "CREATE TRIGGER datasets_remain BEFORE DELETE ON datasets BEGIN SELECT RAISE(ABORT, 'a dataset is never removed'); END"),
+    (
+        "datasets_remain",
+        "CREATE TRIGGER datasets_remain BEFORE DELETE ON datasets BEGIN SELECT RAISE(ABORT, 'a dataset is never removed'); END",
+    ),
     ("meta_stay", "CREATE TRIGGER meta_stay BEFORE UPDATE ON meta BEGIN SELECT RAISE(ABORT, 'the key is never changed'); END"),
-    ("meta_remain", "CREATE TRIGGER meta_remain BEFORE DELETE ON meta BEGIN SELECT RAISE(ABORT, 'the key is never removed'); END"),
+    (
+        "meta_remain",
+        "CREATE TRIGGER meta_remain BEFORE DELETE ON meta BEGIN SELECT RAISE(ABORT, 'the key is never removed'); END",
+    ),
 ];
 
 /// How long a writer waits for others, and how long it sleeps between looks: far longer than any line takes, and far shorter.
@@ -168,7 +180,8 @@ impl Sqlite {
     fn lay_out(&mut self) -> Result<(), Error> {
         let failed = self.failed("making a ledger");
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&failed)?;
-        let things = transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0)).map_err(&failed)?;
+        let things =
+            transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0)).map_err(&failed)?;
         if things == 0 {
             for (_, sql) in SCHEMA {
                 transaction.execute_batch(sql).map_err(&failed)?;
@@ -212,13 +225,14 @@ impl Sqlite {
     /// The first table or trigger that is missing, altered or added.
     fn strange_schema(&self) -> Result<Option<String>, Error> {
         let failed = self.failed("reading the schema");
-        let mut statement =
-            self.connection.prepare("SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY rowid").map_err(&failed)?;
-        let found: Vec<(String, Option<String>)> = statement
-            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
-            .and_then(Iterator::collect)
+        let mut statement = self
+            .connection
+            .prepare("SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY rowid")
             .map_err(&failed)?;
-        let same = |(have, want): &(&(String, Option<String>), &(&str, &str))| have.0 == want.0 && have.1.as_deref() == Some(want.1);
+        let found: Vec<(String, Option<String>)> =
+            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).and_then(Iterator::collect).map_err(&failed)?;
+        let same =
+            |(have, want): &(&(String, Option<String>), &(&str, &str))| have.0 == want.0 && have.1.as_deref() == Some(want.1);
         if let Some((_, (name, _))) = found.iter().zip(&SCHEMA).find(|pair| !same(pair)) {
             return Ok(Some((*name).to_owned()));
         }
@@ -261,7 +275,8 @@ impl Sqlite {
             }
             Some(Record::Mark(mark)) => {
                 let newer = total - mark.lines;
-                notes.push(format!("{newer} lines are newer than the seal: the last program to write was stopped, or still runs"));
+                notes
+                    .push(format!("{newer} lines are newer than the seal: the last program to write was stopped, or still runs"));
             }
             Some(Record::Damaged) => {}
             None | Some(Record::Empty) => notes.push("there is no seal yet: bytes outside the lines are not checked".into()),
@@ -299,10 +314,11 @@ impl Sqlite {
         let id = if entry.number == 0 {
             let sql = "INSERT INTO datasets (name, genesis, lines, last, head, spent, cap, signature)
                 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE NOT EXISTS (SELECT 1 FROM datasets WHERE name = ?1) RETURNING id";
-            transaction.prepare_cached(sql)?.query_row(
-                params![row.dataset, step.old, lines, number, row.head, row.spent, row.cap, row.signature],
-                |row| row.get::<_, i64>(0),
-            )
+            transaction
+                .prepare_cached(sql)?
+                .query_row(params![row.dataset, step.old, lines, number, row.head, row.spent, row.cap, row.signature], |row| {
+                    row.get::<_, i64>(0)
+                })
         } else {
             let sql = "UPDATE datasets SET lines = ?1, last = ?2, head = ?3, spent = ?4, cap = ?5, signature = ?6
                 WHERE name = ?7 AND lines = ?2 AND head = ?8 AND (cap = ?5 OR ?9) RETURNING id";
@@ -353,7 +369,8 @@ impl Database for Sqlite {
         let Some(row) = row(&transaction, dataset).map_err(&failed)? else { return Ok(None) };
         let sql = format!("{ENTRY} AND number >= ?2 ORDER BY number");
         let mut statement = transaction.prepare_cached(&sql).map_err(&failed)?;
-        let lines = statement.query_map(params![dataset, from.cast_signed()], stored).and_then(Iterator::collect).map_err(&failed)?;
+        let lines =
+            statement.query_map(params![dataset, from.cast_signed()], stored).and_then(Iterator::collect).map_err(&failed)?;
         Ok(Some((row, lines)))
     }
 
@@ -390,7 +407,8 @@ impl Database for Sqlite {
 
     fn seal(&mut self) -> Result<bool, Error> {
         let failed = self.failed("sealing the ledger");
-        let busy = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0)).map_err(&failed)?;
+        let busy =
+            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0)).map_err(&failed)?;
         if busy != 0 {
             return Ok(false);
         }
@@ -412,8 +430,11 @@ impl Sqlite {
         let total = self.connection.query_row("SELECT coalesce(sum(lines), 0) FROM datasets", [], |row| row.get::<_, i64>(0));
         let lines = total.map_err(self.failed("sealing the ledger"))?.unsigned_abs();
         let (length, hash) = self.hash()?;
-        seal::write(&self.path, 0, &Mark { lines, length, hash })
-            .map_err(|source| Error::File { doing: "sealing the ledger", path: seal::path(&self.path), source })?;
+        seal::write(&self.path, 0, &Mark { lines, length, hash }).map_err(|source| Error::File {
+            doing: "sealing the ledger",
+            path: seal::path(&self.path),
+            source,
+        })?;
         self.wrote = false;
         Ok(true)
     }

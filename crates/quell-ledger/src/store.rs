@@ -159,7 +159,8 @@ impl Store {
 
     /// All datasets, by name.
     pub fn datasets(&mut self) -> Result<Vec<Summary>, Error> {
-        let summary = |row: Row| Summary { head: hex(&row.head), dataset: row.dataset, lines: row.lines, spent: row.spent, cap: row.cap };
+        let summary =
+            |row: Row| Summary { head: hex(&row.head), dataset: row.dataset, lines: row.lines, spent: row.spent, cap: row.cap };
         Ok(self.database.rows()?.into_iter().map(summary).collect())
     }
 

@@ -120,7 +120,9 @@ fn missing(chains: &BTreeMap<String, Vec<Hash>>, dataset: &str, entry: u64, head
     let Some(heads) = chains.get(dataset) else { return Some(Problem::NoDataset.of(dataset)) };
     match usize::try_from(entry).ok().and_then(|entry| heads.get(entry)) {
         None => Some(Problem::Truncated { lines: heads.len() as u64, expected: entry.saturating_add(1) }.of(dataset)),
-        Some(found) if hex(found) != head => Some(Problem::Forked { found: hex(found), expected: head.to_owned() }.at(dataset, entry)),
+        Some(found) if hex(found) != head => {
+            Some(Problem::Forked { found: hex(found), expected: head.to_owned() }.at(dataset, entry))
+        }
         Some(_) => None,
     }
 }

@@ -154,7 +154,7 @@ fn the_cap_holds_and_a_raise_is_written_down(place: &Place) {
     ledger.raise(budget(None), "no cap").unwrap();
     charge(&mut ledger, 1);
     let mut seeded = open(&store, DATASET).seeded(1);
-    seeded.charge(count(1.0)).unwrap();
+    let _paid = seeded.charge(count(1.0)).unwrap();
     assert_eq!(store.datasets().unwrap()[0].spent, f64::INFINITY);
     assert!(store.entries(DATASET).unwrap().iter().any(|entry| matches!(&entry.line, Line::Raised { .. })));
     let report = store.verify(&[], &[]);
