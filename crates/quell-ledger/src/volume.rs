@@ -54,7 +54,7 @@ impl Volume {
     fn line(&mut self, number: u64) -> Result<Stored, Error> {
         let Some(stored) = self.database.entry(&self.dataset, number)? else {
             let lines = self.database.row(&self.dataset)?.map_or(0, |row| row.lines);
-            return Err(Problem::Truncated { lines, expected: number + 1 }.of(&self.dataset).into());
+            return Err(Problem::Truncated { lines, expected: number.saturating_add(1) }.of(&self.dataset).into());
         };
         if stored.number != number || chain::link(&stored.previous, &stored.body) != stored.hash {
             return Err(Problem::Edited.at(&self.dataset, number).into());

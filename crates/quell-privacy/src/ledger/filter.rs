@@ -77,7 +77,7 @@ impl Composition {
     }
 
     /// The slack used by what was spent. Noise at distance τ of the ideal costs (1 + e^ε)τ at most (THEORY, Noise).
-    pub(crate) fn slack_used(self, sum: &Sum, budget: &Budget) -> f64 {
+    pub(crate) fn slack_used(sum: &Sum, budget: &Budget) -> f64 {
         let inexact = if sum.distance > 0.0 { (1.0 + budget.cap().exp()) * sum.distance } else { 0.0 };
         (sum.slack + inexact) * (1.0 + 1e-9)
     }
@@ -90,7 +90,7 @@ impl Composition {
     /// FZ21], and the shares sum to one.
     pub(crate) fn spent(self, sum: &Sum, budget: &Budget) -> Spent {
         let delta = budget.delta.get();
-        if self.slack_used(sum, budget) > self.slack(budget) && !budget.cap().is_infinite() {
+        if Self::slack_used(sum, budget) > self.slack(budget) && !budget.cap().is_infinite() {
             return Spent { epsilon: f64::INFINITY, theorem: Theorem::None };
         }
         let [gaussian, renyi, _] = self.shares();

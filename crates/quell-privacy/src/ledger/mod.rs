@@ -169,8 +169,7 @@ impl<B: Book> Ledger<B> {
             let (line, spent) = decide(&self.state)?;
             self.state.check(&line)?;
             let cap = if let Line::Raised { budget, .. } = &line { budget.cap() } else { self.state.budget().cap() };
-            // Written so that a NaN is refused.
-            if !(spent.epsilon <= cap) {
+            if spent.epsilon.is_nan() || spent.epsilon > cap {
                 return Err(Error::Refused { would_be: spent.epsilon, spent: self.state.spent()?.epsilon, budget: cap });
             }
             if let Some(receipt) = self.book.append(self.state.lines(), &line, spent.epsilon, cap).map_err(storage)? {

@@ -1,6 +1,6 @@
 //! A ledger as its lines tell it.
 
-use super::{Budget, Charge, Line, Spent, Terms, Theorem, filter::Sum};
+use super::{Budget, Charge, Composition, Line, Spent, Terms, Theorem, filter::Sum};
 use crate::{Error, accounting::Pld, units::Delta};
 
 /// What the lines of a ledger add up to.
@@ -141,7 +141,7 @@ impl State {
     /// Slack in δ that is still free.
     pub(super) fn slack_left(&self) -> f64 {
         let composition = self.terms.composition;
-        composition.slack(&self.budget) - composition.slack_used(&self.sum, &self.budget)
+        composition.slack(&self.budget) - Composition::slack_used(&self.sum, &self.budget)
     }
 
     /// μ and slack, if everything so far is dominated by a Gaussian.
