@@ -1,5 +1,5 @@
 # Every habit is one word. `make help` lists them.
-.PHONY: help test format lint docs deny bench
+.PHONY: help test format lint docs deny bench faults
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -20,6 +20,9 @@ docs: ## rustdoc has nothing to say
 deny: ## licences and advisories of the dependencies (installs cargo-deny if it is missing)
 	cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny
 	cargo deny check
+
+faults: ## kill, corrupt and fill up ledgers for longer than `make test` does (QUELL_FAULT_ROUNDS rounds of killing)
+	QUELL_FAULT_ROUNDS=$${QUELL_FAULT_ROUNDS:-2000} cargo test -p quell-ledger --test faults -- --nocapture
 
 bench: ## the accountant beside its peers, in one run on one thread (installs them into a scratch environment)
 	python3 benches/accounting.py

@@ -220,7 +220,11 @@ fn list(listed: &Listed) -> Result<()> {
         return print::json(&datasets.iter().map(row).collect::<Vec<_>>());
     }
     let mut rows = vec![["dataset", "ε spent", "of", "lines", "head"].map(str::to_owned).to_vec()];
-    rows.extend(datasets.into_iter().map(|s| vec![s.dataset, epsilon(s.spent), given_cap(s.cap), s.lines.to_string(), s.head[..16].to_owned()]));
+    rows.extend(
+        datasets
+            .into_iter()
+            .map(|s| vec![s.dataset, epsilon(s.spent), given_cap(s.cap), s.lines.to_string(), s.head[..16].to_owned()]),
+    );
     print::data(&print::table(&rows, &[1, 2, 3]))
 }
 
@@ -231,7 +235,8 @@ fn given_cap(cap: f64) -> String {
 fn show(named: &Named) -> Result<()> {
     let entries = named.listed.purse.store()?.entries(&named.dataset)?;
     if named.listed.format == Format::Json {
-        let row = |e: &Entry| json!({"number": e.number, "time": e.time, "line": e.line, "spent": number(e.spent), "head": e.head});
+        let row =
+            |e: &Entry| json!({"number": e.number, "time": e.time, "line": e.line, "spent": number(e.spent), "head": e.head});
         return print::json(&entries.iter().map(row).collect::<Vec<_>>());
     }
     let mut rows = vec![["line", "time", "ε after", "what"].map(str::to_owned).to_vec()];
@@ -241,12 +246,22 @@ fn show(named: &Named) -> Result<()> {
 
 /// A line of the book in words.
 fn words(line: &Line) -> String {
-    let budget = |budget: &Budget| format!("{} at δ = {}", budget.epsilon.map_or_else(|| "no cap".into(), |e| format!("ε ≤ {}", given(e.get()))), given(budget.delta.get()));
+    let budget = |budget: &Budget| {
+        format!(
+            "{} at δ = {}",
+            budget.epsilon.map_or_else(|| "no cap".into(), |e| format!("ε ≤ {}", given(e.get()))),
+            given(budget.delta.get())
+        )
+    };
     match line {
         Line::Opened(terms) => format!("opened: {}, {}, for one {}", budget(&terms.budget), terms.neighbors, terms.unit),
         Line::Charged(charge) => {
             let seeded = if charge.non_private { "NOT PRIVATE (its noise came from a seed): " } else { "" };
-            if charge.steps == 1 { format!("{seeded}{}", charge.what) } else { format!("{seeded}{} times: {}", charge.steps, charge.what) }
+            if charge.steps == 1 {
+                format!("{seeded}{}", charge.what)
+            } else {
+                format!("{seeded}{} times: {}", charge.steps, charge.what)
+            }
         }
         Line::Leased { charge, until } => format!("line {charge}: steps up to {until} handed out"),
         Line::Confirmed { charge, until } => format!("line {charge}: steps up to {until} confirmed"),
@@ -268,11 +283,13 @@ impl Verify {
         let read = |path: &PathBuf| std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
         let mut receipts = Vec::new();
         for path in &self.artifact {
-            let artifact: Value = serde_json::from_str(&read(path)?).with_context(|| format!("{} is not JSON", path.display()))?;
+            let artifact: Value =
+                serde_json::from_str(&read(path)?).with_context(|| format!("{} is not JSON", path.display()))?;
             let before = receipts.len();
             find_receipts(&artifact, &mut receipts);
             if receipts.len() == before {
-                let sentence = format!("there is no receipt in {}, expected dataset, entry and head in an object", path.display());
+                let sentence =
+                    format!("there is no receipt in {}, expected dataset, entry and head in an object", path.display());
                 return Err(Refusal::new(sentence, "an answer of quell query --format json holds one").into());
             }
         }
@@ -321,7 +338,13 @@ impl Raise {
         let old = ledger.state()?.budget();
         let delta = self.delta.map_or(Ok(old.delta), Delta::new)?;
         let receipt = ledger.raise(Budget { epsilon: Some(Epsilon::new(self.epsilon)?), delta }, &self.reason)?;
-        print::note(&format!("line {} of {:?}: ε ≤ {} at δ = {}", receipt.entry, self.dataset, given(self.epsilon), given(delta.get())));
+        print::note(&format!(
+            "line {} of {:?}: ε ≤ {} at δ = {}",
+            receipt.entry,
+            self.dataset,
+            given(self.epsilon),
+            given(delta.get())
+        ));
         Ok(())
     }
 }

@@ -78,7 +78,8 @@ fn complain(error: &anyhow::Error) -> ExitCode {
     let refusal = error.downcast_ref::<Refusal>();
     let data = error.downcast_ref::<quell::Error>();
     // Errors of the ledger bring their hint with them.
-    let (sentence, own) = text.split_once("\nhint: ").map_or((text.as_str(), None), |(sentence, hint)| (sentence, Some(hint.to_owned())));
+    let (sentence, own) =
+        text.split_once("\nhint: ").map_or((text.as_str(), None), |(sentence, hint)| (sentence, Some(hint.to_owned())));
     let hint = own.or_else(|| refusal.map(|refusal| refusal.hint().to_owned())).or_else(|| data.map(quell::Error::hint));
     print::complaint(sentence, hint.as_deref());
     let no = refusal.is_some_and(Refusal::is_no)
@@ -89,8 +90,11 @@ fn complain(error: &anyhow::Error) -> ExitCode {
 /// One sentence and one hint out of the several paragraphs clap has for a command line it cannot read.
 fn misunderstood(misuse: &clap::Error) -> anyhow::Error {
     if misuse.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return Refusal::new("no subcommand was given, expected account, calibrate, curve with a kind, ledger with a verb, or query", "try quell --help")
-            .into();
+        return Refusal::new(
+            "no subcommand was given, expected account, calibrate, curve with a kind, ledger with a verb, or query",
+            "try quell --help",
+        )
+        .into();
     }
     let text = misuse.render().to_string();
     let mut paragraphs = text.split("\n\n");

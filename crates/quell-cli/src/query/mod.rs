@@ -151,7 +151,9 @@ impl Flags {
     fn dataset(&self) -> Result<String> {
         let stem = || self.data.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         let named = self.dataset.clone().or_else(stem);
-        named.ok_or_else(|| Refusal::new(format!("{} has no file name", self.data.display()), "name the dataset with --dataset").into())
+        named.ok_or_else(|| {
+            Refusal::new(format!("{} has no file name", self.data.display()), "name the dataset with --dataset").into()
+        })
     }
 
     /// Pays for the mechanism that `make` builds for an ε, reads the data, and runs it.

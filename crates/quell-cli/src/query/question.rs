@@ -8,8 +8,8 @@ use quell_privacy::{
     accounting::closed::gaussian_sigma,
     ledger::Ledger,
     mechanism::{
-        Bounds, Count, Histogram, IntegerNoise, Mean, Noise, NoisyThreshold, Quantile, Range, Sensitive, SmoothMedian, StableHistogram, Sum,
-        Variance,
+        Bounds, Count, Histogram, IntegerNoise, Mean, Noise, NoisyThreshold, Quantile, Range, Sensitive, SmoothMedian,
+        StableHistogram, Sum, Variance,
     },
     units::{Delta, Epsilon, NoiseMultiplier, Probability, Scale},
 };
@@ -47,12 +47,16 @@ impl Flags {
             Statistic::Mean => {
                 let (bounds, noise) = (self.bounds()?, self.noise.into());
                 // Half for the sum, half for the count.
-                let make = |epsilon: f64| Ok(Mean { bounds, noise, noise_multiplier: multiple(epsilon / 2.0)?, count: count(epsilon / 2.0)? });
+                let make = |epsilon: f64| {
+                    Ok(Mean { bounds, noise, noise_multiplier: multiple(epsilon / 2.0)?, count: count(epsilon / 2.0)? })
+                };
                 self.release(ledger, make, numbers, |paid, data| Ok(Answer::number("mean", paid.run(&data)?)))
             }
             Statistic::Variance => {
                 let (bounds, noise) = (self.bounds()?, self.noise.into());
-                let make = |epsilon: f64| Ok(Variance { bounds, noise, noise_multiplier: multiple(epsilon / 3.0)?, count: count(epsilon / 3.0)? });
+                let make = |epsilon: f64| {
+                    Ok(Variance { bounds, noise, noise_multiplier: multiple(epsilon / 3.0)?, count: count(epsilon / 3.0)? })
+                };
                 self.release(ledger, make, numbers, |paid, data| Ok(Answer::number("variance", paid.run(&data)?)))
             }
             Statistic::Histogram => match &self.keys {
@@ -66,7 +70,8 @@ impl Flags {
                     let delta = self.delta("keys that are not known in advance")?.get();
                     let make = |epsilon: f64| {
                         // For an exchange: (2ε, (1 + e^ε)δ).
-                        let (epsilon, delta) = if replace { (epsilon / 2.0, delta / (1.0 + (epsilon / 2.0).exp())) } else { (epsilon, delta) };
+                        let (epsilon, delta) =
+                            if replace { (epsilon / 2.0, delta / (1.0 + (epsilon / 2.0).exp())) } else { (epsilon, delta) };
                         Ok(StableHistogram::new(Epsilon::new(epsilon)?, Delta::new(delta)?)?)
                     };
                     self.release(ledger, make, keys, |paid, data| Ok(Answer::Bins(paid.run(&data)?)))
@@ -94,14 +99,16 @@ impl Flags {
         match self.bounds.as_deref() {
             Some(&[lower, upper]) => Ok(Bounds::new(lower, upper)?),
             _ => {
-                let hint = "add --bounds LOWER UPPER from what is publicly known, not from the data; quantile and range need them too";
+                let hint =
+                    "add --bounds LOWER UPPER from what is publicly known, not from the data; quantile and range need them too";
                 Err(Refusal::new("no bounds are given, expected the range that numbers are held to", hint).into())
             }
         }
     }
 
     fn delta(&self, what: &str) -> Result<Delta> {
-        let missing = || Refusal::new(format!("no delta is given, expected one for {what}"), "add --delta, far below that of the budget");
+        let missing =
+            || Refusal::new(format!("no delta is given, expected one for {what}"), "add --delta, far below that of the budget");
         Ok(Delta::new(self.delta.ok_or_else(missing)?)?)
     }
 

@@ -47,9 +47,10 @@ impl Cost {
             Err(Error::Unsupported { .. }) => None,
             Err(other) => return Err(other),
         };
-        let mut pure = pure_epsilon(&event, neighbors);
+        // What overflows is no bound, as above.
+        let mut pure = pure_epsilon(&event, neighbors).and_then(finite);
         let mut gaussian = match TradeOff::exact_gaussian(&event, neighbors) {
-            Ok(exact) => exact.or_else(|| pure.map(gaussian_of_pure)),
+            Ok(exact) => exact.or_else(|| pure.map(gaussian_of_pure)).and_then(finite),
             Err(Error::Unsupported { .. }) => None,
             Err(other) => return Err(other),
         };

@@ -1,0 +1,146 @@
+//! The key of a project, and what it signs: the head of each chain.
+//!
+//! Whoever can write to the database but does not hold the key can neither change a debt nor take the last ones away: no head but those of
+//! the past has a signature. That the head is not one of the past is what receipts and exports show.
+
+use std::{
+    fs,
+    io::{ErrorKind, Write},
+    path::{Path, PathBuf},
+};
+
+use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+
+use crate::{
+    chain::Hash,
+    error::Error,
+    hexadecimal::{bytes, hex},
+};
+
+/// The key that signs, from its file.
+pub(crate) struct Key(SigningKey);
+
+impl Key {
+    /// Reads a key.
+    pub(crate) fn load(path: &Path) -> Result<Self, Error> {
+        match fs::read_to_string(path) {
+            Ok(text) => {
+                let seed = bytes(text.trim_end()).ok_or_else(|| Error::KeyDamaged { path: path.to_owned() })?;
+                Ok(Self(SigningKey::from_bytes(&seed)))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::KeyMissing { path: path.to_owned() }),
+            Err(error) if error.kind() == ErrorKind::InvalidData => Err(Error::KeyDamaged { path: path.to_owned() }),
+            Err(source) => Err(Error::File { doing: "reading the signing key", path: path.to_owned(), source }),
+        }
+    }
+
+    /// Reads a key, or makes one. Of several who make one at the same time, one does, and all read the same.
+    pub(crate) fn load_or_create(path: &Path) -> Result<Self, Error> {
+        match Self::load(path) {
+            Err(Error::KeyMissing { .. }) => {}
+            other => return other,
+        }
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed).map_err(|error| Error::NoEntropy { cause: error.to_string() })?;
+        let failed = |source| Error::File { doing: "writing the signing key", path: path.to_owned(), source };
+        let draft = draft(path);
+        let written = write_private(&draft, &format!("{}\n", hex(&seed)))
+            // Fails if another key is there by now, where a renaming would replace it.
+            .and_then(|()| fs::hard_link(&draft, path));
+        let _ = fs::remove_file(&draft);
+        match written {
+            Ok(()) => sync_directory(path).map_err(failed)?,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(source) => return Err(failed(source)),
+        }
+        Self::load(path)
+    }
+
+    /// The public part.
+    pub(crate) fn public(&self) -> [u8; 32] {
+        self.0.verifying_key().to_bytes()
+    }
+
+    /// Signs the head of a dataset after so many lines.
+    pub(crate) fn sign(&self, dataset: &str, lines: u64, head: &Hash) -> [u8; 64] {
+        self.0.sign(&message(dataset, lines, head)).to_bytes()
+    }
+}
+
+/// Whether the holder of a key signed this head.
+pub(crate) fn is_signed(public: &[u8; 32], dataset: &str, lines: u64, head: &Hash, signature: &[u8; 64]) -> bool {
+    VerifyingKey::from_bytes(public)
+        .is_ok_and(|key| key.verify_strict(&message(dataset, lines, head), &Signature::from_bytes(signature)).is_ok())
+}
+
+/// What is signed. The length of the name comes first, so that no two pairs of name and number read the same.
+fn message(dataset: &str, lines: u64, head: &Hash) -> Vec<u8> {
+    let mut message = b"quell-ledger 1 head\0".to_vec();
+    message.extend((dataset.len() as u64).to_le_bytes());
+    message.extend(dataset.as_bytes());
+    message.extend(lines.to_le_bytes());
+    message.extend(head);
+    message
+}
+
+/// A name that no other process or thread uses.
+fn draft(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.{:?}.new", std::process::id(), std::thread::current().id()));
+    path.with_file_name(name)
+}
+
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+/// Makes the name of a new file survive a power cut.
+pub(crate) fn sync_directory(path: &Path) -> std::io::Result<()> {
+    #[cfg(unix)]
+    if let Some(directory) = path.parent() {
+        let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+        fs::File::open(directory)?.sync_all()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signature_is_of_one_head_in_one_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let key = Key::load_or_create(&directory.path().join("signing.key")).unwrap();
+        let (public, head) = (key.public(), [7; 32]);
+        let signature = key.sign("a", 3, &head);
+        assert!(is_signed(&public, "a", 3, &head, &signature));
+        assert!(!is_signed(&public, "b", 3, &head, &signature));
+        assert!(!is_signed(&public, "a", 2, &head, &signature));
+        assert!(!is_signed(&public, "a", 3, &[8; 32], &signature));
+        assert!(!is_signed(&[0; 32], "a", 3, &head, &signature));
+    }
+
+    #[test]
+    fn a_key_is_made_once_is_private_and_is_never_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("signing.key");
+        let keys: Vec<[u8; 32]> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| Key::load_or_create(&path).unwrap().public())).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(keys.iter().all(|key| *key == keys[0]));
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 1, "no drafts are left");
+        #[cfg(unix)]
+        assert_eq!(std::os::unix::fs::MetadataExt::mode(&fs::metadata(&path).unwrap()) & 0o777, 0o600);
+        fs::write(&path, "not a key").unwrap();
+        assert!(matches!(Key::load_or_create(&path), Err(Error::KeyDamaged { .. })));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "not a key");
+    }
+}

@@ -1,0 +1,239 @@
+//! All ledgers of a project, wherever they are.
+
+use std::path::{Path, PathBuf};
+
+use quell_privacy::ledger::{Line, Receipt};
+
+#[cfg(feature = "postgres")]
+use crate::postgres::Postgres;
+use crate::{
+    chain::{Place, Row},
+    database::Database,
+    error::Error,
+    export,
+    finding::Problem,
+    hexadecimal::hex,
+    signature::Key,
+    sqlite::Sqlite,
+    verify::{self, Report},
+    volume::Volume,
+};
+
+/// Name of the database in the directory of a project.
+const DATABASE: &str = "ledger.db";
+/// Name of the key beside it.
+const KEY: &str = "signing.key";
+
+/// Where a store is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// A file. A directory means `ledger.db` in it.
+    File(PathBuf),
+    /// A PostgreSQL server, as a URL that begins with `postgres://` or `postgresql://`.
+    Server(String),
+}
+
+impl From<&str> for Location {
+    fn from(text: &str) -> Self {
+        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            Self::Server(text.to_owned())
+        } else {
+            Path::new(text).into()
+        }
+    }
+}
+
+impl From<&Path> for Location {
+    fn from(path: &Path) -> Self {
+        Self::File(if path.is_dir() { path.join(DATABASE) } else { path.to_owned() })
+    }
+}
+
+impl std::fmt::Display for Location {
+    /// Without the password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Server(url) => write!(f, "postgres://{}", url.rsplit_once('@').map_or("…", |(_, place)| place)),
+        }
+    }
+}
+
+/// All ledgers of a project: one database, one key, several datasets.
+pub struct Store {
+    location: Location,
+    key: PathBuf,
+    database: Box<dyn Database>,
+}
+
+/// A dataset and what its ledger says in sum.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// Name of the dataset.
+    pub dataset: String,
+    /// Number of lines.
+    pub lines: u64,
+    /// ε spent, infinite where there is no bound.
+    pub spent: f64,
+    /// The most it may be, infinite where there is no cap.
+    pub cap: f64,
+    /// Head of the chain, in hexadecimal.
+    pub head: String,
+}
+
+/// A line with all that was written about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Number of the line, the first being 0.
+    pub number: u64,
+    /// When it was written: RFC 3339, UTC.
+    pub time: String,
+    /// The line.
+    pub line: Line,
+    /// ε after it, infinite where there is no bound.
+    pub spent: f64,
+    /// Head of the chain after it, in hexadecimal.
+    pub head: String,
+}
+
+impl Store {
+    /// Opens the store of a project, making it and its key if they do not exist.
+    pub fn create(location: impl Into<Location>) -> Result<Self, Error> {
+        let location = location.into();
+        let key = default_key(&location);
+        Self::create_with_key(location, &key)
+    }
+
+    /// The same with a key that is kept elsewhere.
+    pub fn create_with_key(location: impl Into<Location>, key: &Path) -> Result<Self, Error> {
+        let location = location.into();
+        let mut database: Box<dyn Database> = match &location {
+            Location::File(path) => Box::new(Sqlite::create(path)?),
+            #[cfg(feature = "postgres")]
+            Location::Server(url) => Box::new(Postgres::create(url)?),
+            #[cfg(not(feature = "postgres"))]
+            Location::Server(_) => return Err(Error::NoPostgres { location: location.to_string() }),
+        };
+        // A ledger that has been signed keeps its key: a lost one is not replaced.
+        if database.public_key()?.is_none() {
+            database.adopt(&Key::load_or_create(key)?.public())?;
+        }
+        Ok(Self { location, key: key.to_owned(), database })
+    }
+
+    /// Opens a store that exists.
+    pub fn open(location: impl Into<Location>) -> Result<Self, Error> {
+        let location = location.into();
+        let key = default_key(&location);
+        Self::open_with_key(location, &key)
+    }
+
+    /// The same with a key that is kept elsewhere.
+    pub fn open_with_key(location: impl Into<Location>, key: &Path) -> Result<Self, Error> {
+        let location = location.into();
+        let database = connect(&location)?;
+        Ok(Self { location, key: key.to_owned(), database })
+    }
+
+    /// Where this is.
+    #[must_use]
+    pub fn location(&self) -> &Location {
+        &self.location
+    }
+
+    /// The file of the key that signs.
+    #[must_use]
+    pub fn key(&self) -> &Path {
+        &self.key
+    }
+
+    /// The public key of this store, in hexadecimal: what an auditor compares exports with.
+    pub fn public_key(&mut self) -> Result<Option<String>, Error> {
+        Ok(self.database.public_key()?.map(|key| hex(&key)))
+    }
+
+    /// The book of a dataset, on a connection of its own, for a [`Ledger`](quell_privacy::ledger::Ledger) to write in.
+    pub fn book(&self, dataset: &str) -> Result<Volume, Error> {
+        Ok(Volume::new(connect(&self.location)?, dataset, self.key.clone()))
+    }
+
+    /// All datasets, by name.
+    pub fn datasets(&mut self) -> Result<Vec<Summary>, Error> {
+        let summary =
+            |row: Row| Summary { head: hex(&row.head), dataset: row.dataset, lines: row.lines, spent: row.spent, cap: row.cap };
+        Ok(self.database.rows()?.into_iter().map(summary).collect())
+    }
+
+    /// All lines of a dataset, their chain checked.
+    pub fn entries(&mut self, dataset: &str) -> Result<Vec<Entry>, Error> {
+        let Some((_, stored)) = self.database.snapshot(dataset, 0)? else { return Err(self.unknown(dataset)?) };
+        let mut place = Place::start(dataset);
+        let entry = |stored| {
+            let body = place.follow(dataset, stored)?;
+            let (spent, head) = (body.spent(), hex(&place.head));
+            Ok(Entry { number: body.number, time: body.time, line: body.line, spent, head })
+        };
+        stored.iter().map(entry).collect()
+    }
+
+    /// A ledger as a JSON document with chain, signature and checksum. [`verify_export`](crate::verify_export) reads it.
+    pub fn export(&mut self, dataset: &str) -> Result<String, Error> {
+        let Some((row, stored)) = self.database.snapshot(dataset, 0)? else { return Err(self.unknown(dataset)?) };
+        let public = self.database.public_key()?.unwrap_or_default();
+        let cause = |error: serde_json::Error| Error::from(Problem::Export { cause: error.to_string() }.of(dataset));
+        export::write(&row, &stored, &public).map_err(cause)
+    }
+
+    /// Checks everything there is to check, with the receipts of artifacts and with earlier exports.
+    #[must_use]
+    pub fn verify(&mut self, receipts: &[Receipt], exports: &[&str]) -> Report {
+        verify::verify(&mut *self.database, &self.key, receipts, exports)
+    }
+
+    /// Records the bytes of a database file, so that any later change can be seen. Done on closing, too. False if others are writing; a
+    /// server has no such file, and keeps its own checksums.
+    pub fn seal(&mut self) -> Result<bool, Error> {
+        self.database.seal()
+    }
+
+    fn unknown(&mut self, dataset: &str) -> Result<Error, Error> {
+        let known = self.database.rows()?.into_iter().map(|row| row.dataset).collect();
+        Ok(Error::UnknownDataset { dataset: dataset.to_owned(), known })
+    }
+}
+
+/// Checks a store as [`Store::verify`] does, also one that is so damaged that it does not open. Nothing is written.
+pub fn verify(location: impl Into<Location>, receipts: &[Receipt], exports: &[&str]) -> Result<Report, Error> {
+    let location = location.into();
+    let key = default_key(&location);
+    let opened: Result<Box<dyn Database>, Error> = match &location {
+        Location::File(path) => Sqlite::look(path).map(|sqlite| Box::new(sqlite) as Box<dyn Database>),
+        Location::Server(_) => connect(&location),
+    };
+    match opened {
+        Ok(mut database) => Ok(verify::verify(&mut *database, &key, receipts, exports)),
+        Err(error @ Error::Sqlite { .. }) => {
+            let finding = Problem::Unreadable { cause: error.to_string() }.in_store();
+            Ok(Report { findings: vec![finding], ..Report::default() })
+        }
+        Err(other) => Err(other),
+    }
+}
+
+fn connect(location: &Location) -> Result<Box<dyn Database>, Error> {
+    match location {
+        Location::File(path) => Ok(Box::new(Sqlite::open(path)?)),
+        #[cfg(feature = "postgres")]
+        Location::Server(url) => Ok(Box::new(Postgres::open(url)?)),
+        #[cfg(not(feature = "postgres"))]
+        Location::Server(_) => Err(Error::NoPostgres { location: location.to_string() }),
+    }
+}
+
+/// Beside the database; for a server, in the working directory.
+fn default_key(location: &Location) -> PathBuf {
+    match location {
+        Location::File(path) => path.with_file_name(KEY),
+        Location::Server(_) => PathBuf::from(KEY),
+    }
+}

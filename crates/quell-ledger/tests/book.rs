@@ -1,0 +1,302 @@
+//! What a book promises, on SQLite and on PostgreSQL: one body of tests, two databases.
+
+mod fixture;
+#[cfg(feature = "postgres")]
+#[path = "fixture/server.rs"]
+mod server;
+
+use std::path::Path;
+
+use fixture::{DATASET, budget, charge, count, create, let_race, open, race, room_for, terms, told};
+use quell_ledger::{Error, Location, Problem, Store, verify_export};
+use quell_privacy::ledger::{Book, Ledger, Line};
+
+/// A place for a store, and a directory for what belongs to it.
+struct Place<'a> {
+    location: Location,
+    directory: &'a Path,
+    /// Runs SQL as somebody with another program.
+    sql: &'a dyn Fn(&str) -> Result<(), String>,
+    prefix: &'a str,
+}
+
+impl Place<'_> {
+    fn key(&self) -> std::path::PathBuf {
+        self.directory.join("signing.key")
+    }
+
+    fn store(&self) -> Store {
+        Store::create_with_key(self.location.clone(), &self.key()).unwrap()
+    }
+}
+
+type Test = fn(&Place);
+
+const TESTS: [(&str, Test); 8] = [
+    ("lines_are_read_as_they_were_written", lines_are_read_as_they_were_written),
+    ("a_number_is_given_once", a_number_is_given_once),
+    ("the_cap_holds_and_a_raise_is_written_down", the_cap_holds_and_a_raise_is_written_down),
+    ("a_killed_run_resumes", a_killed_run_resumes),
+    ("other_programs_cannot_change_a_ledger", other_programs_cannot_change_a_ledger),
+    ("without_its_key_nothing_is_written", without_its_key_nothing_is_written),
+    ("exports_and_receipts_find_what_is_missing", exports_and_receipts_find_what_is_missing),
+    ("processes_that_race_get_exactly_the_cap", processes_that_race_get_exactly_the_cap),
+];
+
+#[test]
+fn a_file_keeps_a_book() {
+    for (name, test) in TESTS {
+        println!("{name}");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("ledger.db");
+        let sql = |sql: &str| {
+            let connection = rusqlite::Connection::open(&path).unwrap();
+            connection.execute_batch(&format!("BEGIN; {sql}; COMMIT")).map_err(|error| error.to_string())
+        };
+        test(&Place { location: path.as_path().into(), directory: directory.path(), sql: &sql, prefix: "" });
+    }
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn a_server_keeps_a_book() {
+    let server = match server::Server::start() {
+        Ok(server) => server,
+        Err(why) => return eprintln!("NOT RUN: the tests on PostgreSQL, because {why}"),
+    };
+    for (name, test) in TESTS {
+        println!("{name}");
+        let directory = tempfile::tempdir().unwrap();
+        let url = server.database(name);
+        let sql = |sql: &str| {
+            let mut client = postgres::Client::connect(&url, postgres::NoTls).unwrap();
+            client.batch_execute(&format!("BEGIN; {sql}; COMMIT")).map_err(|error| format!("{error:?}"))
+        };
+        test(&Place { location: url.as_str().into(), directory: directory.path(), sql: &sql, prefix: "quell_" });
+    }
+}
+
+#[test]
+fn a_store_is_a_file_of_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    assert!(matches!(Store::open(directory.path()).err(), Some(Error::NotFound { .. })));
+    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0, "opening makes nothing");
+    assert!(Store::create("").is_err(), "SQLite would keep it in memory");
+    assert!(Store::create(directory.path().join("no/such/directory").as_path()).is_err());
+    let other = directory.path().join("other.db");
+    rusqlite::Connection::open(&other).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+    let before = std::fs::read(&other).unwrap();
+    assert!(matches!(Store::create(other.as_path()).err(), Some(Error::NotALedger { .. })));
+    assert_eq!(std::fs::read(&other).unwrap(), before, "what is not ours is left alone");
+    std::fs::write(&other, "not a database at all, but a text of some length").unwrap();
+    assert!(matches!(Store::open(other.as_path()).err(), Some(Error::Sqlite { .. })));
+    // Names that SQLite takes for databases in memory are files to us.
+    for name in [":memory:", "file::memory:", "file:x?mode=memory"] {
+        let status = fixture::contract("create", name, &directory.path().join("out")).current_dir(&directory).status().unwrap();
+        assert!(status.success() && directory.path().join(name).is_file(), "{name}");
+    }
+}
+
+#[test]
+fn worker() {
+    let Some((role, place, out)) = told() else { return };
+    if role == "create" {
+        return drop(create(&Store::create(place.as_str()).unwrap(), &place, None));
+    }
+    race(&Store::open_with_key(place.as_str(), &out.with_file_name("signing.key")).unwrap(), &out);
+}
+
+fn lines_are_read_as_they_were_written(place: &Place) {
+    let mut store = place.store();
+    let mut first = create(&store, DATASET, Some(10.0));
+    let mut other = create(&store, "other", None);
+    let receipts = charge(&mut first, 3);
+    charge(&mut other, 2);
+    assert_eq!(receipts.iter().map(|receipt| receipt.entry).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(first.book().receipt(2).unwrap(), receipts[1]);
+    let state = first.state().unwrap().clone();
+    let mut again = open(&store, DATASET);
+    assert_eq!(again.state().unwrap(), &state, "another reader sees the same");
+    assert!(Ledger::create(store.book(DATASET).unwrap(), terms(DATASET, None)).is_err(), "a dataset has one ledger");
+    let datasets = store.datasets().unwrap();
+    let summary: Vec<_> = datasets.iter().map(|summary| (summary.dataset.as_str(), summary.lines, summary.cap)).collect();
+    assert_eq!(summary, [("other", 3, f64::INFINITY), (DATASET, 4, 10.0)]);
+    assert_eq!(datasets[1].spent, state.spent().unwrap().epsilon);
+    let entries = store.entries(DATASET).unwrap();
+    assert_eq!(entries.len(), 4);
+    assert_eq!(entries[3].head, receipts[2].head);
+    assert!(matches!(&entries[1].line, Line::Charged(charge) if charge.what.contains("count")));
+    let report = store.verify(&receipts, &[]);
+    assert!(report.is_good() && report.datasets == 2 && report.lines == 7, "{report:?}");
+    let missing = store.book("nothing").unwrap().read(0).unwrap_err();
+    assert!(matches!(&missing, Error::UnknownDataset { known, .. } if known.len() == 2), "{missing}");
+    assert!(matches!(store.entries("nothing"), Err(Error::UnknownDataset { .. })));
+}
+
+fn a_number_is_given_once(place: &Place) {
+    let store = place.store();
+    drop(create(&store, DATASET, Some(10.0)));
+    let (mut one, mut two) = (store.book(DATASET).unwrap(), store.book(DATASET).unwrap());
+    let terms_line = one.read(0).unwrap();
+    assert_eq!(two.read(0).unwrap(), terms_line);
+    let raised = |reason: &str| Line::Raised { budget: budget(Some(10.0)), reason: reason.into() };
+    let receipt = one.append(1, &raised("one"), 0.0, 10.0).unwrap().expect("the number is free");
+    assert_eq!(two.append(1, &raised("two"), 0.0, 10.0).unwrap(), None);
+    assert_eq!(two.append(0, &terms_line[0], 0.0, 10.0).unwrap(), None);
+    assert_eq!(two.receipt(1).unwrap(), receipt);
+    assert_eq!(two.read(1).unwrap(), [raised("one")], "nothing is kept of the one who was late");
+    assert!(two.append(2, &raised("two"), 0.0, 10.0).unwrap().is_some());
+    assert!(two.append(9, &raised("far"), 0.0, 10.0).is_err(), "numbers have no gaps");
+    assert!(matches!(one.append(3, &terms_line[0], 0.0, 10.0), Err(Error::Misplaced { .. })));
+    let mut another = store.book("another").unwrap();
+    assert!(matches!(another.append(0, &terms_line[0], 0.0, 10.0), Err(Error::Misplaced { .. })), "terms of another dataset");
+    assert!(matches!(another.append(0, &raised("x"), 0.0, 10.0), Err(Error::Misplaced { .. })), "no terms");
+}
+
+fn the_cap_holds_and_a_raise_is_written_down(place: &Place) {
+    let mut store = place.store();
+    let mut ledger = create(&store, DATASET, Some(room_for(3)));
+    charge(&mut ledger, 3);
+    assert!(matches!(ledger.charge(count(1.0)), Err(quell_privacy::Error::Refused { .. })));
+    // The book says so once more, by itself …
+    let line = Line::Raised { budget: budget(Some(3.5)), reason: "x".into() };
+    let lease = Line::Leased { charge: 1, until: 1 };
+    assert!(matches!(ledger.book().append(4, &line, 4.0, 3.5), Err(Error::OverCap { .. })));
+    assert!(matches!(ledger.book().append(4, &line, f64::NAN, f64::NAN), Err(Error::OverCap { .. })));
+    assert!(matches!(ledger.book().append(4, &line, 3.0, 99.0), Err(Error::CapDiffers { .. })), "not what the line says");
+    assert!(matches!(ledger.book().append(4, &lease, 3.0, 99.0), Err(Error::CapDiffers { .. })), "not what the ledger says");
+    // … and the database, by its own.
+    let prefix = place.prefix;
+    let refused = (place.sql)(&format!("UPDATE {prefix}datasets SET lines = lines + 1, last = last + 1, spent = 99"));
+    assert!(refused.unwrap_err().to_lowercase().contains("check"), "the constraint refuses it");
+    assert_eq!(store.datasets().unwrap()[0].lines, 4, "nothing was written");
+    ledger.raise(budget(Some(room_for(4))), "one more").unwrap();
+    charge(&mut ledger, 1);
+    assert!(ledger.charge(count(1.0)).is_err());
+    assert!(ledger.raise(budget(Some(1.0)), "below what is spent").is_err());
+    ledger.raise(budget(None), "no cap").unwrap();
+    charge(&mut ledger, 1);
+    let mut seeded = open(&store, DATASET).seeded(1);
+    let _paid = seeded.charge(count(1.0)).unwrap();
+    assert_eq!(store.datasets().unwrap()[0].spent, f64::INFINITY);
+    assert!(store.entries(DATASET).unwrap().iter().any(|entry| matches!(&entry.line, Line::Raised { .. })));
+    let report = store.verify(&[], &[]);
+    assert!(report.is_good(), "{report:?}");
+}
+
+fn a_killed_run_resumes(place: &Place) {
+    let mut store = place.store();
+    let mut ledger = create(&store, DATASET, Some(room_for(10)));
+    let mut lease = ledger.reserve(count(1.0), 10).unwrap().in_blocks_of(4);
+    let entry = lease.entry();
+    assert_eq!(lease.by_ref().take(5).flatten().count(), 5);
+    drop(lease);
+    drop(ledger);
+    let mut ledger = open(&store, DATASET);
+    assert_eq!(ledger.resume(count(1.0), entry).unwrap().flatten().count(), 2, "eight were leased");
+    assert!(ledger.charge(count(1.0)).is_err(), "all ten count");
+    let report = store.verify(&[], &[]);
+    assert!(report.is_good(), "{report:?}");
+}
+
+fn other_programs_cannot_change_a_ledger(place: &Place) {
+    let mut store = place.store();
+    charge(&mut create(&store, DATASET, Some(10.0)), 2);
+    let hash = if place.prefix.is_empty() { "zeroblob(32)" } else { "decode(repeat('00', 32), 'hex')" };
+    for sql in [
+        "UPDATE @entries SET body = 'x' WHERE number = 1".to_owned(),
+        "DELETE FROM @entries WHERE number = 2".into(),
+        "DELETE FROM @entries".into(),
+        "DELETE FROM @datasets".into(),
+        "UPDATE @datasets SET spent = 0".into(),
+        "UPDATE @datasets SET cap = 1000".into(),
+        "UPDATE @datasets SET lines = lines - 1, last = last - 1".into(),
+        "UPDATE @datasets SET lines = lines + 1, last = last + 1".into(),
+        format!("UPDATE @datasets SET lines = lines + 1, last = last + 1, head = {hash}, spent = 0"),
+        format!("UPDATE @datasets SET head = {hash}"),
+        "UPDATE @datasets SET name = 'x'".into(),
+        format!("INSERT INTO @entries SELECT id, lines, 'x', head, {hash} FROM @datasets"),
+        format!("INSERT INTO @entries SELECT id, last, 'x', {hash}, head FROM @datasets"),
+        "UPDATE @meta SET value = value".into(),
+        "DELETE FROM @meta".into(),
+    ] {
+        let said = (place.sql)(&sql.replace('@', place.prefix));
+        assert!(said.is_err(), "{sql} was accepted");
+    }
+    if place.prefix.is_empty() {
+        // SQLite removes what it replaces without asking the triggers.
+        for sql in [
+            "INSERT OR REPLACE INTO entries SELECT dataset, number, 'x', previous, hash FROM entries WHERE number = 2",
+            "INSERT OR REPLACE INTO datasets SELECT id, name, genesis, 1, 0, head, 0, cap, signature FROM datasets",
+        ] {
+            assert!((place.sql)(sql).is_err(), "{sql} was accepted");
+        }
+    } else {
+        assert!((place.sql)("TRUNCATE quell_entries CASCADE").is_err());
+        (place.sql)("DROP TRIGGER quell_entries_stay ON quell_entries").unwrap();
+        let report = store.verify(&[], &[]);
+        assert!(matches!(report.findings[..], [quell_ledger::Finding { problem: Problem::Schema { .. }, .. }]), "{report:?}");
+        return;
+    }
+    let report = store.verify(&[], &[]);
+    assert!(report.is_good(), "{report:?}");
+}
+
+fn without_its_key_nothing_is_written(place: &Place) {
+    let mut store = place.store();
+    charge(&mut create(&store, DATASET, Some(10.0)), 2);
+    let saved = std::fs::read(place.key()).unwrap();
+    std::fs::remove_file(place.key()).unwrap();
+    let mut ledger = open(&store, DATASET);
+    let error = ledger.charge(count(1.0)).err().unwrap().to_string();
+    assert!(error.contains("signing key") && error.contains("is missing"), "{error}");
+    drop(place.store());
+    assert!(!place.key().exists(), "a lost key is not replaced");
+    std::fs::write(place.key(), "0".repeat(64)).unwrap();
+    let error = ledger.charge(count(1.0)).err().unwrap().to_string();
+    assert!(error.contains("another ledger"), "{error}");
+    let findings = store.verify(&[], &[]).findings;
+    assert!(matches!(findings[..], [quell_ledger::Finding { problem: Problem::PublicKey { .. }, .. }]), "{findings:?}");
+    assert_eq!(store.datasets().unwrap()[0].lines, 3);
+    std::fs::write(place.key(), saved).unwrap();
+    charge(&mut ledger, 1);
+    assert!(store.verify(&[], &[]).is_good());
+}
+
+fn exports_and_receipts_find_what_is_missing(place: &Place) {
+    let mut store = place.store();
+    let mut ledger = create(&store, DATASET, Some(10.0));
+    let receipts = charge(&mut ledger, 3);
+    let export = store.export(DATASET).unwrap();
+    let read = verify_export(&export).unwrap();
+    assert_eq!((read.lines, read.head.as_str()), (4, receipts[2].head.as_str()));
+    assert_eq!(Some(read.public_key), store.public_key().unwrap());
+    assert_eq!(read.state.charges().len(), 3);
+    charge(&mut ledger, 1);
+    assert!(store.verify(&receipts, &[&export]).is_good(), "an export of the past");
+    let mut forged = receipts[1].clone();
+    forged.head.clone_from(&receipts[2].head);
+    let mut future = receipts[2].clone();
+    future.entry = 99;
+    let mut elsewhere = receipts[2].clone();
+    elsewhere.dataset = "elsewhere".into();
+    let findings = store.verify(&[forged, future, elsewhere], &[]).findings;
+    let problems: Vec<_> = findings.into_iter().map(|finding| finding.problem).collect();
+    assert!(matches!(problems[..], [Problem::Forked { .. }, Problem::Truncated { lines: 5, expected: 100 }, Problem::NoDataset]));
+    let findings = store.verify(&[], &[&export.replace("count", "Count")]).findings;
+    assert!(matches!(findings[..], [quell_ledger::Finding { problem: Problem::Export { .. }, .. }]), "{findings:?}");
+}
+
+fn processes_that_race_get_exactly_the_cap(place: &Place) {
+    let mut store = place.store();
+    drop(create(&store, DATASET, Some(room_for(60))));
+    let location = match &place.location {
+        Location::File(path) => path.to_str().unwrap().to_owned(),
+        Location::Server(url) => url.clone(),
+    };
+    let granted = let_race(4, &location, place.directory);
+    assert_eq!(granted.iter().sum::<u32>(), 60, "{granted:?}");
+    assert_eq!(store.datasets().unwrap()[0].lines, 61);
+    let report = store.verify(&[], &[]);
+    assert!(report.is_good(), "{report:?}");
+}
