@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use quell_ledger::{Entry, Store, verify};
+use quell_ledger::{Entry, verify};
 use quell_privacy::{
     Statement,
     ledger::{Budget, Composition, Ledger, Line, Receipt, Terms, Unit},
@@ -199,7 +199,7 @@ impl Create {
             Adding::Addition => Composition::Addition,
         };
         let terms = Terms { dataset: self.dataset.clone(), unit, neighbors: self.relation.neighbors(), budget, composition };
-        let store = Store::create(self.purse.location())?;
+        let store = self.purse.make()?;
         Ledger::create(store.book(&self.dataset)?, terms)?;
         let cap = self.epsilon.map_or_else(|| "no cap, and no promise".into(), |cap| format!("ε ≤ {} in all", given(cap)));
         print::note(&format!(

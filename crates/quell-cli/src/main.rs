@@ -81,9 +81,15 @@ fn complain(error: &anyhow::Error) -> ExitCode {
     let (sentence, own) =
         text.split_once("\nhint: ").map_or((text.as_str(), None), |(sentence, hint)| (sentence, Some(hint.to_owned())));
     let hint = own.or_else(|| refusal.map(|refusal| refusal.hint().to_owned())).or_else(|| data.map(quell::Error::hint));
-    print::complaint(sentence, hint.as_deref());
+    // An expression that cannot be read is shown, with a mark where the trouble is.
+    let (sentence, picture) = if data.is_some() {
+        sentence.split_once('\n').map_or((sentence, None), |(first, rest)| (first, Some(rest)))
+    } else {
+        (sentence, None)
+    };
     let no = refusal.is_some_and(Refusal::is_no)
         || matches!(error.downcast_ref::<quell_privacy::Error>(), Some(quell_privacy::Error::Refused { .. }));
+    print::complaint(if no { "refused" } else { "error" }, sentence, picture, hint.as_deref());
     ExitCode::from(if no { 1 } else { 2 })
 }
 
@@ -110,7 +116,9 @@ fn give_up(panic: &std::panic::PanicHookInfo<'_>) {
     let reason = said.downcast_ref::<&str>().copied().or_else(|| said.downcast_ref::<String>().map(String::as_str));
     let reason = reason.unwrap_or("no reason was given");
     print::complaint(
+        "error",
         &format!("internal error{place}: {reason}"),
+        None,
         Some("this is a bug in quell: please report the whole command"),
     );
     std::process::exit(2);

@@ -34,10 +34,13 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(stderr().lock(), "{text}");
 }
 
-/// Says why there is no answer: each on one line, whatever the text was cut from.
-pub(crate) fn complaint(sentence: &str, hint: Option<&str>) {
+/// Says why there is no answer: each on one line, whatever the text was cut from. `picture` stands below the sentence as it is.
+pub(crate) fn complaint(kind: &str, sentence: &str, picture: Option<&str>, hint: Option<&str>) {
     let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    note(&format!("error: {}", line(sentence)));
+    note(&format!("{kind}: {}", line(sentence)));
+    if let Some(picture) = picture {
+        note(picture.trim_end());
+    }
     if let Some(hint) = hint {
         note(&format!("hint: {}", line(hint)));
     }

@@ -1,6 +1,6 @@
 //! Where the ledgers of a project are, and what is said when one of them refuses.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use quell_ledger::{Location, Store, Volume};
 use quell_privacy::ledger::Ledger;
 
@@ -15,7 +15,22 @@ pub(crate) struct Purse {
 impl Purse {
     pub(crate) fn location(&self) -> Location {
         let named = self.location.clone().or_else(|| std::env::var("QUELL_LEDGER").ok().filter(|value| !value.is_empty()));
-        Location::from(named.as_deref().unwrap_or(".quell"))
+        match Location::from(named.as_deref().unwrap_or(".quell")) {
+            // A name without an extension is that of a directory, whether it is there yet or not.
+            Location::File(path) if path.extension().is_none() => Location::File(path.join("ledger.db")),
+            location => location,
+        }
+    }
+
+    /// Opens the store, and makes it, with its directory, if there is none.
+    pub(crate) fn make(&self) -> Result<Store> {
+        let location = self.location();
+        if let Location::File(path) = &location
+            && let Some(directory) = path.parent()
+        {
+            std::fs::create_dir_all(directory).with_context(|| format!("cannot make the directory {}", directory.display()))?;
+        }
+        Ok(Store::create(location)?)
     }
 
     pub(crate) fn store(&self) -> Result<Store> {

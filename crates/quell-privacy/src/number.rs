@@ -59,6 +59,12 @@ fn spell(digits: &str, exponent: i32) -> String {
     }
 }
 
+/// Six digits at most, for words in which the exact number does not matter.
+#[must_use]
+pub fn brief(value: f64) -> String {
+    given(format!("{value:.5e}").parse().unwrap_or(value))
+}
+
 /// A number as it was given: as many digits as it has, with an exponent where that is shorter.
 #[must_use]
 pub fn given(value: f64) -> String {

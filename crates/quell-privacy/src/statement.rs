@@ -108,13 +108,13 @@ impl std::fmt::Display for Statement {
             Neighbors::AddRemove => "were added or removed",
             Neighbors::Replace => "were exchanged for another (their number is public)",
         };
-        let delta = given(self.budget.delta.get());
         writeln!(
             f,
-            "Promise: had one {} been other than it is, that is, if it {change}, everything released from this dataset would be \
-             nearly as likely as before: (ε, δ)-differential privacy with ε ≤ {} at δ = {delta}.",
+            "Promise: if one {} {change}, everything released from this dataset would be nearly as likely as it is: (ε, δ)-differential \
+             privacy with ε ≤ {} at δ = {}.",
             self.unit,
-            up(self.spent.epsilon)
+            up(self.spent.epsilon),
+            given(self.budget.delta.get())
         )?;
         match self.budget.epsilon {
             Some(cap) => writeln!(

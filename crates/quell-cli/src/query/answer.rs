@@ -37,10 +37,13 @@ impl Answer {
 fn spoken(release: &Release) -> String {
     let Release { value, within } = *release;
     match within {
+        // A count has no digits after the point.
+        Within::Value(error) if value.fract() == 0.0 && error >= 1.0 => format!("{value} ± {error}"),
         Within::Value(error) => {
             let places = (1.0 - error.max(1e-300).log10().floor()).clamp(0.0, 17.0) as usize;
             format!("{value:.places$} ± {}", rounded(error, 2, Toward::Up))
         }
+        Within::Secret => format!("{} (how far off is a secret of the data)", rounded(value, 6, Toward::Down)),
         Within::Rank(records) => format!("{} ± {records} records", rounded(value, 6, Toward::Down)),
     }
 }

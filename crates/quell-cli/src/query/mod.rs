@@ -156,7 +156,7 @@ impl Flags {
         })
     }
 
-    /// Pays for the mechanism that `make` builds for an ε, reads the data, and runs it.
+    /// Reads the data, pays for the mechanism that `make` builds for an ε, and runs it.
     fn release<M: Mechanism, D>(
         &self,
         ledger: &mut Ledger<Volume>,
@@ -165,6 +165,8 @@ impl Flags {
         run: impl FnOnce(Paid<M>, D) -> Result<Answer, Error>,
     ) -> Result<()> {
         let mechanism = make(self.epsilon)?;
+        // What is wrong with the question is said before its price.
+        let data = read()?;
         let before = ledger.state()?.spent()?.epsilon;
         let (_, after) = ledger.quote(&mechanism, 1)?;
         let cap = ledger.state()?.budget().cap();
@@ -175,7 +177,6 @@ impl Flags {
         if self.dry_run {
             return self.report_price(&mechanism.to_string(), before, after, cap);
         }
-        let data = read()?;
         let paid = ledger.charge(mechanism)?;
         let receipt = paid.receipt().clone();
         let answer = run(paid, data)?;

@@ -43,9 +43,9 @@ impl std::fmt::Display for Theorem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Whole => "one plan, judged whole: dominating pairs compose [ZDW22, Theorem 10]",
-            Self::Addition => "ε adds up, however plans were chosen [RRUV16, Theorem 3.6]",
-            Self::Gaussian => "μ² adds up, however plans were chosen [ST22, Theorem 1]",
-            Self::Renyi => "Rényi divergences add up, however plans were chosen [FZ21, Theorem 4.3]",
+            Self::Addition => "ε adds up, however plans were chosen [RRUV16]",
+            Self::Gaussian => "μ² adds up, however plans were chosen [ST22]",
+            Self::Renyi => "Rényi divergences add up, however plans were chosen [FZ21]",
             Self::None => "no bound",
         })
     }

@@ -5,7 +5,7 @@ use crate::{
     Error, Event, Neighbors,
     ledger::Paid,
     noise::rounded::{self, DISTANCE, GRID},
-    number::given,
+    number::brief,
     units::{ClipNorm, NoiseMultiplier},
 };
 
@@ -58,7 +58,7 @@ impl Mechanism for Additive {
 
 impl std::fmt::Display for Additive {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (multiplier, contribution) = (given(self.noise_multiplier.get()), given(self.contribution.get()));
+        let (multiplier, contribution) = (brief(self.noise_multiplier.get()), brief(self.contribution.get()));
         write!(f, "vector of {} numbers with {} noise of {multiplier} times {contribution}", self.dimension, self.noise)
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     Error, Event, Neighbors,
     ledger::Paid,
     noise::rounded::{DISTANCE, GRID},
-    number::given,
+    number::brief,
     units::NoiseMultiplier,
 };
 
@@ -85,7 +85,7 @@ impl From<Bounds> for (f64, f64) {
 
 impl std::fmt::Display for Bounds {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "[{}, {}]", given(self.lower), given(self.upper))
+        write!(f, "[{}, {}]", brief(self.lower), brief(self.upper))
     }
 }
 
@@ -122,7 +122,7 @@ impl std::fmt::Display for Sum {
             "sum of numbers held to {} with {} noise of {} times a contribution",
             self.bounds,
             self.noise,
-            given(self.noise_multiplier.get())
+            brief(self.noise_multiplier.get())
         )
     }
 }
@@ -172,7 +172,7 @@ impl std::fmt::Display for Mean {
             "mean of numbers held to {} with {} noise of {} times a contribution, over a count with {}",
             self.bounds,
             self.noise,
-            given(self.noise_multiplier.get()),
+            brief(self.noise_multiplier.get()),
             self.count
         )
     }
@@ -238,7 +238,7 @@ impl std::fmt::Display for Variance {
             "variance of numbers held to {} with {} noise of {} times a contribution, over a count with {}",
             self.bounds,
             self.noise,
-            given(self.noise_multiplier.get()),
+            brief(self.noise_multiplier.get()),
             self.count
         )
     }

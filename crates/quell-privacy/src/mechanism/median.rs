@@ -5,7 +5,7 @@ use crate::{
     Error, Event, Neighbors,
     ledger::Paid,
     noise::exact::{Ratio, discrete_laplace},
-    number::given,
+    number::brief,
     units::{Delta, Epsilon},
 };
 
@@ -77,13 +77,13 @@ impl Mechanism for SmoothMedian {
 
 impl std::fmt::Display for SmoothMedian {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (epsilon, delta) = (given(self.epsilon.get()), given(self.delta.get()));
+        let (epsilon, delta) = (brief(self.epsilon.get()), brief(self.delta.get()));
         write!(f, "median of numbers held to {} by smooth sensitivity with epsilon {epsilon} and delta {delta}", self.bounds)
     }
 }
 
 impl Paid<SmoothMedian> {
-    /// The median. How far off it may be is a secret of the data, but for a bound on its rank that holds for other mechanisms; none is given.
+    /// The median. How far off it may be is a secret of the data.
     pub fn run(mut self, values: &Sensitive<Vec<f64>>) -> Result<Release, Error> {
         let mut stream = self.key()?.stream(0);
         let median = self.mechanism;
@@ -100,8 +100,7 @@ impl Paid<SmoothMedian> {
         let step = i128::from(median.coarse()) << bits;
         let answer = ((i128::from(middle) << bits) + noise * scale + step / 2).div_euclid(step);
         let value = median.bounds.lower() + answer as f64 * median.coarse() as f64 / PLACES as f64 * width;
-        let worst = 2.0 * width / median.epsilon.get() * 20.0_f64.ln();
-        Ok(Release { value: value.clamp(median.bounds.lower(), median.bounds.upper()), within: Within::Value(worst.min(width)) })
+        Ok(Release { value: value.clamp(median.bounds.lower(), median.bounds.upper()), within: Within::Secret })
     }
 }
 

@@ -87,6 +87,8 @@ pub enum Within {
     Value(f64),
     /// In records that lie between the answer and the true one.
     Rank(f64),
+    /// How much noise was added is a secret of the data.
+    Secret,
 }
 
 /// Which noise is added to a real number.
@@ -182,7 +184,7 @@ impl IntegerNoise {
 
 impl std::fmt::Display for IntegerNoise {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "discrete {} noise of scale {}", self.noise, crate::number::given(self.scale.get()))
+        write!(f, "discrete {} noise of scale {}", self.noise, crate::number::brief(self.scale.get()))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
         rounded::{self, DISTANCE, GRID, Shape},
         select::{Coefficient, permute_and_flip},
     },
-    number::given,
+    number::brief,
     units::{Epsilon, NoiseMultiplier},
 };
 
@@ -98,9 +98,9 @@ impl std::fmt::Display for NoisyMax {
         write!(f, "candidate with most of the votes for {} with ", self.candidates)?;
         match self.rule {
             Rule::Laplace(noise) => write!(f, "{noise}"),
-            Rule::Gaussian(deviation) => write!(f, "Gaussian noise of standard deviation {}", given(deviation.get())),
-            Rule::Exponential(epsilon) => write!(f, "exponential noise, epsilon {}", given(epsilon.get())),
-            Rule::PermuteAndFlip(epsilon) => write!(f, "permute and flip, epsilon {}", given(epsilon.get())),
+            Rule::Gaussian(deviation) => write!(f, "Gaussian noise of standard deviation {}", brief(deviation.get())),
+            Rule::Exponential(epsilon) => write!(f, "exponential noise, epsilon {}", brief(epsilon.get())),
+            Rule::PermuteAndFlip(epsilon) => write!(f, "permute and flip, epsilon {}", brief(epsilon.get())),
         }
     }
 }

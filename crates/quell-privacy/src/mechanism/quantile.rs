@@ -8,7 +8,7 @@ use crate::{
         random::Stream,
         select::{Coefficient, Interval, Ladder},
     },
-    number::given,
+    number::brief,
     units::{Epsilon, Probability},
 };
 
@@ -42,7 +42,7 @@ impl Mechanism for Quantile {
 
 impl std::fmt::Display for Quantile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (quantile, epsilon) = (given(self.quantile.get()), given(self.epsilon.get()));
+        let (quantile, epsilon) = (brief(self.quantile.get()), brief(self.epsilon.get()));
         write!(f, "quantile {quantile} of numbers held to {} by the exponential mechanism with epsilon {epsilon}", self.bounds)
     }
 }
@@ -123,7 +123,7 @@ impl Mechanism for Range {
 
 impl std::fmt::Display for Range {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (inside, epsilon) = (given(self.inside.get()), given(self.epsilon.get()));
+        let (inside, epsilon) = (brief(self.inside.get()), brief(self.epsilon.get()));
         write!(f, "range of {inside} of numbers held to {} by two quantiles with epsilon {epsilon} each", self.bounds)
     }
 }

@@ -1,7 +1,7 @@
 //! Every record answers for itself, sometimes at random.
 
 use super::{Mechanism, Sealed, Sensitive};
-use crate::{Error, Event, Neighbors, ledger::Paid, noise::exact::bernoulli, number::given, units::Probability};
+use crate::{Error, Event, Neighbors, ledger::Paid, noise::exact::bernoulli, number::brief, units::Probability};
 
 /// One of several answers per record: the true one or, with some probability, any of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,7 +42,7 @@ impl Mechanism for RandomizedResponse {
 
 impl std::fmt::Display for RandomizedResponse {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "one of {} answers per record, at random with probability {}", self.choices, given(self.randomized.get()))
+        write!(f, "one of {} answers per record, at random with probability {}", self.choices, brief(self.randomized.get()))
     }
 }
 

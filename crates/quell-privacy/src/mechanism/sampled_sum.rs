@@ -9,7 +9,7 @@ use crate::{
         random::Stream,
         rounded::{self, DISTANCE, GRID},
     },
-    number::given,
+    number::brief,
     units::{ClipNorm, NoiseMultiplier, SamplingRate},
 };
 
@@ -76,9 +76,9 @@ impl std::fmt::Display for SampledSum {
             f,
             "sum of vectors of {} numbers clipped to {} on a Poisson sample of rate {} with Gaussian noise of {} times that",
             self.dimension,
-            given(self.clip_norm.get()),
-            given(self.rate.get()),
-            given(self.noise_multiplier.get())
+            brief(self.clip_norm.get()),
+            brief(self.rate.get()),
+            brief(self.noise_multiplier.get())
         )
     }
 }

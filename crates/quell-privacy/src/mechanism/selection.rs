@@ -7,7 +7,7 @@ use crate::{
     Error, Event, Neighbors,
     ledger::Paid,
     noise::select::{Coefficient, exponential, permute_and_flip},
-    number::given,
+    number::brief,
     units::{ClipNorm, Epsilon},
 };
 
@@ -44,7 +44,7 @@ impl Mechanism for Selection {
 impl std::fmt::Display for Selection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let rule = if self.permute_and_flip { "permute and flip" } else { "the exponential mechanism" };
-        write!(f, "one of {} candidates by {rule} with epsilon {}", self.candidates, given(self.epsilon.get()))
+        write!(f, "one of {} candidates by {rule} with epsilon {}", self.candidates, brief(self.epsilon.get()))
     }
 }
 

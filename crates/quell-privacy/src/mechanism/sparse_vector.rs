@@ -5,7 +5,7 @@ use crate::{
     Error, Event, Neighbors,
     ledger::Paid,
     noise::random::Stream,
-    number::given,
+    number::brief,
     units::{Epsilon, Order, Scale},
 };
 
@@ -46,7 +46,7 @@ impl Mechanism for SparseVector {
 impl std::fmt::Display for SparseVector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { threshold, positives, epsilon, .. } = self;
-        write!(f, "the first {positives} counts that reach {threshold}, with Laplace noise and epsilon {}", given(epsilon.get()))
+        write!(f, "the first {positives} counts that reach {threshold}, with Laplace noise and epsilon {}", brief(epsilon.get()))
     }
 }
 
@@ -103,8 +103,8 @@ impl std::fmt::Display for GaussianSparseVector {
         write!(
             f,
             "the first {positives} counts that reach {threshold}, at most {questions} questions each, with Gaussian noise of {} and {}",
-            given(on_threshold.get()),
-            given(on_counts.get())
+            brief(on_threshold.get()),
+            brief(on_counts.get())
         )
     }
 }
