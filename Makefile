@@ -1,5 +1,5 @@
 # Every habit is one word. `make help` lists them.
-.PHONY: help test format lint docs deny bench
+.PHONY: help test format lint docs deny bench noise
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -23,3 +23,6 @@ deny: ## licences and advisories of the dependencies (installs cargo-deny if it 
 
 bench: ## the accountant beside its peers, in one run on one thread (installs them into a scratch environment)
 	python3 benches/accounting.py
+
+noise: ## noise beside torch, numpy and OpenDP, in one run on all cores (installs them into a scratch environment)
+	python3 benches/noise.py
