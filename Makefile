@@ -1,5 +1,5 @@
 # Every habit is one word. `make help` lists them.
-.PHONY: help test format lint docs deny bench faults
+.PHONY: help test format lint docs deny bench noise faults
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -26,3 +26,6 @@ faults: ## kill, corrupt and fill up ledgers for longer than `make test` does (Q
 
 bench: ## the accountant beside its peers, in one run on one thread (installs them into a scratch environment)
 	python3 benches/accounting.py
+
+noise: ## noise beside torch, numpy and OpenDP, in one run on all cores (installs them into a scratch environment)
+	python3 benches/noise.py

@@ -23,7 +23,6 @@ Run with --help for the options.
 import argparse
 import contextlib
 import dataclasses
-import hashlib
 import importlib.util
 import json
 import math
@@ -34,13 +33,12 @@ import subprocess
 import sys
 import time
 import types
-import venv
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent
+from peers import HERE, ROOT, build_example, last_line, prepare_environment, run_example, say
+
 REQUIREMENTS = HERE / "requirements.txt"
 
 REPEAT_SECONDS = 1.0
@@ -435,25 +433,6 @@ def child(spec: str) -> int:
 # --------------------------------------------------------------------------
 
 
-def say(text: str, out: TextIO = sys.stderr) -> None:
-    print(text, file=out, flush=True)
-
-
-def prepare_environment(directory: Path) -> Path:
-    """Returns the Python of an environment that holds the pinned peers."""
-    python = directory / "bin" / "python"
-    stamp = directory / "requirements.stamp"
-    key = hashlib.sha256(sys.version.encode() + REQUIREMENTS.read_bytes()).hexdigest()
-    if python.exists() and stamp.exists() and stamp.read_text().strip() == key:
-        return python
-    say(f"Installing the peers into {directory} ...")
-    venv.create(directory, clear=True, with_pip=True)
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--no-deps"]
-    subprocess.run([*pip, "--requirement", str(REQUIREMENTS)], check=True)
-    stamp.write_text(key + "\n")
-    return python
-
-
 def pin(core: int | None) -> int | None:
     """Confines this process, and so its children, to one core and one thread."""
     for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "RAYON"):
@@ -465,11 +444,6 @@ def pin(core: int | None) -> int | None:
     core = max(os.sched_getaffinity(0)) if core is None else core
     os.sched_setaffinity(0, {core})
     return core
-
-
-def last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:120] if lines else ""
 
 
 def run_peer(python: Path, row: Row, entry: Entry, limit: float) -> Result:
@@ -495,23 +469,6 @@ def run_peer(python: Path, row: Row, entry: Entry, limit: float) -> Result:
     elif result.upper is not None and not math.isfinite(result.upper):
         result.seconds, result.failure = None, f"failed: returned {result.upper}"
     return result
-
-
-def build_quell() -> Path:
-    """Builds Quell's bench and returns the program."""
-    command = ["cargo", "build", "--release", "--quiet", "--example", "bench_accounting"]
-    command += ["-p", "quell-privacy", "--message-format", "json-render-diagnostics"]
-    built = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
-    for line in built.stdout.splitlines():
-        message = json.loads(line)
-        if message.get("executable") and message["target"]["name"] == "bench_accounting":
-            return Path(message["executable"])
-    raise RuntimeError("cargo named no executable for bench_accounting")
-
-
-def run_quell(program: Path) -> str:
-    """Runs Quell's bench, which repeats each measurement and takes the best itself."""
-    return subprocess.run([str(program)], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def read_quell(text: str) -> list[Result]:
@@ -770,12 +727,12 @@ def main() -> int:
     program: Path | None = None
     if arguments.quell_json is None:
         try:
-            program = build_quell()
+            program = build_example("bench_accounting")
         except (OSError, subprocess.CalledProcessError, RuntimeError) as error:
             failure = f"Quell's bench did not build: {error}"
             say(failure)
     try:
-        python = prepare_environment(arguments.env)
+        python = prepare_environment(arguments.env, REQUIREMENTS, complete=True)
     except (OSError, subprocess.CalledProcessError) as error:
         say(f"The peers could not be installed: {error}")
         return 1
@@ -787,7 +744,7 @@ def main() -> int:
             results += read_quell(arguments.quell_json.read_text())
         elif program is not None:
             say("quell ...")
-            results += read_quell(run_quell(program))
+            results += read_quell(run_example(program))
     except (OSError, subprocess.CalledProcessError, ValueError, KeyError, TypeError) as error:
         failure = f"Quell's bench failed: {type(error).__name__}: {error}"
         say(failure)

@@ -20,8 +20,8 @@ pub(super) const TRAILING_BITS: u32 = TICKET_BITS - LEADING_BITS;
 
 /// What a column decides between: itself below the boundary, another from there on.
 pub(super) struct Table {
-    /// Leading bits of the boundary, and the other item: what nearly every draw needs, in four bytes.
-    pub(super) leading: [(u16, u16); COLUMNS],
+    /// Leading bits of the boundary followed by zeros for the column, and the other item: what nearly every draw needs.
+    pub(super) leading: [(u32, u32); COLUMNS],
     /// The boundary: the first ticket that is the other's.
     pub(super) boundary: [u128; COLUMNS],
 }
@@ -32,7 +32,7 @@ pub(super) const GAUSSIAN_BLOCKS: usize = 832;
 const GAUSSIAN_SHIFT: u128 = 255_092_720_817 << 24;
 
 pub(super) fn gaussian_tickets() -> Vec<u128> {
-    (0..GAUSSIAN_BLOCKS as u128).map(|a| exp_minus((a * a << 51) + GAUSSIAN_SHIFT) >> 7).collect()
+    (0..GAUSSIAN_BLOCKS as u128).map(|a| exp_minus(((a * a) << 51) + GAUSSIAN_SHIFT) >> 7).collect()
 }
 
 /// Tickets of the Laplace distribution's blocks, 2¹²⁰ e^-(a/64 + s), and last of everything beyond 8.
@@ -69,14 +69,14 @@ impl Table {
         let (mut poor, mut rich): (Vec<usize>, Vec<usize>) = (0..COLUMNS).partition(|&item| tickets[item] < FULL);
         while let (Some(column), Some(&giver)) = (poor.pop(), rich.last()) {
             boundary[column] = tickets[column];
-            other[column] = giver as u16;
+            other[column] = giver as u32;
             tickets[giver] -= FULL - tickets[column];
             if tickets[giver] < FULL {
                 rich.pop();
                 poor.push(giver);
             }
         }
-        let leading = std::array::from_fn(|column| ((boundary[column] >> TRAILING_BITS) as u16, other[column]));
+        let leading = std::array::from_fn(|column| (((boundary[column] >> TRAILING_BITS) as u32) << COLUMN_BITS, other[column]));
         Self { leading, boundary }
     }
 }

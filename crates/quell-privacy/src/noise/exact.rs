@@ -68,7 +68,7 @@ fn bernoulli_exp_fraction(numerator: u128, denominator: u128, stream: &mut Strea
     while bernoulli(numerator, denominator, stream) && stream.below(successes + 1) == 0 {
         successes += 1;
     }
-    successes % 2 == 0
+    successes.is_multiple_of(2)
 }
 
 /// An integer x with probability ∝ e^(-|x|/scale).

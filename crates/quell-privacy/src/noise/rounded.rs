@@ -9,6 +9,7 @@
 //! 98 draws of 100; the others read on. Every decision is exact however few bits it reads, see [`settle`].
 
 use std::{
+    hint::select_unpredictable,
     num::NonZero,
     sync::{LazyLock, Mutex, PoisonError},
     thread,
@@ -45,10 +46,10 @@ const CHUNK: usize = 1 << 14;
 /// Words drawn at once: as many bytes as stay in the first cache together with the table.
 const WORDS: usize = 512;
 
-/// The layout of a word, from the lowest bit: column, leading bits of the ticket, place, sign, trial.
+/// A word is a trial, a place, a sign, a column and the leading bits of a ticket.
 const PLACE_BITS: u32 = 25;
 const TRIAL_BITS: u32 = 13;
-const _: () = assert!(COLUMN_BITS + LEADING_BITS + PLACE_BITS + 1 + TRIAL_BITS == 64);
+const _: () = assert!(TRIAL_BITS + PLACE_BITS + 1 + COLUMN_BITS + LEADING_BITS == 64);
 
 /// Which noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,29 +93,46 @@ pub(crate) fn add_on(threads: usize, shape: Shape, key: &Key, indices: &mut [i64
 
 /// One integer, round(2³⁰X).
 pub(crate) fn sample(shape: Shape, stream: &mut Stream) -> i64 {
-    let word = stream.next_u64();
     match shape {
-        Shape::Gaussian => quick::<Gaussian>(Gaussian::table(), word).unwrap_or_else(|| settle::<Gaussian>(word, stream)),
-        Shape::Laplace => quick::<Laplace>(Laplace::table(), word).unwrap_or_else(|| settle::<Laplace>(word, stream)),
+        Shape::Gaussian => sample_density::<Gaussian>(stream),
+        Shape::Laplace => sample_density::<Laplace>(stream),
     }
 }
 
+fn sample_density<D: Density>(stream: &mut Stream) -> i64 {
+    let word = stream.next_u64();
+    let guess = guess::<D>(D::table(), word);
+    if guess.doubtful { settle::<D>(word, stream) } else { guess.noise }
+}
+
+/// First every word's guess without a branch, for the processor to work on many at a time; then the doubtful ones.
 fn add_stream<D: Density>(mut stream: Stream, indices: &mut [i64]) {
     let table = D::table();
     let mut bytes = [0; 8 * WORDS];
+    let mut doubtful = [0_u16; WORDS];
     for part in indices.chunks_mut(WORDS) {
-        let bytes = &mut bytes[..8 * part.len()];
-        stream.fill(bytes);
-        for (index, word) in part.iter_mut().zip(bytes.as_chunks().0) {
-            let word = u64::from_le_bytes(*word);
-            let noise = quick::<D>(table, word).unwrap_or_else(|| settle::<D>(word, &mut stream));
-            *index = index.wrapping_add(noise);
+        stream.fill(&mut bytes[..8 * part.len()]);
+        let words = bytes.as_chunks().0;
+        let mut doubts = 0;
+        for (position, (index, word)) in (0..).zip(part.iter_mut().zip(words)) {
+            let guess = guess::<D>(table, u64::from_le_bytes(*word));
+            *index = index.wrapping_add(guess.noise);
+            if guess.doubtful {
+                doubtful[doubts % WORDS] = position;
+                doubts += 1;
+            }
+        }
+        for &position in &doubtful[..doubts] {
+            let position = usize::from(position);
+            let word = u64::from_le_bytes(words[position]);
+            let correction = settle::<D>(word, &mut stream).wrapping_sub(guess::<D>(table, word).noise);
+            part[position] = part[position].wrapping_add(correction);
         }
     }
 }
 
 /// A distribution on the half-line, cut into blocks.
-trait Density {
+pub(super) trait Density {
     /// How many; an item from here on is no block.
     const BLOCKS: usize;
 
@@ -127,7 +145,7 @@ trait Density {
     fn trial(block: u64, bits: u64, place: &mut Place, stream: &mut Stream) -> bool;
 }
 
-struct Gaussian;
+pub(super) struct Gaussian;
 
 impl Density for Gaussian {
     const BLOCKS: usize = GAUSSIAN_BLOCKS;
@@ -148,7 +166,7 @@ impl Density for Gaussian {
     }
 }
 
-struct Laplace;
+pub(super) struct Laplace;
 
 impl Density for Laplace {
     const BLOCKS: usize = LAPLACE_BLOCKS;
@@ -169,71 +187,77 @@ impl Density for Laplace {
     }
 }
 
-/// A word in its parts.
+/// A word in its parts, from the lowest bit; of a ticket the lowest bits are the column.
 struct Parts {
-    column: usize,
-    leading: u16,
-    place: u64,
-    negative: bool,
     trial: u64,
+    place: u64,
+    /// 0 or -1.
+    sign: i64,
+    ticket: u32,
 }
 
 #[inline]
 fn parts(word: u64) -> Parts {
     Parts {
-        column: word as usize % COLUMNS,
-        leading: (word >> COLUMN_BITS) as u16 & ((1 << LEADING_BITS) - 1),
-        place: (word >> (COLUMN_BITS + LEADING_BITS)) & ((1 << PLACE_BITS) - 1),
-        negative: (word >> (63 - TRIAL_BITS)) & 1 == 1,
-        trial: word >> (64 - TRIAL_BITS),
+        trial: word % (1 << TRIAL_BITS),
+        place: (word >> TRIAL_BITS) % (1 << PLACE_BITS),
+        sign: (word << (63 - TRIAL_BITS - PLACE_BITS)) as i64 >> 63,
+        ticket: (word >> (TRIAL_BITS + PLACE_BITS + 1)) as u32,
     }
 }
 
-/// The number, if this word is enough to know it.
+/// What a word says, and whether that is doubtful: the boundary or acceptance may depend on bits that were not drawn.
+pub(super) struct Guess {
+    pub(super) noise: i64,
+    pub(super) doubtful: bool,
+}
+
 #[inline]
-fn quick<D: Density>(table: &Table, word: u64) -> Option<i64> {
-    let Parts { column, leading, place, negative, trial } = parts(word);
+pub(super) fn guess<D: Density>(table: &Table, word: u64) -> Guess {
+    let Parts { trial, place, sign, ticket } = parts(word);
+    let column = ticket as usize % COLUMNS;
     let (boundary, other) = table.leading[column];
-    let item = if leading < boundary { column as u64 } else { u64::from(other) };
-    if (leading == boundary) | (trial <= D::limit(item)) {
-        return None;
-    }
-    Some(signed(negative, steps(item, place)))
+    // As good as a coin toss: a branch would be mispredicted every other time.
+    let item = select_unpredictable(ticket < boundary, column as u64, u64::from(other));
+    let doubtful = ticket.wrapping_sub(boundary) < COLUMNS as u32 || trial <= D::limit(item);
+    Guess { noise: signed(sign, steps(item, place)), doubtful }
 }
 
 /// Distance from zero in grid steps: the place has one bit more than the grid, for rounding to the nearest.
 #[inline]
-fn steps(block: u64, place: u64) -> i64 {
-    ((block << (PLACE_BITS - 1)) + place.div_ceil(2)) as i64
+pub(super) fn steps(block: u64, place: u64) -> i64 {
+    (((block << PLACE_BITS | place) + 1) >> 1) as i64
 }
 
+/// The opposite of a number is one more than its complement.
 #[inline]
-fn signed(negative: bool, steps: i64) -> i64 {
-    let mask = -i64::from(negative);
-    (steps ^ mask) - mask
+fn signed(sign: i64, steps: i64) -> i64 {
+    (steps ^ sign) - sign
 }
 
 /// The number that begins with this word, reading as many more as it takes.
 ///
 /// # Theorem
-/// [vN51]: toss coins of probability t, t/2, t/3, …; the first failure is the (n+1)st with probability tⁿ/n! - tⁿ⁺¹/(n+1)!, so n is even with
+/// [Neu51]: toss coins of probability t, t/2, t/3, …; the first failure is the (n+1)st with probability tⁿ/n! - tⁿ⁺¹/(n+1)!, so n is even with
 /// probability 1 - t + t²/2! - t³/3! + … = e^-t. The first coin is the trial within the word.
 #[cold]
-fn settle<D: Density>(mut word: u64, stream: &mut Stream) -> i64 {
+#[inline(never)]
+pub(super) fn settle<D: Density>(mut word: u64, stream: &mut Stream) -> i64 {
     let table = D::table();
     let mut beyond: i64 = 0;
     loop {
-        let Parts { column, leading, place, negative, trial } = parts(word);
-        let boundary = table.boundary[column];
-        let own = match leading.cmp(&table.leading[column].0) {
-            std::cmp::Ordering::Less => true,
-            std::cmp::Ordering::Greater => false,
-            std::cmp::Ordering::Equal => (stream.next_u128() >> (128 - TRAILING_BITS)) < boundary & ((1 << TRAILING_BITS) - 1),
+        let Parts { trial, place, sign, ticket } = parts(word);
+        let column = ticket as usize % COLUMNS;
+        let (boundary, other) = table.leading[column];
+        let own = if ticket.wrapping_sub(boundary) < COLUMNS as u32 {
+            stream.next_u128() >> (128 - TRAILING_BITS) < table.boundary[column] % (1 << TRAILING_BITS)
+        } else {
+            ticket < boundary
         };
-        let item = if own { column } else { usize::from(table.leading[column].1) };
+        let item = if own { column } else { other as usize };
         if item < D::BLOCKS {
             if accept::<D>(item as u64, trial, &mut Place { first: place, more: Vec::new() }, stream) {
-                return signed(negative, beyond.wrapping_add(steps(item as u64, place)));
+                return signed(sign, beyond.wrapping_add(steps(item as u64, place)));
             }
         } else if item == LAPLACE_BLOCKS {
             // Only Laplace has an item of this number that is no block: what lies beyond, 8 and another draw.
@@ -243,7 +267,7 @@ fn settle<D: Density>(mut word: u64, stream: &mut Stream) -> i64 {
     }
 }
 
-fn accept<D: Density>(block: u64, trial: u64, place: &mut Place, stream: &mut Stream) -> bool {
+pub(super) fn accept<D: Density>(block: u64, trial: u64, place: &mut Place, stream: &mut Stream) -> bool {
     if !D::trial(block, trial, place, stream) {
         return true;
     }
@@ -255,22 +279,25 @@ fn accept<D: Density>(block: u64, trial: u64, place: &mut Place, stream: &mut St
         }
         successes += 1;
     }
-    successes % 2 == 0
+    successes.is_multiple_of(2)
 }
 
 /// A place u within a block, uniform on [0, 1): 25 bits, and behind them as many as anybody asked for.
-struct Place {
-    first: u64,
-    more: Vec<u64>,
+pub(super) struct Place {
+    pub(super) first: u64,
+    pub(super) more: Vec<u64>,
 }
 
 impl Place {
     /// A coin that shows 1 with probability u: another uniform number below u, at the first bits in which they differ.
     fn coin(&mut self, stream: &mut Stream) -> bool {
         let draw = stream.bits(PLACE_BITS);
-        if draw != self.first {
-            return draw < self.first;
-        }
+        if draw == self.first { self.coin_beyond(stream) } else { draw < self.first }
+    }
+
+    /// The same if the first bits are equal.
+    #[cold]
+    pub(super) fn coin_beyond(&mut self, stream: &mut Stream) -> bool {
         for position in 0.. {
             if position == self.more.len() {
                 self.more.push(stream.next_u64());

@@ -56,7 +56,7 @@ pub(crate) fn exponential(utilities: &[i64], coefficient: Coefficient, stream: &
 /// Permute and flip: candidates in random order, the first whose coin of probability e^(-ε(max - u)/2Δ) shows 1.
 ///
 /// # Theorem
-/// [MS20, Theorem 1]: ε-DP, and never worse than the exponential mechanism in expectation (Theorem 2). A pure guarantee, not one of bounded range.
+/// [MS20]: ε-DP, and in expectation never worse than the exponential mechanism. Only the pure guarantee is claimed here, none of bounded range.
 pub(crate) fn permute_and_flip(utilities: &[i64], coefficient: Coefficient, stream: &mut Stream) -> Option<usize> {
     let best = *utilities.iter().max()?;
     let mut left: Vec<usize> = (0..utilities.len()).collect();

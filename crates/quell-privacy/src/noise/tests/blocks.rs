@@ -1,7 +1,10 @@
 //! The table and what it is made of, against numbers from elsewhere.
 
 use super::super::{
-    blocks::{COLUMNS, GAUSSIAN_BLOCKS, LAPLACE_BLOCKS, TICKET_BITS, TRAILING_BITS, Table, gaussian_tickets, laplace_tickets},
+    blocks::{
+        COLUMN_BITS, COLUMNS, GAUSSIAN_BLOCKS, LAPLACE_BLOCKS, TICKET_BITS, TRAILING_BITS, Table, gaussian_tickets,
+        laplace_tickets,
+    },
     fixed::{ERROR, exp_minus, multiply_high},
 };
 
@@ -42,9 +45,9 @@ fn tickets(table: &Table) -> Vec<u128> {
     let mut tickets = vec![0; COLUMNS];
     for (column, &boundary) in table.boundary.iter().enumerate() {
         let (leading, other) = table.leading[column];
-        assert_eq!(u128::from(leading), boundary >> TRAILING_BITS);
+        assert_eq!(u128::from(leading), (boundary >> TRAILING_BITS) << COLUMN_BITS);
         tickets[column] += boundary;
-        tickets[usize::from(other)] += (1 << TICKET_BITS) - boundary;
+        tickets[other as usize] += (1 << TICKET_BITS) - boundary;
     }
     tickets
 }
@@ -56,7 +59,7 @@ fn check(wanted: &[u128], known: &[(usize, u128)], slack: u128) {
     assert_eq!(found[..wanted.len()], *wanted);
     assert_eq!(found.iter().sum::<u128>(), 1 << 126);
     assert!(found[wanted.len()] < 1 << 100 && table.leading[wanted.len()].0 == 0);
-    assert!(table.leading.iter().all(|(_, other)| usize::from(*other) != wanted.len()));
+    assert!(table.leading.iter().all(|(_, other)| *other as usize != wanted.len()));
     assert!(found[wanted.len() + 1..].iter().all(|&tickets| tickets == 0));
     for &(item, expected) in known {
         assert!(found[item].abs_diff(expected) <= slack, "{item}: {} {expected}", found[item]);

@@ -3,9 +3,9 @@
 use super::{
     super::{
         random::{Key, Randomness},
-        rounded::{DISTANCE, GRID, Shape, add, add_on, sample},
+        rounded::{DISTANCE, Density, GRID, Gaussian, Laplace, Place, Shape, accept, add, add_on, guess, sample, settle, steps},
     },
-    agrees, fits, remainders, stream, uncorrelated,
+    agrees, fits, is_coin, remainders, stream, uncorrelated,
 };
 use crate::special::normal_below;
 
@@ -153,6 +153,72 @@ fn single_draws_have_the_same_distribution() {
         assert!(fits(&numbers, up_to(shape)), "{shape:?}");
         assert!(numbers.iter().any(|k| *k < 0) && numbers.iter().any(|k| *k > 0));
     }
+}
+
+#[test]
+fn acceptance_has_its_probability() {
+    fn check<D: Density>(block: u64, first: u64, t: impl Fn(f64) -> f64) {
+        let mut stream = stream(44);
+        let t = t((first as f64 + 0.5) / (1_u64 << 25) as f64);
+        let mut toss = || {
+            let trial = stream.bits(13);
+            accept::<D>(block, trial, &mut Place { first, more: Vec::new() }, &mut stream)
+        };
+        assert!(is_coin((-t).exp(), 400_000, &mut toss), "block {block}, place {first}");
+        assert!(t < 0.1 || !is_coin((-t * 0.95).exp(), 400_000, &mut toss), "block {block}, place {first}");
+    }
+    let bell = |a: f64| move |u: f64| ((a + u).powi(2) - a * a) / 8192.0;
+    check::<Gaussian>(0, (1 << 25) - 1, bell(0.0));
+    check::<Gaussian>(64, 1 << 24, bell(64.0));
+    check::<Gaussian>(600, 29 << 20, bell(600.0));
+    check::<Gaussian>(831, (1 << 25) - 1, bell(831.0));
+    check::<Laplace>(0, (1 << 25) - 1, |u| u / 64.0);
+    check::<Laplace>(511, 1 << 24, |u| u / 64.0);
+}
+
+#[test]
+fn bits_drawn_later_count_as_if_drawn_before() {
+    // A place that agrees with the draw in its first bits: what comes behind decides.
+    let mut stream = stream(45);
+    let mut toss = || Place { first: 0, more: vec![1 << 62, 0] }.coin_beyond(&mut stream);
+    assert!(is_coin(0.25, 400_000, &mut toss));
+    assert!(!is_coin(0.25 * 0.95, 400_000, &mut toss));
+
+    // A ticket on the boundary of its column, with a trial that accepts: the trailing bits decide.
+    let table = Gaussian::table();
+    for column in [3_usize, 200, 700] {
+        let (boundary, other) = table.leading[column];
+        let word = u64::from(boundary + column as u32) << 39 | 8191;
+        assert!(guess::<Gaussian>(table, word).doubtful);
+        let own = table.boundary[column] % (1 << 101);
+        let numbers = [steps(column as u64, 0), steps(u64::from(other), 0)];
+        let mut toss = || {
+            let number = settle::<Gaussian>(word, &mut stream);
+            assert!(numbers.contains(&number));
+            number == numbers[0]
+        };
+        assert!(is_coin(own as f64 / (1_u128 << 101) as f64, 100_000, &mut toss), "column {column}");
+    }
+}
+
+#[test]
+fn what_is_not_doubtful_is_final() {
+    fn check<D: Density>() {
+        let mut stream = stream(46);
+        let (mut doubts, mut changed) = (0, 0);
+        for _ in 0..MILLION {
+            let word = stream.next_u64();
+            let guess = guess::<D>(D::table(), word);
+            let same = guess.noise == settle::<D>(word, &mut stream);
+            assert!(same || guess.doubtful);
+            doubts += u32::from(guess.doubtful);
+            changed += u32::from(!same);
+        }
+        // One word is enough for 98 of 100; about half of the others are accepted after all.
+        assert!(doubts < 20_000 && 4000 < changed && changed < doubts, "{changed} of {doubts}");
+    }
+    check::<Gaussian>();
+    check::<Laplace>();
 }
 
 #[test]
