@@ -117,6 +117,12 @@ pub enum Problem {
         /// What its predecessors and itself add up to.
         expected: f64,
     },
+    /// A plan was charged for less than it costs.
+    #[error("{what} costs more than was charged for it")]
+    Underpriced {
+        /// The plan, in words.
+        what: String,
+    },
     /// More was spent than there was.
     #[error("epsilon is {spent}, the budget at that time was {cap}")]
     Overspent {

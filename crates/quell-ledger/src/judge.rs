@@ -1,6 +1,11 @@
 //! Whether the lines of a ledger add up to what they say.
 
-use quell_privacy::ledger::{Line, State};
+use std::collections::HashSet;
+
+use quell_privacy::{
+    Neighbors,
+    ledger::{Charge, Line, State},
+};
 
 use crate::{
     chain::{Body, Row},
@@ -16,6 +21,7 @@ pub(crate) fn findings(row: &Row, bodies: &[Body]) -> (Vec<Finding>, Vec<String>
     let mut findings = Vec::new();
     let mut looser = 0;
     let mut known: Option<(State, f64)> = None;
+    let mut believed = HashSet::new();
     for (body, number) in bodies.iter().zip(0..) {
         let (state, spent) = match next(known.take(), &body.line) {
             Ok(next) => next,
@@ -24,6 +30,13 @@ pub(crate) fn findings(row: &Row, bodies: &[Body]) -> (Vec<Finding>, Vec<String>
                 return (findings, Vec::new());
             }
         };
+        if let Line::Charged(charge) = &body.line {
+            match is_honest(&mut believed, charge, state.terms().neighbors) {
+                Ok(true) => {}
+                Ok(false) => findings.push(Problem::Underpriced { what: charge.what.clone() }.at(dataset, number)),
+                Err(error) => findings.push(Problem::Nonsense { cause: error.to_string() }.at(dataset, number)),
+            }
+        }
         let (found, cap) = (body.spent(), state.budget().cap());
         if spent > found * (1.0 + TOLERANCE) + f64::MIN_POSITIVE {
             findings.push(Problem::Understated { found, expected: spent }.at(dataset, number));
@@ -47,6 +60,16 @@ pub(crate) fn findings(row: &Row, bodies: &[Body]) -> (Vec<Finding>, Vec<String>
         vec![format!("dataset {dataset:?}: {looser} lines were written with a larger ε than today's accountant finds")]
     };
     (findings, notes)
+}
+
+/// Whether a charge is as dear as its plan. Many charges are for the same plan, and pricing one takes a while.
+fn is_honest(believed: &mut HashSet<String>, charge: &Charge, neighbors: Neighbors) -> Result<bool, quell_privacy::Error> {
+    let key = serde_json::to_string(&(&charge.plan, &charge.cost)).unwrap_or_default();
+    let honest = believed.contains(&key) || charge.cost.covers(&charge.plan.event, neighbors)?;
+    if honest && !key.is_empty() {
+        believed.insert(key);
+    }
+    Ok(honest)
 }
 
 /// State and ε after one more line. Leases change neither, and ε is dear to compute.

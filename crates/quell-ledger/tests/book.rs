@@ -16,7 +16,7 @@ struct Place<'a> {
     location: Location,
     directory: &'a Path,
     /// Runs SQL as somebody with another program.
-    sql: &'a dyn Fn(&str) -> Result<(), String>,
+    sql: &'a (dyn Fn(&str) -> Result<(), String> + Sync),
     prefix: &'a str,
 }
 
@@ -32,7 +32,7 @@ impl Place<'_> {
 
 type Test = fn(&Place);
 
-const TESTS: [(&str, Test); 8] = [
+const TESTS: [(&str, Test); 10] = [
     ("lines_are_read_as_they_were_written", lines_are_read_as_they_were_written),
     ("a_number_is_given_once", a_number_is_given_once),
     ("the_cap_holds_and_a_raise_is_written_down", the_cap_holds_and_a_raise_is_written_down),
@@ -40,6 +40,8 @@ const TESTS: [(&str, Test); 8] = [
     ("other_programs_cannot_change_a_ledger", other_programs_cannot_change_a_ledger),
     ("without_its_key_nothing_is_written", without_its_key_nothing_is_written),
     ("exports_and_receipts_find_what_is_missing", exports_and_receipts_find_what_is_missing),
+    ("lines_that_lie_are_found", lines_that_lie_are_found),
+    ("stores_made_at_the_same_time_are_one", stores_made_at_the_same_time_are_one),
     ("processes_that_race_get_exactly_the_cap", processes_that_race_get_exactly_the_cap),
 ];
 
@@ -285,6 +287,37 @@ fn exports_and_receipts_find_what_is_missing(place: &Place) {
     assert!(matches!(problems[..], [Problem::Forked { .. }, Problem::Truncated { lines: 5, expected: 100 }, Problem::NoDataset]));
     let findings = store.verify(&[], &[&export.replace("count", "Count")]).findings;
     assert!(matches!(findings[..], [quell_ledger::Finding { problem: Problem::Export { .. }, .. }]), "{findings:?}");
+}
+
+/// Somebody with the key and another program writes what the cashier would not.
+fn lines_that_lie_are_found(place: &Place) {
+    let mut store = place.store();
+    let mut ledger = create(&store, DATASET, Some(10.0));
+    charge(&mut ledger, 1);
+    let (mut honest, _) = ledger.quote(&count(1.0), 1).unwrap();
+    let spent = ledger.state().unwrap().spent_with(&honest).unwrap().epsilon;
+    assert!(ledger.book().append(2, &Line::Charged(honest.clone()), spent / 2.0, 10.0).unwrap().is_some());
+    honest.cost.pure = Some(1e-3);
+    let spent = open(&store, DATASET).state().unwrap().spent_with(&honest).unwrap().epsilon;
+    assert!(ledger.book().append(3, &Line::Charged(honest), spent, 10.0).unwrap().is_some());
+    assert!(ledger.book().append(4, &Line::Leased { charge: 1, until: 7 }, spent, 10.0).unwrap().is_some());
+    let findings = store.verify(&[], &[]).findings;
+    let found: Vec<_> = findings.iter().map(|finding| (finding.entry.unwrap(), &finding.problem)).collect();
+    let expected =
+        matches!(found[..], [(2, Problem::Understated { .. }), (3, Problem::Underpriced { .. }), (4, Problem::Nonsense { .. })]);
+    assert!(expected, "{found:?}");
+    assert!(Ledger::open(store.book(DATASET).unwrap()).is_err(), "steps that were not paid for");
+}
+
+fn stores_made_at_the_same_time_are_one(place: &Place) {
+    std::thread::scope(|scope| {
+        for thread in 0..6 {
+            scope.spawn(move || charge(&mut create(&place.store(), &format!("dataset {thread}"), None), 2));
+        }
+    });
+    let mut store = place.store();
+    let report = store.verify(&[], &[]);
+    assert!(report.is_good() && report.datasets == 6 && report.lines == 18, "{report:?}");
 }
 
 fn processes_that_race_get_exactly_the_cap(place: &Place) {

@@ -12,6 +12,9 @@ use crate::{
 /// Orders at which Rényi divergences are added up.
 pub(crate) const ORDERS: [f64; 14] = [1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 64.0, 128.0, 256.0];
 
+/// How far two computations of the same bound may differ: other processors round otherwise.
+const TOLERANCE: f64 = 1e-6;
+
 /// The cost of a plan, once for each way of adding plans up. `None` is no bound in that way.
 ///
 /// # Contract
@@ -67,6 +70,25 @@ impl Cost {
             }
         }
         Ok(Self { pure, gaussian, renyi, slack, distance })
+    }
+
+    /// Whether a plan costs no more than this, by today's accountants: for an auditor, who does not believe what is written down. The distance of the
+    /// noise is a property of what ran, and is believed.
+    pub fn covers(&self, plan: &Event, neighbors: Neighbors) -> Result<bool, Error> {
+        let own = without_approximations(plan).1;
+        // What is left of the slack went into the bounds. None left: a bound that needs some is not found.
+        let allowance = Delta::new((self.slack - own) * (1.0 + TOLERANCE)).or_else(|_| Delta::new(f64::MIN_POSITIVE))?;
+        let true_cost = Self::new(plan, neighbors, self.distance, allowance)?;
+        let fits = |written: f64, found: f64| written >= found * (1.0 - TOLERANCE);
+        // What is written down as no bound claims nothing.
+        let covered = |written: Option<f64>, found: Option<f64>| written.is_none_or(|written| found.is_some_and(|found| fits(written, found)));
+        let curve = match (&self.renyi, &true_cost.renyi) {
+            (Some(written), Some(found)) => {
+                written.len() == found.len() && written.iter().zip(found).all(|(written, found)| fits(*written, *found))
+            }
+            (written, _) => written.is_none(),
+        };
+        Ok(covered(self.pure, true_cost.pure) && covered(self.gaussian, true_cost.gaussian) && curve && fits(self.slack, own))
     }
 
     /// No bound in any way.
@@ -156,5 +178,40 @@ fn pure_epsilon(event: &Event, neighbors: Neighbors) -> Option<f64> {
         // A record drawn several times contributes several times.
         | Event::SampledWithReplacement { .. }
         | Event::NonPrivate => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::{Epsilon, NoiseMultiplier, SamplingRate, Scale};
+
+    #[test]
+    fn a_cost_covers_its_plan_and_no_dearer_one() {
+        let gaussian = |noise: f64| Event::gaussian(NoiseMultiplier::new(noise).unwrap());
+        let sampled = |noise| gaussian(noise).poisson_sampled(SamplingRate::new(0.01).unwrap()).repeated(100);
+        let count = |scale: f64| Event::DiscreteLaplace { scale: Scale::new(scale).unwrap(), sensitivity: 1 };
+        let given = |epsilon: f64| Event::Approximate { epsilon: Epsilon::new(epsilon).unwrap(), delta: Delta::new(1e-8).unwrap() };
+        let allowance = Delta::new(1e-7).unwrap();
+        for (plan, dearer) in [
+            (gaussian(2.0), gaussian(1.99)),
+            (sampled(2.0), sampled(1.99)),
+            (count(2.0), count(1.99)),
+            (given(0.5), given(0.51)),
+            (Event::Composed(vec![given(0.5), count(2.0)]), Event::Composed(vec![given(0.5), count(1.99)])),
+            (gaussian(2.0), Event::NonPrivate),
+        ] {
+            let cost = Cost::new(&plan, Neighbors::AddRemove, 0.0, allowance).unwrap();
+            assert!(cost.covers(&plan, Neighbors::AddRemove).unwrap(), "{plan:?} {cost:?}");
+            assert!(!cost.covers(&dearer, Neighbors::AddRemove).unwrap(), "{dearer:?}");
+        }
+        assert!(Cost::unbounded().covers(&Event::NonPrivate, Neighbors::AddRemove).unwrap());
+    }
+
+    #[test]
+    fn a_cost_that_overflows_is_no_bound() {
+        let leak = Event::Pure { epsilon: Epsilon::new(1e300).unwrap() };
+        let cost = Cost::new(&leak.repeated(1 << 50), Neighbors::AddRemove, 0.0, Delta::new(1e-7).unwrap()).unwrap();
+        assert_eq!((cost.pure, cost.gaussian), (None, None));
     }
 }
