@@ -74,7 +74,7 @@ fn power(state: &State, spent: Spent) -> Result<f64, Error> {
         return Ok(1.0);
     }
     let delta = state.budget().delta.get();
-    // (ε, δ): TPR ≤ e^ε FPR + δ, and 1 - TPR ≥ e^-ε (1 - FPR - δ). [DRS22, Proposition 2.4]
+    // (ε, δ): TPR ≤ e^ε FPR + δ, and 1 - TPR ≥ e^-ε (1 - FPR - δ). [DRS22]
     let mut power = (spent.epsilon.exp() * alpha + delta).min(1.0 - (-spent.epsilon).exp() * (1.0 - alpha - delta));
     let inexact: f64 = state.charges().iter().map(|account| account.charge.cost.distance).sum();
     if let Some((mu, slack)) = state.gaussian() {

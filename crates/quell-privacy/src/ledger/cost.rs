@@ -81,7 +81,9 @@ impl Cost {
         let true_cost = Self::new(plan, neighbors, self.distance, allowance)?;
         let fits = |written: f64, found: f64| written >= found * (1.0 - TOLERANCE);
         // What is written down as no bound claims nothing.
-        let covered = |written: Option<f64>, found: Option<f64>| written.is_none_or(|written| found.is_some_and(|found| fits(written, found)));
+        let covered = |written: Option<f64>, found: Option<f64>| {
+            written.is_none_or(|written| found.is_some_and(|found| fits(written, found)))
+        };
         let curve = match (&self.renyi, &true_cost.renyi) {
             (Some(written), Some(found)) => {
                 written.len() == found.len() && written.iter().zip(found).all(|(written, found)| fits(*written, *found))
@@ -191,7 +193,8 @@ mod tests {
         let gaussian = |noise: f64| Event::gaussian(NoiseMultiplier::new(noise).unwrap());
         let sampled = |noise| gaussian(noise).poisson_sampled(SamplingRate::new(0.01).unwrap()).repeated(100);
         let count = |scale: f64| Event::DiscreteLaplace { scale: Scale::new(scale).unwrap(), sensitivity: 1 };
-        let given = |epsilon: f64| Event::Approximate { epsilon: Epsilon::new(epsilon).unwrap(), delta: Delta::new(1e-8).unwrap() };
+        let given =
+            |epsilon: f64| Event::Approximate { epsilon: Epsilon::new(epsilon).unwrap(), delta: Delta::new(1e-8).unwrap() };
         let allowance = Delta::new(1e-7).unwrap();
         for (plan, dearer) in [
             (gaussian(2.0), gaussian(1.99)),

@@ -62,7 +62,7 @@ impl Sealed for SmoothMedian {}
 
 impl Mechanism for SmoothMedian {
     /// # Theorem
-    /// [NRS07, Corollary 2.4 and Proposition 3.3]: with S a β-smooth bound on the local sensitivity, β = ε/2ln(2/δ), Laplace noise of scale 2S/ε makes the
+    /// [NRS07]: with S a β-smooth bound on the local sensitivity, β = ε/2ln(2/δ), Laplace noise of scale 2S/ε makes the
     /// median (ε, δ)-DP. S = max e^(-β(j-i-1)) (x(j) - x(i)) over i ≤ m ≤ j is smooth whether a record is exchanged, comes or goes (THEORY, Median).
     fn event(&self, _: Neighbors) -> Event {
         Event::Approximate { epsilon: self.epsilon, delta: self.delta }
@@ -107,7 +107,7 @@ impl Paid<SmoothMedian> {
 /// max e^(-β(j-i-1)) (x(j) - x(i)) over i ≤ m ≤ j, i < j, with the bounds before the first and after the last value.
 ///
 /// # Theorem
-/// [NRS07, Proposition 3.4]: the best j does not fall as i grows, so halving the range of i takes O(n log n) steps.
+/// [NRS07]: the best j does not fall as i grows, so halving the range of i takes O(n log n) steps.
 fn smooth_sensitivity(places: &[i64], beta: f64) -> f64 {
     // Shifted by one: 0 is the lower bound, n + 1 the upper.
     let n = places.len();

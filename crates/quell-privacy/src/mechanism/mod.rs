@@ -149,7 +149,7 @@ impl IntegerNoise {
     ///
     /// # Theorem
     /// One number moves: the pair is that of the distribution and its shift. Several move by one: each shift costs 1/scale [DMNS06], or
-    /// ρ = 1/2σ² [CKS20, Theorem 14].
+    /// ρ = 1/2σ² [CKS20].
     pub(crate) fn event(self, neighbors: Neighbors, exchanged: u32) -> Event {
         let scale = self.scale.get();
         // Twice the number of shifts is far from the end of the range, and the scale was in it.

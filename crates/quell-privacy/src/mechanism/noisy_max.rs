@@ -40,7 +40,7 @@ pub enum Rule {
     /// Gaussian noise of this standard deviation on every count.
     Gaussian(NoiseMultiplier),
     /// Exponential noise on every count, of scale 1/ε if records come or go and 2/ε if they are exchanged. Drawn by permute and flip, whose winner has the same
-    /// distribution. [DKSSWXZ21, Theorem 5]
+    /// distribution. [DKSSWXZ21]
     Exponential(Epsilon),
     /// Permute and flip.
     PermuteAndFlip(Epsilon),
@@ -64,7 +64,8 @@ impl Mechanism for NoisyMax {
     ///   [DR14, Claim 3.9]
     /// - Gaussian: post-processing of the noisy counts, which move by 1 (√2) in L2. Counts are rounded to the grid, which moves each
     ///   that moves by one step more at most.
-    /// - Permute and flip with coefficient ε for monotone utilities, ε/2 otherwise. [MS20, Theorem 1 and Remark]
+    /// - Permute and flip with coefficient ε if ballots come or go, ε/2 if they are exchanged: its winner is that of exponential noise of scale 1/ε or 2/ε
+    ///   [DKSSWXZ21], to which the argument for Laplace noise applies.
     fn event(&self, neighbors: Neighbors) -> Event {
         match self.rule {
             Rule::Laplace(noise) => {

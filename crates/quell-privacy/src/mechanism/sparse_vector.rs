@@ -23,8 +23,8 @@ impl SparseVector {
     /// Stops after `positives` counts that reached the threshold. ε is for all of it.
     ///
     /// # Theorem
-    /// [LSL17, Theorem 4], for counts that move by at most one between neighbours: ε₁ for the threshold with noise 1/ε₁, ε₂ for the answers with
-    /// noise 2c/ε₂, divided in the ratio 1 : (2c)^(2/3), which is best (Section 4.2). Counts and noise are integers, and the
+    /// [LSL17], for counts that move by at most one between neighbours: ε₁ for the threshold with noise 1/ε₁, ε₂ for the answers with
+    /// noise 2c/ε₂, divided in the ratio 1 : (2c)^(2/3), which is best for a fixed ε. Counts and noise are integers, and the
     /// argument shifts the noise by integers only.
     pub fn new(threshold: i64, positives: u32, epsilon: Epsilon) -> Result<Self, Error> {
         let c = f64::from(positives.max(1));
@@ -54,7 +54,7 @@ impl Paid<SparseVector> {
     /// Opens the questions.
     pub fn run(mut self) -> Result<AboveThreshold, Error> {
         let SparseVector { threshold, positives, on_threshold, on_counts, .. } = self.mechanism;
-        // The threshold's noise is drawn once. [LSL17, Algorithm 1]
+        // The threshold's noise is drawn once. [LSL17]
         Ok(AboveThreshold::new(self.key()?.stream(0), threshold, positives, None, [on_threshold, on_counts]))
     }
 }
@@ -82,7 +82,7 @@ impl Sealed for GaussianSparseVector {}
 
 impl Mechanism for GaussianSparseVector {
     /// # Theorem
-    /// (THEORY, Sparse vector; [ZW20, Theorem 8]) Up to one positive among k questions, for counts that move by at most one:
+    /// (THEORY, Sparse vector) [ZW20] Up to one positive among k questions, for counts that move by at most one:
     /// ε(α) = α/2σ₁² + 4α/2σ₂² + ln(k + 1)/(α - 1). Several positives compose.
     fn event(&self, _: Neighbors) -> Event {
         let (first, second) =
