@@ -102,7 +102,7 @@ fn several_plans_of_dp_sgd_add_up_nearly_as_one() {
 fn each_way_of_adding_up_is_above_the_tight_accountant() {
     for composition in [Composition::Best, Composition::Gaussian, Composition::Renyi, Composition::Addition] {
         for neighbors in [Neighbors::AddRemove, Neighbors::Replace] {
-            let mut ledger = Ledger::create(Memory::default(), terms(Some(50.0), 1e-5, neighbors, composition)).unwrap();
+            let mut ledger = Ledger::create(Memory::default(), terms(Some(30.0), 1e-5, neighbors, composition)).unwrap();
             let _ = ledger.charge(count(0.5)).unwrap();
             let _ = ledger.charge(gaussian(3.0)).map(drop);
             let _ = ledger.reserve(step(2.0, 0.1), 50).map(drop);
@@ -228,6 +228,13 @@ fn a_budget_is_raised_in_writing_and_never_below_what_is_spent() {
 }
 
 #[test]
+fn a_cap_that_protects_nobody_is_refused() {
+    let create = |cap| Ledger::create(Memory::default(), terms(cap, 1e-5, Neighbors::AddRemove, Composition::Best)).map(drop);
+    assert!(create(Some(30.0)).is_ok() && create(None).is_ok());
+    assert!(matches!(create(Some(31.0)), Err(Error::OutOfRange { .. })));
+}
+
+#[test]
 fn lines_that_make_no_sense_are_refused() {
     let (mut ledger, book) = ledger(5.0);
     let _ = ledger.reserve(step(2.0, 0.1), 4).unwrap();
@@ -248,7 +255,7 @@ fn lines_that_make_no_sense_are_refused() {
 #[test]
 fn what_has_no_guarantee_under_a_relation_is_refused() {
     use quell_privacy::{mechanism::RandomizedResponse, units::Probability};
-    let (mut ledger, _) = ledger(50.0);
+    let (mut ledger, _) = ledger(30.0);
     let response = RandomizedResponse::new(4, Probability::new(0.5).unwrap()).unwrap();
     assert!(matches!(ledger.charge(response).err(), Some(Error::Refused { .. })));
     let mut replace = Ledger::create(Memory::default(), terms(Some(5.0), 1e-5, Neighbors::Replace, Composition::Best)).unwrap();

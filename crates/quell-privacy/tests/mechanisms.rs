@@ -296,6 +296,9 @@ fn a_smooth_median_is_close_where_the_data_is_dense() {
     let mean = off.iter().sum::<f64>() / 2000.0;
     // S ≈ max e^(-βk) 0.05(k + 1) with β = 1/2 ln(2e6) = 0.0345 is 0.54; noise of scale 1.1.
     assert!(mean > 0.8 && mean < 1.4, "{mean}");
+    // The precision of the noise takes from δ, and more for a large ε: 1.2e-13 (1 + e^12) = 2e-8.
+    assert!(SmoothMedian::new(bounds, epsilon(12.0), Delta::new(1e-8).unwrap()).is_err());
+    assert!(SmoothMedian::new(bounds, epsilon(12.0), Delta::new(1e-7).unwrap()).is_ok());
     for few in [vec![], vec![5.0], vec![f64::NAN, 7.0]] {
         let value = seeded(Neighbors::AddRemove).charge(median).unwrap().run(&Sensitive::new(few)).unwrap().value;
         assert!((0.0..=1000.0).contains(&value), "{value}");

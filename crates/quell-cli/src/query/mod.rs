@@ -14,6 +14,7 @@ use quell_privacy::{
     ledger::{Ledger, Paid, Receipt, Spent, Unit},
     mechanism::{Mechanism, Noise},
     number::{Toward, given, rounded},
+    units::Epsilon,
 };
 
 use crate::{arguments::Format, print, purse::Purse, refusal::Refusal};
@@ -131,6 +132,9 @@ impl From<Law> for Noise {
 
 pub(crate) fn run(flags: &Flags) -> Result<()> {
     let dataset = flags.dataset()?;
+    if Epsilon::new(flags.epsilon)?.get() == 0.0 {
+        return Err(Refusal::new("epsilon is 0, expected more", "an answer that costs nothing says nothing").into());
+    }
     // Whatever can be wrong with the question is said before anything is paid.
     let table = Table::open(&flags.data)?;
     let predicate = flags.condition.as_deref().map(str::parse::<Predicate>).transpose()?;
@@ -199,7 +203,9 @@ impl Flags {
             if fits { low = middle } else { high = middle }
         }
         let raise = "or raise the budget with `quell ledger raise`";
-        let hint = if low > 0.0 {
+        let hint = if would_be.is_infinite() {
+            "the delta of this question is more than the ledger has set aside for such; ask with a far smaller --delta".into()
+        } else if low > 0.0 {
             format!("a question of this kind with --epsilon {} still fits; ask for less, {raise}", rounded(low, 3, Toward::Down))
         } else {
             format!("nothing is left for a question of this kind; ask another dataset, {raise}")

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Composition, Cost};
 use crate::{
-    Neighbors,
+    Error, Neighbors,
     event::Record,
     units::{Delta, Epsilon},
 };
@@ -40,6 +40,17 @@ pub struct Budget {
 }
 
 impl Budget {
+    /// Caps above this promise nothing worth the name, and are more than the precision of noise supports.
+    pub const LARGEST: f64 = 30.0;
+
+    /// The budget, if its cap is one that can be kept.
+    pub(crate) fn check(self) -> Result<Self, Error> {
+        if self.epsilon.is_some_and(|cap| cap.get() > Self::LARGEST) {
+            return Err(Error::OutOfRange { what: "epsilon of a budget", value: self.cap(), range: "[0, 30], or none at all" });
+        }
+        Ok(self)
+    }
+
     /// The cap as a number, infinite where there is none.
     #[must_use]
     pub fn cap(&self) -> f64 {

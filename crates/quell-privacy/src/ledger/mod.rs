@@ -42,6 +42,7 @@ impl<B: Book> Ledger<B> {
         if terms.dataset.is_empty() {
             return Err(Error::Book { cause: "the dataset has no name".into() });
         }
+        terms.budget.check()?;
         let line = Line::Opened(terms);
         let cap = State::new(std::slice::from_ref(&line))?.budget().cap();
         match book.append(0, &line, 0.0, cap).map_err(storage)? {
@@ -118,7 +119,7 @@ impl<B: Book> Ledger<B> {
 
     /// Changes the budget. That, too, is written down, and no budget can be set below what is spent.
     pub fn raise(&mut self, budget: Budget, reason: &str) -> Result<Receipt, Error> {
-        let reason = reason.to_owned();
+        let (budget, reason) = (budget.check()?, reason.to_owned());
         self.append(|state| {
             let line = Line::Raised { budget, reason: reason.clone() };
             let mut after = state.clone();

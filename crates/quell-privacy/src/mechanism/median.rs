@@ -26,30 +26,38 @@ const FINE_BITS: u32 = 56;
 /// Scales of noise are multiples of 2⁻¹⁶ places.
 const SCALE_BITS: u32 = 16;
 
-/// Answers lie on a public grid of 2¹⁶ steps to the largest scale of the noise: coarse enough that the steps of the noise, which depend on the
+/// Answers lie on a public grid of 2¹² steps to the largest scale of the noise: coarse enough that the steps of the noise, which depend on the
 /// data, do not show.
-const COARSE: f64 = (1 << 16) as f64;
+const COARSE: f64 = (1 << 12) as f64;
 
 /// The smallest ε for which all products below fit into 127 bits.
 const LEAST_EPSILON: f64 = 1e-4;
 
 impl SmoothMedian {
-    /// (ε, δ) with ε at least 1e-4.
+    /// (ε, δ) with ε at least 1e-4, and δ well above what the precision of the noise takes from it, 1.2e-13 (1 + e^ε).
     pub fn new(bounds: Bounds, epsilon: Epsilon, delta: Delta) -> Result<Self, Error> {
         let median = Self { bounds, epsilon, delta };
-        if epsilon.get() < LEAST_EPSILON || median.smoothness() <= 0.0 {
-            return Err(Error::OutOfRange {
-                what: "epsilon",
-                value: epsilon.get(),
-                range: "[1e-4, inf), and large enough for delta",
-            });
+        let precise = median.exact_delta() >= 0.5 * delta.get();
+        if epsilon.get() >= LEAST_EPSILON && precise && median.smoothness() > 0.0 {
+            return Ok(median);
         }
-        Ok(median)
+        let range = "[1e-4, inf), large enough for delta and not too large for it";
+        Err(Error::OutOfRange { what: "epsilon", value: epsilon.get(), range })
+    }
+
+    /// δ of the mechanism with real noise.
+    ///
+    /// Rounding fine noise of scale s to the public grid g differs from rounding real noise only within a fine step of a boundary: probability at
+    /// most 2 · 2⁻⁵⁶ (s/g + 1); and the discrete Laplace distribution is within 2⁻⁵⁶ of the rounded one. That is a distance τ, and the
+    /// mechanism with fine noise is (ε, δ + (1 + e^ε)τ)-DP (THEORY, Noise).
+    fn exact_delta(&self) -> f64 {
+        let distance = 2.0 * (COARSE + 2.0) / (1_u64 << FINE_BITS) as f64;
+        self.delta.get() - (1.0 + self.epsilon.get().exp()) * distance
     }
 
     /// β, less what rounding the scale up to its grid takes: a factor 1 + 2⁻¹⁶ at most, for scales of one place or more.
     fn smoothness(&self) -> f64 {
-        0.5 * self.epsilon.get() / (2.0 / self.delta.get()).ln() - 1.0 / f64::from(1 << 15)
+        0.5 * self.epsilon.get() / (2.0 / self.exact_delta()).ln() - 1.0 / f64::from(1 << 15)
     }
 
     /// Steps of the public grid, in places: the largest scale is 2 PLACES/ε.
@@ -66,12 +74,6 @@ impl Mechanism for SmoothMedian {
     /// median (ε, δ)-DP. S = max e^(-β(j-i-1)) (x(j) - x(i)) over i ≤ m ≤ j is smooth whether a record is exchanged, comes or goes (THEORY, Median).
     fn event(&self, _: Neighbors) -> Event {
         Event::Approximate { epsilon: self.epsilon, delta: self.delta }
-    }
-
-    /// Rounding fine noise of scale s to the public grid g differs from rounding real noise only within a fine step of a boundary: probability at
-    /// most 2 · 2⁻⁵⁶ (s/g + 1); and the discrete Laplace distribution is within 2⁻⁵⁶ of the rounded one.
-    fn distance(&self) -> f64 {
-        2.0 * (COARSE + 2.0) / (1_u64 << FINE_BITS) as f64
     }
 }
 

@@ -1,0 +1,235 @@
+//! `quell ledger` and `quell query` as a user sees them: answers, refusals, and a book that notices what is done to it.
+
+mod command;
+
+use std::{fs, path::Path};
+
+use command::{Ran, folder, quell_with};
+
+/// A folder with a table of a thousand people and an open ledger.
+struct Project {
+    folder: std::path::PathBuf,
+    ledger: String,
+    table: String,
+}
+
+impl Project {
+    fn new(name: &str, epsilon: &str) -> Self {
+        let folder = folder(name);
+        let mut rows = String::from("age,city,income\n");
+        for i in 0..1000 {
+            let city = if i % 4 == 0 { "Bern" } else { "Basel" };
+            rows += &format!("{},{city},{}\n", 20 + i % 60, if i == 17 { "none" } else { "100" });
+        }
+        rows += "99,Atlantis,100\n";
+        let table = folder.join("people.csv");
+        fs::write(&table, rows).unwrap();
+        let project = Self { ledger: folder.join("book").display().to_string(), table: table.display().to_string(), folder };
+        let opened = project.quell(&["ledger", "create", "people", "--epsilon", epsilon, "--delta", "1e-6"]);
+        assert_eq!((opened.code, opened.stdout.as_str()), (0, ""), "{}", opened.stderr);
+        assert!(opened.stderr.contains("opened a ledger for \"people\""), "{}", opened.stderr);
+        project
+    }
+
+    fn quell(&self, arguments: &[&str]) -> Ran {
+        quell_with(&[arguments, &["--ledger", &self.ledger]].concat(), "")
+    }
+
+    fn query(&self, arguments: &str) -> Ran {
+        let arguments: Vec<&str> = arguments.split_whitespace().collect();
+        self.quell(&[&["query", self.table.as_str()], arguments.as_slice()].concat())
+    }
+
+    fn spent(&self) -> f64 {
+        self.quell(&["ledger", "list", "--format", "json"]).json()[0]["spent"].as_f64().unwrap()
+    }
+}
+
+/// The number after the first colon.
+fn number(text: &str) -> f64 {
+    text.split(": ").nth(1).unwrap().split(' ').next().unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn every_statistic_is_answered_and_paid_for() {
+    let project = Project::new("every_statistic", "30");
+    for (question, low, high) in [
+        ("count --epsilon 2", 980.0, 1020.0),
+        ("count --epsilon 2 --noise gaussian --delta 1e-7", 950.0, 1050.0),
+        ("sum --column income --bounds 0 200 --epsilon 2", 98_000.0, 102_000.0),
+        ("mean --column age --bounds 0 120 --epsilon 2", 46.0, 53.0),
+        ("variance --column age --bounds 0 120 --epsilon 2", 230.0, 370.0),
+        ("quantile --column age --bounds 0 120 --quantile 0.25 --epsilon 2", 31.0, 40.0),
+        ("smooth-median --column age --bounds 0 120 --epsilon 2 --delta 1e-10", 40.0, 60.0),
+    ] {
+        let ran = project.query(question);
+        assert_eq!(ran.code, 0, "{question}: {}", ran.stderr);
+        assert!(ran.stderr.starts_with("paid in line "), "{}", ran.stderr);
+        let answer = number(&ran.stdout);
+        assert!((low..=high).contains(&answer), "{question}: {}", ran.stdout);
+    }
+    let yes = project.query("reaches --threshold 500 --epsilon 2");
+    assert_eq!((yes.code, yes.stdout.as_str()), (0, "yes\n"));
+    let range = project.query("range --column age --bounds 0 120 --inside 0.5 --epsilon 2").stdout;
+    assert!(range.starts_with("from: ") && range.contains("\nto: "), "{range}");
+    let known = project.query("histogram --column city --keys Bern,Basel,Geneva --epsilon 2").stdout;
+    assert!(known.lines().map(|line| line.split(' ').next().unwrap()).eq(["Bern", "Basel", "Geneva"]), "{known}");
+    let unknown = project.query("histogram --column city --epsilon 2 --delta 1e-10").stdout;
+    assert!(unknown.contains("Bern") && unknown.contains("Basel") && !unknown.contains("Atlantis"), "{unknown}");
+    assert!(project.spent() > 10.0);
+}
+
+#[test]
+fn conditions_select_and_answers_are_json_with_a_receipt() {
+    let project = Project::new("conditions", "20");
+    let ran = project.quell(&[
+        "query",
+        &project.table,
+        "count",
+        "--where",
+        "city = 'Bern' and age >= 20",
+        "--epsilon",
+        "10",
+        "--format",
+        "json",
+    ]);
+    let answer = ran.json();
+    assert!((answer["answer"]["number"]["value"].as_f64().unwrap() - 250.0).abs() < 10.0, "{answer}");
+    assert_eq!(answer["receipt"]["dataset"], "people");
+    assert_eq!(answer["receipt"]["entry"], 1);
+    assert!((answer["epsilon"]["spent"].as_f64().unwrap() - 10.0).abs() < 0.01, "{answer}");
+    assert_eq!(answer["epsilon"]["budget"], 20.0);
+    let file = project.folder.join("answer.json");
+    fs::write(&file, answer.to_string()).unwrap();
+    let verified = project.quell(&["ledger", "verify", "--artifact", file.to_str().unwrap()]);
+    assert_eq!(verified.code, 0, "{}", verified.stdout);
+    fs::write(&file, answer.to_string().replace("\"entry\":1", "\"entry\":0")).unwrap();
+    assert_eq!(project.quell(&["ledger", "verify", "--artifact", file.to_str().unwrap()]).code, 1);
+}
+
+#[test]
+fn a_budget_that_does_not_bear_it_refuses_with_what_still_fits_and_charges_nothing() {
+    let project = Project::new("refusals_of_a_budget", "1");
+    assert_eq!(project.query("count --epsilon 0.7").code, 0);
+    let before = project.spent();
+    let ran = project.query("count --epsilon 0.5");
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
+    assert!(ran.stderr.starts_with("refused: this release would bring epsilon to 1.2"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("hint: a question of this kind with --epsilon 0.29"), "{}", ran.stderr);
+    assert_eq!(project.spent().to_bits(), before.to_bits());
+    assert_eq!(project.query("count --epsilon 0.29").code, 0);
+    assert_eq!(project.quell(&["ledger", "raise", "people", "--epsilon", "0.5", "--reason", "less"]).code, 1);
+    let raised = project.quell(&["ledger", "raise", "people", "--epsilon", "2", "--reason", "the board agreed"]);
+    assert_eq!(raised.code, 0, "{}", raised.stderr);
+    assert_eq!(project.query("count --epsilon 0.5").code, 0);
+    let shown = project.quell(&["ledger", "show", "people"]).data();
+    assert!(shown.contains("the board agreed") && shown.lines().count() == 6, "{shown}");
+}
+
+#[test]
+fn a_dry_run_says_the_price_and_pays_nothing() {
+    let project = Project::new("dry_run", "1");
+    let ran = project.query("count --epsilon 0.25 --dry-run");
+    assert_eq!(ran.stdout, "count with discrete Laplace noise of scale 4: ε would rise from 0 to 0.2500, the budget is 1\n");
+    assert_eq!(project.spent(), 0.0);
+}
+
+#[test]
+fn mistakes_are_said_before_anything_is_paid_and_show_no_record() {
+    let project = Project::new("mistakes", "5");
+    for (arguments, says) in [
+        ("mean --column agee --bounds 0 100 --epsilon 1", "agee"),
+        ("mean --bounds 0 100 --epsilon 1", "no column is named"),
+        ("mean --column age --epsilon 1", "no bounds are given"),
+        ("mean --column age --bounds 100 0 --epsilon 1", "bounds is -100"),
+        ("mean --column age --bounds 0 100 --epsilon -1", "epsilon is -1"),
+        ("mean --column age --bounds 0 100 --epsilon 0", "expected"),
+        ("mean --column age --bounds 0 100 --epsilon NaN", "epsilon is NaN"),
+        ("count --epsilon 1 --where age>>3", "expression"),
+        ("histogram --column city --epsilon 1", "no delta is given"),
+        ("count --epsilon 1 --noise gaussian", "no delta is given"),
+        ("reaches --epsilon 1", "no threshold"),
+        ("count --epsilon 1 --dataset others", "others"),
+        ("median --epsilon 1", "invalid value 'median'"),
+        ("quantile --column age --bounds 0 1 --quantile 2 --epsilon 1", "probability is 2"),
+    ] {
+        let ran = project.query(arguments);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{arguments}: {}", ran.stderr);
+        assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains(says), "{arguments}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("internal error") && !ran.stderr.contains("Atlantis"), "{arguments}: {}", ran.stderr);
+    }
+    let nothing = quell_with(&["query", "nowhere.csv", "count", "--epsilon", "1", "--ledger", &project.ledger], "");
+    assert!(nothing.code == 2 && nothing.stderr.contains("nowhere.csv"), "{}", nothing.stderr);
+    let elsewhere = quell_with(&["query", &project.table, "count", "--epsilon", "1", "--ledger", "no/such/place"], "");
+    assert!(elsewhere.code == 2 && elsewhere.stderr.contains("quell ledger create"), "{}", elsewhere.stderr);
+    assert_eq!(project.spent(), 0.0);
+    // A cell that is no number is left out, and nobody hears of it.
+    let sum = project.query("sum --column income --bounds 0 200 --epsilon 2");
+    assert!(sum.code == 0 && !sum.stderr.contains("none"), "{}", sum.stderr);
+}
+
+#[test]
+fn a_ledger_that_protects_users_asks_whether_a_record_is_a_person() {
+    let project = Project::new("users", "5");
+    let create = ["ledger", "create", "visits", "--epsilon", "1", "--delta", "1e-6", "--unit", "user"];
+    assert_eq!(project.quell(&create).code, 0);
+    let ran = project.query("count --epsilon 0.1 --dataset visits");
+    assert!(ran.code == 2 && ran.stderr.contains("--one-record-per-user"), "{}", ran.stderr);
+    assert_eq!(project.query("count --epsilon 0.1 --dataset visits --one-record-per-user").code, 0);
+    let again = project.quell(&create);
+    assert!(again.code == 2 && again.stderr.contains("already a ledger"), "{}", again.stderr);
+}
+
+#[test]
+fn statements_and_lists_are_for_people_and_for_programs() {
+    let project = Project::new("statements", "3");
+    assert_eq!(project.query("count --epsilon 0.5").code, 0);
+    let text = project.quell(&["ledger", "statement", "people"]).data();
+    for words in
+        ["one example were added or removed", "ε ≤ 0.5", "at δ = 1e-6", "Budget: ε ≤ 3", "1 % false positives", "Not covered"]
+    {
+        assert!(text.contains(words), "{words:?} in {text}");
+    }
+    let json = project.quell(&["ledger", "statement", "people", "--format", "json"]).json();
+    assert!(json["spent"]["epsilon"].as_f64().unwrap() <= 0.5 && json["plans"] == 1, "{json}");
+    let list = project.quell(&["ledger", "list"]).data();
+    assert!(list.starts_with("dataset  ε spent  of  lines  head\npeople"), "{list}");
+    let lines = project.quell(&["ledger", "show", "people", "--format", "json"]).json();
+    assert_eq!(lines[1]["line"]["charged"]["plan"]["version"], 1, "{lines}");
+}
+
+#[test]
+fn verify_finds_an_edit_a_truncation_and_an_older_copy() {
+    let project = Project::new("verify", "10");
+    let file = Path::new(&project.ledger).join("ledger.db");
+    assert_eq!(project.query("count --epsilon 1").code, 0);
+    let older = fs::read(&file).unwrap();
+    let export = project.folder.join("export.json");
+    assert_eq!(project.query("count --epsilon 1").code, 0);
+    let wrote = project.quell(&["ledger", "export", "people", "--output", export.to_str().unwrap()]);
+    assert_eq!(wrote.code, 0, "{}", wrote.stderr);
+    let check = |with_export: bool| {
+        let export = ["--export", export.to_str().unwrap()];
+        project.quell(&[&["ledger", "verify"][..], if with_export { &export[..] } else { &[] }].concat())
+    };
+    assert_eq!((check(false).code, check(true).code), (0, 0), "{}{}", check(true).stdout, check(true).stderr);
+    // An older copy of everything is only found by what was kept elsewhere.
+    let newest = fs::read(&file).unwrap();
+    fs::write(&file, older).unwrap();
+    let found = check(true);
+    assert!(found.code == 1 && !found.stdout.is_empty(), "{}{}", found.stdout, found.stderr);
+    fs::write(&file, newest).unwrap();
+    assert_eq!(check(true).code, 0);
+    // An edit inside a line.
+    let mut edited = fs::read(&file).unwrap();
+    let place = edited.windows(5).position(|bytes| bytes == b"count").unwrap();
+    edited[place] = b'C';
+    fs::write(&file, edited).unwrap();
+    assert_eq!(check(false).code, 1);
+    let after = project.query("count --epsilon 1");
+    assert!(after.code == 2 && after.stdout.is_empty(), "nothing is released from a damaged ledger: {}", after.stderr);
+    // An export with a letter changed.
+    let text = fs::read_to_string(&export).unwrap();
+    fs::write(&export, text.replacen("count", "Count", 1)).unwrap();
+    assert_eq!(check(true).code, 1);
+}
