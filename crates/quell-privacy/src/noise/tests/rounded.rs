@@ -3,7 +3,10 @@
 use super::{
     super::{
         random::{Key, Randomness},
-        rounded::{DISTANCE, Density, GRID, Gaussian, Laplace, Place, Shape, accept, add, add_on, guess, sample, settle, steps},
+        rounded::{
+            DISTANCE, Density, GRID, Gaussian, Laplace, Place, Shape, accept, add, add_on, guess, half_steps, rounded, sample,
+            settle,
+        },
     },
     agrees, fits, is_coin, remainders, stream, uncorrelated,
 };
@@ -191,13 +194,21 @@ fn bits_drawn_later_count_as_if_drawn_before() {
         let word = u64::from(boundary + column as u32) << 39 | 8191;
         assert!(guess::<Gaussian>(table, word).doubtful);
         let own = table.boundary[column] % (1 << 101);
-        let numbers = [steps(column as u64, 0), steps(u64::from(other), 0)];
+        let numbers = [column as u64, u64::from(other)].map(|block| rounded(0, half_steps(block, 0)));
         let mut toss = || {
             let number = settle::<Gaussian>(word, &mut stream);
             assert!(numbers.contains(&number));
             number == numbers[0]
         };
         assert!(is_coin(own as f64 / (1_u128 << 101) as f64, 100_000, &mut toss), "column {column}");
+    }
+}
+
+#[test]
+fn rounding_is_to_the_nearest_and_symmetric() {
+    for (half_steps, nearest) in [(0, 0), (1, 1), (2, 1), (3, 2), (4, 2), ((1 << 40) - 1, 1 << 39)] {
+        assert_eq!(rounded(0, half_steps), nearest);
+        assert_eq!(rounded(-1, half_steps), -nearest);
     }
 }
 
