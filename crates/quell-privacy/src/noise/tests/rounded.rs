@@ -180,6 +180,18 @@ fn acceptance_has_its_probability() {
 }
 
 #[test]
+fn trials_have_their_probability_whatever_the_bits() {
+    // u = 1/4: below 2a it is u, at 2a it is u², above it is nothing.
+    let mut stream = stream(47);
+    let quarter = || Place { first: 1 << 23, more: Vec::new() };
+    assert!(is_coin(0.25, 100_000, || Gaussian::trial(5, 9, &mut quarter(), &mut stream)));
+    assert!(is_coin(0.0625, 100_000, || Gaussian::trial(5, 10, &mut quarter(), &mut stream)));
+    assert!(!Gaussian::trial(5, 11, &mut quarter(), &mut stream));
+    assert!(is_coin(0.25, 100_000, || Laplace::trial(5, 127, &mut quarter(), &mut stream)));
+    assert!(!Laplace::trial(5, 128, &mut quarter(), &mut stream));
+}
+
+#[test]
 fn bits_drawn_later_count_as_if_drawn_before() {
     // A place that agrees with the draw in its first bits: what comes behind decides.
     let mut stream = stream(45);
