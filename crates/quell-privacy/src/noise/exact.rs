@@ -105,26 +105,30 @@ pub(crate) fn discrete_laplace(scale: Ratio, stream: &mut Stream) -> i64 {
 /// (|y|tq² - p²)²/2(pqt)²; below 2²⁰ its denominator is at most 2(2²¹ 2³⁰)² = 2¹⁰³ or 2(2²¹ 2²²)² = 2⁸⁷, so a numerator
 /// that overflows means an exponent above 2²⁵: that probability, e^-(2²⁵), is taken for zero.
 pub(crate) fn discrete_gaussian(sigma: Ratio, stream: &mut Stream) -> i64 {
-    let (p, q) = (u128::from(sigma.numerator), u128::from(sigma.denominator));
-    // From 2²⁰ on σ is an integer, t = σ and the exponent (|y| - σ)²/2σ²: smaller numbers.
-    let t = if q == 1 { p } else { p / q + 1 };
-    let proposal = Ratio { numerator: t as u64, denominator: 1 };
+    let t = proposal(sigma);
     loop {
-        let y = discrete_laplace(proposal, stream);
-        let size = u128::from(y.unsigned_abs());
-        let (root, denominator) = if q == 1 {
-            (Some(size.abs_diff(p)), 2 * p * p)
-        } else {
-            (distance(size, t * q * q, p * p), 2 * (p * q * t) * (p * q * t))
-        };
-        let numerator = root.and_then(|root| root.checked_mul(root));
-        if numerator.is_some_and(|numerator| bernoulli_exp(numerator, denominator, stream)) {
+        let y = discrete_laplace(Ratio { numerator: t, denominator: 1 }, stream);
+        if exponent(sigma, y.unsigned_abs()).is_some_and(|(numerator, denominator)| bernoulli_exp(numerator, denominator, stream))
+        {
             return y;
         }
     }
 }
 
-/// |ab - c|.
-fn distance(a: u128, b: u128, c: u128) -> Option<u128> {
-    a.checked_mul(b).map(|product| product.abs_diff(c))
+/// The scale t of what is proposed: σ where that is an integer, from 2²⁰ on, else the next integer.
+pub(super) fn proposal(sigma: Ratio) -> u64 {
+    if sigma.denominator == 1 { sigma.numerator } else { sigma.numerator / sigma.denominator + 1 }
+}
+
+/// (|y| - σ²/t)²/2σ² as a fraction, or nothing above 2²⁵.
+pub(super) fn exponent(sigma: Ratio, size: u64) -> Option<(u128, u128)> {
+    let (p, q, t) = (u128::from(sigma.numerator), u128::from(sigma.denominator), u128::from(proposal(sigma)));
+    let size = u128::from(size);
+    // For t = σ it is (|y| - σ)²/2σ²: smaller numbers.
+    let (root, denominator) = if q == 1 {
+        (size.abs_diff(p), 2 * p * p)
+    } else {
+        (size.checked_mul(t * q * q)?.abs_diff(p * p), 2 * (p * q * t) * (p * q * t))
+    };
+    Some((root.checked_mul(root)?, denominator))
 }

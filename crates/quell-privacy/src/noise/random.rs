@@ -33,8 +33,9 @@ impl Key {
 
 /// Random bits, at most 2⁷⁰ bytes of them.
 ///
-/// ChaCha with 20 rounds. Twelve would make noise about a third faster and no attack on them is known, but the margin is worth
-/// more than the time: noise is a small part of a step.
+/// ChaCha with 20 rounds. Of 6.6 ns that a rounded number takes on one core, 4.2 are the cipher's; with 12 rounds they would be 2.7. No
+/// attack on 12 is known, but noise is a small part of a step and already as fast as torch's, so the margin is kept.
+/// (rand_chacha: 4.1 ns. The traits of `cipher` on top of the same crate: 3.7 ns, and five more crates to trust.)
 pub(crate) struct Stream(ChaCha20Rng);
 
 impl Stream {

@@ -220,19 +220,20 @@ pub(super) fn guess<D: Density>(table: &Table, word: u64) -> Guess {
     // As good as a coin toss: a branch would be mispredicted every other time.
     let item = select_unpredictable(ticket < boundary, column as u64, u64::from(other));
     let doubtful = ticket.wrapping_sub(boundary) < COLUMNS as u32 || trial <= D::limit(item);
-    Guess { noise: signed(sign, steps(item, place)), doubtful }
+    Guess { noise: rounded(sign, half_steps(item, place)), doubtful }
 }
 
-/// Distance from zero in grid steps: the place has one bit more than the grid, for rounding to the nearest.
+/// Distance from zero in halves of a grid step, rounded down.
 #[inline]
-pub(super) fn steps(block: u64, place: u64) -> i64 {
-    (((block << PLACE_BITS | place) + 1) >> 1) as i64
+pub(super) fn half_steps(block: u64, place: u64) -> i64 {
+    (block << PLACE_BITS | place) as i64
 }
 
-/// The opposite of a number is one more than its complement.
+/// To the nearest grid step: ⌊(n + 1)/2⌋ on the positive side, and with -n - 1 for n, which is its complement, ⌊-n/2⌋ = -⌊(n + 1)/2⌋ on
+/// the other.
 #[inline]
-fn signed(sign: i64, steps: i64) -> i64 {
-    (steps ^ sign) - sign
+pub(super) fn rounded(sign: i64, half_steps: i64) -> i64 {
+    ((half_steps ^ sign) + 1) >> 1
 }
 
 /// The number that begins with this word, reading as many more as it takes.
@@ -257,11 +258,11 @@ pub(super) fn settle<D: Density>(mut word: u64, stream: &mut Stream) -> i64 {
         let item = if own { column } else { other as usize };
         if item < D::BLOCKS {
             if accept::<D>(item as u64, trial, &mut Place { first: place, more: Vec::new() }, stream) {
-                return signed(sign, beyond.wrapping_add(steps(item as u64, place)));
+                return rounded(sign, beyond.wrapping_add(half_steps(item as u64, place)));
             }
         } else if item == LAPLACE_BLOCKS {
             // Only Laplace has an item of this number that is no block: what lies beyond, 8 and another draw.
-            beyond = beyond.wrapping_add(8 * GRID);
+            beyond = beyond.wrapping_add(2 * 8 * GRID);
         }
         word = stream.next_u64();
     }

@@ -1,7 +1,7 @@
 //! Discrete distributions.
 
 use super::{
-    super::exact::{Ratio, bernoulli, bernoulli_exp, discrete_gaussian, discrete_laplace},
+    super::exact::{Ratio, bernoulli, bernoulli_exp, discrete_gaussian, discrete_laplace, exponent, proposal},
     fits, is_coin, stream, uncorrelated,
 };
 use crate::{special::normal_below, units::Scale};
@@ -95,6 +95,26 @@ fn discrete_gaussian_noise_has_its_distribution() {
         assert!(fits(&numbers, gaussian_up_to(true_scale)), "scale {scale}");
         if scale >= 0.7 {
             assert!(!fits(&numbers, gaussian_up_to(true_scale / 0.95)), "noise 5 % too small passes at {scale}");
+        }
+    }
+}
+
+#[test]
+fn exponents_are_those_of_the_theorem() {
+    for scale in SCALES {
+        let sigma = ratio(scale).get();
+        let t = proposal(ratio(scale)) as f64;
+        assert!(sigma <= t && t <= sigma + 1.0);
+        for multiple in [0.0, 0.5, 1.0, 3.0, 40.0] {
+            let size = (multiple * t).round();
+            let expected = (size - sigma * sigma / t).powi(2) / (2.0 * sigma * sigma);
+            match exponent(ratio(scale), size as u64) {
+                Some((numerator, denominator)) => {
+                    let found = numerator as f64 / denominator as f64;
+                    assert!((found - expected).abs() <= 1e-9 * expected.max(1e-6), "{scale}, {size}: {found} {expected}");
+                }
+                None => assert!(expected > f64::from(1 << 25), "{scale}, {size}: {expected}"),
+            }
         }
     }
 }

@@ -3,7 +3,10 @@
 use super::{
     super::{
         random::{Key, Randomness},
-        rounded::{DISTANCE, Density, GRID, Gaussian, Laplace, Place, Shape, accept, add, add_on, guess, sample, settle, steps},
+        rounded::{
+            DISTANCE, Density, GRID, Gaussian, Laplace, Place, Shape, accept, add, add_on, guess, half_steps, rounded, sample,
+            settle,
+        },
     },
     agrees, fits, is_coin, remainders, stream, uncorrelated,
 };
@@ -177,6 +180,18 @@ fn acceptance_has_its_probability() {
 }
 
 #[test]
+fn trials_have_their_probability_whatever_the_bits() {
+    // u = 1/4: below 2a it is u, at 2a it is u², above it is nothing.
+    let mut stream = stream(47);
+    let quarter = || Place { first: 1 << 23, more: Vec::new() };
+    assert!(is_coin(0.25, 100_000, || Gaussian::trial(5, 9, &mut quarter(), &mut stream)));
+    assert!(is_coin(0.0625, 100_000, || Gaussian::trial(5, 10, &mut quarter(), &mut stream)));
+    assert!(!Gaussian::trial(5, 11, &mut quarter(), &mut stream));
+    assert!(is_coin(0.25, 100_000, || Laplace::trial(5, 127, &mut quarter(), &mut stream)));
+    assert!(!Laplace::trial(5, 128, &mut quarter(), &mut stream));
+}
+
+#[test]
 fn bits_drawn_later_count_as_if_drawn_before() {
     // A place that agrees with the draw in its first bits: what comes behind decides.
     let mut stream = stream(45);
@@ -191,13 +206,21 @@ fn bits_drawn_later_count_as_if_drawn_before() {
         let word = u64::from(boundary + column as u32) << 39 | 8191;
         assert!(guess::<Gaussian>(table, word).doubtful);
         let own = table.boundary[column] % (1 << 101);
-        let numbers = [steps(column as u64, 0), steps(u64::from(other), 0)];
+        let numbers = [column as u64, u64::from(other)].map(|block| rounded(0, half_steps(block, 0)));
         let mut toss = || {
             let number = settle::<Gaussian>(word, &mut stream);
             assert!(numbers.contains(&number));
             number == numbers[0]
         };
         assert!(is_coin(own as f64 / (1_u128 << 101) as f64, 100_000, &mut toss), "column {column}");
+    }
+}
+
+#[test]
+fn rounding_is_to_the_nearest_and_symmetric() {
+    for (half_steps, nearest) in [(0, 0), (1, 1), (2, 1), (3, 2), (4, 2), ((1 << 40) - 1, 1 << 39)] {
+        assert_eq!(rounded(0, half_steps), nearest);
+        assert_eq!(rounded(-1, half_steps), -nearest);
     }
 }
 
