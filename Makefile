@@ -24,5 +24,6 @@ deny: ## licences and advisories of the dependencies (installs cargo-deny if it 
 faults: ## kill, corrupt and fill up ledgers for longer than `make test` does (QUELL_FAULT_ROUNDS rounds of killing)
 	QUELL_FAULT_ROUNDS=$${QUELL_FAULT_ROUNDS:-2000} cargo test -p quell-ledger --test faults -- --nocapture
 
-bench: ## the accountant beside its peers, in one run on one thread (installs them into a scratch environment)
+bench: ## the accountant beside its peers, in one run on one thread (installs them into a scratch environment); the ledger on this disk
 	python3 benches/accounting.py
+	cargo run --release -p quell-ledger --example bench_ledger
