@@ -1,5 +1,5 @@
 # Every habit is one word. `make help` lists them.
-.PHONY: help test format lint docs deny bench noise faults
+.PHONY: help test format lint docs deny bench faults
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -24,8 +24,7 @@ deny: ## licences and advisories of the dependencies (installs cargo-deny if it 
 faults: ## kill, corrupt and fill up ledgers for longer than `make test` does (QUELL_FAULT_ROUNDS rounds of killing)
 	QUELL_FAULT_ROUNDS=$${QUELL_FAULT_ROUNDS:-2000} cargo test -p quell-ledger --test faults -- --nocapture
 
-bench: ## the accountant beside its peers, in one run on one thread (installs them into a scratch environment)
-	python3 benches/accounting.py
-
-noise: ## noise beside torch, numpy and OpenDP, in one run on all cores (installs them into a scratch environment)
+bench: ## noise, ledger and accountant beside their peers, each in one run (installs the peers into scratch environments)
 	python3 benches/noise.py
+	cargo run --release -p quell-ledger --example bench_ledger
+	python3 benches/accounting.py

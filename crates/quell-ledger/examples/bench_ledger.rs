@@ -1,6 +1,7 @@
 //! Reservations per second on SQLite, by one process and by two, while a ledger grows to 10 000 entries. Prints JSON.
 //!
 //! `cargo run --release -p quell-ledger --example bench_ledger [ENTRIES [DIRECTORY]]`. The disk decides: each reservation is forced to it.
+//! With `QUELL_BENCH_URL=postgres://…` also on that server, in an empty database.
 
 use std::{
     error::Error,
@@ -51,10 +52,12 @@ fn main() -> Answer<()> {
     create(&Store::create(two.path())?)?;
     let half = entries / 4;
     let pair = rate(2 * half, || race(two.path(), half))?;
+    let server = std::env::var("QUELL_BENCH_URL").ok().map(|url| on_server(&url, two.path(), half)).transpose()?;
     let result = serde_json::json!({
         "entries": ledger.state()?.charges().len(),
         "one_process_per_second": { "first_tenth": rates[0], "last_tenth": rates[9], "all": mean(&rates) },
         "two_processes_per_second": pair,
+        "server_per_second": server,
         "fsyncs_per_second": fsyncs(directory.path())?,
         "open_seconds": open,
         "verify_seconds": verify,
@@ -81,6 +84,12 @@ fn charge(ledger: &mut Ledger<Volume>, times: usize) -> Answer<()> {
         let _paid = ledger.charge(Count { noise: IntegerNoise::new(Noise::Laplace, Scale::new(100.0)?) })?;
     }
     Ok(())
+}
+
+fn on_server(url: &str, directory: &Path, times: usize) -> Answer<f64> {
+    let store = Store::create_with_key(url, &directory.join("server.key"))?;
+    let mut ledger = create(&store)?;
+    rate(times, || charge(&mut ledger, times))
 }
 
 fn race(place: &Path, each: usize) -> Answer<()> {

@@ -1,6 +1,8 @@
 //! A ledger on a PostgreSQL server, for teams.
 
-use postgres::{Client, GenericClient, IsolationLevel, NoTls};
+use std::collections::HashMap;
+
+use postgres::{Client, GenericClient, IsolationLevel, NoTls, Statement};
 
 use crate::{
     chain::{Row, Stored},
@@ -79,13 +81,33 @@ const TRIGGERS: [&str; 8] = [
 /// So that two who make the tables at the same time make them once. Any number that others do not use.
 const MAKING: i64 = 0x5175_656c_6c00_0001;
 
-const ROW: &str = "SELECT name, lines, head, spent, cap, signature FROM quell_datasets";
-const ENTRY: &str =
-    "SELECT number, body, previous, hash FROM quell_entries WHERE dataset = (SELECT id FROM quell_datasets WHERE name = $1)";
+macro_rules! row {
+    ($rest:literal) => {
+        concat!("SELECT name, lines, head, spent, cap, signature FROM quell_datasets ", $rest)
+    };
+}
+
+macro_rules! entry {
+    ($rest:literal) => {
+        concat!(
+            "SELECT number, body, previous, hash FROM quell_entries WHERE dataset = (SELECT id FROM quell_datasets WHERE name = $1) AND ",
+            $rest
+        )
+    };
+}
+
+const ROW: &str = row!("WHERE name = $1");
+const BEGIN: &str = "INSERT INTO quell_datasets (name, genesis, lines, last, head, spent, cap, signature)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (name) DO NOTHING RETURNING id";
+const GROW: &str = "UPDATE quell_datasets SET lines = $1, last = $2, head = $3, spent = $4, cap = $5, signature = $6
+    WHERE name = $7 AND lines = $2 AND head = $8 AND (cap = $5 OR $9) RETURNING id";
+const FOLLOW: &str = "INSERT INTO quell_entries (dataset, number, body, previous, hash) VALUES ($1, $2, $3, $4, $5)";
 
 /// A connection to a server.
 pub(crate) struct Postgres {
     client: Client,
+    /// Preparing a statement is a journey to the server.
+    prepared: HashMap<&'static str, Statement>,
 }
 
 impl Postgres {
@@ -123,7 +145,16 @@ impl Postgres {
         client
             .batch_execute("SET synchronous_commit = on; SET default_transaction_isolation = 'read committed'; SET client_min_messages = warning")
             .map_err(&failed)?;
-        Ok(Self { client })
+        Ok(Self { client, prepared: HashMap::new() })
+    }
+
+    fn prepare(&mut self, sql: &'static str) -> Result<Statement, Error> {
+        if let Some(statement) = self.prepared.get(sql) {
+            return Ok(statement.clone());
+        }
+        let statement = self.client.prepare(sql).map_err(failed("preparing a statement"))?;
+        self.prepared.insert(sql, statement.clone());
+        Ok(statement)
     }
 }
 
@@ -142,22 +173,24 @@ impl Database for Postgres {
     }
 
     fn rows(&mut self) -> Result<Vec<Row>, Error> {
-        let rows = self.client.query(&format!("{ROW} ORDER BY name"), &[]).map_err(failed("reading the datasets"))?;
+        let rows = self.client.query(row!("ORDER BY name"), &[]).map_err(failed("reading the datasets"))?;
         rows.iter().map(dataset).collect()
     }
 
     fn row(&mut self, name: &str) -> Result<Option<Row>, Error> {
-        row(&mut self.client, name)
+        let statement = self.prepare(ROW)?;
+        row(&mut self.client, &statement, name)
     }
 
     fn entry(&mut self, dataset: &str, number: u64) -> Result<Option<Stored>, Error> {
-        let sql = format!("{ENTRY} AND number = $2");
-        let row = self.client.query_opt(&sql, &[&dataset, &number.cast_signed()]).map_err(failed("reading a line"))?;
+        let row =
+            self.client.query_opt(entry!("number = $2"), &[&dataset, &number.cast_signed()]).map_err(failed("reading a line"))?;
         row.as_ref().map(stored).transpose()
     }
 
     fn snapshot(&mut self, dataset: &str, from: u64) -> Result<Option<(Row, Vec<Stored>)>, Error> {
         let failed = failed("reading the lines");
+        let statement = self.prepare(ROW)?;
         let mut transaction = self
             .client
             .build_transaction()
@@ -165,9 +198,9 @@ impl Database for Postgres {
             .read_only(true)
             .start()
             .map_err(&failed)?;
-        let Some(row) = row(&mut transaction, dataset)? else { return Ok(None) };
-        let sql = format!("{ENTRY} AND number >= $2 ORDER BY number");
-        let rows = transaction.query(&sql, &[&dataset, &from.cast_signed()]).map_err(&failed)?;
+        let Some(row) = row(&mut transaction, &statement, dataset)? else { return Ok(None) };
+        let rows =
+            transaction.query(entry!("number >= $2 ORDER BY number"), &[&dataset, &from.cast_signed()]).map_err(&failed)?;
         transaction.commit().map_err(&failed)?;
         Ok(Some((row, rows.iter().map(stored).collect::<Result<_, _>>()?)))
     }
@@ -177,25 +210,23 @@ impl Database for Postgres {
         let (new, entry) = (step.row, step.entry);
         let (number, lines) = (entry.number.cast_signed(), new.lines.cast_signed());
         let (old, head, signature) = (step.old.as_slice(), new.head.as_slice(), new.signature.as_slice());
+        let (look, grow, follow) =
+            (self.prepare(ROW)?, self.prepare(if number == 0 { BEGIN } else { GROW })?, self.prepare(FOLLOW)?);
         let mut transaction = self.client.transaction().map_err(&failed)?;
         // Waits for whoever holds the row, and then looks at it again: of several writers with the same number, one finds it.
-        let updated = if entry.number == 0 {
-            let sql = "INSERT INTO quell_datasets (name, genesis, lines, last, head, spent, cap, signature)
-                VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (name) DO NOTHING RETURNING id";
-            transaction.query_opt(sql, &[&new.dataset, &old, &lines, &number, &head, &new.spent, &new.cap, &signature])
+        let updated = if number == 0 {
+            transaction.query_opt(&grow, &[&new.dataset, &old, &lines, &number, &head, &new.spent, &new.cap, &signature])
         } else {
-            let sql = "UPDATE quell_datasets SET lines = $1, last = $2, head = $3, spent = $4, cap = $5, signature = $6
-                WHERE name = $7 AND lines = $2 AND head = $8 AND (cap = $5 OR $9) RETURNING id";
             let sets_cap = step.sets_cap;
-            transaction.query_opt(sql, &[&lines, &number, &head, &new.spent, &new.cap, &signature, &new.dataset, &old, &sets_cap])
+            transaction
+                .query_opt(&grow, &[&lines, &number, &head, &new.spent, &new.cap, &signature, &new.dataset, &old, &sets_cap])
         };
         let Some(updated) = updated.map_err(&failed)? else {
-            return Ok(why_not(row(&mut transaction, &new.dataset)?.as_ref(), step));
+            return Ok(why_not(row(&mut transaction, &look, &new.dataset)?.as_ref(), step));
         };
         let id: i64 = updated.try_get(0).map_err(&failed)?;
-        let sql = "INSERT INTO quell_entries (dataset, number, body, previous, hash) VALUES ($1, $2, $3, $4, $5)";
         let (previous, hash) = (entry.previous.as_slice(), entry.hash.as_slice());
-        transaction.execute(sql, &[&id, &number, &entry.body, &previous, &hash]).map_err(&failed)?;
+        transaction.execute(&follow, &[&id, &number, &entry.body, &previous, &hash]).map_err(&failed)?;
         transaction.commit().map_err(&failed)?;
         Ok(Outcome::Written)
     }
@@ -220,8 +251,8 @@ fn has_tables(client: &mut impl GenericClient) -> Result<bool, Error> {
     row.try_get(0).map_err(&failed)
 }
 
-fn row(client: &mut impl GenericClient, name: &str) -> Result<Option<Row>, Error> {
-    let row = client.query_opt(&format!("{ROW} WHERE name = $1"), &[&name]).map_err(failed("reading a dataset"))?;
+fn row(client: &mut impl GenericClient, statement: &Statement, name: &str) -> Result<Option<Row>, Error> {
+    let row = client.query_opt(statement, &[&name]).map_err(failed("reading a dataset"))?;
     row.as_ref().map(dataset).transpose()
 }
 

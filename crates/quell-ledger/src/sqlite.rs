@@ -12,6 +12,7 @@ use crate::{
     database::{Database, Outcome, Step, why_not},
     error::Error,
     finding::{Finding, Problem},
+    hexadecimal::hex,
     seal::{self, Mark},
     signature::sync_directory,
 };
@@ -59,7 +60,16 @@ impl Sqlite {
         if !path.exists() {
             return Err(Error::NotFound { location: path.display().to_string() });
         }
-        Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+        let sqlite = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        // Where nothing can be written SQLite cannot lock either; it has to be told that nobody else writes.
+        let unlockable = sqlite.connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())).is_err_and(|error| {
+            matches!(error.sqlite_error_code(), Some(rusqlite::ErrorCode::CannotOpen | rusqlite::ErrorCode::ReadOnly))
+        });
+        if !unlockable || sqlite.has_log() {
+            return Ok(sqlite);
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        Self::prepare(Connection::open_with_flags(immutable(&sqlite.path), flags | OpenFlags::SQLITE_OPEN_NO_MUTEX), path)
     }
 
     fn connect(path: &Path, flags: OpenFlags) -> Result<Self, Error> {
@@ -69,8 +79,12 @@ impl Sqlite {
             path: path.to_owned(),
             source,
         })?;
+        Self::prepare(Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX), path)
+    }
+
+    fn prepare(opened: rusqlite::Result<Connection>, path: &Path) -> Result<Self, Error> {
         let failed = failed("opening the ledger", path);
-        let mut connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(&failed)?;
+        let mut connection = opened.map_err(&failed)?;
         // SQLite's own handler sleeps up to a tenth of a second, while a line takes a few thousandths.
         connection.busy_handler(Some(wait)).map_err(&failed)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true).map_err(&failed)?;
@@ -78,6 +92,13 @@ impl Sqlite {
             .execute_batch("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA foreign_keys = ON;")
             .map_err(&failed)?;
         Ok(Self { connection, path: path.to_owned(), wrote: false })
+    }
+
+    /// There is something in the write-ahead log.
+    fn has_log(&self) -> bool {
+        let mut log = self.path.as_os_str().to_owned();
+        log.push("-wal");
+        std::fs::metadata(log).is_ok_and(|log| log.len() > 0)
     }
 
     fn failed(&self, doing: &'static str) -> impl Fn(rusqlite::Error) -> Error + use<> {
@@ -257,6 +278,21 @@ fn dataset(row: &rusqlite::Row) -> rusqlite::Result<Row> {
 
 fn stored(row: &rusqlite::Row) -> rusqlite::Result<Stored> {
     Ok(Stored { number: natural(row, 0)?, body: row.get(1)?, previous: row.get(2)?, hash: row.get(3)? })
+}
+
+/// The address of a file of which SQLite believes that nobody writes it.
+fn immutable(path: &Path) -> String {
+    let mut address = String::from("file:");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => address.push(char::from(*byte)),
+            _ => {
+                address.push('%');
+                address.push_str(&hex(&[*byte]));
+            }
+        }
+    }
+    address + "?immutable=1"
 }
 
 /// A number that is not negative.

@@ -29,7 +29,8 @@ const KEY: &str = "signing.key";
 pub enum Location {
     /// A file. A directory means `ledger.db` in it.
     File(PathBuf),
-    /// A PostgreSQL server, as a URL that begins with `postgres://` or `postgresql://`.
+    /// A PostgreSQL server, as a URL that begins with `postgres://` or `postgresql://`. The connection is not encrypted: use a socket, a
+    /// private network or a tunnel.
     Server(String),
 }
 

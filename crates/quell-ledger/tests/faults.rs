@@ -411,6 +411,21 @@ impl Drop for Small {
 }
 
 #[test]
+fn a_ledger_that_cannot_be_written_can_be_verified() {
+    let Some(disk) = Small::mount() else {
+        return eprintln!("NOT RUN: the test on a read-only disk, because mounting one is not permitted");
+    };
+    let (path, receipts) = small(disk.0.path());
+    assert!(Command::new("mount").args(["-o", "remount,ro"]).arg(disk.0.path()).status().unwrap().success());
+    let report = verify(path.as_path(), &receipts, &[]).unwrap();
+    assert!(report.is_good() && report.lines == 3, "{report:?}");
+    let granted = Store::open(path.as_path()).is_ok_and(|store| {
+        store.book(DATASET).is_ok_and(|book| Ledger::open(book).and_then(|mut ledger| ledger.charge(count(1.0))).is_ok())
+    });
+    assert!(!granted, "nothing is granted that cannot be written down");
+}
+
+#[test]
 fn a_full_disk_loses_no_debt() {
     let Some(disk) = Small::mount() else {
         return eprintln!("NOT RUN: the test on a full disk, because mounting one is not permitted");

@@ -81,9 +81,7 @@ impl Sqlite {
 
     /// Seals a file that stands still, unless there is something in its log.
     pub(super) fn seal_still(&mut self) -> Result<bool, Error> {
-        let mut log = self.path.as_os_str().to_owned();
-        log.push("-wal");
-        if std::fs::metadata(log).is_ok_and(|log| log.len() > 0) {
+        if self.has_log() {
             return Ok(false);
         }
         let total = self.connection.query_row("SELECT coalesce(sum(lines), 0) FROM datasets", [], |row| row.get::<_, i64>(0));
