@@ -2,7 +2,7 @@
 
 mod command;
 
-use std::{fs, path::Path};
+use std::{fmt::Write, fs, path::Path};
 
 use command::{Ran, folder, quell_with};
 
@@ -19,7 +19,7 @@ impl Project {
         let mut rows = String::from("age,city,income\n");
         for i in 0..1000 {
             let city = if i % 4 == 0 { "Bern" } else { "Basel" };
-            rows += &format!("{},{city},{}\n", 20 + i % 60, if i == 17 { "none" } else { "100" });
+            writeln!(rows, "{},{city},{}", 20 + i % 60, if i == 17 { "none" } else { "100" }).unwrap();
         }
         rows += "99,Atlantis,100\n";
         let table = folder.join("people.csv");

@@ -59,24 +59,13 @@ impl Flags {
                 };
                 self.release(ledger, make, numbers, |paid, data| Ok(Answer::number("variance", paid.run(&data)?)))
             }
-            Statistic::Histogram => match &self.keys {
-                Some(known) => {
-                    // An exchange moves two counts.
-                    let moves = if replace { 2 } else { 1 };
-                    let make = |epsilon| Ok(Histogram { keys: known.clone(), noise: self.integer_noise(epsilon, moves)? });
-                    self.release(ledger, make, keys, |paid, data| Ok(Answer::Bins(paid.run(&data)?)))
-                }
-                None => {
-                    let delta = self.delta("keys that are not known in advance")?.get();
-                    let make = |epsilon: f64| {
-                        // For an exchange: (2ε, (1 + e^ε)δ).
-                        let (epsilon, delta) =
-                            if replace { (epsilon / 2.0, delta / (1.0 + (epsilon / 2.0).exp())) } else { (epsilon, delta) };
-                        Ok(StableHistogram::new(Epsilon::new(epsilon)?, Delta::new(delta)?)?)
-                    };
-                    self.release(ledger, make, keys, |paid, data| Ok(Answer::Bins(paid.run(&data)?)))
-                }
-            },
+            Statistic::Histogram => {
+                let Some(known) = &self.keys else { return self.ask_unknown_keys(ledger, selection, replace) };
+                // An exchange moves two counts.
+                let moves = if replace { 2 } else { 1 };
+                let make = |epsilon| Ok(Histogram { keys: known.clone(), noise: self.integer_noise(epsilon, moves)? });
+                self.release(ledger, make, keys, |paid, data| Ok(Answer::Bins(paid.run(&data)?)))
+            }
             Statistic::Quantile => {
                 let (bounds, quantile) = (self.bounds()?, Probability::new(self.quantile)?);
                 let make = |epsilon| Ok(Quantile { bounds, quantile, epsilon: Epsilon::new(epsilon)? });
@@ -95,15 +84,24 @@ impl Flags {
         }
     }
 
+    fn ask_unknown_keys(&self, ledger: &mut Ledger<Volume>, selection: &Selection<'_>, replace: bool) -> Result<()> {
+        let delta = self.delta("keys that are not known in advance")?.get();
+        let make = |epsilon: f64| {
+            // For an exchange: (2ε, (1 + e^ε)δ).
+            let (epsilon, delta) =
+                if replace { (epsilon / 2.0, delta / (1.0 + (epsilon / 2.0).exp())) } else { (epsilon, delta) };
+            Ok(StableHistogram::new(Epsilon::new(epsilon)?, Delta::new(delta)?)?)
+        };
+        let keys = || Ok(Sensitive::new(selection.texts(self.column()?)?));
+        self.release(ledger, make, keys, |paid, data| Ok(Answer::Bins(paid.run(&data)?)))
+    }
+
     fn bounds(&self) -> Result<Bounds> {
-        match self.bounds.as_deref() {
-            Some(&[lower, upper]) => Ok(Bounds::new(lower, upper)?),
-            _ => {
-                let hint =
-                    "add --bounds LOWER UPPER from what is publicly known, not from the data; quantile and range need them too";
-                Err(Refusal::new("no bounds are given, expected the range that numbers are held to", hint).into())
-            }
+        if let Some(&[lower, upper]) = self.bounds.as_deref() {
+            return Ok(Bounds::new(lower, upper)?);
         }
+        let hint = "add --bounds LOWER UPPER from what is publicly known, not from the data; quantile and range need them too";
+        Err(Refusal::new("no bounds are given, expected the range that numbers are held to", hint).into())
     }
 
     fn delta(&self, what: &str) -> Result<Delta> {

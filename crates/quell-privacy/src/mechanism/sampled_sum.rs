@@ -281,34 +281,36 @@ mod tests {
         }
     }
 
+    /// Breaks one law each.
+    struct Liar(Vectors, u8);
+    impl Contributions for Liar {
+        fn dimension(&self) -> usize {
+            self.0.dimension()
+        }
+        fn squared_norms(&mut self, records: &[usize], squared: &mut [f64]) {
+            self.0.squared_norms(records, squared);
+            match self.1 {
+                0 => squared.iter_mut().for_each(|s| *s *= 0.9),
+                1 if records.len() > 1 => squared[0] *= 1.1,
+                _ => {}
+            }
+        }
+        fn add_scaled(&mut self, records: &[usize], scales: &[f32], sum: &mut [f32]) {
+            match self.1 {
+                // Zero times infinity.
+                2 => records.iter().zip(scales).for_each(|(r, s)| sum[0] += s * self.0.row_for_tests(*r)[0]),
+                3 if records.len() > 1 => self.0.add_scaled(&records[1..], &scales[1..], sum),
+                _ => self.0.add_scaled(records, scales, sum),
+            }
+        }
+    }
+
     #[test]
     fn vectors_that_are_there_obey_the_laws_and_liars_do_not() {
         let values = vec![1.0, 2.0, f32::NAN, 0.0, 1e-40, -3.0, f32::INFINITY, 1.0, 0.0, 0.0];
         let mut honest = Vectors::new(2, values);
         assert_eq!(laws::broken_by(&mut honest, &[0, 1, 2, 3, 4]), None);
 
-        struct Liar(Vectors, u8);
-        impl Contributions for Liar {
-            fn dimension(&self) -> usize {
-                self.0.dimension()
-            }
-            fn squared_norms(&mut self, records: &[usize], squared: &mut [f64]) {
-                self.0.squared_norms(records, squared);
-                match self.1 {
-                    0 => squared.iter_mut().for_each(|s| *s *= 0.9),
-                    1 if records.len() > 1 => squared[0] *= 1.1,
-                    _ => {}
-                }
-            }
-            fn add_scaled(&mut self, records: &[usize], scales: &[f32], sum: &mut [f32]) {
-                match self.1 {
-                    // Zero times infinity.
-                    2 => records.iter().zip(scales).for_each(|(r, s)| sum[0] += s * self.0.row_for_tests(*r)[0]),
-                    3 if records.len() > 1 => self.0.add_scaled(&records[1..], &scales[1..], sum),
-                    _ => self.0.add_scaled(records, scales, sum),
-                }
-            }
-        }
         for lie in 0..4 {
             let values = vec![1.0, 2.0, f32::INFINITY, 0.0, 1e-3, -3.0];
             assert!(laws::broken_by(&mut Liar(Vectors::new(2, values), lie), &[0, 1, 2]).is_some(), "lie {lie}");
