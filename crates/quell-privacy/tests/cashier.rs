@@ -190,7 +190,7 @@ fn a_killed_run_resumes_after_what_was_leased_and_no_step_is_run_twice() {
     let mut second = Ledger::open(book).unwrap();
     let account = second.state().unwrap().charges()[0].clone();
     assert_eq!((account.leased, account.confirmed, account.charge.steps), (8, 5, 10));
-    assert_eq!(second.resume(step(2.0, 0.1), charge).unwrap().map(|paid| paid.unwrap()).count(), 2);
+    assert_eq!(second.resume(step(2.0, 0.1), charge).unwrap().flatten().count(), 2);
     assert_eq!(second.resume(step(2.0, 0.1), charge).unwrap().count(), 0);
     let other = second.resume(step(2.1, 0.1), charge).err().unwrap();
     assert!(other.to_string().contains("paid for something else"), "{other}");
