@@ -61,6 +61,14 @@ fn releases(out: &Path) -> Vec<Receipt> {
     whole.lines().map(receipt).collect()
 }
 
+fn wait_until(ready: impl Fn() -> bool) {
+    let began = std::time::Instant::now();
+    while !ready() {
+        assert!(began.elapsed() < Duration::from_mins(1), "a worker does not work");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 #[test]
 fn nothing_is_released_unpaid_however_often_processes_are_killed() {
     let rounds = rounds();
@@ -76,8 +84,12 @@ fn nothing_is_released_unpaid_however_often_processes_are_killed() {
         let outs = [directory.path().join("released.0"), directory.path().join("released.1")];
         let before: usize = outs.iter().map(|out| releases(out).len()).sum();
         let mut workers = outs.each_ref().map(|out| hire("release", place.to_str().unwrap(), out));
+        // Now and then while they are still opening the ledger, otherwise in the midst of things.
+        if round % 4 != 0 {
+            wait_until(|| outs.iter().map(|out| releases(out).len()).sum::<usize>() > before);
+        }
         for worker in &mut workers {
-            std::thread::sleep(Duration::from_micros(5_000 + chance.below(60_000)));
+            std::thread::sleep(Duration::from_micros(chance.below(40_000)));
             // On Unix this is SIGKILL.
             worker.kill().unwrap();
         }
@@ -103,7 +115,7 @@ fn nothing_is_released_unpaid_however_often_processes_are_killed() {
     println!(
         "{rounds} rounds, {released} releases, all paid; {unreleased} paid and not released; released something in {busy} rounds"
     );
-    assert!(busy > rounds / 4, "killed too early to see anything: {busy} of {rounds}");
+    assert!(busy > rounds / 2 && unreleased > 0, "killed too early to see anything: {busy} of {rounds}");
 }
 
 #[test]
@@ -308,9 +320,7 @@ fn a_lost_log_is_found() {
     let (path, _) = small(directory.path());
     let out = directory.path().join("released");
     let mut worker = hire("release", path.to_str().unwrap(), &out);
-    while releases(&out).len() < 3 {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_until(|| releases(&out).len() >= 3);
     worker.kill().unwrap();
     worker.wait().unwrap();
     let log = format!("{}-wal", path.display());
