@@ -55,7 +55,9 @@ fn commands_of_the_readme_print_what_it_says() {
 fn words(line: &str) -> Vec<String> {
     let pieces = line.split('"').enumerate();
     pieces
-        .flat_map(|(i, piece)| if i % 2 == 1 { vec![piece.to_owned()] } else { piece.split_whitespace().map(str::to_owned).collect() })
+        .flat_map(
+            |(i, piece)| if i % 2 == 1 { vec![piece.to_owned()] } else { piece.split_whitespace().map(str::to_owned).collect() },
+        )
         .collect()
 }
 
