@@ -22,13 +22,13 @@ use crate::{
 
 const EXAMPLES: &str = "\
 Examples:
-  quell ledger create adult --epsilon 3 --delta 1e-6
+  quell ledger create census --epsilon 3 --delta 1e-6
   quell ledger list
-  quell ledger show adult
-  quell ledger statement adult
-  quell ledger raise adult --epsilon 4 --reason \"approved by the review board\"
-  quell ledger export adult --output adult.ledger.json
-  quell ledger verify --export adult.ledger.json --artifact report.json";
+  quell ledger show census
+  quell ledger statement census
+  quell ledger raise census --epsilon 4 --reason \"approved by the review board\"
+  quell ledger export census --output census.ledger.json
+  quell ledger verify --export census.ledger.json";
 
 /// Budgets of datasets: open, look at, check
 #[derive(clap::Args)]
@@ -307,8 +307,18 @@ impl Verify {
             print::data(&format!("{finding}"))?;
         }
         if report.is_good() {
-            let receipts = if receipts.is_empty() { String::new() } else { format!(", {} receipts found in it", receipts.len()) };
-            print::data(&format!("{} lines of {} datasets are as they were written{receipts}", report.lines, report.datasets))?;
+            let plural = |count: u64| if count == 1 { "" } else { "s" };
+            let (lines, datasets) = (report.lines, report.datasets as u64);
+            let found = if receipts.is_empty() {
+                String::new()
+            } else {
+                format!(", and {} receipt{} agree", receipts.len(), plural(receipts.len() as u64))
+            };
+            print::data(&format!(
+                "all {lines} line{} of {datasets} dataset{} are as they were written{found}",
+                plural(lines),
+                plural(datasets)
+            ))?;
         }
         Ok(report.is_good())
     }

@@ -22,13 +22,12 @@ use answer::Answer;
 
 const EXAMPLES: &str = "\
 Examples:
-  quell query adult.csv count --epsilon 0.1 --where \"age >= 65\"
-  quell query adult.csv mean --column age --bounds 0 100 --epsilon 0.5
-  quell query adult.parquet histogram --column sex --keys Female,Male --epsilon 0.2
-  quell query adult.csv histogram --column occupation --epsilon 0.5 --delta 1e-9
-  quell query adult.csv quantile --column age --bounds 0 120 --quantile 0.9 --epsilon 0.3 --format json
-
-The ledger must exist: quell ledger create adult --epsilon 3 --delta 1e-6";
+  quell ledger create census --epsilon 3 --delta 1e-6
+  quell query census.csv count --epsilon 0.1 --where \"age >= 65\"
+  quell query census.csv mean --column age --bounds 0 100 --epsilon 0.5
+  quell query census.csv histogram --column sex --keys Female,Male --epsilon 0.2
+  quell query census.csv histogram --column education --epsilon 0.5 --delta 1e-9
+  quell query census.csv quantile --column age --bounds 0 120 --quantile 0.9 --epsilon 0.3 --format json";
 
 /// A statistic of a CSV or Parquet file, released through the ledger of its dataset
 ///
