@@ -24,7 +24,7 @@ pub fn broken_by(contributions: &mut impl Contributions, records: &[usize]) -> O
         }
         let (squared, vector) = alone(record, 1.0);
         let length = vector.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
-        if squared.is_finite() && (length - squared.sqrt()).abs() > 1.3e-4 * length + f64::from(f32::MIN_POSITIVE) {
+        if squared.is_finite() && (length - squared.sqrt()).abs() > length / 8192.0 + f64::from(f32::MIN_POSITIVE) {
             return Some(format!("record {record}: the reported length is not that of the vector"));
         }
         vectors.push((squared, vector));

@@ -222,7 +222,7 @@ fn choices_have_their_probabilities() {
         assert!((best - p).abs() < 4.9 * (p * (1.0 - p) / RUNS as f64).sqrt() + 1e-5, "{permute_and_flip}: {best} for {p}");
     }
     let votes = Votes::tally(3, [0, 0, 0, 1, 1, 7]);
-    let laplace_rule = Rule::Laplace(laplace(1.0));
+    let laplace_rule = Rule::Laplace(Scale::new(1.0).unwrap());
     for (rule, least) in [
         (laplace_rule, 0.4),
         (Rule::Gaussian(times(1.0)), 0.6),

@@ -110,7 +110,8 @@ impl<B: Book> Ledger<B> {
             return Err(Error::Book { cause: format!("line {charge} is not a charge") });
         };
         let steps = account.charge.steps;
-        if self.plan(&mechanism, steps) != account.charge.plan.event {
+        let distance = mechanism.distance() * steps as f64 * (1.0 + 1e-9);
+        if self.plan(&mechanism, steps) != account.charge.plan.event || distance > account.charge.cost.distance {
             return Err(Error::Book { cause: format!("line {charge} paid for something else: {}", account.charge.what) });
         }
         let receipt = self.book.receipt(charge).map_err(storage)?;

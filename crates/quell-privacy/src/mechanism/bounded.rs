@@ -266,7 +266,7 @@ impl Paid<Variance> {
         let variance = (square - mean * mean).max(0.0);
         let error = (noise.error(square_scale) / number)
             .hypot(2.0 * mean.abs() * noise.error(scale) / number)
-            .hypot(count.error() / number);
+            .hypot((mean * mean + 0.5) * count.error() / number);
         let unit = radius * radius;
         Ok(Release { value: variance * unit, within: Within::Value(error.min(1.0) * unit) })
     }

@@ -68,9 +68,30 @@ impl Grid {
         index.clamp(-LARGEST, LARGEST) as i64
     }
 
-    /// The nearest grid point, at most half a step and a part in 2⁵² away. What is no number is zero.
-    pub(crate) fn nearest(self, value: f64) -> i64 {
+    /// The nearest grid point, but for a part in 2⁵² of the value. What is no number is zero.
+    pub(crate) fn near(self, value: f64) -> i64 {
         (value / self.step).clamp(-LARGEST, LARGEST).round_ties_even() as i64
+    }
+
+    /// The nearest grid point, at most half a step away, or the end of the grid. What is no number is zero.
+    ///
+    /// A quotient in floating point is off by many steps where a value is large against the noise, so this one is made of integers: both numbers are
+    /// m · 2^e with m below 2⁵³, and where the quotient is below 2⁶⁰ the shifted dividend is below 2¹¹⁴.
+    pub(crate) fn nearest(self, value: f64) -> i64 {
+        let estimate = value / self.step;
+        // A cast takes NaN to zero.
+        if estimate.is_nan() || estimate.abs() >= LARGEST {
+            return estimate.clamp(-LARGEST, LARGEST) as i64;
+        }
+        let ((dividend, e), (divisor, f)) = (parts(value.abs()), parts(self.step));
+        let shift = e - f;
+        // Below a quarter of a step, which is where the dividend could be shifted out of sight.
+        if shift < -60 || dividend == 0 {
+            return 0;
+        }
+        let (dividend, divisor) = if shift >= 0 { (dividend << shift, divisor) } else { (dividend, divisor << -shift) };
+        let index = ((2 * dividend + divisor) / (2 * divisor)) as i64;
+        if value < 0.0 { -index } else { index }
     }
 
     /// The number at an index.
@@ -81,5 +102,47 @@ impl Grid {
     /// A sum of indices plus noise, as a number.
     pub(crate) fn release(self, noise: Noise, sum: i128, stream: &mut Stream) -> f64 {
         self.value(sum + i128::from(rounded::sample(noise.shape(), stream)))
+    }
+}
+
+/// m and e with m · 2^e the number, which is finite and not negative.
+fn parts(number: f64) -> (u128, i32) {
+    let bits = number.to_bits();
+    let (exponent, fraction) = ((bits >> 52) as i32, bits & ((1 << 52) - 1));
+    // Subnormal numbers have no hidden digit.
+    if exponent == 0 { (u128::from(fraction), -1074) } else { (u128::from(fraction | 1 << 52), exponent - 1075) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nearest_is_within_half_a_step_for_values_of_any_size() {
+        let mut state = 1_u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1_u64 << 53) as f64
+        };
+        for _ in 0..200_000 {
+            let grid = Grid { step: (60.0 * next() - 30.0).exp2() };
+            let value = (next() - 0.5) * grid.step * (60.0 * next()).exp2();
+            let index = grid.nearest(value);
+            // The remainder of a division is exact in floating point, and so is its size.
+            let rest = value % grid.step;
+            let rest = rest.abs().min(grid.step - rest.abs());
+            // |value - index · step| is the distance to a multiple of the step; it must be the least.
+            let exact = libm::fma(-(index as f64), grid.step, value);
+            if index.unsigned_abs() < 1 << 53 {
+                assert!((exact.abs() - rest).abs() <= 1e-9 * grid.step, "{value} on {}: {exact} for {rest}", grid.step);
+            }
+        }
+        let grid = Grid { step: 0.3 };
+        // 0.3 is a little less than 3/10, so 1e15 is a little more than 10/3 · 1e15 steps: floating point alone is off by some.
+        let far = 1e15;
+        let (m, e) = parts(0.3);
+        assert_eq!(grid.nearest(far), ((((1_000_000_000_000_000_u128 << -e) * 2) + m) / (2 * m)) as i64);
+        assert_eq!((grid.nearest(f64::NAN), grid.nearest(0.0), grid.nearest(-0.7), grid.nearest(1e-320)), (0, 0, -2, 0));
+        assert_eq!((grid.nearest(f64::INFINITY), grid.nearest(-1e300)), (1 << 60, -(1 << 60)));
     }
 }

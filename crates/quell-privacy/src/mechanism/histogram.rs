@@ -72,6 +72,9 @@ impl StableHistogram {
     /// [KKMN09; BNS19]. The key of that record occurs elsewhere, and then its count moves by one, ε = 1/scale; or it does not, and then it shows with
     /// probability δ = P[1 + X ≥ threshold] = e^(-(t-1)/s)/(1 + e^(-1/s)). The threshold is the least with that property.
     pub fn new(epsilon: Epsilon, delta: Delta) -> Result<Self, Error> {
+        if delta.get() < 1e-290 {
+            return Err(Error::OutOfRange { what: "delta", value: delta.get(), range: "[1e-290, 1)" });
+        }
         let noise = IntegerNoise::for_epsilon(epsilon, 1)?;
         let scale = noise.scale();
         let least = 1.0 - scale * (delta.get() * (1.0 - 1e-9) * (1.0 + (-1.0 / scale).exp())).ln();

@@ -38,7 +38,7 @@ impl SmoothMedian {
     pub fn new(bounds: Bounds, epsilon: Epsilon, delta: Delta) -> Result<Self, Error> {
         let median = Self { bounds, epsilon, delta };
         let precise = median.exact_delta() >= 0.5 * delta.get();
-        if epsilon.get() >= LEAST_EPSILON && precise && median.smoothness() > 0.0 {
+        if epsilon.get() >= LEAST_EPSILON && delta.get() <= 0.5 && precise && median.smoothness() > 0.0 {
             return Ok(median);
         }
         let range = "[1e-4, inf), large enough for delta and not too large for it";
@@ -55,9 +55,10 @@ impl SmoothMedian {
         self.delta.get() - (1.0 + self.epsilon.get().exp()) * distance
     }
 
-    /// β, less what rounding the scale up to its grid takes: a factor 1 + 2⁻¹⁶ at most, for scales of one place or more.
+    /// β = ln(1 + ε/2ln(2/δ)), less what rounding the scale up to a multiple of 2⁻¹⁶ takes: a scale is at least 2/ε places.
     fn smoothness(&self) -> f64 {
-        0.5 * self.epsilon.get() / (2.0 / self.exact_delta()).ln() - 1.0 / f64::from(1 << 15)
+        let epsilon = self.epsilon.get();
+        (0.5 * epsilon / (2.0 / self.exact_delta()).ln()).ln_1p() - epsilon.max(2.0) / f64::from(1 << 16)
     }
 
     /// Steps of the public grid, in places: the largest scale is 2 PLACES/ε.
@@ -70,7 +71,7 @@ impl Sealed for SmoothMedian {}
 
 impl Mechanism for SmoothMedian {
     /// # Theorem
-    /// [NRS07]: with S a β-smooth bound on the local sensitivity, β = ε/2ln(2/δ), Laplace noise of scale 2S/ε makes the
+    /// [NRS07]: with S a β-smooth bound on the local sensitivity, β = ln(1 + ε/2ln(2/δ)), Laplace noise of scale 2S/ε makes the
     /// median (ε, δ)-DP. S = max e^(-β(j-i-1)) (x(j) - x(i)) over i ≤ m ≤ j is smooth whether a record is exchanged, comes or goes (THEORY, Median).
     fn event(&self, _: Neighbors) -> Event {
         Event::Approximate { epsilon: self.epsilon, delta: self.delta }
@@ -93,7 +94,7 @@ impl Paid<SmoothMedian> {
         let place = |value: f64| (((value - median.bounds.lower()) / width * PLACES as f64) as i64).clamp(0, PLACES);
         let mut places: Vec<i64> = values.0.iter().filter_map(|value| median.bounds.hold(*value)).map(place).collect();
         places.sort_unstable();
-        let sensitivity = smooth_sensitivity(&places, median.smoothness()).max(1.0);
+        let sensitivity = smooth_sensitivity(&places, median.smoothness()).max(1.0) * (1.0 + 1e-12);
         let scale = (2.0 * sensitivity / median.epsilon.get() * f64::from(1 << SCALE_BITS)).ceil() as i128;
         let noise = i128::from(discrete_laplace(Ratio::power_of_two(FINE_BITS), &mut stream));
         let middle = places.get(places.len().saturating_sub(1) / 2).copied().unwrap_or(0);

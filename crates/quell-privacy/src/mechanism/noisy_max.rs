@@ -2,7 +2,7 @@
 
 use std::num::NonZero;
 
-use super::{IntegerNoise, Mechanism, Sealed, unit_event};
+use super::{IntegerNoise, Mechanism, Noise, Sealed, unit_event};
 use crate::{
     Error, Event, Neighbors,
     ledger::Paid,
@@ -11,7 +11,7 @@ use crate::{
         select::{Coefficient, permute_and_flip},
     },
     number::brief,
-    units::{Epsilon, NoiseMultiplier},
+    units::{Epsilon, NoiseMultiplier, Scale},
 };
 
 /// One ballot per record. Sensitive: there is no way to read the counts.
@@ -35,8 +35,8 @@ impl Votes {
 /// How the noisy maximum is taken.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rule {
-    /// Discrete Laplace noise on every count.
-    Laplace(IntegerNoise),
+    /// Discrete Laplace noise of this scale on every count.
+    Laplace(Scale),
     /// Gaussian noise of this standard deviation on every count.
     Gaussian(NoiseMultiplier),
     /// Exponential noise on every count, of scale 1/ε if records come or go and 2/ε if they are exchanged. Drawn by permute and flip, whose winner has the same
@@ -55,6 +55,11 @@ pub struct NoisyMax {
     pub rule: Rule,
 }
 
+/// Grid steps to one vote: 2³⁰/σ, rounded up.
+fn steps_per_vote(deviation: NoiseMultiplier) -> u64 {
+    (GRID as f64 / deviation.get()).ceil() as u64
+}
+
 impl Sealed for NoisyMax {}
 
 impl Mechanism for NoisyMax {
@@ -62,25 +67,21 @@ impl Mechanism for NoisyMax {
     /// A ballot that comes or goes moves one count by one, one that is exchanged two of them.
     /// - Laplace: given all other noise, candidate i wins if its own noise reaches a number that moves by at most one (two): 1/scale (2/scale)-DP.
     ///   [DR14, Claim 3.9]
-    /// - Gaussian: post-processing of the noisy counts, which move by 1 (√2) in L2. Counts are rounded to the grid, which moves each
-    ///   that moves by one step more at most.
+    /// - Gaussian: post-processing of the noisy counts, which move by 1 (√2) in L2. A vote is a whole number of grid steps, rounded up, and the noise that is
+    ///   a little smaller against it is what is charged for.
     /// - Permute and flip with coefficient ε if ballots come or go, ε/2 if they are exchanged: its winner is that of exponential noise of scale 1/ε or 2/ε
     ///   [DKSSWXZ21], to which the argument for Laplace noise applies.
     fn event(&self, neighbors: Neighbors) -> Event {
         match self.rule {
-            Rule::Laplace(noise) => {
-                let epsilon = neighbors.reach() / noise.scale() * (1.0 + 1e-15);
+            Rule::Laplace(scale) => {
+                let epsilon = neighbors.reach() / IntegerNoise::new(Noise::Laplace, scale).scale() * (1.0 + 1e-15);
                 unit_event(Epsilon::new(epsilon), |epsilon| Event::Pure { epsilon })
             }
             Rule::Gaussian(deviation) => {
-                // Counts in steps are 2³⁰/σ apart, give or take one.
-                let moved = 1.0 + 2.0 * deviation.get() / GRID as f64;
-                let shift = match neighbors {
-                    Neighbors::AddRemove => moved,
-                    // Stated for a contribution: half of √2.
-                    Neighbors::Replace => moved / 2.0_f64.sqrt() * (1.0 + 1e-15),
-                };
-                unit_event(NoiseMultiplier::new(deviation.get() / shift), Event::gaussian)
+                // An exchange moves the counts by √2, and the event is stated for half of that.
+                let half = if neighbors == Neighbors::Replace { 2.0_f64.sqrt() } else { 1.0 };
+                let deviation = GRID as f64 / steps_per_vote(deviation) as f64;
+                unit_event(NoiseMultiplier::new(deviation * half * (1.0 - 1e-15)), Event::gaussian)
             }
             Rule::Exponential(epsilon) | Rule::PermuteAndFlip(epsilon) => Event::Pure { epsilon },
         }
@@ -98,7 +99,7 @@ impl std::fmt::Display for NoisyMax {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "candidate with most of the votes for {} with ", self.candidates)?;
         match self.rule {
-            Rule::Laplace(noise) => write!(f, "{noise}"),
+            Rule::Laplace(scale) => write!(f, "{}", IntegerNoise::new(Noise::Laplace, scale)),
             Rule::Gaussian(deviation) => write!(f, "Gaussian noise of standard deviation {}", brief(deviation.get())),
             Rule::Exponential(epsilon) => write!(f, "exponential noise, epsilon {}", brief(epsilon.get())),
             Rule::PermuteAndFlip(epsilon) => write!(f, "permute and flip, epsilon {}", brief(epsilon.get())),
@@ -121,13 +122,16 @@ impl Paid<NoisyMax> {
         let mut stream = key.stream(0);
         let first_largest = |noisy: &[i64]| (0..noisy.len()).rev().max_by_key(|&i| noisy[i]);
         let winner = match rule {
-            Rule::Laplace(noise) => {
+            Rule::Laplace(scale) => {
+                let noise = IntegerNoise::new(Noise::Laplace, scale);
                 let noisy: Vec<i64> = votes.counts.iter().map(|count| count.saturating_add(noise.draw(&mut stream))).collect();
                 first_largest(&noisy)
             }
             Rule::Gaussian(deviation) => {
-                let steps = GRID as f64 / deviation.get();
-                let mut noisy: Vec<i64> = votes.counts.iter().map(|count| (*count as f64 * steps).round() as i64).collect();
+                let steps = i128::from(steps_per_vote(deviation));
+                // Held where noise cannot overflow; holding moves no two counts apart.
+                let held = |count: &i64| (i128::from(*count) * steps).min(1 << 62) as i64;
+                let mut noisy: Vec<i64> = votes.counts.iter().map(held).collect();
                 rounded::add(Shape::Gaussian, &key, &mut noisy);
                 first_largest(&noisy)
             }

@@ -27,7 +27,7 @@ pub struct Quantile {
 const POINTS: u64 = 1 << 32;
 
 /// Steps of the ladder at most; beyond them all ranks count as equally far.
-const STEPS: usize = 1 << 16;
+const STEPS: usize = 1 << 20;
 
 impl Sealed for Quantile {}
 
@@ -49,7 +49,9 @@ impl std::fmt::Display for Quantile {
 
 impl Quantile {
     fn choose(&self, positions: &[u64], stream: &mut Stream) -> Release {
-        let wanted = (self.quantile.get() * positions.len() as f64).round() as u64;
+        // The nearest integer to qn in integers, so that one record more moves it by at most one.
+        let part = (self.quantile.get() * (1_u64 << 53) as f64) as u128;
+        let wanted = ((part * positions.len() as u128 + (1 << 52)) >> 53) as u64;
         // Points t in (positions[j-1], positions[j]] have j values below them.
         let mut intervals = Vec::with_capacity(positions.len() + 1);
         let mut last = None;
@@ -68,7 +70,9 @@ impl Quantile {
         let value = self.bounds.lower() * (1.0 - part) + self.bounds.upper() * part;
         // P[distance ≥ k] ≤ POINTS e^(-εk/2)
         let rank = 2.0 / self.epsilon.get().max(1e-300) * (20.0 * POINTS as f64).ln();
-        Release { value: value.clamp(self.bounds.lower(), self.bounds.upper()), within: Within::Rank(rank.ceil()) }
+        // Beyond the ladder all ranks are alike.
+        let within = if rank < STEPS as f64 { Within::Rank(rank.ceil()) } else { Within::Secret };
+        Release { value: value.clamp(self.bounds.lower(), self.bounds.upper()), within }
     }
 
     /// Values as places on the grid, in order. What is no number is left out.

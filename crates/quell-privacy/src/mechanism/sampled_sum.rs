@@ -42,7 +42,7 @@ impl SampledSum {
     /// Standard deviation of the noise that is drawn over that of the ideal mechanism; none if the vector is too long for the grid.
     ///
     /// # Theorem
-    /// (THEORY, Noise) Chunks are cut by record number, so a record touches the sum of one chunk (or the two halves of it), of at most 65 records. A sum of n terms in single
+    /// (THEORY, Noise) Chunks are cut by random tags, so a record touches the sum of one chunk (or the two halves of it), of at most 65 records. A sum of n terms in single
     /// precision errs by γ = (n + 4)/2²⁴ of the sum of sizes, so by at most 65γC for either neighbour, in L2; a length may be
     /// under-reported by a part in 2¹³; and rounding to the grid moves each neighbour by at most √d/2 steps per chunk, of which two differ. A
     /// record therefore moves the sum by at most C(1 + κ) + 2√d h, and the noise is z times that.
@@ -95,9 +95,10 @@ impl Paid<SampledSum> {
         let inflation = step.inflation().filter(|_| contributions.dimension() == step.dimension).ok_or(wrong)?;
         let grid = Grid::new(step.noise_multiplier.get() * step.clip_norm.get() * inflation)?;
         let key = self.key()?;
-        let batch = sample(records, step.rate, &mut key.stream(COINS));
+        let mut batch = sample(records, step.rate, &mut key.stream(COINS));
         let mut sum = Sum { indices: vec![0; step.dimension], chunk: vec![0.0; step.dimension], clip_norm: step.clip_norm, grid };
-        sum.add(&batch, (0, records), contributions);
+        batch.sort_unstable();
+        sum.add(&batch, u64::BITS, contributions);
         let mut indices = sum.indices;
         rounded::add(Noise::Gaussian.shape(), &key, &mut indices);
         Ok(indices.into_iter().map(|index| grid.value(i128::from(index)) as f32).collect())
@@ -107,14 +108,16 @@ impl Paid<SampledSum> {
 /// Coins are exact for multiples of one over this.
 const DENOMINATOR: u128 = 1 << 63;
 
-/// Each record on its own coin. The coin is exact for rates that are multiples of 2⁻⁶³, and rounded down to one otherwise: less is
-/// sampled than is charged for.
-fn sample(records: usize, rate: SamplingRate, stream: &mut Stream) -> Vec<usize> {
-    if rate.get() >= 1.0 {
-        return (0..records).collect();
-    }
+/// A record of a batch, behind a random tag by which it is put into a chunk.
+type Drawn = (u64, usize);
+
+/// Each record on its own coin, and a tag for each that is drawn. The coin is exact for rates that are multiples of 2⁻⁶³, and rounded down to
+/// one otherwise: less is sampled than is charged for.
+fn sample(records: usize, rate: SamplingRate, stream: &mut Stream) -> Vec<Drawn> {
+    // 2⁶³ itself for a rate of one: a coin that always shows one.
     let numerator = (rate.get() * DENOMINATOR as f64) as u128;
-    (0..records).filter(|_| bernoulli(numerator, DENOMINATOR, stream)).collect()
+    let drawn = (0..records).filter_map(|record| bernoulli(numerator, DENOMINATOR, stream).then(|| (stream.next_u64(), record)));
+    drawn.collect()
 }
 
 struct Sum {
@@ -126,21 +129,35 @@ struct Sum {
 }
 
 impl Sum {
-    /// Adds the records of a batch whose numbers lie in a range, halving the range until few enough are left. Which records share a chunk then
-    /// depends on a record only in the chunk that it is in itself.
-    fn add(&mut self, batch: &[usize], range: (usize, usize), contributions: &mut impl Contributions) {
-        if batch.is_empty() {
-            return;
+    /// Adds a batch, in order of tags that agree but for the last `bits` bits, halving it by the next bit until few enough records are left. Tags are independent of
+    /// everything, so which records share a chunk depends on a record only in the chunk that it is in itself, however records are numbered.
+    fn add(&mut self, batch: &[Drawn], bits: u32, contributions: &mut impl Contributions) {
+        if batch.len() <= CHUNK {
+            self.add_chunk(batch, contributions);
+        } else if let Some(bit) = bits.checked_sub(1) {
+            let (low, high) = batch.split_at(batch.partition_point(|(tag, _)| tag >> bit & 1 == 0));
+            self.add(low, bit, contributions);
+            self.add(high, bit, contributions);
+        } else {
+            // 65 equal tags: for fewer than 2⁵⁰ records the probability is below 2⁻⁸⁰⁰.
+            batch.chunks(CHUNK).for_each(|chunk| self.add_chunk(chunk, contributions));
         }
-        if batch.len() > CHUNK {
-            let middle = range.0.midpoint(range.1);
-            let (low, high) = batch.split_at(batch.partition_point(|&record| record < middle));
-            self.add(low, (range.0, middle), contributions);
-            self.add(high, (middle, range.1), contributions);
+    }
+
+    fn add_chunk(&mut self, drawn: &[Drawn], contributions: &mut impl Contributions) {
+        let mut batch = [0; CHUNK];
+        let batch = &mut batch[..drawn.len()];
+        for (record, (_, number)) in batch.iter_mut().zip(drawn) {
+            *record = *number;
+        }
+        // In the order in which they lie in memory.
+        batch.sort_unstable();
+        if batch.is_empty() {
             return;
         }
         let mut squared = [f64::NAN; CHUNK];
         let squared = &mut squared[..batch.len()];
+        let batch = &*batch;
         contributions.squared_norms(batch, squared);
         let mut scales = [0.0; CHUNK];
         for (scale, square) in scales.iter_mut().zip(squared.iter()) {
@@ -153,7 +170,7 @@ impl Sum {
         for (index, value) in self.indices.iter_mut().zip(&self.chunk) {
             let value = f64::from(*value);
             let held = if value.is_nan() { 0.0 } else { value.clamp(-most, most) };
-            *index = index.wrapping_add(self.grid.nearest(held));
+            *index = index.wrapping_add(self.grid.near(held));
         }
     }
 }
@@ -190,11 +207,24 @@ mod tests {
     }
 
     /// The sum before noise, in units of the clip norm.
-    fn clipped_sum(step: &SampledSum, batch: &[usize], records: usize, vectors: &mut Vectors) -> Vec<f64> {
+    fn clipped_sum(step: &SampledSum, batch: &[Drawn], vectors: &mut Vectors) -> Vec<f64> {
         let grid = Grid::new(step.noise_multiplier.get() * step.clip_norm.get() * step.inflation().unwrap()).unwrap();
         let mut sum = Sum { indices: vec![0; step.dimension], chunk: vec![0.0; step.dimension], clip_norm: step.clip_norm, grid };
-        sum.add(batch, (0, records), vectors);
+        sum.add(batch, u64::BITS, vectors);
         sum.indices.iter().map(|index| grid.value(i128::from(*index)) / step.clip_norm.get()).collect()
+    }
+
+    /// Everyone, with tags, in order of tags.
+    fn tagged(records: usize, stream: &mut Stream) -> Vec<Drawn> {
+        let mut batch: Vec<Drawn> = (0..records).map(|record| (stream.next_u64(), record)).collect();
+        batch.sort_unstable();
+        batch
+    }
+
+    /// The batch without a record, whose successors are all numbered one lower.
+    fn without(batch: &[Drawn], leaver: usize) -> Vec<Drawn> {
+        let stay = batch.iter().filter(|(_, record)| *record != leaver);
+        stay.map(|&(tag, record)| (tag, if record > leaver { record - 1 } else { record })).collect()
     }
 
     /// A number that a careless program would stumble over.
@@ -223,14 +253,14 @@ mod tests {
             let step = step([1.0, 1e-20, 3e20][stream.below(3) as usize], [0.3, 1.0, 50.0][stream.below(3) as usize], dimension);
             let values: Vec<f32> = (0..records * dimension).map(|_| adversarial(&mut stream)).collect();
             contributions += records;
-            let mut vectors = Vectors::new(dimension, values);
-            let everyone: Vec<usize> = (0..records).collect();
-            let whole = clipped_sum(&step, &everyone, records, &mut vectors);
+            let everyone = tagged(records, &mut stream);
+            let whole = clipped_sum(&step, &everyone, &mut Vectors::new(dimension, values.clone()));
             let bound = step.inflation().unwrap();
             for _ in 0..3 {
                 let leaver = stream.below(records as u128) as usize;
-                let rest: Vec<usize> = everyone.iter().copied().filter(|record| *record != leaver).collect();
-                let without = clipped_sum(&step, &rest, records, &mut vectors);
+                let mut rows = values.clone();
+                rows.drain(leaver * dimension..(leaver + 1) * dimension);
+                let without = clipped_sum(&step, &without(&everyone, leaver), &mut Vectors::new(dimension, rows));
                 let moved = whole.iter().zip(&without).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
                 assert!(moved <= bound, "record {leaver} of {records} moves the sum by {moved}, the noise is for {bound}");
                 most = most.max(moved);
@@ -240,37 +270,61 @@ mod tests {
     }
 
     #[test]
-    fn chunks_depend_on_a_record_only_where_it_is() {
-        // A learner that shows which records it was asked for together.
-        struct Watched(Vec<Vec<usize>>);
-        impl Contributions for Watched {
-            fn dimension(&self) -> usize {
-                1
-            }
-            fn squared_norms(&mut self, records: &[usize], squared: &mut [f64]) {
-                self.0.push(records.to_vec());
-                squared.fill(1.0);
-            }
-            fn add_scaled(&mut self, _: &[usize], _: &[f32], _: &mut [f32]) {}
+    fn a_record_that_leaves_a_long_batch_moves_the_sum_by_no_more_than_a_short_one() {
+        // Sums of these in single precision are worst when a chunk begins elsewhere: every chunk would move by a part in 2²⁰.
+        let values: Vec<f32> = (0..65_536)
+            .map(|i| if (31..63).contains(&(i % 64)) { 0.99 / f32::from(2_u16.pow(10)) / 512.0 } else { 1.0 })
+            .collect();
+        let step = step(1.0, 1.0, 1);
+        let everyone = tagged(values.len(), &mut Randomness::seeded(5).key().unwrap().stream(0));
+        let whole = clipped_sum(&step, &everyone, &mut Vectors::new(1, values.clone()));
+        for leaver in [0, 7, 40_000, 65_535] {
+            let mut rows = values.clone();
+            rows.remove(leaver);
+            let rest = clipped_sum(&step, &without(&everyone, leaver), &mut Vectors::new(1, rows));
+            let moved = (whole[0] - rest[0]).abs();
+            assert!(moved <= step.inflation().unwrap(), "{moved}");
         }
-        let chunks = |batch: &[usize]| {
+    }
+
+    /// A learner that shows which records it was asked for together.
+    struct Watched(Vec<Vec<usize>>);
+
+    impl Contributions for Watched {
+        fn dimension(&self) -> usize {
+            1
+        }
+        fn squared_norms(&mut self, records: &[usize], squared: &mut [f64]) {
+            self.0.push(records.to_vec());
+            squared.fill(1.0);
+        }
+        fn add_scaled(&mut self, _: &[usize], _: &[f32], _: &mut [f32]) {}
+    }
+
+    #[test]
+    fn chunks_depend_on_a_record_only_where_it_is() {
+        let chunks = |batch: &[Drawn]| {
             let grid = Grid::new(1.0).unwrap();
             let mut sum = Sum { indices: vec![0], chunk: vec![0.0], clip_norm: ClipNorm::new(1.0).unwrap(), grid };
             let mut watched = Watched(Vec::new());
-            sum.add(batch, (0, 1000), &mut watched);
+            sum.add(batch, u64::BITS, &mut watched);
             watched.0
         };
         let mut stream = Randomness::seeded(3).key().unwrap().stream(0);
         for _ in 0..300 {
-            let batch: Vec<usize> = (0..1000).filter(|_| stream.below(3) == 0).collect();
-            let leaver = batch[stream.below(batch.len() as u128) as usize];
-            let rest: Vec<usize> = batch.iter().copied().filter(|record| *record != leaver).collect();
+            let records = 1 + stream.below(500) as usize;
+            let batch = tagged(records, &mut stream);
+            let leaver = stream.below(records as u128) as usize;
+            let rest: Vec<Drawn> = batch.iter().copied().filter(|(_, record)| *record != leaver).collect();
             let (with, without) = (chunks(&batch), chunks(&rest));
-            assert!(with.iter().all(|chunk| chunk.len() <= CHUNK));
+            assert!(with.iter().all(|chunk| chunk.len() <= CHUNK) && with.iter().map(Vec::len).sum::<usize>() == records);
             let changed: Vec<_> = with.iter().filter(|chunk| !without.contains(chunk)).collect();
-            let records: usize = changed.iter().map(|chunk| chunk.len()).sum();
-            assert!(changed.len() <= 2 && records <= CHUNK + 1, "{changed:?}");
+            let affected: usize = changed.iter().map(|chunk| chunk.len()).sum();
+            assert!(changed.len() <= 2 && affected <= CHUNK + 1, "{changed:?}");
         }
+        // Equal tags are summed all the same.
+        let equal: Vec<Drawn> = (0..200).map(|record| (7, record)).collect();
+        assert_eq!(chunks(&equal).iter().map(Vec::len).collect::<Vec<_>>(), [64, 64, 64, 8]);
     }
 
     #[test]
