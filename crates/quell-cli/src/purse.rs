@@ -17,7 +17,7 @@ impl Purse {
         let named = self.location.clone().or_else(|| std::env::var("QUELL_LEDGER").ok().filter(|value| !value.is_empty()));
         match Location::from(named.as_deref().unwrap_or(".quell")) {
             // A name without an extension is that of a directory, whether it is there yet or not.
-            Location::File(path) if path.extension().is_none() => Location::File(path.join("ledger.db")),
+            Location::File(path) if path.extension().is_none() && !path.is_file() => Location::File(path.join("ledger.db")),
             location => location,
         }
     }

@@ -191,7 +191,7 @@ fn statements_and_lists_are_for_people_and_for_programs() {
         assert!(text.contains(words), "{words:?} in {text}");
     }
     let json = project.quell(&["ledger", "statement", "people", "--format", "json"]).json();
-    assert!(json["spent"]["epsilon"].as_f64().unwrap() <= 0.5 && json["plans"] == 1, "{json}");
+    assert!(json["counted"]["epsilon"].as_f64().unwrap() <= 0.5 && json["plans"] == 1, "{json}");
     let list = project.quell(&["ledger", "list"]).data();
     assert!(list.starts_with("dataset  ε spent  of  lines  head\npeople"), "{list}");
     let lines = project.quell(&["ledger", "show", "people", "--format", "json"]).json();

@@ -12,8 +12,9 @@ use crate::{
     finding::{Finding, Problem},
 };
 
-/// How far a recomputed ε may be above the one written down: other processors round otherwise.
-const TOLERANCE: f64 = 1e-6;
+/// How far a recomputed ε may be above the one written down: accountants stop where the bracket is a thousandth wide, and where in it the answer lies may differ
+/// between processors and versions.
+const TOLERANCE: f64 = 2e-3;
 
 /// What is wrong with the lines of a dataset, and remarks.
 pub(crate) fn findings(row: &Row, bodies: &[Body]) -> (Vec<Finding>, Vec<String>) {
@@ -76,13 +77,13 @@ fn is_honest(believed: &mut HashSet<String>, charge: &Charge, neighbors: Neighbo
 fn next(known: Option<(State, f64)>, line: &Line) -> Result<(State, f64), quell_privacy::Error> {
     let Some((mut state, spent)) = known else {
         let state = State::new(std::slice::from_ref(line))?;
-        let spent = state.spent()?.epsilon;
+        let spent = state.spent().epsilon;
         return Ok((state, spent));
     };
     state.follow(line)?;
     let spent = match line {
         Line::Leased { .. } | Line::Confirmed { .. } => spent,
-        Line::Opened(_) | Line::Charged(_) | Line::Raised { .. } => state.spent()?.epsilon,
+        Line::Opened(_) | Line::Charged(_) | Line::Raised { .. } => state.spent().epsilon,
     };
     Ok((state, spent))
 }

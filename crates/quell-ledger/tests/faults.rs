@@ -122,7 +122,7 @@ fn nothing_is_released_unpaid_however_often_processes_are_killed() {
 fn eight_processes_that_race_get_exactly_the_cap() {
     let directory = tempfile::tempdir().unwrap();
     let mut store = Store::create(directory.path()).unwrap();
-    drop(create(&store, DATASET, Some(room_for(100))));
+    drop(create(&store, DATASET, Some(room_for(100) / 8.0)));
     let granted = let_race(8, directory.path().to_str().unwrap(), directory.path());
     assert_eq!(granted.iter().sum::<u32>(), 100, "{granted:?}");
     assert_eq!(store.datasets().unwrap()[0].lines, 101);

@@ -1,5 +1,7 @@
 //! Everything that can go wrong in this crate.
 
+use crate::number::{Toward, rounded};
+
 /// Why there is no answer. Messages say what is and what was expected, never a value read from a record.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -41,7 +43,11 @@ pub enum Error {
         range: &'static str,
     },
     /// The budget does not bear it.
-    #[error("this release would bring epsilon to {would_be:.4}, the budget is {budget}, of which {spent:.4} is spent")]
+    #[error(
+        "this release would bring epsilon to {}, the budget is {budget}, of which {} is spent",
+        rounded(*.would_be, 4, Toward::Up),
+        rounded(*.spent, 4, Toward::Up)
+    )]
     Refused {
         /// ε after the release; infinite if there would be no bound.
         would_be: f64,

@@ -7,7 +7,6 @@ use crate::{
     accounting::{Pld, TradeOff},
     ledger::{Budget, Spent, State, Theorem, Unit},
     number::{Toward, given, rounded},
-    special::{normal_below, normal_quantile},
     units::Probability,
 };
 
@@ -24,10 +23,12 @@ pub struct Statement {
     pub budget: Budget,
     /// How many plans were paid for.
     pub plans: usize,
-    /// ε of everything paid for so far, and the theorem.
-    pub spent: Spent,
-    /// ε as an interval: how much of it is known to be needed.
-    pub epsilon: Bound,
+    /// What the plans add up to, and the theorem.
+    pub counted: Spent,
+    /// What is promised, as an interval: how much of it is known to be needed. None if nothing is promised.
+    pub epsilon: Option<Bound>,
+    /// The δ of the promise.
+    pub delta: f64,
     /// Most often that a test which accuses the innocent at this rate …
     pub false_positive_rate: f64,
     /// … can recognise someone's presence.
@@ -41,48 +42,57 @@ const FALSE_POSITIVES: f64 = 0.01;
 
 impl Statement {
     /// The statement of everything that was paid for so far.
+    ///
+    /// # Theorem
+    /// (THEORY, Filters) One plan was chosen before anything was seen, and what it costs is what is promised. Of several, each may depend on the results
+    /// before it, and so may what they add up to: what is promised is the cap, which was fixed in advance.
     pub fn new(state: &State) -> Result<Self, Error> {
-        let spent = state.spent()?;
-        let terms = state.terms();
-        let lower = match (state.charges(), spent.theorem) {
-            // One plan alone has a lower bound too; of several, chosen as they came, none is known.
-            ([only], Theorem::Whole) => {
-                Pld::default().epsilon(&only.charge.plan.event, terms.neighbors, state.budget().delta)?.lower
-            }
-            _ => 0.0,
+        let (counted, budget, delta) = (state.spent(), state.budget(), state.delta());
+        let seeded = state.charges().iter().filter(|account| account.charge.non_private).count();
+        let promised = if state.charges().len() <= 1 { counted.epsilon } else { budget.cap() };
+        let epsilon = if seeded > 0 || budget.epsilon.is_none() || !promised.is_finite() {
+            None
+        } else {
+            Some(Bound { lower: lower(state, counted)?.min(promised), upper: promised })
         };
         Ok(Self {
-            dataset: terms.dataset.clone(),
-            unit: terms.unit,
-            neighbors: terms.neighbors,
-            budget: state.budget(),
+            dataset: state.terms().dataset.clone(),
+            unit: state.terms().unit,
+            neighbors: state.terms().neighbors,
+            budget,
             plans: state.charges().len(),
-            spent,
-            epsilon: Bound { lower: lower.min(spent.epsilon), upper: spent.epsilon },
+            counted,
+            epsilon,
+            delta,
             false_positive_rate: FALSE_POSITIVES,
-            true_positive_rate: power(state, spent)?,
-            seeded: state.charges().iter().filter(|account| account.charge.non_private).count(),
+            true_positive_rate: epsilon.map_or(Ok(1.0), |epsilon| power(state, epsilon.upper))?,
+            seeded,
         })
     }
 }
 
-/// Power of the best test at [`FALSE_POSITIVES`], from above: the least of what (ε, δ), Gaussian DP and, for one plan, its
-/// own trade-off function allow.
-fn power(state: &State, spent: Spent) -> Result<f64, Error> {
-    let alpha = FALSE_POSITIVES;
-    if !spent.epsilon.is_finite() {
-        return Ok(1.0);
+/// How much of ε is needed. One plan alone has a lower bound too; of several, chosen as they came, none is known.
+fn lower(state: &State, counted: Spent) -> Result<f64, Error> {
+    match (state.charges(), counted.theorem) {
+        ([only], Theorem::Whole) => {
+            Ok(Pld::default().epsilon(&only.charge.plan.event, state.terms().neighbors, state.budget().delta)?.lower)
+        }
+        _ => Ok(0.0),
     }
-    let delta = state.budget().delta.get();
-    // (ε, δ): TPR ≤ e^ε FPR + δ, and 1 - TPR ≥ e^-ε (1 - FPR - δ). [DRS22]
-    let mut power = (spent.epsilon.exp() * alpha + delta).min(1.0 - (-spent.epsilon).exp() * (1.0 - alpha - delta));
-    let inexact: f64 = state.charges().iter().map(|account| account.charge.cost.distance).sum();
-    if let Some((mu, slack)) = state.gaussian() {
-        power = power.min(normal_below(normal_quantile(alpha) + mu) * (1.0 + 1e-12) + slack + 2.0 * inexact);
-    }
+}
+
+/// Power of the best test at [`FALSE_POSITIVES`], from above: what (ε, δ) allows or, for one plan, its own trade-off function.
+fn power(state: &State, epsilon: f64) -> Result<f64, Error> {
+    let (alpha, delta) = (FALSE_POSITIVES, state.delta());
+    // TPR ≤ e^ε FPR + δ, and 1 - TPR ≥ e^-ε (1 - FPR - δ). [DRS22]
+    let mut power = (epsilon.exp() * alpha + delta).min(1.0 - (-epsilon).exp() * (1.0 - alpha - delta));
     if let [only] = state.charges() {
         match TradeOff::new(&Pld::default(), &only.charge.plan.event, state.terms().neighbors) {
-            Ok(attack) => power = power.min(attack.power(Probability::new(alpha)?).upper + 2.0 * inexact),
+            // Noise at distance τ moves the false positives by τ, which a slope of at most 1/α turns into power, and the power by τ.
+            Ok(attack) => {
+                let inexact = (1.0 + 1.0 / alpha) * only.charge.cost.distance;
+                power = power.min(attack.power(Probability::new(alpha)?).upper + inexact);
+            }
             Err(Error::Unsupported { .. }) => {}
             Err(other) => return Err(other),
         }
@@ -92,72 +102,75 @@ fn power(state: &State, spent: Spent) -> Result<f64, Error> {
 
 impl std::fmt::Display for Statement {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (up, plural) = (|value| rounded(value, 4, Toward::Up), if self.plans == 1 { "" } else { "s" });
         writeln!(f, "Dataset {:?}: what was released from it, and what that says about one {}.", self.dataset, self.unit)?;
-        if self.seeded > 0 {
-            writeln!(
+        let Some(epsilon) = self.epsilon else {
+            let why = if self.seeded > 0 {
+                format!(
+                    "the noise of {} of {} plan{plural} came from a seed, and whoever knows it can take the noise away",
+                    self.seeded, self.plans
+                )
+            } else if self.budget.epsilon.is_none() {
+                "the ledger has no cap, so nothing limits what is released".to_owned()
+            } else {
+                "there is no bound on what was released".to_owned()
+            };
+            return writeln!(
                 f,
-                "NOTHING IS PROMISED: the noise of {} of {} plans came from a seed, and whoever knows it can take the noise away.",
-                self.seeded, self.plans
-            )?;
-            return Ok(());
-        }
-        if !self.spent.epsilon.is_finite() {
-            return writeln!(f, "NOTHING IS PROMISED: {} plans were paid for without a cap and without a bound.", self.plans);
-        }
+                "NOTHING IS PROMISED: {why}. {} plan{plural} counted so far, ε = {}.",
+                self.plans,
+                up(self.counted.epsilon)
+            );
+        };
         let change = match self.neighbors {
             Neighbors::AddRemove => "were added or removed",
             Neighbors::Replace => "were exchanged for another (their number is public)",
         };
+        let (unit, delta) = (self.unit, given(self.delta));
         writeln!(
             f,
-            "Promise: if one {} {change}, everything released from this dataset would be nearly as likely as it is: (ε, δ)-differential \
-             privacy with ε ≤ {} at δ = {}.",
-            self.unit,
-            up(self.spent.epsilon),
-            given(self.budget.delta.get())
+            "Promise: if one {unit} {change}, everything released from this dataset would be nearly as likely as it is: (ε, δ)-differential \
+             privacy with ε ≤ {} at δ = {delta}.",
+            up(epsilon.upper)
         )?;
-        match self.budget.epsilon {
-            Some(cap) => writeln!(
-                f,
-                "Budget: ε ≤ {} for all releases together, of which {} is spent by {} plans; more is refused.",
-                cap.get(),
-                up(self.spent.epsilon),
-                self.plans
-            )?,
-            None => writeln!(f, "Budget: none was set, so later releases are not limited.")?,
-        }
-        writeln!(f, "Why: {}. Inside each plan: privacy loss distributions, from above and from below.", self.spent.theorem)?;
-        writeln!(f, "Interval: ε of all releases is between {} and {}.", down(self.epsilon.lower), up(self.epsilon.upper))?;
+        let cap = given(self.budget.cap());
         writeln!(
             f,
-            "For an attacker: with {} % false positives, a test detects someone's presence at most {} % of the time.",
-            100.0 * self.false_positive_rate,
-            up(100.0 * self.true_positive_rate)
+            "Budget: ε ≤ {cap} for all releases together, of which {} is spent by {} plan{plural}; more is refused.",
+            up(self.counted.epsilon),
+            self.plans
+        )?;
+        writeln!(f, "Why: {}.", self.counted.theorem)?;
+        if self.plans > 1 {
+            writeln!(
+                f,
+                "What is spent is a promise of its own only if no plan was chosen after seeing the results of another; the budget is one in any case."
+            )?;
+        }
+        if self.delta > self.budget.delta.get() {
+            writeln!(f, "The budget was changed after releases had been made: δ counts once for each of them.")?;
+        }
+        writeln!(
+            f,
+            "Interval: what was promised is between {} and {}.",
+            rounded(epsilon.lower, 4, Toward::Down),
+            up(epsilon.upper)
+        )?;
+        let (wrong, found) = (given(100.0 * self.false_positive_rate), up(100.0 * self.true_positive_rate));
+        writeln!(
+            f,
+            "For an attacker: with {wrong} % false positives, a test detects someone's presence at most {found} % of the time."
         )?;
         writeln!(
             f,
             "Covered: everything paid for from this ledger, in any order, however later releases were chosen after earlier ones, \
              and anything computed from the releases."
         )?;
-        match self.unit {
-            Unit::Example => writeln!(
-                f,
-                "Not covered: a person with several records; groups of people; what others publish; copies of the data used without this ledger; the settings themselves, if they were read off the data."
-            )?,
-            Unit::User => writeln!(
-                f,
-                "Not covered: groups of people; what others publish; copies of the data used without this ledger; the settings themselves, if they were read off the data."
-            )?,
-        }
-        Ok(())
+        let several = if unit == Unit::Example { "a person with several records; " } else { "" };
+        writeln!(
+            f,
+            "Not covered: {several}groups of people; what others publish; copies of the data used without this ledger; the settings \
+             themselves, if they were read off the data."
+        )
     }
-}
-
-/// Four digits, rounded to the side on which what is said stays true.
-fn up(value: f64) -> String {
-    rounded(value, 4, Toward::Up)
-}
-
-fn down(value: f64) -> String {
-    rounded(value, 4, Toward::Down)
 }

@@ -45,7 +45,7 @@ fn pure_releases_add_up_to_the_cap_and_no_further() {
     for _ in 0..9 {
         let _ = ledger.charge(count(0.1)).unwrap().run(&Sensitive::new(10)).unwrap();
     }
-    let spent = ledger.state().unwrap().spent().unwrap();
+    let spent = ledger.state().unwrap().spent();
     assert!(spent.theorem == Theorem::Addition && spent.epsilon <= 0.9 && spent.epsilon > 0.899, "{spent:?}");
     let refused = ledger.charge(count(0.2)).err().unwrap();
     assert!(
@@ -62,7 +62,7 @@ fn gaussians_cost_what_one_gaussian_of_all_their_noise_costs() {
     for z in [4.0, 7.0, 9.0, 5.0] {
         let _ = ledger.charge(gaussian(z)).unwrap();
     }
-    let spent = ledger.state().unwrap().spent().unwrap();
+    let spent = ledger.state().unwrap().spent();
     let all = Event::Composed([4.0, 7.0, 9.0, 5.0].map(|z| Event::gaussian(NoiseMultiplier::new(z).unwrap())).to_vec());
     let exact = closed::epsilon(&all, Neighbors::AddRemove, delta(1e-5)).unwrap();
     assert_eq!(spent.theorem, Theorem::Gaussian);
@@ -80,7 +80,7 @@ fn a_plan_that_fills_the_budget_by_the_tight_accountant_is_granted_whole_and_not
     assert!(matches!(small.reserve(plan, 1000).err(), Some(Error::Refused { .. })));
     let (mut enough, _) = ledger(whole * 1.0001);
     assert!(enough.reserve(plan, 1000).is_ok());
-    let spent = enough.state().unwrap().spent().unwrap();
+    let spent = enough.state().unwrap().spent();
     assert!(spent.theorem == Theorem::Whole && spent.epsilon <= whole * 1.0001, "{spent:?}");
     assert!(matches!(enough.charge(count(0.001)).err(), Some(Error::Refused { .. })));
 }
@@ -91,7 +91,7 @@ fn several_plans_of_dp_sgd_add_up_nearly_as_one() {
     for _ in 0..3 {
         let _ = ledger.reserve(step(1.0, 0.01), 2000).unwrap();
     }
-    let spent = ledger.state().unwrap().spent().unwrap();
+    let spent = ledger.state().unwrap().spent();
     let together = step(1.0, 0.01).event(Neighbors::AddRemove).repeated(6000);
     let truth = Pld::default().epsilon(&together, Neighbors::AddRemove, delta(1e-5)).unwrap();
     assert!(spent.epsilon >= truth.lower, "{spent:?} for {truth:?}");
@@ -110,7 +110,7 @@ fn each_way_of_adding_up_is_above_the_tight_accountant() {
             let state = ledger.state().unwrap();
             let plans = state.charges().iter().map(|account| account.charge.plan.event.clone()).collect();
             let truth = Pld::default().epsilon(&Event::Composed(plans), neighbors, delta(1e-5)).unwrap();
-            let spent = state.spent().unwrap();
+            let spent = state.spent();
             assert!(spent.epsilon >= truth.lower, "{composition:?} {neighbors:?}: {spent:?} for {truth:?}");
         }
     }
@@ -124,7 +124,7 @@ fn guarantees_known_only_by_their_divergences_are_added_up_as_such() {
         GaussianSparseVector { threshold: 100, positives: 2, questions: 50, on_threshold: scale(20.0), on_counts: scale(40.0) };
     let _ = ledger.charge(sparse).unwrap();
     let _ = ledger.charge(gaussian(5.0)).unwrap();
-    let spent = ledger.state().unwrap().spent().unwrap();
+    let spent = ledger.state().unwrap().spent();
     assert_eq!(spent.theorem, Theorem::Renyi);
     assert!(spent.epsilon > 0.5 && spent.epsilon < 5.0, "{spent:?}");
 }
@@ -268,12 +268,55 @@ fn a_statement_says_it_all_in_sentences() {
     let _ = ledger.charge(gaussian(4.0)).unwrap();
     let statement = Statement::new(ledger.state().unwrap()).unwrap();
     let exact = closed::epsilon(&Event::gaussian(NoiseMultiplier::new(4.0).unwrap()), Neighbors::AddRemove, delta(1e-5)).unwrap();
-    assert!(statement.epsilon.lower <= exact.upper && statement.epsilon.upper >= exact.lower);
-    assert!(statement.epsilon.upper <= exact.upper * 1.0001);
+    let promised = statement.epsilon.unwrap();
+    assert!(promised.lower <= exact.upper && promised.upper >= exact.lower && promised.upper <= exact.upper * 1.0001);
     // Φ(Φ⁻¹(0.01) + 1/4)
     assert!((statement.true_positive_rate - 0.018_94).abs() < 1e-4, "{}", statement.true_positive_rate);
     let text = statement.to_string();
     for words in ["one example", "added or removed", "δ = 1e-5", "1 % false positives", "Not covered", "ZDW22"] {
         assert!(text.contains(words), "{words:?} in {text}");
     }
+}
+
+#[test]
+fn of_several_plans_the_cap_is_promised_and_a_change_of_budget_costs_its_delta() {
+    let (mut ledger, _) = ledger(3.0);
+    let _ = ledger.charge(count(0.1)).unwrap();
+    assert!(Statement::new(ledger.state().unwrap()).unwrap().epsilon.unwrap().upper <= 0.1);
+    let _ = ledger.charge(count(0.1)).unwrap();
+    let statement = Statement::new(ledger.state().unwrap()).unwrap();
+    assert_eq!((statement.epsilon.unwrap().upper, statement.delta), (3.0, 1e-5));
+    assert!(statement.counted.epsilon <= 0.2 && statement.true_positive_rate > 0.19, "{statement:?}");
+    let budget = Budget { epsilon: Some(Epsilon::new(4.0).unwrap()), delta: delta(1e-5) };
+    ledger.raise(budget, "more").unwrap();
+    let statement = Statement::new(ledger.state().unwrap()).unwrap();
+    assert_eq!((statement.epsilon.unwrap().upper, statement.delta), (4.0, 2e-5));
+    assert!(statement.to_string().contains("δ counts once for each"), "{statement}");
+}
+
+#[test]
+fn without_a_cap_nothing_is_promised_and_an_own_delta_is_not_forgotten() {
+    let mut open = without_cap(Neighbors::AddRemove);
+    let _ = open.charge(StableHistogram::new(Epsilon::new(0.5).unwrap(), delta(1e-2)).unwrap()).unwrap();
+    let state = open.state().unwrap();
+    assert_eq!(state.spent().theorem, Theorem::None, "{:?}", state.spent());
+    assert_eq!(Statement::new(state).unwrap().epsilon, None);
+}
+
+#[test]
+fn a_charge_that_was_priced_by_somebody_else_is_not_resumed() {
+    let (mut ledger, book) = ledger(5.0);
+    let _ = ledger.reserve(step(2.0, 0.1), 10).unwrap();
+    let Line::Charged(mut charge) = book.lines.borrow()[1].clone() else { panic!("a charge") };
+    charge.cost.gaussian = Some(1e-9);
+    charge.cost.pure = Some(0.0);
+    book.lines.borrow_mut().push(Line::Charged(charge.clone()));
+    assert!(ledger.resume(step(2.0, 0.1), 2).is_err());
+    assert!(ledger.resume(step(2.0, 0.1), 1).is_ok());
+    // Costs and steps that make no sense are not even read.
+    charge.cost.slack = -1.0;
+    assert!(State::new(&[book.lines.borrow()[0].clone(), Line::Charged(charge.clone())]).is_err());
+    charge.cost.slack = 0.0;
+    charge.steps = 11;
+    assert!(State::new(&[book.lines.borrow()[0].clone(), Line::Charged(charge)]).is_err());
 }

@@ -48,7 +48,7 @@ pub(crate) struct Flags {
     #[arg(long = "where", value_name = "EXPRESSION")]
     condition: Option<String>,
     /// Bounds that every number is held to
-    #[arg(long, num_args = 2, value_names = ["LOWER", "UPPER"], allow_negative_numbers = true)]
+    #[arg(long, num_args = 2, value_names = ["LOWER", "UPPER"], allow_hyphen_values = true)]
     bounds: Option<Vec<f64>>,
     /// Keys of a histogram, separated by commas; without them, keys that many records have are shown, which needs --delta
     #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
@@ -170,7 +170,7 @@ impl Flags {
         let mechanism = make(self.epsilon)?;
         // What is wrong with the question is said before its price.
         let data = read()?;
-        let before = ledger.state()?.spent()?.epsilon;
+        let before = ledger.state()?.spent().epsilon;
         let (_, after) = ledger.quote(&mechanism, 1)?;
         let cap = ledger.state()?.budget().cap();
         let fits = after.epsilon <= cap;
@@ -183,6 +183,8 @@ impl Flags {
         let paid = ledger.charge(mechanism)?;
         let receipt = paid.receipt().clone();
         let answer = run(paid, data)?;
+        // Others may have charged in between.
+        let after = ledger.state().map_or(after, quell_privacy::ledger::State::spent);
         self.report(&answer, &receipt, after, cap)
     }
 
@@ -218,7 +220,10 @@ impl Flags {
             return print::json(&price);
         }
         let (before, after) = (rounded(before, 4, Toward::Up), rounded(after.epsilon, 4, Toward::Up));
-        print::data(&format!("{what}: ε would rise from {before} to {after}, the budget is {}", given(cap)))
+        print::data(&format!(
+            "{what}: ε would rise from {before} to {after}, the budget is {}",
+            if cap.is_finite() { given(cap) } else { "without a cap".into() }
+        ))
     }
 
     fn report(&self, answer: &Answer, receipt: &Receipt, spent: Spent, cap: f64) -> Result<()> {

@@ -61,12 +61,13 @@ pub struct Spent {
 }
 
 impl Composition {
-    /// Parts of δ: for Gaussian DP, for Rényi, for slack. They sum to one.
+    /// Parts of δ: for Gaussian DP, for Rényi, for slack. The slack of a plan may be used by two ways, addition and Gaussian DP, so its part counts twice where
+    /// there are two; with that they sum to at most one.
     fn shares(self) -> [f64; 3] {
         match self {
-            Self::Best => [0.99, 0.005, 0.005],
-            Self::Gaussian => [0.999, 0.0, 0.001],
-            Self::Renyi => [0.0, 0.995, 0.005],
+            Self::Best => [0.99, 0.004, 0.003],
+            Self::Gaussian => [0.998, 0.0, 0.001],
+            Self::Renyi => [0.0, 0.99, 0.005],
             Self::Addition => [0.0, 0.0, 1.0],
         }
     }
@@ -77,8 +78,8 @@ impl Composition {
     }
 
     /// The slack used by what was spent. Noise at distance τ of the ideal costs (1 + e^ε)τ at most (THEORY, Noise).
-    pub(crate) fn slack_used(sum: &Sum, budget: &Budget) -> f64 {
-        let inexact = if sum.distance > 0.0 { (1.0 + budget.cap().exp()) * sum.distance } else { 0.0 };
+    pub(crate) fn slack_used(sum: &Sum, epsilon: f64) -> f64 {
+        let inexact = if sum.distance > 0.0 { (1.0 + epsilon.exp()) * sum.distance } else { 0.0 };
         (sum.slack + inexact) * (1.0 + 1e-9)
     }
 
@@ -90,13 +91,12 @@ impl Composition {
     /// FZ21], and the shares sum to one.
     pub(crate) fn spent(self, sum: &Sum, budget: &Budget) -> Spent {
         let delta = budget.delta.get();
-        if Self::slack_used(sum, budget) > self.slack(budget) && !budget.cap().is_infinite() {
-            return Spent { epsilon: f64::INFINITY, theorem: Theorem::None };
-        }
         let [gaussian, renyi, _] = self.shares();
         let mut best = Spent { epsilon: f64::INFINITY, theorem: Theorem::None };
         let mut offer = |theorem: Theorem, epsilon: f64| {
-            if epsilon < best.epsilon {
+            // A promise is made for the cap; without one, for what is counted.
+            let promised = if budget.cap().is_finite() { budget.cap() } else { epsilon };
+            if epsilon < best.epsilon && Self::slack_used(sum, promised) <= self.slack(budget) {
                 best = Spent { epsilon, theorem };
             }
         };
@@ -158,10 +158,5 @@ impl Sum {
             slack: self.slack + cost.slack,
             distance: self.distance + cost.distance,
         }
-    }
-
-    /// μ, if everything so far is dominated by a Gaussian, and the slack beside it.
-    pub(crate) fn gaussian(&self) -> Option<(f64, f64)> {
-        Some((self.gaussian?.sqrt() * (1.0 + 1e-9), self.slack))
     }
 }

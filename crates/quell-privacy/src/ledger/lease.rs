@@ -24,8 +24,9 @@ pub struct Lease<'l, M, B> {
 const BLOCKS: u64 = 64;
 
 impl<'l, M: Mechanism, B: Book> Lease<'l, M, B> {
-    pub(super) fn new(ledger: &'l mut Ledger<B>, mechanism: M, receipt: Receipt, steps: u64, end: u64) -> Self {
-        Self { ledger, mechanism, receipt, steps, next: 0, end, block: steps.div_ceil(BLOCKS), failed: false }
+    pub(super) fn new(ledger: &'l mut Ledger<B>, mechanism: M, receipt: Receipt, steps: u64, ours: (u64, u64)) -> Self {
+        let (next, end) = ours;
+        Self { ledger, mechanism, receipt, steps, next, end, block: steps.div_ceil(BLOCKS), failed: false }
     }
 
     /// Leases so many steps at a time: the fewer, the less is lost when a run is killed, and the more often it waits for the book.
@@ -49,7 +50,7 @@ impl<'l, M: Mechanism, B: Book> Lease<'l, M, B> {
     /// Says that the results of all steps so far are safe. For the reader of the ledger: it changes no debt.
     pub fn confirm(&mut self) -> Result<(), Error> {
         let (charge, until) = (self.receipt.entry, self.next);
-        self.ledger.append(|state| Ok((Line::Confirmed { charge, until }, state.spent()?)))?;
+        self.ledger.append(|state| Ok((Line::Confirmed { charge, until }, state.spent())))?;
         Ok(())
     }
 
@@ -64,7 +65,7 @@ impl<'l, M: Mechanism, B: Book> Lease<'l, M, B> {
         let done = self.ledger.append(|state| {
             from.set(state.account(charge).map_or(steps, |account| account.leased));
             let until = from.get().saturating_add(block).min(steps);
-            Ok((Line::Leased { charge, until }, state.spent()?))
+            Ok((Line::Leased { charge, until }, state.spent()))
         });
         match done {
             Ok(_) => {

@@ -81,7 +81,7 @@ impl<B: Book> Ledger<B> {
     pub fn quote<M: Mechanism>(&mut self, mechanism: &M, steps: u64) -> Result<(Charge, Spent), Error> {
         self.state()?;
         let charge = self.price(mechanism, steps)?;
-        let spent = self.state.spent_with(&charge)?;
+        let spent = self.state.spent_with(&charge);
         Ok((charge, spent))
     }
 
@@ -100,7 +100,7 @@ impl<B: Book> Ledger<B> {
         let receipt = self.pay(&mechanism, steps)?;
         // A single step is leased by its charge.
         let leased = u64::from(steps == 1);
-        Ok(Lease::new(self, mechanism, receipt, steps, leased))
+        Ok(Lease::new(self, mechanism, receipt, steps, (0, leased)))
     }
 
     /// Goes on with a charge of an earlier run. Steps that were leased and not confirmed stay spent and are not run again.
@@ -111,11 +111,15 @@ impl<B: Book> Ledger<B> {
         };
         let steps = account.charge.steps;
         let distance = mechanism.distance() * steps as f64 * (1.0 + 1e-9);
-        if self.plan(&mechanism, steps) != account.charge.plan.event || distance > account.charge.cost.distance {
+        let neighbors = self.state.terms().neighbors;
+        // A line is believed only as far as it can be checked: whoever wrote it may have priced it otherwise.
+        let priced = account.charge.cost.covers(&account.charge.plan.event, neighbors)?;
+        if self.plan(&mechanism, steps) != account.charge.plan.event || distance > account.charge.cost.distance || !priced {
             return Err(Error::Book { cause: format!("line {charge} paid for something else: {}", account.charge.what) });
         }
+        let leased = account.leased;
         let receipt = self.book.receipt(charge).map_err(storage)?;
-        Ok(Lease::new(self, mechanism, receipt, steps, 0))
+        Ok(Lease::new(self, mechanism, receipt, steps, (leased, leased)))
     }
 
     /// Changes the budget. That, too, is written down, and no budget can be set below what is spent.
@@ -125,7 +129,7 @@ impl<B: Book> Ledger<B> {
             let line = Line::Raised { budget, reason: reason.clone() };
             let mut after = state.clone();
             after.follow(&line)?;
-            Ok((line, after.spent()?))
+            Ok((line, after.spent()))
         })
     }
 
@@ -148,14 +152,20 @@ impl<B: Book> Ledger<B> {
             let distance = mechanism.distance() * steps as f64 * (1.0 + 1e-9);
             Cost::new(&plan, self.state.terms().neighbors, distance, allowance)?
         };
-        Ok(Charge { what: mechanism.to_string(), non_private: plan == Event::NonPrivate, plan: Record::from(plan), steps, cost })
+        Ok(Charge {
+            what: mechanism.to_string(),
+            non_private: self.randomness.is_seeded(),
+            plan: Record::from(plan),
+            steps,
+            cost,
+        })
     }
 
     fn pay<M: Mechanism>(&mut self, mechanism: &M, steps: u64) -> Result<Receipt, Error> {
         self.state()?;
         let charge = self.price(mechanism, steps)?;
         self.append(|state| {
-            let spent = state.spent_with(&charge)?;
+            let spent = state.spent_with(&charge);
             Ok((Line::Charged(charge.clone()), spent))
         })
     }
@@ -171,12 +181,15 @@ impl<B: Book> Ledger<B> {
             let (line, spent) = decide(&self.state)?;
             self.state.check(&line)?;
             let cap = if let Line::Raised { budget, .. } = &line { budget.cap() } else { self.state.budget().cap() };
+            // What was granted stays granted: handing it out costs nothing, whatever today's accountant says of it.
+            let granted = matches!(line, Line::Leased { .. } | Line::Confirmed { .. });
+            let epsilon = if granted { spent.epsilon.min(cap) } else { spent.epsilon };
             // A NaN does not fit.
-            let fits = spent.epsilon <= cap;
+            let fits = epsilon <= cap;
             if !fits {
-                return Err(Error::Refused { would_be: spent.epsilon, spent: self.state.spent()?.epsilon, budget: cap });
+                return Err(Error::Refused { would_be: spent.epsilon, spent: self.state.spent().epsilon, budget: cap });
             }
-            if let Some(receipt) = self.book.append(self.state.lines(), &line, spent.epsilon, cap).map_err(storage)? {
+            if let Some(receipt) = self.book.append(self.state.lines(), &line, epsilon, cap).map_err(storage)? {
                 self.state.follow(&line)?;
                 return Ok(receipt);
             }

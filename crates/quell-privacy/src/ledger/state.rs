@@ -1,7 +1,7 @@
 //! A ledger as its lines tell it.
 
 use super::{Budget, Charge, Composition, Line, Spent, Terms, Theorem, filter::Sum};
-use crate::{Error, accounting::Pld, units::Delta};
+use crate::{Error, Event, accounting::Pld, units::Delta};
 
 /// What the lines of a ledger add up to.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,6 +11,8 @@ pub struct State {
     charges: Vec<Account>,
     sum: Sum,
     lines: u64,
+    /// δ of the budgets that were in force before and under which something was released.
+    earlier: f64,
 }
 
 /// A charge and how far its run has come.
@@ -32,7 +34,8 @@ impl State {
         let Some((Line::Opened(terms), rest)) = lines.split_first() else {
             return Err(Error::Book { cause: "the ledger does not begin with its terms".into() });
         };
-        let mut state = Self { budget: terms.budget, terms: terms.clone(), charges: Vec::new(), sum: Sum::default(), lines: 1 };
+        let mut state =
+            Self { budget: terms.budget, terms: terms.clone(), charges: Vec::new(), sum: Sum::default(), lines: 1, earlier: 0.0 };
         for line in rest {
             state.follow(line)?;
         }
@@ -52,7 +55,12 @@ impl State {
             }
             Line::Leased { charge, until } => self.with_account(*charge, |account| account.leased = *until),
             Line::Confirmed { charge, until } => self.with_account(*charge, |account| account.confirmed = *until),
-            Line::Raised { budget, .. } => self.budget = *budget,
+            Line::Raised { budget, .. } => {
+                if !self.charges.is_empty() {
+                    self.earlier += self.budget.delta.get();
+                }
+                self.budget = *budget;
+            }
         }
         self.lines += 1;
         Ok(())
@@ -72,7 +80,14 @@ impl State {
                 _ => nonsense("confirms steps that were not leased"),
             },
             Line::Charged(charge) if charge.steps == 0 => nonsense("charges for nothing"),
-            Line::Charged(_) | Line::Raised { .. } => Ok(()),
+            Line::Charged(charge) if !charge.cost.makes_sense() => nonsense("has a cost that is none"),
+            Line::Charged(charge) => match &charge.plan.event {
+                Event::NonPrivate => Ok(()),
+                Event::Repeated { count, .. } if *count == charge.steps => Ok(()),
+                _ if charge.steps == 1 => Ok(()),
+                _ => nonsense("pays for another number of steps than it hands out"),
+            },
+            Line::Raised { .. } => Ok(()),
         }
     }
 
@@ -94,6 +109,13 @@ impl State {
         self.budget
     }
 
+    /// δ of everything together. A budget that is changed after results were seen is a choice that depends on them: the transcripts that end under each budget
+    /// use up its δ (THEORY, Filters).
+    #[must_use]
+    pub fn delta(&self) -> f64 {
+        (self.earlier + self.budget.delta.get()).min(1.0)
+    }
+
     /// All charges, the oldest first.
     #[must_use]
     pub fn charges(&self) -> &[Account] {
@@ -113,38 +135,36 @@ impl State {
     }
 
     /// ε of everything spent so far.
-    pub fn spent(&self) -> Result<Spent, Error> {
+    #[must_use]
+    pub fn spent(&self) -> Spent {
         let only = if let [only] = self.charges.as_slice() { Some(&only.charge) } else { None };
         self.judge(&self.sum, only)
     }
 
     /// ε after one more charge.
-    pub fn spent_with(&self, charge: &Charge) -> Result<Spent, Error> {
+    #[must_use]
+    pub fn spent_with(&self, charge: &Charge) -> Spent {
         self.judge(&self.sum.add(&charge.cost), self.charges.is_empty().then_some(charge))
     }
 
     /// A first plan is fixed before anything was released, so it may be judged whole. If it exceeds the cap in every way of adding up, nothing
     /// can follow it, and if it does not, the filter judges it together with what follows (THEORY, Filters).
-    fn judge(&self, sum: &Sum, only: Option<&Charge>) -> Result<Spent, Error> {
+    fn judge(&self, sum: &Sum, only: Option<&Charge>) -> Spent {
         let filtered = self.terms.composition.spent(sum, &self.budget);
-        let Some(charge) = only.filter(|charge| !charge.non_private) else { return Ok(filtered) };
+        let Some(charge) = only.filter(|charge| !charge.non_private) else { return filtered };
         let inexact = if charge.cost.distance > 0.0 { (1.0 + self.budget.cap().exp()) * charge.cost.distance } else { 0.0 };
-        let Ok(delta) = Delta::new((self.budget.delta.get() - inexact) * (1.0 - 1e-12)) else { return Ok(filtered) };
+        let Ok(delta) = Delta::new((self.budget.delta.get() - inexact) * (1.0 - 1e-12)) else { return filtered };
         match Pld::default().epsilon(&charge.plan.event, self.terms.neighbors, delta) {
-            Ok(whole) if whole.upper < filtered.epsilon => Ok(Spent { epsilon: whole.upper, theorem: Theorem::Whole }),
-            Ok(_) | Err(Error::Unsupported { .. }) => Ok(filtered),
-            Err(other) => Err(other),
+            Ok(whole) if whole.upper < filtered.epsilon => Spent { epsilon: whole.upper, theorem: Theorem::Whole },
+            // Where the plan cannot be judged whole, the filter has judged it already.
+            Ok(_) | Err(_) => filtered,
         }
     }
 
     /// Slack in δ that is still free.
     pub(super) fn slack_left(&self) -> f64 {
         let composition = self.terms.composition;
-        composition.slack(&self.budget) - Composition::slack_used(&self.sum, &self.budget)
-    }
-
-    /// μ and slack, if everything so far is dominated by a Gaussian.
-    pub(crate) fn gaussian(&self) -> Option<(f64, f64)> {
-        self.sum.gaussian()
+        composition.slack(&self.budget)
+            - Composition::slack_used(&self.sum, if self.budget.cap().is_finite() { self.budget.cap() } else { 0.0 })
     }
 }

@@ -116,8 +116,13 @@ type Drawn = (u64, usize);
 fn sample(records: usize, rate: SamplingRate, stream: &mut Stream) -> Vec<Drawn> {
     // 2⁶³ itself for a rate of one: a coin that always shows one.
     let numerator = (rate.get() * DENOMINATOR as f64) as u128;
-    let drawn = (0..records).filter_map(|record| bernoulli(numerator, DENOMINATOR, stream).then(|| (stream.next_u64(), record)));
-    drawn.collect()
+    let mut batch = Vec::new();
+    for record in 0..records {
+        if bernoulli(numerator, DENOMINATOR, stream) {
+            batch.push((stream.next_u64(), record));
+        }
+    }
+    batch
 }
 
 struct Sum {
