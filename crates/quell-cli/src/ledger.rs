@@ -333,7 +333,7 @@ fn find_receipts(value: &Value, receipts: &mut Vec<Receipt>) {
                 fields.get("entry").and_then(Value::as_u64),
                 fields.get("head").and_then(Value::as_str),
             ) {
-                receipts.push(Receipt { dataset: dataset.to_owned(), entry, head: head.to_owned() });
+                receipts.push(Receipt::new(dataset.to_owned(), entry, head.to_owned()));
             }
             fields.values().for_each(|field| find_receipts(field, receipts));
         }

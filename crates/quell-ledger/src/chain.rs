@@ -131,7 +131,7 @@ impl Place {
 
 /// The receipt of a line.
 pub(crate) fn receipt(dataset: &str, entry: u64, head: &Hash) -> Receipt {
-    Receipt { dataset: dataset.to_owned(), entry, head: hex(head) }
+    Receipt::new(dataset.to_owned(), entry, hex(head))
 }
 
 /// A moment as RFC 3339, in whole seconds. Howard Hinnant's days-to-civil, for years from 1970.

@@ -56,7 +56,7 @@ fn releases(out: &Path) -> Vec<Receipt> {
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
     let receipt = |line: &str| {
         let (entry, head) = line.split_once(' ').unwrap();
-        Receipt { dataset: DATASET.into(), entry: entry.parse().unwrap(), head: head.into() }
+        Receipt::new(DATASET.into(), entry.parse().unwrap(), head.into())
     };
     whole.lines().map(receipt).collect()
 }

@@ -138,7 +138,9 @@ fn a_seed_is_non_private_and_a_capped_budget_refuses_it() {
         |seed| without_cap(Neighbors::AddRemove).seeded(seed).charge(count(0.1)).unwrap().run(&Sensitive::new(50)).unwrap().value;
     assert_eq!(draw(7).to_bits(), draw(7).to_bits());
     let mut open = without_cap(Neighbors::AddRemove).seeded(1);
-    let _ = open.charge(count(0.1)).unwrap();
+    let paid = open.charge(count(0.1)).unwrap();
+    assert!(serde_json::to_string(paid.receipt()).unwrap().contains(r#""non_private":true"#));
+    drop(paid);
     let state = open.state().unwrap();
     assert!(state.charges()[0].charge.non_private && state.charges()[0].charge.plan.event == Event::NonPrivate);
     let statement = Statement::new(state).unwrap();

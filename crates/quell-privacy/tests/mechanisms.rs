@@ -311,3 +311,34 @@ fn bounds_that_are_none_are_refused() {
         assert!(Bounds::new(lower, upper).is_err(), "[{lower}, {upper}]");
     }
 }
+
+#[test]
+fn noise_is_there_whatever_the_data_is() {
+    let step = |dimension| SampledSum {
+        rate: SamplingRate::new(1.0).unwrap(),
+        clip_norm: ClipNorm::new(1.0).unwrap(),
+        noise_multiplier: times(1.0),
+        dimension,
+    };
+    // No entropy of a test: the operating system's, so that two runs have nothing in common.
+    let run = |dimension: usize, records: usize, value: f32| {
+        let paid = without_cap(Neighbors::AddRemove).charge(step(dimension)).unwrap();
+        paid.run(records, &mut Vectors::new(dimension, vec![value; records * dimension])).unwrap()
+    };
+    for value in [0.0, 1.0, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN_POSITIVE, 1e-45, -1e30] {
+        for (dimension, records) in [(1, 0), (1, 1), (1, 200), (3, 0), (3, 1), (50, 130)] {
+            // Single precision repeats a number once in some millions of runs, and not twice in a row.
+            let [one, two, three] = [0; 3].map(|_| run(dimension, records, value));
+            assert!(one.iter().all(|x| x.is_finite() && x.abs() < 1000.0), "{value} {one:?}");
+            assert!((0..dimension).all(|i| one[i] != two[i] || two[i] != three[i]), "{value}: {one:?} three times");
+        }
+    }
+    assert_eq!(run(0, 5, 1.0), Vec::<f32>::new());
+    for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e308, -1e308, 5e-324, 0.0] {
+        let sum = Sum { bounds: Bounds::new(-1.0, 1.0).unwrap(), noise: Noise::Laplace, noise_multiplier: times(1.0) };
+        let run =
+            |values: Vec<f64>| without_cap(Neighbors::AddRemove).charge(sum).unwrap().run(&Sensitive::new(values)).unwrap().value;
+        let (one, other) = (run(vec![value]), run(vec![value]));
+        assert!(one.is_finite() && one != other && one.abs() < 100.0, "{value}: {one} and {other}");
+    }
+}

@@ -131,6 +131,17 @@ pub struct Receipt {
     pub entry: u64,
     /// Head of the hash chain after that line, in hexadecimal.
     pub head: String,
+    /// The noise came from a seed: what carries this receipt is not private.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub non_private: bool,
+}
+
+impl Receipt {
+    /// Of a line as a book knows it.
+    #[must_use]
+    pub fn new(dataset: String, entry: u64, head: String) -> Self {
+        Self { dataset, entry, head, non_private: false }
+    }
 }
 
 /// Where the lines of one dataset are kept.

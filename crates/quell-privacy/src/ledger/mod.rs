@@ -171,6 +171,7 @@ impl<B: Book> Ledger<B> {
     }
 
     fn hand_out<M: Mechanism>(&mut self, mechanism: M, receipt: Receipt) -> Paid<M> {
+        let receipt = Receipt { non_private: self.randomness.is_seeded(), ..receipt };
         Paid::new(mechanism, self.state.terms().neighbors, self.randomness.split(), receipt)
     }
 

@@ -41,7 +41,7 @@ impl Book for Memory {
     }
 
     fn receipt(&mut self, number: u64) -> Result<Receipt, String> {
-        Ok(Receipt { dataset: "people".into(), entry: number, head: format!("head of {number}") })
+        Ok(Receipt::new("people".into(), number, format!("head of {number}")))
     }
 }
 
