@@ -322,3 +322,17 @@ fn a_charge_that_was_priced_by_somebody_else_is_not_resumed() {
     charge.steps = 11;
     assert!(State::new(&[book.lines.borrow()[0].clone(), Line::Charged(charge)]).is_err());
 }
+
+#[test]
+fn a_ledger_that_adds_has_room_for_gaussians_too() {
+    let mut ledger =
+        Ledger::create(Memory::default(), terms(Some(3.0), 1e-5, Neighbors::AddRemove, Composition::Addition)).unwrap();
+    let _ = ledger.charge(gaussian(10.0)).unwrap();
+    let _ = ledger.charge(count(0.1)).unwrap();
+    let spent = ledger.state().unwrap().spent();
+    // One sixteenth of δ goes into the ε of the first.
+    let one =
+        closed::epsilon(&Event::gaussian(NoiseMultiplier::new(10.0).unwrap()), Neighbors::AddRemove, delta(1e-5 / 16.0)).unwrap();
+    assert_eq!(spent.theorem, Theorem::Addition);
+    assert!((spent.epsilon - one.upper - 0.1).abs() < 2e-3, "{spent:?} {one:?}");
+}

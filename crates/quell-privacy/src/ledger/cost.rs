@@ -38,8 +38,14 @@ pub struct Cost {
 
 impl Cost {
     /// Of a plan whose numbers are fixed in advance, so that it may be judged whole. `allowance` is the slack that may be used where
-    /// the plan is no composition of Gaussians and has no pure bound.
-    pub(crate) fn new(plan: &Event, neighbors: Neighbors, distance: f64, allowance: Delta) -> Result<Self, Error> {
+    /// the plan is no composition of Gaussians and has no pure bound; or no pure bound, where `only_addition` counts.
+    pub(crate) fn new(
+        plan: &Event,
+        neighbors: Neighbors,
+        distance: f64,
+        allowance: Delta,
+        only_addition: bool,
+    ) -> Result<Self, Error> {
         let (event, mut slack) = without_approximations(plan);
         let renyi = match Renyi::new(&event, neighbors) {
             Ok(renyi) => {
@@ -58,12 +64,14 @@ impl Cost {
             Err(Error::Unsupported { .. }) => None,
             Err(other) => return Err(other),
         };
-        if gaussian.is_none() && pure.is_none() {
+        if pure.is_none() && (gaussian.is_none() || only_addition) {
             let pld = Pld::default();
             match pld.epsilon(&event, neighbors, allowance) {
                 Ok(epsilon) => {
                     pure = finite(epsilon.upper);
-                    gaussian = finite(TradeOff::new(&pld, &event, neighbors)?.gaussian(allowance)?.upper);
+                    if gaussian.is_none() {
+                        gaussian = finite(TradeOff::new(&pld, &event, neighbors)?.gaussian(allowance)?.upper);
+                    }
                     slack += allowance.get();
                 }
                 Err(Error::Unsupported { .. }) if renyi.is_some() => {}
@@ -79,7 +87,7 @@ impl Cost {
         let own = without_approximations(plan).1;
         // What is left of the slack went into the bounds. None left: a bound that needs some is not found.
         let allowance = Delta::new((self.slack - own) * (1.0 + TOLERANCE)).or_else(|_| Delta::new(f64::MIN_POSITIVE))?;
-        let true_cost = Self::new(plan, neighbors, self.distance, allowance)?;
+        let true_cost = Self::new(plan, neighbors, self.distance, allowance, self.pure.is_some())?;
         let fits = |written: f64, found: f64| written >= found * (1.0 - TOLERANCE);
         // What is written down as no bound claims nothing.
         let covered = |written: Option<f64>, found: Option<f64>| {
@@ -213,7 +221,7 @@ mod tests {
             (Event::Composed(vec![given(0.5), count(2.0)]), Event::Composed(vec![given(0.5), count(1.99)])),
             (gaussian(2.0), Event::NonPrivate),
         ] {
-            let cost = Cost::new(&plan, Neighbors::AddRemove, 0.0, allowance).unwrap();
+            let cost = Cost::new(&plan, Neighbors::AddRemove, 0.0, allowance, false).unwrap();
             assert!(cost.covers(&plan, Neighbors::AddRemove).unwrap(), "{plan:?} {cost:?}");
             assert!(!cost.covers(&dearer, Neighbors::AddRemove).unwrap(), "{dearer:?}");
         }
@@ -228,7 +236,7 @@ mod tests {
     #[test]
     fn a_cost_that_overflows_is_no_bound() {
         let leak = Event::Pure { epsilon: Epsilon::new(1e300).unwrap() };
-        let cost = Cost::new(&leak.repeated(1 << 50), Neighbors::AddRemove, 0.0, Delta::new(1e-7).unwrap()).unwrap();
+        let cost = Cost::new(&leak.repeated(1 << 50), Neighbors::AddRemove, 0.0, Delta::new(1e-7).unwrap(), false).unwrap();
         assert_eq!((cost.pure, cost.gaussian), (None, None));
     }
 }

@@ -150,7 +150,8 @@ impl<B: Book> Ledger<B> {
             // Nothing left: a plan that needs slack then finds no bound, and is refused.
             let allowance = Delta::new(left).or_else(|_| Delta::new(f64::MIN_POSITIVE))?;
             let distance = mechanism.distance() * steps as f64 * (1.0 + 1e-9);
-            Cost::new(&plan, self.state.terms().neighbors, distance, allowance)?
+            let terms = self.state.terms();
+            Cost::new(&plan, terms.neighbors, distance, allowance, terms.composition == Composition::Addition)?
         };
         Ok(Charge {
             what: mechanism.to_string(),
