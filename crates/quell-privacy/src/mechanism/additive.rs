@@ -1,6 +1,6 @@
 //! Noise on a vector of which somebody else has bounded the sensitivity.
 
-use super::{Mechanism, Noise, Sealed, Sensitive, grid::Grid, unit_event};
+use super::{Mechanism, Noise, Sealed, Sensitive, grid::Grid};
 use crate::{
     Error, Event, Neighbors,
     ledger::Paid,
@@ -31,8 +31,8 @@ impl Additive {
     /// How much more noise than the ideal mechanism's makes up for rounding to the grid.
     ///
     /// # Theorem
-    /// Each coordinate of two neighbours is rounded by at most half a step and a part in 2⁵², so their distance grows by at most w = d steps in L1 and
-    /// √d in L2. With s the scale and s/2³⁰ the step it is enough that s = z(C + 2ws/2³⁰). (THEORY, Noise)
+    /// Each coordinate of two neighbours is rounded by at most half a step, so their distance grows by at most w = d steps in L1 and √d in L2. With s
+    /// the scale and s/2³⁰ the step it is enough that s = z(C + ws/2³⁰); 2w is taken, which costs next to nothing. (THEORY, Noise)
     fn inflation(&self) -> Option<f64> {
         let d = self.dimension as f64;
         let width = match self.noise {
@@ -48,7 +48,8 @@ impl Sealed for Additive {}
 
 impl Mechanism for Additive {
     fn event(&self, _: Neighbors) -> Event {
-        unit_event(self.inflation().ok_or(Error::NoEntropy), |_| self.noise.event(self.noise_multiplier))
+        // A vector too long for the grid has no guarantee.
+        self.inflation().map_or(Event::NonPrivate, |_| self.noise.event(self.noise_multiplier))
     }
 
     fn distance(&self) -> f64 {

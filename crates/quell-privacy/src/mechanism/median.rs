@@ -171,6 +171,17 @@ mod tests {
     }
 
     #[test]
+    fn a_dilation_costs_half_of_epsilon_for_every_epsilon() {
+        for (epsilon, delta) in [(0.01, 1e-6), (1.0, 1e-6), (5.0, 1e-6), (12.0, 1e-5), (16.0, 3e-6), (17.0, 1e-5)] {
+            let bounds = Bounds::new(0.0, 1.0).unwrap();
+            let median = SmoothMedian::new(bounds, Epsilon::new(epsilon).unwrap(), Delta::new(delta).unwrap()).unwrap();
+            let (beta, l) = (median.smoothness(), (2.0 / median.exact_delta()).ln());
+            // THEORY, Median: L(e^β - 1) ≤ ε/2 where the scale grows, β ≤ ε/2 where it shrinks.
+            assert!(l * beta.exp_m1() <= 0.5 * epsilon && beta <= 0.5 * epsilon, "{epsilon} {delta}");
+        }
+    }
+
+    #[test]
     fn halving_finds_the_sensitivity_of_the_definition() {
         for count in 0..60 {
             for beta in [1e-3, 0.02, 0.3, 2.0] {

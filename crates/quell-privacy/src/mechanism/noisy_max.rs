@@ -111,12 +111,10 @@ impl Paid<NoisyMax> {
     /// The number of the winner. Of equals the first wins.
     pub fn run(mut self, votes: &Votes) -> Result<usize, Error> {
         let NoisyMax { candidates, rule } = self.mechanism;
-        if votes.counts.len() != candidates || candidates == 0 {
-            return Err(Error::OutOfRange {
-                what: "number of candidates",
-                value: votes.counts.len() as f64,
-                range: "what was paid for, at least one",
-            });
+        let range = "what was paid for, at least one";
+        let wrong = Error::OutOfRange { what: "number of candidates", value: votes.counts.len() as f64, range };
+        if votes.counts.len() != candidates {
+            return Err(wrong);
         }
         let key = self.key()?;
         let mut stream = key.stream(0);
@@ -142,6 +140,6 @@ impl Paid<NoisyMax> {
                 permute_and_flip(&votes.counts, coefficient, &mut stream)
             }
         };
-        winner.ok_or(Error::NoEntropy)
+        winner.ok_or(wrong)
     }
 }

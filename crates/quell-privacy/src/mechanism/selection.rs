@@ -52,12 +52,10 @@ impl Paid<Selection> {
     /// The number of the chosen candidate. A utility that is no number counts as the worst there is.
     pub fn run(mut self, utilities: &Sensitive<Vec<f64>>) -> Result<usize, Error> {
         let Selection { candidates, sensitivity, epsilon, .. } = self.mechanism;
-        if utilities.0.len() != candidates || candidates == 0 {
-            return Err(Error::OutOfRange {
-                what: "number of utilities",
-                value: utilities.0.len() as f64,
-                range: "what was paid for, at least one",
-            });
+        let range = "what was paid for, at least one";
+        let wrong = Error::OutOfRange { what: "number of utilities", value: utilities.0.len() as f64, range };
+        if utilities.0.len() != candidates {
+            return Err(wrong);
         }
         // Held to 2⁵⁰ parts, where a part in 2⁵² of rounding is less than one of them.
         let most = (1_u64 << 50) as f64;
@@ -69,6 +67,6 @@ impl Paid<Selection> {
         let mut stream = self.key()?.stream(0);
         let coefficient = Coefficient::new(epsilon, SENSITIVITY);
         let choose = if self.mechanism.permute_and_flip { permute_and_flip } else { exponential };
-        choose(&utilities, coefficient, &mut stream).ok_or(Error::NoEntropy)
+        choose(&utilities, coefficient, &mut stream).ok_or(wrong)
     }
 }
