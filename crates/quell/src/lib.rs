@@ -1,11 +1,13 @@
 //! The learning room of Quell. It handles people's data and can be wrong without leaking: what leaves goes through a
 //! mechanism of the trusted room, which pays for it.
-//!
-//! So far there is [`data`]: tables of records, and rows selected from them.
 #![deny(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
 
+pub mod chance;
 pub mod data;
 mod error;
+mod kernel;
+pub mod layer;
+pub mod network;
 
 pub use error::{Error, Place};

@@ -1,0 +1,120 @@
+//! The largest or the mean of each window.
+
+use super::{Layer, Pass, Shape};
+use crate::kernel::fast;
+
+/// What is taken of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pool {
+    /// The largest number; the first of several.
+    Largest,
+    /// The mean.
+    Mean,
+}
+
+/// Windows over an image of `[rows, columns, channels]`, without padding. Windows may overlap or leave gaps.
+#[derive(Clone, Debug)]
+pub struct Pooling {
+    pool: Pool,
+    image: [usize; 3],
+    kernel: [usize; 2],
+    stride: [usize; 2],
+    output: Shape,
+}
+
+impl Pooling {
+    /// Nothing if the window does not fit into the image.
+    #[must_use]
+    pub fn new(pool: Pool, image: [usize; 3], kernel: [usize; 2], stride: [usize; 2]) -> Option<Self> {
+        let along = |axis: usize| {
+            let room = image[axis].checked_sub(kernel[axis]).filter(|_| kernel[axis] > 0)?;
+            room.checked_div(stride[axis]).map(|steps| steps + 1)
+        };
+        Some(Self { pool, image, kernel, stride, output: vec![along(0)?, along(1)?, image[2]] })
+    }
+
+    /// Calls with the place of every output pixel and of every input pixel under it.
+    #[inline(always)]
+    fn windows(&self, mut each: impl FnMut(usize, usize, bool)) {
+        let channels = self.image[2];
+        for y in 0..self.output[0] {
+            for x in 0..self.output[1] {
+                let to = (y * self.output[1] + x) * channels;
+                for i in 0..self.kernel[0] {
+                    for j in 0..self.kernel[1] {
+                        let from = ((y * self.stride[0] + i) * self.image[1] + x * self.stride[1] + j) * channels;
+                        each(to, from, i == 0 && j == 0);
+                    }
+                }
+            }
+        }
+    }
+
+    fn share(&self) -> f32 {
+        1.0 / (self.kernel[0] * self.kernel[1]) as f32
+    }
+}
+
+impl Layer for Pooling {
+    fn inputs(&self) -> usize {
+        self.image.iter().product()
+    }
+
+    fn output(&self) -> &Shape {
+        &self.output
+    }
+
+    fn forward(&self, _: &[f32], input: &[f32], output: &mut [f32], _: &mut [f32], _: &[u64]) {
+        let (channels, share) = (self.image[2], self.share());
+        for (image, output) in input.chunks_exact(self.inputs()).zip(output.chunks_exact_mut(self.outputs())) {
+            fast(
+                #[inline(always)]
+                || {
+                    self.windows(|to, from, first| {
+                        let (to, from) = (&mut output[to..to + channels], &image[from..from + channels]);
+                        match self.pool {
+                            Pool::Largest if first => to.copy_from_slice(from),
+                            // A NaN wins and stays.
+                            Pool::Largest => {
+                                to.iter_mut().zip(from).for_each(|(to, x)| *to = if *to >= *x || to.is_nan() { *to } else { *x })
+                            }
+                            Pool::Mean if first => to.iter_mut().zip(from).for_each(|(to, x)| *to = share * x),
+                            Pool::Mean => to.iter_mut().zip(from).for_each(|(to, x)| *to += share * x),
+                        }
+                    });
+                },
+            );
+        }
+    }
+
+    fn backward(&self, _: &[f32], pass: Pass<'_>, _: &mut [f32], input_gradient: Option<&mut [f32]>) {
+        let Some(input_gradient) = input_gradient else { return };
+        input_gradient.fill(0.0);
+        let (channels, share, size) = (self.image[2], self.share(), self.outputs());
+        let mut left = vec![0.0_f32; size];
+        for (example, to) in input_gradient.chunks_exact_mut(self.inputs()).enumerate() {
+            let (image, output) = (&pass.input[example * self.inputs()..], &pass.output[example * size..][..size]);
+            // What is still to be given away: the first of several equal numbers gets all.
+            left.copy_from_slice(&pass.output_gradient[example * size..][..size]);
+            fast(
+                #[inline(always)]
+                || {
+                    self.windows(|place, from, _| {
+                        let (gradient, output) = (&mut left[place..place + channels], &output[place..place + channels]);
+                        let (to, image) = (&mut to[from..from + channels], &image[from..from + channels]);
+                        match self.pool {
+                            Pool::Largest => {
+                                for (((to, x), y), g) in to.iter_mut().zip(image).zip(output).zip(gradient) {
+                                    let given = if *x == *y { *g } else { 0.0 };
+                                    *to += given;
+                                    *g = if *x == *y { 0.0 } else { *g };
+                                }
+                            }
+                            Pool::Mean => to.iter_mut().zip(gradient).for_each(|(to, g)| *to += share * *g),
+                        }
+                    });
+                },
+            );
+        }
+    }
+}
