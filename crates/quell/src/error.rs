@@ -108,6 +108,26 @@ pub enum Error {
         /// Where.
         place: Place,
     },
+    /// A setting out of its range.
+    #[error("{name} is {found}, expected {expected}")]
+    Setting {
+        /// Its name.
+        name: &'static str,
+        /// What it is.
+        found: String,
+        /// What it may be.
+        expected: &'static str,
+    },
+    /// Two lists that should have one entry for each record.
+    #[error("there are {name} of {found} records, expected {expected}, as many as there are targets")]
+    Sizes {
+        /// What there is too much or too little of.
+        name: &'static str,
+        /// Records it is enough for.
+        found: usize,
+        /// Records there are.
+        expected: usize,
+    },
 }
 
 impl Error {
@@ -138,6 +158,8 @@ impl Error {
             Self::Malformed { .. } => {
                 "an expression reads like: age >= 18 and (city in ('Bern', 'Basel') or not income is missing)".into()
             }
+            Self::Setting { name, .. } => format!("change {name}"),
+            Self::Sizes { .. } => "give every record its features, its target and, if there are users, its user".into(),
         }
     }
 

@@ -14,8 +14,8 @@ use std::{
 use csv::{ByteRecord, Reader, ReaderBuilder};
 
 use super::{
+    header::{Column, Header, Kind, Reading},
     row::{Cells, Row},
-    schema::{Column, Kind, Reading, Schema},
 };
 use crate::Error;
 
@@ -28,7 +28,7 @@ pub(crate) struct Csv {
 
 impl Csv {
     /// Reads the names of the columns. Cells are separated by tabs if the path says `.tsv`, otherwise by commas.
-    pub(crate) fn open(path: &Path) -> Result<(Self, Schema), Error> {
+    pub(crate) fn open(path: &Path) -> Result<(Self, Header), Error> {
         let tabs = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("tsv"));
         let file = Self { path: path.to_owned(), separator: if tabs { b'\t' } else { b',' } };
         let mut header = ByteRecord::new();
@@ -38,8 +38,8 @@ impl Csv {
         file.check(&header)?;
         let named = |name: &[u8]| String::from_utf8_lossy(name.trim_ascii()).into_owned();
         let columns = header.iter().map(|name| Column { name: named(name), kind: Kind::Undeclared }).collect();
-        let schema = Schema::new(columns, path)?;
-        Ok((file, schema))
+        let header = Header::new(columns, path)?;
+        Ok((file, header))
     }
 
     /// Looks at every record once, from the first to the last, and keeps none.

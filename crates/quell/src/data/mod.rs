@@ -21,15 +21,25 @@
 //! ```
 
 mod csv;
+mod dataset;
+mod digits;
+mod examples;
+mod header;
 mod parquet;
 mod predicate;
 mod row;
-mod schema;
+mod scaling;
 mod selection;
+mod split;
 mod table;
 
+pub use dataset::Dataset;
+pub use digits::digits;
+pub use examples::{Examples, Targets};
+pub use header::{Column, Kind, Use};
 pub use predicate::Predicate;
 pub use row::Row;
-pub use schema::{Column, Kind, Use};
+pub use scaling::Scaling;
 pub use selection::Selection;
+pub use split::Split;
 pub use table::Table;

@@ -10,10 +10,10 @@ use std::{
 use super::{
     Predicate, Selection,
     csv::Csv,
+    header::{Column, Header, Reading},
     parquet::Parquet,
     predicate::Filter,
     row::Row,
-    schema::{Column, Reading, Schema},
 };
 use crate::Error;
 
@@ -21,7 +21,7 @@ use crate::Error;
 /// record to the last, and keeps nothing but the answer.
 pub struct Table {
     path: PathBuf,
-    schema: Schema,
+    header: Header,
     source: Source,
 }
 
@@ -36,17 +36,17 @@ impl Table {
     /// `.tsv`.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let (source, schema) = match Format::of(path)? {
-            Format::Csv => Csv::open(path).map(|(file, schema)| (Source::Csv(file), schema))?,
-            Format::Parquet => Parquet::open(path).map(|(file, schema)| (Source::Parquet(file), schema))?,
+        let (source, header) = match Format::of(path)? {
+            Format::Csv => Csv::open(path).map(|(file, header)| (Source::Csv(file), header))?,
+            Format::Parquet => Parquet::open(path).map(|(file, header)| (Source::Parquet(file), header))?,
         };
-        Ok(Self { path: path.to_owned(), schema, source })
+        Ok(Self { path: path.to_owned(), header, source })
     }
 
     /// Names and types of the columns, in the order of the file. They are public.
     #[must_use]
     pub fn columns(&self) -> &[Column] {
-        &self.schema.columns
+        &self.header.columns
     }
 
     /// Every record.
@@ -57,11 +57,11 @@ impl Table {
 
     /// The records for which a predicate holds. An error is about a name or a type, and points into the expression.
     pub fn select(&self, predicate: &Predicate) -> Result<Selection<'_>, Error> {
-        Ok(Selection::new(self, Filter::new(predicate, &self.schema)?))
+        Ok(Selection::new(self, Filter::new(predicate, &self.header)?))
     }
 
-    pub(super) fn schema(&self) -> &Schema {
-        &self.schema
+    pub(super) fn header(&self) -> &Header {
+        &self.header
     }
 
     pub(super) fn scan(&self, readings: &[Reading], each: &mut dyn FnMut(&Row<'_>)) -> Result<(), Error> {
@@ -74,7 +74,7 @@ impl Table {
 
 impl fmt::Debug for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Table").field("path", &self.path).field("columns", &self.schema.columns).finish_non_exhaustive()
+        f.debug_struct("Table").field("path", &self.path).field("columns", &self.header.columns).finish_non_exhaustive()
     }
 }
 

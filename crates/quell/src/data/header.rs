@@ -67,11 +67,11 @@ pub(crate) struct Reading {
 
 /// All columns of a table, in the order of the file.
 #[derive(Clone, Debug)]
-pub(crate) struct Schema {
+pub(crate) struct Header {
     pub(crate) columns: Vec<Column>,
 }
 
-impl Schema {
+impl Header {
     /// Two columns may both have no name, but not the same one.
     pub(crate) fn new(columns: Vec<Column>, path: &Path) -> Result<Self, Error> {
         let mut seen = HashSet::new();
