@@ -5,6 +5,7 @@
 
 pub mod chance;
 pub mod data;
+pub mod dp_sgd;
 mod error;
 mod kernel;
 pub mod layer;
