@@ -9,6 +9,12 @@ use super::{assert_close, numbers};
 
 const DIMENSION: usize = 6;
 
+/// A scaled gradient, and the variance of its noise.
+type Released = (Vec<f64>, f64);
+
+/// A part of a saved state.
+type Part<'a> = (&'a str, &'a [f32]);
+
 fn read(text: &str) -> Optimizer {
     serde_json::from_str(text).unwrap()
 }
@@ -54,7 +60,7 @@ fn dp_adam_bc_follows_its_formula() {
     let mut stepper = optimizer.start(&[DIMENSION]).unwrap();
     let mut weights = numbers(99, DIMENSION);
     let mut expected = doubles(&weights);
-    let mut history: Vec<(Vec<f64>, f64)> = Vec::new();
+    let mut history: Vec<Released> = Vec::new();
     let (mut floored, mut steps) = (0, 0);
     for t in 0..20 {
         let gradient = numbers(t, DIMENSION);
@@ -62,7 +68,7 @@ fn dp_adam_bc_follows_its_formula() {
         let noise_variance = 0.05 + 0.01 * (t % 7) as f64;
         stepper.step(&mut weights, &gradient, Step { learning_rate: rate, scale: 0.5, noise_variance }).unwrap();
         history.push((gradient.iter().map(|g| 0.5 * f64::from(*g)).collect(), noise_variance));
-        let mean = |beta: f64, of: &dyn Fn(&(Vec<f64>, f64)) -> f64| {
+        let mean = |beta: f64, of: &dyn Fn(&Released) -> f64| {
             let weights = (0..history.len()).rev().map(|age| beta.powi(age as i32));
             history.iter().zip(weights.clone()).map(|(h, weight)| weight * of(h)).sum::<f64>() / weights.sum::<f64>()
         };
@@ -213,7 +219,7 @@ fn a_restored_state_goes_on_as_if_nothing_had_happened() {
         let saved: Vec<(String, Vec<f32>)> =
             whole.state().iter().map(|(name, part)| ((*name).to_owned(), part.to_vec())).collect();
         // In any order, as a file may have it.
-        let saved: Vec<(&str, &[f32])> = saved.iter().rev().map(|(name, part)| (name.as_str(), part.as_slice())).collect();
+        let saved: Vec<Part> = saved.iter().rev().map(|(name, part)| (name.as_str(), part.as_slice())).collect();
         resumed.restore(whole.steps(), &saved).unwrap();
         let mut copy = weights.clone();
         for t in 9..20 {
@@ -240,8 +246,8 @@ fn a_state_of_another_run_is_refused_and_changes_nothing() {
     let mut stepper = read(r#"{"adam": {}}"#).start(&[2]).unwrap();
     stepper.step(&mut [1.0, 2.0], &[0.5, 0.5], Step::default()).unwrap();
     let before = stepper.clone();
-    let (first, second): ((&str, &[f32]), (&str, &[f32])) = (("first_moment", &[1.0, 2.0]), ("second_moment", &[1.0, 2.0]));
-    let cases: [(&[(&str, &[f32])], &str); 7] = [
+    let (first, second): (Part, Part) = (("first_moment", &[1.0, 2.0]), ("second_moment", &[1.0, 2.0]));
+    let cases: [(&[Part], &str); 7] = [
         (&[first], "\"second_moment\" of the saved state is absent, expected there"),
         (&[], "\"first_moment\" of the saved state is absent, expected there"),
         (
