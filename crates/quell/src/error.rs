@@ -11,7 +11,7 @@ use crate::data::{Kind, Use};
 ///
 /// What is said depends on public things alone: the path, the format, the names and types of the columns, the expression.
 /// No message holds a value read from a record, and no record's value decides whether there is a message.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// No file.
@@ -128,6 +128,36 @@ pub enum Error {
         /// Records there are.
         expected: usize,
     },
+    /// A setting outside the range in which it means something.
+    #[error("{what} is {value}, expected a number in {range}")]
+    OutOfRange {
+        /// Name of the setting.
+        what: &'static str,
+        /// What was given.
+        value: f64,
+        /// What is allowed.
+        range: &'static str,
+    },
+    /// Vectors that do not belong together.
+    #[error("{what} holds {found} numbers, expected {expected}")]
+    Length {
+        /// Name of the vector.
+        what: &'static str,
+        /// Its length.
+        found: usize,
+        /// That of the others.
+        expected: usize,
+    },
+    /// A saved state of another recipe, or a damaged one.
+    #[error("{} of the saved state is {found}, expected {expected}", quoted(part))]
+    SavedState {
+        /// Name of the part.
+        part: String,
+        /// What it is.
+        found: &'static str,
+        /// What it should be.
+        expected: &'static str,
+    },
 }
 
 impl Error {
@@ -160,6 +190,9 @@ impl Error {
             }
             Self::Setting { name, .. } => format!("change {name}"),
             Self::Sizes { .. } => "give every record its features, its target and, if there are users, its user".into(),
+            Self::OutOfRange { what, .. } => format!("change {what} in the configuration"),
+            Self::Length { .. } => "use the weights that the state was started with".into(),
+            Self::SavedState { .. } => "resume with the configuration that the run was started with, or start again".into(),
         }
     }
 
