@@ -62,10 +62,10 @@ impl Examples {
     /// ```
     /// use quell::data::{Examples, Targets};
     /// let names = vec!["dark".into(), "bright".into()];
-    /// let pixels = Examples::bytes(&[1, 1, 2], vec![0, 51, 255, 204], 255, Targets::Classes { labels: vec![0, 1], names })?;
+    /// let pixels = Examples::bytes(&[1, 1, 2], vec![0, 1, 4, 3], 4, Targets::Classes { labels: vec![0, 1], names })?;
     /// let mut row = [0.0; 2];
     /// pixels.gather(1, &mut row);
-    /// assert_eq!(row, [1.0, 0.8]);
+    /// assert_eq!(row, [1.0, 0.75]);
     /// # Ok::<(), quell::Error>(())
     /// ```
     pub fn bytes(shape: &[usize], values: Vec<u8>, largest: u8, targets: Targets) -> Result<Self, Error> {

@@ -14,6 +14,7 @@ use super::{
     parquet::Parquet,
     predicate::Filter,
     row::Row,
+    stream::packed,
 };
 use crate::Error;
 
@@ -31,7 +32,8 @@ enum Source {
 }
 
 impl Table {
-    /// Reads the names and types of the columns of a CSV file (`.tsv`: separated by tabs) or a Parquet file. A file is
+    /// Reads the names and types of the columns of a CSV file (`.tsv`: separated by tabs; `.csv.gz` and `.tsv.gz`: unpacked
+    /// while it is read) or a Parquet file. A file is
     /// Parquet if its name ends in `.parquet` or `.pq`, or if its first bytes say so and its name does not end in `.csv` or
     /// `.tsv`.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
@@ -90,13 +92,19 @@ impl Format {
         let failed = |error: std::io::Error| Error::io(path, &error);
         let mut first = Vec::new();
         File::open(path).map_err(failed)?.take(4).read_to_end(&mut first).map_err(failed)?;
-        let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
+        let inside = if packed(path) { path.with_extension("") } else { path.to_owned() };
+        let extension = inside.extension().unwrap_or_default().to_ascii_lowercase();
         let text = extension == "csv" || extension == "tsv";
         // Not by the last bytes too, where Parquet has the same four: in text they are a record's.
+        if packed(path) && (extension == "parquet" || extension == "pq") {
+            return Err(Error::NoTable { path: path.to_owned(), found: "Parquet in gzip" });
+        }
         if extension == "parquet" || extension == "pq" || (first == b"PAR1" && !text) {
             return Ok(Self::Parquet);
         }
         let found = match *first.as_slice() {
+            [0x1f, 0x8b, ..] if packed(path) => return Ok(Self::Csv),
+            _ if packed(path) => "named .gz and not compressed with gzip",
             [0x1f, 0x8b, ..] => "compressed with gzip",
             [b'P', b'K', 3, 4] => "a zip archive or a spreadsheet",
             [0x28, 0xb5, 0x2f, 0xfd] => "compressed with zstd",
