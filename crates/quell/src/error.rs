@@ -268,6 +268,17 @@ pub enum Error {
         /// That of the others.
         expected: usize,
     },
+    /// Something that must be said and was not.
+    #[error("no {what} is given")]
+    Missing {
+        /// What.
+        what: &'static str,
+        /// What to do about it.
+        hint: &'static str,
+    },
+    /// The trusted room refuses.
+    #[error(transparent)]
+    Privacy(#[from] quell_privacy::Error),
     /// A saved state of another recipe, or a damaged one.
     #[error("{} of the saved state is {found}, expected {expected}", quoted(part))]
     SavedState {
@@ -328,9 +339,16 @@ impl Error {
             Self::Setting { name, .. } => format!("change {name}"),
             Self::Sizes { .. } => "give every record its features, its target and, if there are users, its user".into(),
             Self::OutOfRange { what, .. } => format!("change {what} in the configuration"),
+            Self::Missing { hint, .. } => (*hint).into(),
+            Self::Privacy(_) => "change the settings of the privacy, or ask for less".into(),
             Self::Length { .. } => "use the weights that the state was started with".into(),
             Self::SavedState { .. } => "resume with the configuration that the run was started with, or start again".into(),
         }
+    }
+
+    /// A part of a saved state that is not what it should be.
+    pub(crate) fn saved(part: &str, found: &'static str, expected: &'static str) -> Self {
+        Self::SavedState { part: part.into(), found, expected }
     }
 
     /// What the operating system refused.
