@@ -279,6 +279,30 @@ pub enum Error {
     /// The trusted room refuses.
     #[error(transparent)]
     Privacy(#[from] quell_privacy::Error),
+    /// A configuration that cannot be read.
+    #[error("the configuration cannot be read: {because}")]
+    Configuration {
+        /// What its reader says, with line and column.
+        because: String,
+    },
+    /// A folder that is to be made and is there.
+    #[error("{} is there already, expected the name of a new folder", path.display())]
+    RunExists {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A folder without a run.
+    #[error("{} holds no run that was begun", path.display())]
+    NoRun {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A ledger that promises something else.
+    #[error("the ledger of {} protects another unit, or counts other datasets as neighbours", quoted(dataset))]
+    OtherPromise {
+        /// The dataset.
+        dataset: String,
+    },
     /// A saved state of another recipe, or a damaged one.
     #[error("{} of the saved state is {found}, expected {expected}", quoted(part))]
     SavedState {
@@ -339,6 +363,10 @@ impl Error {
             Self::Setting { name, .. } => format!("change {name}"),
             Self::Sizes { .. } => "give every record its features, its target and, if there are users, its user".into(),
             Self::OutOfRange { what, .. } => format!("change {what} in the configuration"),
+            Self::Configuration { .. } => "see the examples; names are written with underscores".into(),
+            Self::RunExists { .. } => "choose another --output, or go on with `quell resume`".into(),
+            Self::NoRun { .. } => "name the folder that `quell train` made".into(),
+            Self::OtherPromise { .. } => "train with the unit and the neighbours of the ledger, or name another dataset".into(),
             Self::Missing { hint, .. } => (*hint).into(),
             Self::Privacy(_) => "change the settings of the privacy, or ask for less".into(),
             Self::Length { .. } => "use the weights that the state was started with".into(),

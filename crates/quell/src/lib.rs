@@ -15,6 +15,7 @@ pub mod loss;
 pub mod network;
 pub mod optimizer;
 mod range;
+pub mod run;
 pub mod schedule;
 
 pub use error::{Error, Place};

@@ -1,7 +1,7 @@
 //! The steps that were paid for, one after the other.
 
 use quell_privacy::{
-    ledger::{Book, Lease},
+    ledger::{Book, Lease, Receipt},
     mechanism::{ClippedSum, Epoch},
 };
 
@@ -28,6 +28,26 @@ pub enum Leased<'l, B> {
     Sums(Lease<'l, ClippedSum, B>),
     /// Of epochs.
     Epochs(Lease<'l, Epoch, B>),
+}
+
+impl<B: Book> Leased<'_, B> {
+    /// The line that paid.
+    #[must_use]
+    pub fn receipt(&self) -> &Receipt {
+        match self {
+            Self::Sums(lease) => lease.receipt(),
+            Self::Epochs(lease) => lease.receipt(),
+        }
+    }
+
+    /// Leases so many steps at a time; epochs one by one.
+    #[must_use]
+    pub fn in_blocks_of(self, steps: u64) -> Self {
+        match self {
+            Self::Sums(lease) => Self::Sums(lease.in_blocks_of(steps)),
+            Self::Epochs(lease) => Self::Epochs(lease.in_blocks_of(1)),
+        }
+    }
 }
 
 /// Takes all steps that the lease has left. After each step `watch` is told; what it sees is public.
