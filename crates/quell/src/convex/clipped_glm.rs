@@ -78,13 +78,12 @@ impl Glm for Squared {
 /// ```
 /// use quell::convex::{ClippedGlm, Squared};
 /// use quell_privacy::units::ClipNorm;
-/// let features = [3.0, 4.0];
+/// // The features are x = (3, 4), of length 5.
 /// let clipped = ClippedGlm::new(Squared { target: 0.0 }, 5.0, ClipNorm::new(10.0)?);
 /// assert_eq!(clipped.unclipped(), (-2.0, 2.0));
 /// // At z = 7 the gradient 7x has length 35, and is clipped to 2x, of length 10.
 /// assert_eq!(clipped.derivative(7.0), 2.0);
 /// assert_eq!(clipped.loss(7.0), 2.0 + 2.0 * (7.0 - 2.0));
-/// # let _ = features;
 /// # Ok::<(), quell_privacy::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,10 +96,10 @@ pub struct ClippedGlm<G> {
 
 impl<G: Glm> ClippedGlm<G> {
     /// For a record whose features have this length, the constant feature of an intercept included. Of a record without
-    /// features nothing is clipped.
+    /// features nothing is clipped. Of a length that is none, not finite or negative, there is no loss but NaN.
     #[must_use]
     pub fn new(glm: G, feature_norm: f64, clip_norm: ClipNorm) -> Self {
-        let slope = clip_norm.get() / feature_norm;
+        let slope = if feature_norm >= 0.0 && feature_norm.is_finite() { clip_norm.get() / feature_norm } else { f64::NAN };
         let (from, to) = (glm.where_derivative_is(-slope), glm.where_derivative_is(slope));
         Self { glm, slope, from, to }
     }
@@ -118,6 +117,8 @@ impl<G: Glm> ClippedGlm<G> {
             self.glm.loss(self.from) - self.slope * (z - self.from)
         } else if z > self.to {
             self.glm.loss(self.to) + self.slope * (z - self.to)
+        } else if self.slope.is_nan() {
+            f64::NAN
         } else {
             self.glm.loss(z)
         }
@@ -130,6 +131,8 @@ impl<G: Glm> ClippedGlm<G> {
             -self.slope
         } else if z > self.to {
             self.slope
+        } else if self.slope.is_nan() {
+            f64::NAN
         } else {
             self.glm.derivative(z)
         }

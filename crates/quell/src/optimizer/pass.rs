@@ -88,3 +88,25 @@ pub(super) fn sums(
     };
     parts.into_iter().fold([0.0; 2], add)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_do_not_depend_on_threads() {
+        let length = 3 * PARALLEL + 1;
+        let sum = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let weights: Vec<f32> = (0..length).map(|k| (k as f32 * 0.7).sin()).collect();
+            let (mut first, mut second) = (vec![0.0; length], vec![0.0; length]);
+            let term = |w: f32, g: f32, m: &mut f32, v: &mut f32| {
+                (*m, *v) = (w, g);
+                // Numbers whose sum has to be rounded at every step.
+                [f64::from(w) / 3.0, f64::from(g).powi(2) / 7.0]
+            };
+            pool.install(|| sums(&weights, &weights, [&mut first, &mut second], term))
+        };
+        assert_eq!(sum(1), sum(3));
+    }
+}

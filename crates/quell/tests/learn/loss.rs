@@ -69,8 +69,10 @@ proptest! {
     }
 
     #[test]
-    fn no_bits_panic(bits in prop::collection::vec(any::<u32>(), 0..5), class in any::<u32>(), number in any::<u32>(), width in 0usize..4) {
-        let outputs: Vec<f32> = bits.into_iter().map(f32::from_bits).collect();
+    fn no_bits_panic_and_nan_stays_nan(
+        outputs in prop::collection::vec(prop_oneof![any::<u32>().prop_map(f32::from_bits), Just(f32::NAN), Just(f32::INFINITY), Just(0.0)], 0..5),
+        class in any::<u32>(), number in any::<u32>(), width in 0usize..4,
+    ) {
         for loss in [ENTROPY, SMOOTH, Loss::BinaryCrossEntropy, Loss::Squared, Loss::Huber { delta: 1.0 }, Loss::Pinball { quantile: 0.5 }] {
             for target in [Target::Class(class), Target::Class(class % 3), Target::Number(f32::from_bits(number))] {
                 let (value, gradient) = of(loss, &outputs, target);

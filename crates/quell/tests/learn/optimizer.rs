@@ -193,22 +193,6 @@ fn long_vectors_are_stepped_like_short_ones() {
 }
 
 #[test]
-fn threads_do_not_change_a_step() {
-    let length = 300_001;
-    for optimizer in all() {
-        let run = |threads| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let mut weights = numbers(99, length);
-            let mut stepper = optimizer.start(&[length]).unwrap();
-            let step = Step { learning_rate: 0.125, ..Step::default() };
-            pool.install(|| stepper.step(&mut weights, &numbers(1, length), step)).unwrap();
-            weights
-        };
-        assert!(run(1) == run(3), "{optimizer:?}");
-    }
-}
-
-#[test]
 fn a_restored_state_goes_on_as_if_nothing_had_happened() {
     for optimizer in all() {
         let mut whole = optimizer.start(&[4, 2]).unwrap();
