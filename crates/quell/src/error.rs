@@ -76,6 +76,68 @@ pub enum Error {
         /// Its compression.
         codec: &'static str,
     },
+    /// A layer that cannot take what comes into it.
+    #[error("{layer} gets numbers arranged as {found:?}, expected {expected}")]
+    LayerInput {
+        /// Which layer.
+        layer: String,
+        /// What comes out of the layer before it.
+        found: Vec<usize>,
+        /// What it could take.
+        expected: String,
+    },
+    /// A setting of a layer that it cannot have, here.
+    #[error("{setting} of {layer} is {found}, expected {expected}")]
+    LayerSetting {
+        /// Which layer.
+        layer: String,
+        /// The name of the setting.
+        setting: &'static str,
+        /// What it is.
+        found: String,
+        /// What it may be.
+        expected: String,
+    },
+    /// A layer under which no example has a gradient of its own.
+    #[error(
+        "{layer} mixes the examples of a batch, so that no example has a gradient of its own to clip, expected layers that look at one example at a time"
+    )]
+    MixesExamples {
+        /// Which layer.
+        layer: String,
+    },
+    /// A network that is larger than anything that was meant.
+    #[error("with {layer} the network has more than {most} {what}, expected at most that many")]
+    NetworkSize {
+        /// The layer that was too much.
+        layer: String,
+        /// What there is too much of.
+        what: &'static str,
+        /// What is allowed.
+        most: u128,
+    },
+    /// Layers in layers without end.
+    #[error("{layer} is inside of {most} others and has layers itself, expected at most {most} around each other")]
+    LayersInLayers {
+        /// Which layer.
+        layer: String,
+        /// What is allowed.
+        most: usize,
+    },
+    /// Nothing where layers are expected.
+    #[error("{place} has no layers, expected at least one")]
+    NoLayers {
+        /// The network, or a layer made of layers.
+        place: String,
+    },
+    /// A model that nobody knows.
+    #[error("there is no model {}, expected one of {}", quoted(name), listed(models))]
+    NoModel {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        models: Vec<String>,
+    },
     /// A name that no column has.
     #[error("there is no column {}, expected one of {}{}", quoted(name), listed(columns), shown(place.as_ref()))]
     NoColumn {
@@ -330,6 +392,21 @@ impl Error {
             Self::DuplicateColumn { .. } => "rename one of them".into(),
             Self::Damaged { .. } => "export the file again".into(),
             Self::Codec { .. } => "write the file with snappy or zstd compression".into(),
+            Self::LayerInput { .. } => "flatten and reshape change the arrangement; or check the layers before it".into(),
+            Self::LayerSetting { setting: "kernel", .. } => {
+                "choose a smaller kernel, more padding, or fewer layers that make the image smaller".into()
+            }
+            Self::LayerSetting { setting: "output", .. } => {
+                "give the block a projection to the same shape, or layers that keep the shape".into()
+            }
+            Self::LayerSetting { .. } => "change this setting, or the layer before it".into(),
+            Self::MixesExamples { .. } => "use group_norm instead".into(),
+            Self::NetworkSize { .. } => "make layers narrower, or images smaller before wide layers".into(),
+            Self::LayersInLayers { .. } | Self::NoLayers { .. } => "write the layers one after the other".into(),
+            Self::NoModel { name, models } => match nearest(name, models) {
+                Some(near) => format!("did you mean {}?", quoted(near)),
+                None => "quell models lists what can be named; a list of layers can be given instead".into(),
+            },
             Self::NoColumn { name, columns, .. } => match nearest(name, columns) {
                 Some(near) => format!("did you mean {}?", quoted(near)),
                 None => "names are case-sensitive; write one with spaces or signs in double quotes".into(),

@@ -167,9 +167,12 @@ impl Layer for Convolution {
         self.outputs * (self.patch() + 1)
     }
 
-    fn tensors(&self) -> Vec<(&'static str, Vec<usize>)> {
+    fn tensors(&self) -> Vec<(String, Vec<usize>)> {
         let [rows, columns] = self.window.kernel;
-        vec![("weight", vec![self.groups, rows, columns, self.group.channels, self.width()]), ("bias", vec![self.outputs])]
+        vec![
+            ("weight".into(), vec![self.groups, rows, columns, self.group.channels, self.width()]),
+            ("bias".into(), vec![self.outputs]),
+        ]
     }
 
     fn kept(&self) -> usize {

@@ -45,8 +45,8 @@ impl Layer for Linear {
         self.width() * (self.inputs + 1)
     }
 
-    fn tensors(&self) -> Vec<(&'static str, Vec<usize>)> {
-        vec![("weight", vec![self.width(), self.inputs]), ("bias", vec![self.width()])]
+    fn tensors(&self) -> Vec<(String, Vec<usize>)> {
+        vec![("weight".into(), vec![self.width(), self.inputs]), ("bias".into(), vec![self.width()])]
     }
 
     fn initialize(&self, weights: &mut [f32], chance: &mut Chance) {

@@ -5,14 +5,35 @@
 //! examples that is being worked on, and so to one thread.
 
 mod activation;
+mod attention;
+mod build;
+mod chain;
 mod convolution;
+mod dropout;
+mod embedding;
 mod linear;
+mod normalization;
 mod pooling;
+mod positions;
+mod recipe;
+mod reshape;
+mod residual;
+mod site;
+mod standardized;
 
 pub use activation::{Activation, Function};
+pub use attention::SelfAttention;
 pub use convolution::Convolution;
+pub use dropout::Dropout;
+pub use embedding::Embedding;
 pub use linear::Linear;
+pub use normalization::Normalization;
 pub use pooling::{Pool, Pooling};
+pub use positions::Positions;
+pub use recipe::{Axes, Recipe, Sides};
+pub use reshape::Reshape;
+pub use residual::Residual;
+pub use standardized::StandardizedConvolution;
 
 use crate::chance::Chance;
 
@@ -53,7 +74,7 @@ pub trait Layer: Send + Sync {
     }
 
     /// Names and arrangements of the weights, in their order.
-    fn tensors(&self) -> Vec<(&'static str, Vec<usize>)> {
+    fn tensors(&self) -> Vec<(String, Vec<usize>)> {
         Vec::new()
     }
 

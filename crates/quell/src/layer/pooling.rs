@@ -12,13 +12,14 @@ pub enum Pool {
     Mean,
 }
 
-/// Windows over an image of `[rows, columns, channels]`, without padding. Windows may overlap or leave gaps.
+/// Windows over an image of `[rows, columns, channels]` or a sequence, without padding. Windows may overlap or leave gaps.
 #[derive(Clone, Debug)]
 pub struct Pooling {
     pool: Pool,
     image: [usize; 3],
     kernel: [usize; 2],
     stride: [usize; 2],
+    positions: [usize; 2],
     output: Shape,
 }
 
@@ -30,16 +31,34 @@ impl Pooling {
             let room = image[axis].checked_sub(kernel[axis]).filter(|_| kernel[axis] > 0)?;
             room.checked_div(stride[axis]).map(|steps| steps + 1)
         };
-        Some(Self { pool, image, kernel, stride, output: vec![along(0)?, along(1)?, image[2]] })
+        let positions = [along(0)?, along(1)?];
+        let output = vec![positions[0], positions[1], image[2]];
+        (image[2] > 0).then_some(Self { pool, image, kernel, stride, positions, output })
+    }
+
+    /// Over a sequence of `[length, channels]`.
+    #[must_use]
+    pub fn over_sequence(pool: Pool, [length, channels]: [usize; 2], kernel: usize, stride: usize) -> Option<Self> {
+        let flat = Self::new(pool, [1, length, channels], [1, kernel], [1, stride])?;
+        Some(Self { output: flat.output[1..].to_vec(), ..flat })
+    }
+
+    /// One window over everything: an image or a sequence becomes `[channels]`.
+    #[must_use]
+    pub fn over_all(pool: Pool, shape: &[usize]) -> Option<Self> {
+        let (channels, places) = shape.split_last()?;
+        let length = places.iter().product();
+        let flat = Self::new(pool, [1, length, *channels], [1, length], [1, 1])?;
+        Some(Self { output: vec![*channels], ..flat })
     }
 
     /// Calls with the place of every output pixel and of every input pixel under it.
     #[inline(always)]
     fn windows(&self, mut each: impl FnMut(usize, usize, bool)) {
         let channels = self.image[2];
-        for y in 0..self.output[0] {
-            for x in 0..self.output[1] {
-                let to = (y * self.output[1] + x) * channels;
+        for y in 0..self.positions[0] {
+            for x in 0..self.positions[1] {
+                let to = (y * self.positions[1] + x) * channels;
                 for i in 0..self.kernel[0] {
                     for j in 0..self.kernel[1] {
                         let from = ((y * self.stride[0] + i) * self.image[1] + x * self.stride[1] + j) * channels;

@@ -5,9 +5,11 @@
 //! other layers chunk by chunk. The gradients of a batch are never in memory together.
 
 mod batch;
+mod models;
 mod tape;
 
 pub use batch::{Scales, Workspace};
+pub use models::{Model, build, model, models};
 
 use std::ops::Range;
 

@@ -1,0 +1,37 @@
+//! The same numbers in another arrangement.
+
+use super::{Layer, Pass, Shape};
+
+/// Numbers as they are, called by another shape.
+#[derive(Clone, Debug)]
+pub struct Reshape {
+    output: Shape,
+}
+
+impl Reshape {
+    /// To examples of that shape.
+    #[must_use]
+    pub fn new(shape: Shape) -> Self {
+        Self { output: shape }
+    }
+}
+
+impl Layer for Reshape {
+    fn inputs(&self) -> usize {
+        self.outputs()
+    }
+
+    fn output(&self) -> &Shape {
+        &self.output
+    }
+
+    fn forward(&self, _: &[f32], input: &[f32], output: &mut [f32], _: &mut [f32], _: &[u64]) {
+        output.copy_from_slice(input);
+    }
+
+    fn backward(&self, _: &[f32], pass: Pass<'_>, _: &mut [f32], input_gradient: Option<&mut [f32]>) {
+        if let Some(input_gradient) = input_gradient {
+            input_gradient.copy_from_slice(pass.output_gradient);
+        }
+    }
+}
