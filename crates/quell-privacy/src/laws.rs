@@ -102,7 +102,8 @@ impl<C: Contributions> Learner<'_, C> {
 
     /// Records in blocks, clipped to a length that some of them have, against what they are alone.
     fn together(&mut self, blocks: &[&[usize]], alone: &[Alone]) -> Option<String> {
-        let mut lengths: Vec<f64> = alone.iter().flat_map(|a| &a.squared).copied().filter(|s| s.is_finite() && *s > 0.0).collect();
+        let mut lengths: Vec<f64> =
+            alone.iter().flat_map(|a| &a.squared).copied().filter(|s| s.is_finite() && *s > 0.0).collect();
         lengths.sort_by(f64::total_cmp);
         let middle = lengths.get(lengths.len() / 2).map_or(1.0, |squared| squared.sqrt() / 2.0);
         let norm_of_parts = ClipNorm::new(middle.clamp(1e-30, 1e30)).ok()?;
@@ -110,7 +111,11 @@ impl<C: Contributions> Learner<'_, C> {
         let sum = self.sum(blocks, &clip);
         let mut seen = clip.seen();
         if seen.len() != alone.len() {
-            return Some(format!("scales were asked for {} times, expected once for each of {} records", seen.len(), alone.len()));
+            return Some(format!(
+                "scales were asked for {} times, expected once for each of {} records",
+                seen.len(),
+                alone.len()
+            ));
         }
         // Threads ask in any order: lengths are compared in order of size.
         for part in 0..self.parts.len() {
@@ -132,7 +137,8 @@ impl<C: Contributions> Learner<'_, C> {
         let mut scales = vec![0.0; self.parts.len()];
         for Alone { squared, vector } in alone {
             clip.scales(squared, &mut scales);
-            let scale_of = scales.iter().zip(self.parts).flat_map(|(scale, length)| std::iter::repeat_n(f64::from(*scale), *length));
+            let scale_of =
+                scales.iter().zip(self.parts).flat_map(|(scale, length)| std::iter::repeat_n(f64::from(*scale), *length));
             let mut square = 0.0;
             for (coordinate, (scale, x)) in scale_of.zip(vector).enumerate().filter(|(_, (scale, _))| *scale != 0.0) {
                 expected[coordinate] += scale * x;

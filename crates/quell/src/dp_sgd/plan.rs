@@ -150,7 +150,11 @@ impl Recipe {
         }
         if let Some(wanted) = self.privacy.epsilon.filter(|wanted| epsilon.upper > *wanted) {
             let found = format!("{wanted}, and these steps with this noise cost {}", epsilon.upper);
-            return Err(Error::Setting { name: "epsilon", found, expected: "at least as much; leave out one of noise, steps and rate" });
+            return Err(Error::Setting {
+                name: "epsilon",
+                found,
+                expected: "at least as much; leave out one of noise, steps and rate",
+            });
         }
         let (average, augmentation, seed) = (self.average, self.augmentation, self.seed);
         Ok(Plan { release, neighbors, delta, epsilon, expected_batch, loss, optimizer, schedule, average, augmentation, seed })
@@ -212,7 +216,10 @@ impl Recipe {
                 calibration(target).least_noise(|noise| or_nothing(event(rate, noise, steps)))?
             }
             (None, None) => {
-                return Err(Error::Missing { what: "epsilon", hint: "say what may be spent with --epsilon, or how much noise with --noise-multiplier" });
+                return Err(Error::Missing {
+                    what: "epsilon",
+                    hint: "say what may be spent with --epsilon, or how much noise with --noise-multiplier",
+                });
             }
         };
         self.assemble(records, rate, noise, steps, network)

@@ -106,8 +106,10 @@ impl Progress {
             clip_norm: self.clip_norm.map(ClipNorm::get),
         };
         let text = serde_json::to_string(&counters).map_err(|_| Error::saved("counters", "not writable", "numbers"))?;
-        let mut tensors = vec![("weights".to_owned(), Tensor::single(&self.weights)), ("average".into(), Tensor::double(self.mean.state()))];
-        tensors.extend(self.stepper.state().into_iter().map(|(name, values)| (format!("optimizer.{name}"), Tensor::single(values))));
+        let mut tensors =
+            vec![("weights".to_owned(), Tensor::single(&self.weights)), ("average".into(), Tensor::double(self.mean.state()))];
+        tensors
+            .extend(self.stepper.state().into_iter().map(|(name, values)| (format!("optimizer.{name}"), Tensor::single(values))));
         let metadata = [(COUNTERS.to_owned(), text)].into();
         serialize(tensors, Some(metadata)).map_err(|_| Error::saved("checkpoint", "not writable", "tensors"))
     }

@@ -68,7 +68,12 @@ impl Source {
     /// Reads everything.
     pub fn open(&self) -> Result<Dataset, Error> {
         let Some(path) = &self.path else { return data::digits() };
-        let options = Options { schema: self.schema.clone(), scaling: self.scaling.clone(), users: self.users.clone(), ..Options::default() };
+        let options = Options {
+            schema: self.schema.clone(),
+            scaling: self.scaling.clone(),
+            users: self.users.clone(),
+            ..Options::default()
+        };
         let mut dataset = data::open(path, &options)?;
         if let Some(test) = &self.test {
             let options = Options { users: None, ..options };

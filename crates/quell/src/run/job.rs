@@ -1,10 +1,9 @@
 //! From a configuration to a model.
 
 use quell_privacy::{
-    Error as Refusal,
+    Statement,
     accounting::Pld,
     ledger::{Book, Budget, Composition, Ledger, Terms, Unit},
-    statement::Statement,
     units::{Delta, Epsilon},
 };
 
@@ -61,12 +60,17 @@ impl Job {
         let dataset = configuration.data.open()?;
         let train = &dataset.train;
         let by_user = configuration.data.unit == Unit::User;
-        let count = if by_user { train.user_count().ok_or(Error::Missing {
-            what: "user of each record",
-            hint: "name the column that says whose record it is in the schema, or a file with --users",
-        })? } else { train.len() };
+        let count = if by_user {
+            train.user_count().ok_or(Error::Missing {
+                what: "user of each record",
+                hint: "name the column that says whose record it is in the schema, or a file with --users",
+            })?
+        } else {
+            train.len()
+        };
         // The embedded digits are public, and so is the number of records where one may only be replaced.
-        let public = configuration.data.path.is_none() || configuration.training.privacy.neighbors == quell_privacy::Neighbors::Replace;
+        let public =
+            configuration.data.path.is_none() || configuration.training.privacy.neighbors == quell_privacy::Neighbors::Replace;
         let classes = train.classes().map(<[String]>::len);
         let facts = Facts { records: public.then_some(count as u64), classes };
         let recipe = &mut configuration.training;
@@ -75,7 +79,11 @@ impl Job {
             None => crate::loss::Loss::Squared,
         });
         if loss.classifies() != classes.is_some() {
-            let found = if classes.is_some() { "one for numbers, and the targets are classes" } else { "one for classes, and the targets are numbers" };
+            let found = if classes.is_some() {
+                "one for numbers, and the targets are classes"
+            } else {
+                "one for classes, and the targets are numbers"
+            };
             return Err(Error::Setting { name: "loss", found: found.into(), expected: "one that fits the targets" });
         }
         let network = configuration.model.build(train.shape(), loss.outputs(classes.unwrap_or(1)))?;
@@ -214,7 +222,13 @@ impl Job {
                 metrics.seconds = before + begun.elapsed().as_secs_f64();
                 folder.write_metrics(&metrics)?;
             }
-            Ok(if stopped { Going::Stop } else if saved { Going::Saved } else { Going::On })
+            Ok(if stopped {
+                Going::Stop
+            } else if saved {
+                Going::Saved
+            } else {
+                Going::On
+            })
         })?;
         metrics.taken = progress.taken();
         metrics.seconds = before + begun.elapsed().as_secs_f64();
@@ -258,7 +272,7 @@ impl Job {
             shape: self.dataset.train.shape().to_vec(),
             classes: self.dataset.train.classes().map(<[String]>::to_vec),
             paid: folder.paid()?,
-            statement: Statement::new(ledger.state()?).map_err(Refusal::from)?.to_string(),
+            statement: Statement::new(ledger.state()?)?.to_string(),
             network,
             weights: progress.model().into_owned(),
         })
