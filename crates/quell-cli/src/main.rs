@@ -18,6 +18,7 @@ mod purse;
 mod query;
 mod recipe;
 mod refusal;
+mod train;
 
 use std::process::ExitCode;
 
@@ -48,6 +49,8 @@ enum Verb {
     Curve(curve::Flags),
     Ledger(ledger::Flags),
     Query(query::Flags),
+    Train(Box<train::Flags>),
+    Resume(train::Resume),
 }
 
 fn main() -> ExitCode {
@@ -59,6 +62,8 @@ fn main() -> ExitCode {
             Verb::Curve(flags) => curve::run(flags).map(|()| true),
             Verb::Ledger(flags) => ledger::run(flags),
             Verb::Query(flags) => query::run(&flags).map(|()| true),
+            Verb::Train(flags) => train::run(&flags).map(|()| true),
+            Verb::Resume(flags) => train::resume(&flags).map(|()| true),
         },
         Err(misuse) => match misuse.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => print::data(&misuse.render().to_string()).map(|()| true),
@@ -87,8 +92,11 @@ fn complain(error: &anyhow::Error) -> ExitCode {
     } else {
         (sentence, None)
     };
-    let no = refusal.is_some_and(Refusal::is_no)
-        || matches!(error.downcast_ref::<quell_privacy::Error>(), Some(quell_privacy::Error::Refused { .. }));
+    let privacy = match data {
+        Some(quell::Error::Privacy(privacy)) => Some(privacy),
+        _ => error.downcast_ref::<quell_privacy::Error>(),
+    };
+    let no = refusal.is_some_and(Refusal::is_no) || matches!(privacy, Some(quell_privacy::Error::Refused { .. }));
     print::complaint(if no { "refused" } else { "error" }, sentence, picture, hint.as_deref());
     ExitCode::from(if no { 1 } else { 2 })
 }
