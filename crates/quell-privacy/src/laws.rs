@@ -109,7 +109,11 @@ impl<C: Contributions> Learner<'_, C> {
         let sum = self.sum(blocks, &clip);
         let seen = clip.seen();
         if seen.len() != alone.len() || seen.iter().any(|squared| squared.len() != self.parts.len()) {
-            return Some(format!("scales were asked for {} times, expected once for each of {} records", seen.len(), alone.len()));
+            return Some(format!(
+                "scales were asked for {} times, expected once for each of {} records",
+                seen.len(),
+                alone.len()
+            ));
         }
         // Threads ask in any order: lengths are compared in order of size.
         for part in 0..self.parts.len() {
@@ -128,7 +132,8 @@ impl<C: Contributions> Learner<'_, C> {
         let mut scales = vec![0.0; self.parts.len()];
         for Alone { squared, vector } in alone {
             clip.scales(squared, &mut scales);
-            let scale_of = scales.iter().zip(self.parts).flat_map(|(scale, length)| std::iter::repeat_n(f64::from(*scale), *length));
+            let scale_of =
+                scales.iter().zip(self.parts).flat_map(|(scale, length)| std::iter::repeat_n(f64::from(*scale), *length));
             let mut square = 0.0;
             for (coordinate, (scale, x)) in scale_of.zip(vector).enumerate().filter(|(_, (scale, _))| *scale != 0.0) {
                 expected[coordinate] += scale * x;

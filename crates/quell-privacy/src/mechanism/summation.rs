@@ -140,9 +140,10 @@ impl Summation<'_> {
             }
         };
         rounded::add_between(Noise::Gaussian.shape(), &key, &mut sum, indices, values);
-        let count = clip.count().zip(count_grid).map(|(count, grid)| {
-            grid.release(Noise::Gaussian, i128::from(grid.nearest(count)), &mut key.stream(COUNT))
-        });
+        let count = clip
+            .count()
+            .zip(count_grid)
+            .map(|(count, grid)| grid.release(Noise::Gaussian, i128::from(grid.nearest(count)), &mut key.stream(COUNT)));
         let (share_within, next_norm) = count.and_then(|count| self.clipping.follow(count)).unzip();
         Ok(Step { sum, share_within, next_norm })
     }
