@@ -40,10 +40,10 @@ def prepare_environment(directory: Path, requirements: Path, complete: bool) -> 
     return python
 
 
-def build_example(name: str) -> Path:
-    """Builds one of Quell's examples and returns the program."""
+def build_example(name: str, package: str = "quell-privacy") -> Path:
+    """Builds an example of one of Quell's crates and returns the program."""
     command = ["cargo", "build", "--release", "--quiet", "--example", name]
-    command += ["-p", "quell-privacy", "--message-format", "json-render-diagnostics"]
+    command += ["-p", package, "--message-format", "json-render-diagnostics"]
     built = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
     for line in built.stdout.splitlines():
         message = json.loads(line)
@@ -52,6 +52,6 @@ def build_example(name: str) -> Path:
     raise RuntimeError(f"cargo named no executable for {name}")
 
 
-def run_example(program: Path) -> str:
+def run_example(program: Path, *arguments: str) -> str:
     """Runs Quell's bench, which repeats each measurement and takes the best itself."""
-    return subprocess.run([str(program)], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return subprocess.run([str(program), *arguments], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout

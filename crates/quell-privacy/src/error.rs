@@ -34,6 +34,14 @@ pub enum Error {
         /// What was expected.
         because: &'static str,
     },
+    /// Settings that cannot be paid for, because no theorem covers them here.
+    #[error("{what} cannot be used: {because}")]
+    Unfit {
+        /// Which settings.
+        what: &'static str,
+        /// Why, and what to try instead.
+        because: &'static str,
+    },
     /// A calibration whose target no value in the searched range reaches.
     #[error("no {what} in {range} reaches the target")]
     Unreachable {

@@ -1,62 +1,180 @@
-//! What every learner must obey, as a check that its tests call.
+//! What every learner must obey, as checks that its tests call.
 
-use crate::mechanism::Contributions;
+use crate::{
+    mechanism::{Clip, Contributions, DRIFT, LENGTH_ERROR, TERM_ROUNDINGS},
+    units::ClipNorm,
+};
 
 /// The first law that a learner breaks for the given records, or nothing.
 ///
-/// Checks the contract of [`Contributions`]: lengths are true, a record's vector depends on that record alone, and scale zero adds
-/// nothing. A law that holds here may still be broken elsewhere: give it records that are empty, huge, and not finite.
+/// Checks the contract of [`Contributions`]: lengths are not under-reported and asked for once, a record's vector depends on that record alone, scale
+/// zero adds nothing, and blocks are added up in double precision. A law that holds here may still be broken elsewhere: give it records that are
+/// empty, huge, and not finite, and more of them than the learner works on at once.
 #[must_use]
 pub fn broken_by(contributions: &mut impl Contributions, records: &[usize]) -> Option<String> {
+    let whole = contributions.dimension();
+    broken_in_parts(contributions, records, &[whole])
+}
+
+/// The same for a vector of which these consecutive parts are clipped apart.
+#[must_use]
+pub fn broken_in_parts(contributions: &mut impl Contributions, records: &[usize], parts: &[usize]) -> Option<String> {
     let dimension = contributions.dimension();
-    let mut alone = |record: usize, scale: f32| {
-        let mut squared = [f64::NAN];
-        contributions.squared_norms(&[record], &mut squared);
-        let mut sum = vec![0.0_f32; dimension];
-        contributions.add_scaled(&[record], &[scale], &mut sum);
-        (squared[0], sum)
-    };
-    let mut vectors = Vec::new();
+    if parts.iter().sum::<usize>() != dimension {
+        return Some(format!("parts {parts:?} do not make up a vector of {dimension} numbers"));
+    }
+    let mut learner = Learner { contributions, parts };
+    let mut alone = Vec::new();
     for &record in records {
-        let (_, nothing) = alone(record, 0.0);
+        match learner.alone(record) {
+            Ok(vector) => alone.push(vector),
+            Err(law) => return Some(law),
+        }
+    }
+    // Blocks of one record, several blocks, one block.
+    for size in [1, records.len().div_ceil(3), records.len()] {
+        let blocks: Vec<&[usize]> = records.chunks(size.clamp(1, 64)).collect();
+        if let Some(law) = learner.together(&blocks, &alone) {
+            return Some(law);
+        }
+    }
+    learner.again_and_again(records, &alone)
+}
+
+/// The sum of the vectors of some records as they are, each in a block of its own: for tests of a learner against something simpler.
+pub fn sum(contributions: &mut impl Contributions, records: &[usize]) -> Vec<f64> {
+    let whole = contributions.dimension();
+    let blocks: Vec<&[usize]> = records.chunks(1).collect();
+    Learner { contributions, parts: &[whole] }.sum(&blocks, &Clip::fixed(vec![whole], 1.0))
+}
+
+struct Learner<'l, C> {
+    contributions: &'l mut C,
+    parts: &'l [usize],
+}
+
+/// A record by itself.
+struct Alone {
+    squared: Vec<f64>,
+    vector: Vec<f64>,
+}
+
+/// How often a record is added to see whether digits get lost.
+const TIMES: usize = 1024;
+
+/// What a sum starts from, to see that it is added to: a power of two, far below what is looked at.
+const START: f64 = 1.0 / (1_u64 << 40) as f64;
+
+impl<C: Contributions> Learner<'_, C> {
+    fn sum(&mut self, blocks: &[&[usize]], clip: &Clip) -> Vec<f64> {
+        let mut sum = vec![START; self.contributions.dimension()];
+        self.contributions.add_clipped(blocks, clip, &mut sum);
+        sum.into_iter().map(|x| x - START).collect()
+    }
+
+    fn alone(&mut self, record: usize) -> Result<Alone, String> {
+        let clip = Clip::fixed(self.parts.to_vec(), 0.0);
+        let nothing = self.sum(&[&[record]], &clip);
         if nothing.iter().any(|x| *x != 0.0) {
-            return Some(format!("record {record}: scale zero adds something"));
+            return Err(format!("record {record}: scale zero adds something"));
         }
-        let (squared, vector) = alone(record, 1.0);
-        let length = vector.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
-        if squared.is_finite() && (length - squared.sqrt()).abs() > length / 8192.0 + f64::from(f32::MIN_POSITIVE) {
-            return Some(format!("record {record}: the reported length is not that of the vector"));
+        let clip = Clip::fixed(self.parts.to_vec(), 1.0);
+        let vector = self.sum(&[&[record]], &clip);
+        let seen = clip.seen();
+        let [squared] = seen.as_slice() else {
+            return Err(format!("record {record}: scales were asked for {} times, expected once", seen.len()));
+        };
+        if squared.len() != self.parts.len() {
+            return Err(format!("record {record}: {} lengths were reported, expected one for each part", squared.len()));
         }
-        vectors.push((squared, vector));
+        let mut start = 0;
+        for (part, (length, squared)) in self.parts.iter().zip(squared).enumerate() {
+            let true_length = norm(&vector[start..start + length]);
+            start += length;
+            let enough = squared.sqrt() >= true_length * (1.0 - LENGTH_ERROR) - 1e-18;
+            // What is not finite gets scale zero.
+            if squared.is_finite() && !enough {
+                return Err(format!("record {record}: the reported length is less than that of the vector, in part {part}"));
+            }
+        }
+        Ok(Alone { squared: squared.clone(), vector })
     }
-    let mut squared = vec![f64::NAN; records.len()];
-    contributions.squared_norms(records, &mut squared);
-    let same = |a: f64, b: f64| (!a.is_finite() && !b.is_finite()) || (a - b).abs() <= 1e-6 * a.abs().max(b.abs());
-    if let Some(k) = (0..records.len()).find(|&k| !same(squared[k], vectors[k].0)) {
-        return Some(format!("record {}: its length depends on the records beside it", records[k]));
-    }
-    // Scales as a mechanism would choose them: zero where the vector is not finite, and different elsewhere.
-    let scales: Vec<f32> =
-        (0_u8..).zip(&squared).map(|(k, s)| if s.is_finite() { 1.0 / f32::from(1 + k % 7) } else { 0.0 }).collect();
-    let mut sum = vec![0.0_f32; dimension];
-    contributions.add_scaled(records, &scales, &mut sum);
-    for (coordinate, total) in sum.iter().enumerate() {
-        let terms = vectors
-            .iter()
-            .zip(&scales)
-            .filter(|(_, scale)| **scale != 0.0)
-            .map(|((_, v), s)| f64::from(*s) * f64::from(v[coordinate]));
-        let (mut expected, mut size) = (0.0, 0.0);
-        for term in terms {
-            expected += term;
-            size += term.abs();
+
+    /// Records in blocks, clipped to a length that some of them have, against what they are alone.
+    fn together(&mut self, blocks: &[&[usize]], alone: &[Alone]) -> Option<String> {
+        let mut lengths: Vec<f64> =
+            alone.iter().flat_map(|a| &a.squared).copied().filter(|s| s.is_finite() && *s > 0.0).collect();
+        lengths.sort_by(f64::total_cmp);
+        let middle = lengths.get(lengths.len() / 2).map_or(1.0, |squared| squared.sqrt() / 2.0);
+        let norm_of_parts = ClipNorm::new(middle.clamp(1e-30, 1e30)).ok()?;
+        let clip = Clip::watched(self.parts.to_vec(), norm_of_parts);
+        let sum = self.sum(blocks, &clip);
+        let mut seen = clip.seen();
+        if seen.len() != alone.len() {
+            return Some(format!(
+                "scales were asked for {} times, expected once for each of {} records",
+                seen.len(),
+                alone.len()
+            ));
         }
-        let rounding = (records.len() as f64 + 4.0) / f64::from(1 << 24) * size * 1.01 + f64::from(f32::MIN_POSITIVE);
-        // A NaN is not within it.
-        let within = (f64::from(*total) - expected).abs() <= rounding;
-        if !within {
-            return Some(format!("coordinate {coordinate}: the sum is not that of the scaled vectors"));
+        // Threads ask in any order: lengths are compared in order of size.
+        for part in 0..self.parts.len() {
+            seen.sort_by(|a, b| a[part].total_cmp(&b[part]));
+            let mut expected: Vec<f64> = alone.iter().map(|a| a.squared[part]).collect();
+            expected.sort_by(f64::total_cmp);
+            let pairs = expected.iter().zip(&seen).map(|(expected, seen)| (*expected, seen[part]));
+            if pairs.into_iter().any(|(a, b)| !same_length(a, b)) {
+                return Some(format!("a length depends on the records beside it, in part {part}"));
+            }
         }
+        self.expected(&sum, alone, &Clip::watched(self.parts.to_vec(), norm_of_parts), blocks)
     }
-    None
+
+    /// Whether a sum is that of the scaled vectors.
+    fn expected(&self, sum: &[f64], alone: &[Alone], clip: &Clip, blocks: &[&[usize]]) -> Option<String> {
+        let most = blocks.iter().map(|block| block.len()).max().unwrap_or(0) as f64;
+        let (mut expected, mut sizes, mut drift) = (vec![0.0; sum.len()], vec![0.0; sum.len()], 0.0);
+        let mut scales = vec![0.0; self.parts.len()];
+        for Alone { squared, vector } in alone {
+            clip.scales(squared, &mut scales);
+            let scale_of =
+                scales.iter().zip(self.parts).flat_map(|(scale, length)| std::iter::repeat_n(f64::from(*scale), *length));
+            let mut square = 0.0;
+            for (coordinate, (scale, x)) in scale_of.zip(vector).enumerate().filter(|(_, (scale, _))| *scale != 0.0) {
+                expected[coordinate] += scale * x;
+                sizes[coordinate] += (scale * x).abs();
+                square += (scale * x).powi(2);
+            }
+            drift += 2.0 * DRIFT * f64::sqrt(square);
+        }
+        for (coordinate, ((sum, expected), size)) in sum.iter().zip(&expected).zip(&sizes).enumerate() {
+            let rounding = (most + TERM_ROUNDINGS) / f64::from(1 << 24) * size * 1.01 + drift + 1e-18;
+            // A NaN is not within it.
+            let within = (sum - expected).abs() <= rounding;
+            if !within {
+                return Some(format!("coordinate {coordinate}: the sum is not that of the scaled vectors"));
+            }
+        }
+        None
+    }
+
+    /// One record in many blocks, which single precision could not add up.
+    fn again_and_again(&mut self, records: &[usize], alone: &[Alone]) -> Option<String> {
+        let finite = |a: &Alone| a.squared.iter().all(|s| s.is_finite()) && norm(&a.vector) > 0.0;
+        let (&record, alone) = records.iter().zip(alone).find(|(_, a)| finite(a))?;
+        let block = [record];
+        let sum = self.sum(&vec![block.as_slice(); TIMES], &Clip::fixed(self.parts.to_vec(), 1.0));
+        let (times, length) = (TIMES as f64, norm(&alone.vector));
+        let same = sum.iter().zip(&alone.vector).all(|(sum, x)| (sum - times * x).abs() <= times * DRIFT * length);
+        (!same).then(|| "blocks are not added up in double precision".to_owned())
+    }
+}
+
+fn norm(vector: &[f64]) -> f64 {
+    vector.iter().map(|x| x * x).sum::<f64>().sqrt()
+}
+
+/// Two squared lengths whose roots are within [`DRIFT`] of each other, or both are not finite.
+fn same_length(a: f64, b: f64) -> bool {
+    (!a.is_finite() && !b.is_finite()) || (a - b).abs() <= 2.01 * DRIFT * a.abs().max(b.abs()) + 1e-36
 }

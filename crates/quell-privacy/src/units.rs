@@ -66,6 +66,15 @@ unit!(
     /// A positive scale of a distribution on the integers.
     Scale, "scale", |x| (1e-3..=1e9).contains(&x), "[1e-3, 1e9]");
 unit!(
+    /// Length below which automatic clipping leaves vectors short.
+    Stability, "stability", |x| (1e-9..=1e30).contains(&x), "[1e-9, 1e30]");
+unit!(
+    /// Size of a step towards a goal.
+    LearningRate, "learning_rate", |x| x > 0.0 && x <= 1e3, "(0, 1000]");
+unit!(
+    /// Number of records in a batch, or what is expected of it.
+    BatchSize, "batch_size", |x| (1e-3..=1e15).contains(&x), "[1e-3, 1e15]");
+unit!(
     /// A probability, both ends included.
     Probability, "probability", |x| (0.0..=1.0).contains(&x), "[0, 1]");
 unit!(

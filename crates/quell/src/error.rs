@@ -11,7 +11,7 @@ use crate::data::{Kind, Use};
 ///
 /// What is said depends on public things alone: the path, the format, the names and types of the columns, the expression.
 /// No message holds a value read from a record, and no record's value decides whether there is a message.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// No file.
@@ -170,6 +170,211 @@ pub enum Error {
         /// Where.
         place: Place,
     },
+    /// A setting out of its range.
+    #[error("{name} is {found}, expected {expected}")]
+    Setting {
+        /// Its name.
+        name: &'static str,
+        /// What it is.
+        found: String,
+        /// What it may be.
+        expected: &'static str,
+    },
+    /// A binary file that is not what its header or its length says. Offsets are into what was unpacked.
+    #[error("{} has {found} at byte {offset}, expected {expected}", path.display())]
+    Broken {
+        /// The file, or the file in an archive.
+        path: PathBuf,
+        /// Bytes before the place.
+        offset: u64,
+        /// What is there.
+        found: String,
+        /// What could be there.
+        expected: String,
+    },
+    /// Text that was packed, and does not unpack.
+    #[error("{} is damaged: it cannot be unpacked to its end", path.display())]
+    Packed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Not a zip archive.
+    #[error("{} is damaged or not an archive of arrays: its directory cannot be read", path.display())]
+    NoArchive {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Not a picture.
+    #[error("{} is {found}, expected a PNG or JPEG file in grey or colour", path.display())]
+    NoImage {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
+    },
+    /// A picture of another size.
+    #[error("{} has {}, expected {} as the pictures before it", path.display(), sides(found), sides(expected))]
+    Shape {
+        /// The file.
+        path: PathBuf,
+        /// Its channels, rows and columns.
+        found: [usize; 3],
+        /// Those of the others.
+        expected: [usize; 3],
+    },
+    /// A picture alone.
+    #[error("{} is one picture, expected a folder of folders of pictures", path.display())]
+    OnePicture {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A folder that is no class.
+    #[error("{} has a folder {}, expected one of the classes {}", path.display(), quoted(name), listed(classes))]
+    NoClass {
+        /// The folder of folders.
+        path: PathBuf,
+        /// The name.
+        name: String,
+        /// The classes there are.
+        classes: Vec<String>,
+    },
+    /// More than may be held in memory.
+    #[error("{} takes more than {limit} bytes in memory, expected less", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// What is allowed.
+        limit: u64,
+    },
+    /// Nothing that can be learned from.
+    #[error("{} is no data that can be recognised", path.display())]
+    Unrecognised {
+        /// The file or folder.
+        path: PathBuf,
+    },
+    /// Features without labels.
+    #[error("the labels of {} are missing, expected {expected}", path.display())]
+    NoLabels {
+        /// The file or folder.
+        path: PathBuf,
+        /// Where they were looked for.
+        expected: &'static str,
+    },
+    /// Labels that are indices of something.
+    #[error("the labels in {} are integers, and it is not said which classes there are", path.display())]
+    NoClasses {
+        /// The file of the labels.
+        path: PathBuf,
+    },
+    /// Two files that do not belong together.
+    #[error("{} has {records} records and {} has {found}, expected as many", path.display(), other.display())]
+    Counts {
+        /// The features.
+        path: PathBuf,
+        /// Records there.
+        records: u64,
+        /// Labels or users.
+        other: PathBuf,
+        /// Records there.
+        found: u64,
+    },
+    /// A table about which nothing is public.
+    #[error("{} is a table without a schema, expected one that states the bounds and categories of its columns", path.display())]
+    NoSchema {
+        /// The table.
+        path: PathBuf,
+    },
+    /// A schema that is none. What is said is about the schema, which is public.
+    #[error("{} is wrong: {because}", path.as_ref().map_or("the schema".into(), |path| path.display().to_string()))]
+    Schema {
+        /// Its file, if it has one.
+        path: Option<PathBuf>,
+        /// Why.
+        because: String,
+    },
+    /// A column that the schema does not have.
+    #[error("{} has a column {} that is not in the schema, expected every column there", path.display(), quoted(name))]
+    Unmentioned {
+        /// The table.
+        path: PathBuf,
+        /// The name.
+        name: String,
+    },
+    /// Two lists that should have one entry for each record.
+    #[error("there are {name} of {found} records, expected {expected}, as many as there are targets")]
+    Sizes {
+        /// What there is too much or too little of.
+        name: &'static str,
+        /// Records it is enough for.
+        found: usize,
+        /// Records there are.
+        expected: usize,
+    },
+    /// A setting outside the range in which it means something.
+    #[error("{what} is {value}, expected a number in {range}")]
+    OutOfRange {
+        /// Name of the setting.
+        what: &'static str,
+        /// What was given.
+        value: f64,
+        /// What is allowed.
+        range: &'static str,
+    },
+    /// Vectors that do not belong together.
+    #[error("{what} holds {found} numbers, expected {expected}")]
+    Length {
+        /// Name of the vector.
+        what: &'static str,
+        /// Its length.
+        found: usize,
+        /// That of the others.
+        expected: usize,
+    },
+    /// Something that must be said and was not.
+    #[error("no {what} is given")]
+    Missing {
+        /// What.
+        what: &'static str,
+        /// What to do about it.
+        hint: &'static str,
+    },
+    /// The trusted room refuses.
+    #[error(transparent)]
+    Privacy(#[from] quell_privacy::Error),
+    /// A configuration that cannot be read.
+    #[error("the configuration cannot be read: {because}")]
+    Configuration {
+        /// What its reader says, with line and column.
+        because: String,
+    },
+    /// A folder that is to be made and is there.
+    #[error("{} is there already, expected the name of a new folder", path.display())]
+    RunExists {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A folder without a run.
+    #[error("{} holds no run that was begun", path.display())]
+    NoRun {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A ledger that promises something else.
+    #[error("the ledger of {} protects another unit, or counts other datasets as neighbours", quoted(dataset))]
+    OtherPromise {
+        /// The dataset.
+        dataset: String,
+    },
+    /// A saved state of another recipe, or a damaged one.
+    #[error("{} of the saved state is {found}, expected {expected}", quoted(part))]
+    SavedState {
+        /// Name of the part.
+        part: String,
+        /// What it is.
+        found: &'static str,
+        /// What it should be.
+        expected: &'static str,
+    },
 }
 
 impl Error {
@@ -215,7 +420,40 @@ impl Error {
             Self::Malformed { .. } => {
                 "an expression reads like: age >= 18 and (city in ('Bern', 'Basel') or not income is missing)".into()
             }
+            Self::Broken { .. } | Self::Packed { .. } | Self::NoArchive { .. } => "download or export the file again".into(),
+            Self::NoImage { .. } => "remove the file, or export it again".into(),
+            Self::Shape { .. } => "bring all pictures to one size and to one of grey and colour".into(),
+            Self::OnePicture { .. } | Self::NoClass { .. } => "pictures lie in one folder for each class: data/cat/1.png, data/dog/2.jpg".into(),
+            Self::TooLarge { .. } => "allow more memory, or take fewer or smaller records".into(),
+            Self::Unrecognised { .. } => {
+                "data is a .csv, .tsv or .parquet table with a schema, IDX or CIFAR-10 files, .npy or .npz arrays, or a folder of folders of pictures"
+                    .into()
+            }
+            Self::NoLabels { .. } => "put the labels there, or rename them".into(),
+            Self::NoClasses { .. } => "declare the classes: they are not read off the records, because that would tell something about them".into(),
+            Self::Counts { .. } => "check that the files belong together".into(),
+            Self::NoSchema { path } => format!("quell schema {} finds one privately; or write it by hand", path.display()),
+            Self::Schema { .. } => "a column reads like: [[column]] name = \"age\" bounds = [18, 90]".into(),
+            Self::Unmentioned { name, .. } => {
+                format!("give it bounds or categories, or write it into the list: ignore = [{}]", quoted(name))
+            }
+            Self::Setting { name, .. } => format!("change {name}"),
+            Self::Sizes { .. } => "give every record its features, its target and, if there are users, its user".into(),
+            Self::OutOfRange { what, .. } => format!("change {what} in the configuration"),
+            Self::Configuration { .. } => "see the examples; names are written with underscores".into(),
+            Self::RunExists { .. } => "choose another --output, or go on with `quell resume`".into(),
+            Self::NoRun { .. } => "name the folder that `quell train` made".into(),
+            Self::OtherPromise { .. } => "train with the unit and the neighbours of the ledger, or name another dataset".into(),
+            Self::Missing { hint, .. } => (*hint).into(),
+            Self::Privacy(_) => "change the settings of the privacy, or ask for less".into(),
+            Self::Length { .. } => "use the weights that the state was started with".into(),
+            Self::SavedState { .. } => "resume with the configuration that the run was started with, or start again".into(),
         }
+    }
+
+    /// A part of a saved state that is not what it should be.
+    pub(crate) fn saved(part: &str, found: &'static str, expected: &'static str) -> Self {
+        Self::SavedState { part: part.into(), found, expected }
     }
 
     /// What the operating system refused.
@@ -264,6 +502,11 @@ pub(crate) fn quoted(name: &str) -> String {
         text.push('…');
     }
     format!("\"{}\"", text.replace('"', "\"\""))
+}
+
+/// A picture's size in words.
+fn sides([channels, rows, columns]: &[usize; 3]) -> String {
+    format!("{columns} by {rows} pixels in {}", if *channels == 1 { "grey" } else { "colour" })
 }
 
 /// The first names of many.

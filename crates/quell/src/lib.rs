@@ -3,11 +3,19 @@
 #![deny(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
 
+pub mod average;
 pub mod chance;
+pub mod convex;
 pub mod data;
+pub mod dp_sgd;
 mod error;
 mod kernel;
 pub mod layer;
+pub mod loss;
 pub mod network;
+pub mod optimizer;
+mod range;
+pub mod run;
+pub mod schedule;
 
 pub use error::{Error, Place};

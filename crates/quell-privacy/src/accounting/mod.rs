@@ -20,7 +20,7 @@ pub use renyi::{Conversion, Renyi};
 pub use tradeoff::{Clt, TradeOff};
 
 /// The truth lies in [lower, upper]; only `upper` may be claimed.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Bound {
     /// Rounded down: shows how tight `upper` is.
     pub lower: f64,

@@ -41,6 +41,12 @@ impl<'l, M: Mechanism, B: Book> Lease<'l, M, B> {
         self.receipt.entry
     }
 
+    /// The line that paid.
+    #[must_use]
+    pub fn receipt(&self) -> &Receipt {
+        &self.receipt
+    }
+
     /// Number of the step that comes next.
     #[must_use]
     pub fn position(&self) -> u64 {

@@ -109,6 +109,7 @@ impl<B: Book> Ledger<B> {
         let Some(account) = self.state.account(charge) else {
             return Err(Error::Book { cause: format!("line {charge} is not a charge") });
         };
+        mechanism.check(self.state.terms().neighbors)?;
         let steps = account.charge.steps;
         let distance = mechanism.distance() * steps as f64 * (1.0 + 1e-9);
         let neighbors = self.state.terms().neighbors;
@@ -142,6 +143,7 @@ impl<B: Book> Ledger<B> {
     }
 
     fn price<M: Mechanism>(&self, mechanism: &M, steps: u64) -> Result<Charge, Error> {
+        mechanism.check(self.state.terms().neighbors)?;
         let plan = self.plan(mechanism, steps);
         let cost = if plan == Event::NonPrivate {
             Cost::unbounded()

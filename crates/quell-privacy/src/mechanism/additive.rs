@@ -14,7 +14,7 @@ use crate::{
 /// # Contract
 /// The one clause that is not enforced here: one record, coming or going, moves the vector by at most `contribution` in L1 (Laplace) or L2
 /// (Gaussian), and by at most twice that if it is exchanged. Where records can be handed in one by one,
-/// [`SampledSum`](super::SampledSum) enforces it.
+/// [`ClippedSum`](super::ClippedSum) enforces it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Additive {
     /// Which noise.

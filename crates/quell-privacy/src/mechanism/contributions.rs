@@ -1,23 +1,25 @@
 //! One vector per record, held by someone who can measure and add them up.
 
-/// What a learner gives to a mechanism: the mechanism asks, and never sees a vector.
+use super::Clip;
+
+/// What a learner gives to a mechanism: the mechanism names the records and says how much of each may be added, and never sees a vector.
 ///
 /// # Contract
 /// All that is left to trust in learning code; [`laws`](crate::laws) checks it.
-/// 1. The length reported is the length of the vector added, to a part in 2¹³.
-/// 2. A record's vector depends on that record alone, whoever else is measured or added with it.
+/// 1. The length reported is the length of what is added at scale one, part by part, to a part in 2¹³. More than it is safe, less is not.
+/// 2. A record's vector and its lengths depend on that record alone. Who else is in its block may change their last digits, by a part in 2²⁰ of
+///    the length, and never whether they are finite.
 /// 3. Scale zero adds nothing, even where the vector is not finite.
-///
-/// Sums may be in single precision, in any order: each number of a sum of n terms errs by at most n + 2 parts in 2²⁴ of the sum of their sizes.
+/// 4. Numbers are added in single precision only within a block, which may be cut further by position in it: each number of a sum of n terms errs by at
+///    most n + 4 parts in 2²⁴ of the sum of their sizes. What a block or a piece of it comes to is added to `sum` in double precision, in any
+///    order that threads happen to take, and follows from that block alone.
 pub trait Contributions {
     /// Length of the vectors.
     fn dimension(&self) -> usize;
 
-    /// `squared[k] = ‖v‖²` for `records[k]`.
-    fn squared_norms(&mut self, records: &[usize], squared: &mut [f64]);
-
-    /// `sum += Σₖ scales[k] v(records[k])`, for the records just measured; `sum` comes as zeros.
-    fn add_scaled(&mut self, records: &[usize], scales: &[f32], sum: &mut [f32]);
+    /// `sum += Σ s · v(record)` over all records of all blocks, with the scales s that `clip` gives for the squared lengths of the parts of v,
+    /// asked once per record. A block has at most 64 records, in increasing order.
+    fn add_clipped(&mut self, blocks: &[&[usize]], clip: &Clip, sum: &mut [f64]);
 }
 
 /// Vectors that are simply there.
@@ -39,14 +41,19 @@ impl Vectors {
         self.values.len().checked_div(self.dimension).unwrap_or(0)
     }
 
-    #[cfg(test)]
-    pub(crate) fn row_for_tests(&self, record: usize) -> &[f32] {
-        self.row(record)
-    }
-
     fn row(&self, record: usize) -> &[f32] {
         self.values.get(record * self.dimension..(record + 1) * self.dimension).unwrap_or(&[])
     }
+}
+
+/// A row cut into parts; where it ends early the last ones are empty.
+fn cut<'r>(row: &'r [f32], parts: &'r [usize]) -> impl Iterator<Item = &'r [f32]> {
+    let mut rest = row;
+    parts.iter().map(move |length| {
+        let (part, after) = rest.split_at((*length).min(rest.len()));
+        rest = after;
+        part
+    })
 }
 
 impl Contributions for Vectors {
@@ -54,16 +61,30 @@ impl Contributions for Vectors {
         self.dimension
     }
 
-    fn squared_norms(&mut self, records: &[usize], squared: &mut [f64]) {
-        for (square, &record) in squared.iter_mut().zip(records) {
-            *square = self.row(record).iter().map(|&x| f64::from(x) * f64::from(x)).sum();
-        }
-    }
-
-    fn add_scaled(&mut self, records: &[usize], scales: &[f32], sum: &mut [f32]) {
-        for (&record, &scale) in records.iter().zip(scales).filter(|(_, scale)| **scale != 0.0) {
-            for (total, x) in sum.iter_mut().zip(self.row(record)) {
-                *total += scale * x;
+    fn add_clipped(&mut self, blocks: &[&[usize]], clip: &Clip, sum: &mut [f64]) {
+        let parts = clip.parts();
+        let (mut squared, mut scales) = (vec![0.0; parts.len()], vec![0.0; parts.len()]);
+        let mut total = vec![0.0_f32; self.dimension];
+        for block in blocks {
+            total.fill(0.0);
+            for &record in *block {
+                let row = self.row(record);
+                for (square, part) in squared.iter_mut().zip(cut(row, parts)) {
+                    *square = part.iter().map(|&x| f64::from(x) * f64::from(x)).sum();
+                }
+                clip.scales(&squared, &mut scales);
+                let mut totals = total.iter_mut();
+                for (&scale, part) in scales.iter().zip(cut(row, parts)) {
+                    for (total, x) in totals.by_ref().take(part.len()).zip(part) {
+                        // Zero times infinity is no zero.
+                        if scale != 0.0 {
+                            *total += scale * x;
+                        }
+                    }
+                }
+            }
+            for (sum, total) in sum.iter_mut().zip(&total) {
+                *sum += f64::from(*total);
             }
         }
     }

@@ -68,9 +68,16 @@ impl Grid {
         index.clamp(-LARGEST, LARGEST) as i64
     }
 
-    /// The nearest grid point, but for a part in 2⁵² of the value. What is no number is zero.
+    /// The nearest grid point, but for a part in 2⁵¹ of the value. What is no number is zero.
     pub(crate) fn near(self, value: f64) -> i64 {
-        (value / self.step).clamp(-LARGEST, LARGEST).round_ties_even() as i64
+        let index = (value / self.step).clamp(-LARGEST, LARGEST);
+        // The cast cuts the fraction, which is faster than rounding where the processor has no instruction for it.
+        (index + 0.5_f64.copysign(index)) as i64
+    }
+
+    /// The number at an index, in single precision.
+    pub(crate) fn single(self, index: i64) -> f32 {
+        (index as f64 * self.step) as f32
     }
 
     /// The nearest grid point, at most half a step away, or the end of the grid. What is no number is zero.

@@ -6,30 +6,39 @@
 
 mod additive;
 mod bounded;
+mod clipped_sum;
+mod clipping;
 mod contributions;
 mod count;
+mod epoch;
 mod grid;
 mod histogram;
 mod median;
 mod noisy_max;
 mod quantile;
 mod randomized_response;
-mod sampled_sum;
+mod sampling;
 mod selection;
 mod sparse_vector;
+mod summation;
 
 pub use additive::Additive;
 pub use bounded::{Bounds, Mean, Sum, Variance};
+pub use clipped_sum::ClippedSum;
+pub use clipping::{Clip, Clipping};
 pub use contributions::{Contributions, Vectors};
 pub use count::{Count, NoisyThreshold};
+pub use epoch::{Epoch, Running};
 pub use histogram::{Histogram, StableHistogram};
 pub use median::SmoothMedian;
 pub use noisy_max::{NoisyMax, Rule, Votes};
 pub use quantile::{Quantile, Range};
 pub use randomized_response::RandomizedResponse;
-pub use sampled_sum::SampledSum;
+pub use sampling::Sampling;
 pub use selection::Selection;
 pub use sparse_vector::{AboveThreshold, GaussianSparseVector, SparseVector};
+pub use summation::Step;
+pub(crate) use summation::{DRIFT, LENGTH_ERROR, TERM_ROUNDINGS};
 
 use crate::{
     Error, Event, Neighbors,
@@ -53,6 +62,11 @@ pub(crate) use sealed::Sealed;
 pub trait Mechanism: Sealed + Clone + std::fmt::Display {
     /// What one run costs.
     fn event(&self, neighbors: Neighbors) -> Event;
+
+    /// Whether the settings make sense under this relation: asked before anything is paid for.
+    fn check(&self, _: Neighbors) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// How far the noise that is drawn is from the noise that is accounted for. Zero for noise drawn in exact arithmetic.
     fn distance(&self) -> f64 {

@@ -65,22 +65,45 @@ pub(crate) enum Shape {
 /// The result follows from the key alone, not from the number of threads. Addition wraps: where indices stay
 /// within ±2⁶² nothing does, and if something did, it would still be post-processing.
 pub(crate) fn add(shape: Shape, key: &Key, indices: &mut [i64]) {
-    static THREADS: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, NonZero::get));
-    // A thread takes some 50 µs to start, in which one that runs draws a chunk.
-    add_on((*THREADS).min(indices.len() / (2 * CHUNK)), shape, key, indices);
+    add_on(threads(indices.len()), shape, key, indices);
 }
 
 /// [`add`] on so many threads.
 pub(crate) fn add_on(threads: usize, shape: Shape, key: &Key, indices: &mut [i64]) {
-    let chunks = Mutex::new((0..).zip(indices.chunks_mut(CHUNK)));
+    for_chunks(threads, indices, |number, chunk| add_chunk(shape, key, number, chunk));
+}
+
+/// The same noise for indices that are made and used up on the way, in one pass over memory: `indices` writes those from a place on, and `values` turns what
+/// became of them into numbers.
+pub(crate) fn add_between(
+    shape: Shape,
+    key: &Key,
+    numbers: &mut [f32],
+    indices: impl Fn(usize, &mut [i64]) + Sync,
+    values: impl Fn(&[i64], &mut [f32]) + Sync,
+) {
+    for_chunks(threads(numbers.len()), numbers, |number, chunk| {
+        let mut between = vec![0; chunk.len()];
+        indices(number as usize * CHUNK, &mut between);
+        add_chunk(shape, key, number, &mut between);
+        values(&between, chunk);
+    });
+}
+
+/// How many threads so many numbers are worth.
+fn threads(numbers: usize) -> usize {
+    static THREADS: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, NonZero::get));
+    // A thread takes some 50 µs to start, in which one that runs draws a chunk.
+    (*THREADS).min(numbers / (2 * CHUNK))
+}
+
+fn for_chunks<T: Send>(threads: usize, numbers: &mut [T], work_on: impl Fn(u64, &mut [T]) + Sync) {
+    let chunks = Mutex::new((0..).zip(numbers.chunks_mut(CHUNK)));
     let work = || {
         // The lock ends with this statement; a `while let` would hold it through the work.
         let next = || chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
         while let Some((number, chunk)) = next() {
-            match shape {
-                Shape::Gaussian => add_stream::<Gaussian>(key.stream(number), chunk),
-                Shape::Laplace => add_stream::<Laplace>(key.stream(number), chunk),
-            }
+            work_on(number, chunk);
         }
     };
     thread::scope(|scope| {
@@ -89,6 +112,13 @@ pub(crate) fn add_on(threads: usize, shape: Shape, key: &Key, indices: &mut [i64
         }
         work();
     });
+}
+
+fn add_chunk(shape: Shape, key: &Key, number: u64, chunk: &mut [i64]) {
+    match shape {
+        Shape::Gaussian => add_stream::<Gaussian>(key.stream(number), chunk),
+        Shape::Laplace => add_stream::<Laplace>(key.stream(number), chunk),
+    }
 }
 
 /// One integer, round(2³⁰X).

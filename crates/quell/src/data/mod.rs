@@ -1,4 +1,5 @@
-//! Tables of records, from CSV and Parquet, and rows selected from them.
+//! Records: [`Table`]s from CSV and Parquet with rows selected from them, and [`Examples`] that a learner trains on, which
+//! [`open`] reads from tables, arrays and pictures.
 //!
 //! Values go to the caller as they are: this is the room for people's data. What the caller may *learn for free* is public
 //! only: names and declared types of columns. A type is never guessed from values, a cell that is not what it is read as
@@ -20,16 +21,38 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod array;
+mod cifar;
 mod csv;
+mod dataset;
+mod digits;
+mod encoder;
+mod examples;
+mod folder;
+mod header;
+mod idx;
+mod image;
+mod memory;
+mod npy;
+mod numpy;
 mod parquet;
 mod predicate;
 mod row;
+mod scaling;
 mod schema;
 mod selection;
+mod split;
+mod stream;
 mod table;
 
+pub use dataset::{Dataset, Options, open, unlabelled};
+pub use digits::digits;
+pub use examples::{Examples, Targets};
+pub use header::{Column, Kind, Use};
 pub use predicate::Predicate;
 pub use row::Row;
-pub use schema::{Column, Kind, Use};
+pub use scaling::Scaling;
+pub use schema::{Feature, Label, Schema, TestPart};
 pub use selection::Selection;
+pub use split::Split;
 pub use table::Table;

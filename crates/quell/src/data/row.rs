@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::{
     csv,
+    header::{Reading, Use},
     parquet::Values,
-    schema::{Reading, Use},
 };
 
 /// The cells of one record that were asked for, numbered in the order they were asked for. A cell is parsed when it is

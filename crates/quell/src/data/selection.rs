@@ -1,6 +1,6 @@
 //! Some rows of a table.
 
-use super::{Row, Table, predicate::Filter, schema::Use};
+use super::{Row, Table, header::Use, predicate::Filter};
 use crate::Error;
 
 /// The rows of a table that a predicate takes, in the order of the file. Nothing has been read yet: each question below
@@ -56,8 +56,8 @@ impl<'a> Selection<'a> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn scan(&self, columns: &[(&str, Use)], mut each: impl FnMut(&Row<'_>)) -> Result<(), Error> {
-        let schema = self.table.schema();
-        let mut readings = columns.iter().map(|(name, usage)| schema.reading(name, *usage)).collect::<Result<Vec<_>, _>>()?;
+        let header = self.table.header();
+        let mut readings = columns.iter().map(|(name, usage)| header.reading(name, *usage)).collect::<Result<Vec<_>, _>>()?;
         // The cells of the filter come after those that were asked for.
         let first = readings.len();
         readings.extend(&self.filter.readings);

@@ -10,10 +10,11 @@ use std::{
 use super::{
     Predicate, Selection,
     csv::Csv,
+    header::{Column, Header, Reading},
     parquet::Parquet,
     predicate::Filter,
     row::Row,
-    schema::{Column, Reading, Schema},
+    stream::packed,
 };
 use crate::Error;
 
@@ -21,7 +22,7 @@ use crate::Error;
 /// record to the last, and keeps nothing but the answer.
 pub struct Table {
     path: PathBuf,
-    schema: Schema,
+    header: Header,
     source: Source,
 }
 
@@ -31,22 +32,23 @@ enum Source {
 }
 
 impl Table {
-    /// Reads the names and types of the columns of a CSV file (`.tsv`: separated by tabs) or a Parquet file. A file is
+    /// Reads the names and types of the columns of a CSV file (`.tsv`: separated by tabs; `.csv.gz` and `.tsv.gz`: unpacked
+    /// while it is read) or a Parquet file. A file is
     /// Parquet if its name ends in `.parquet` or `.pq`, or if its first bytes say so and its name does not end in `.csv` or
     /// `.tsv`.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let (source, schema) = match Format::of(path)? {
-            Format::Csv => Csv::open(path).map(|(file, schema)| (Source::Csv(file), schema))?,
-            Format::Parquet => Parquet::open(path).map(|(file, schema)| (Source::Parquet(file), schema))?,
+        let (source, header) = match Format::of(path)? {
+            Format::Csv => Csv::open(path).map(|(file, header)| (Source::Csv(file), header))?,
+            Format::Parquet => Parquet::open(path).map(|(file, header)| (Source::Parquet(file), header))?,
         };
-        Ok(Self { path: path.to_owned(), schema, source })
+        Ok(Self { path: path.to_owned(), header, source })
     }
 
     /// Names and types of the columns, in the order of the file. They are public.
     #[must_use]
     pub fn columns(&self) -> &[Column] {
-        &self.schema.columns
+        &self.header.columns
     }
 
     /// Every record.
@@ -57,11 +59,11 @@ impl Table {
 
     /// The records for which a predicate holds. An error is about a name or a type, and points into the expression.
     pub fn select(&self, predicate: &Predicate) -> Result<Selection<'_>, Error> {
-        Ok(Selection::new(self, Filter::new(predicate, &self.schema)?))
+        Ok(Selection::new(self, Filter::new(predicate, &self.header)?))
     }
 
-    pub(super) fn schema(&self) -> &Schema {
-        &self.schema
+    pub(super) fn header(&self) -> &Header {
+        &self.header
     }
 
     pub(super) fn scan(&self, readings: &[Reading], each: &mut dyn FnMut(&Row<'_>)) -> Result<(), Error> {
@@ -74,7 +76,7 @@ impl Table {
 
 impl fmt::Debug for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Table").field("path", &self.path).field("columns", &self.schema.columns).finish_non_exhaustive()
+        f.debug_struct("Table").field("path", &self.path).field("columns", &self.header.columns).finish_non_exhaustive()
     }
 }
 
@@ -90,13 +92,19 @@ impl Format {
         let failed = |error: std::io::Error| Error::io(path, &error);
         let mut first = Vec::new();
         File::open(path).map_err(failed)?.take(4).read_to_end(&mut first).map_err(failed)?;
-        let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
+        let inside = if packed(path) { path.with_extension("") } else { path.to_owned() };
+        let extension = inside.extension().unwrap_or_default().to_ascii_lowercase();
         let text = extension == "csv" || extension == "tsv";
         // Not by the last bytes too, where Parquet has the same four: in text they are a record's.
+        if packed(path) && (extension == "parquet" || extension == "pq") {
+            return Err(Error::NoTable { path: path.to_owned(), found: "Parquet in gzip" });
+        }
         if extension == "parquet" || extension == "pq" || (first == b"PAR1" && !text) {
             return Ok(Self::Parquet);
         }
         let found = match *first.as_slice() {
+            [0x1f, 0x8b, ..] if packed(path) => return Ok(Self::Csv),
+            _ if packed(path) => "named .gz and not compressed with gzip",
             [0x1f, 0x8b, ..] => "compressed with gzip",
             [b'P', b'K', 3, 4] => "a zip archive or a spreadsheet",
             [0x28, 0xb5, 0x2f, 0xfd] => "compressed with zstd",

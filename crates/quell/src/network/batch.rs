@@ -76,7 +76,7 @@ impl Network {
         let ends = ends(blocks);
         let everything_deferred = self.layers.iter().all(|placed| placed.weights.is_empty() || placed.layer.is_outer_product());
         let shares = if everything_deferred { self.even_shares(records.len()) } else { self.shares_within_blocks(&ends) };
-        workspace.prepare(self, shares.len());
+        workspace.prepare(self, shares.len(), true);
         self.defer(records.len(), workspace);
 
         let mut slices = Deferred::split(self, &mut workspace.deferred, &shares);
@@ -184,7 +184,7 @@ impl Network {
     ) {
         let records: Vec<usize> = blocks.concat();
         let threads = rayon::current_num_threads().clamp(1, records.len().max(1));
-        workspace.prepare(self, threads);
+        workspace.prepare(self, threads, false);
         let jobs: Vec<_> = records.chunks(records.len().div_ceil(threads).max(1)).zip(&mut workspace.threads).collect();
         let used = jobs.len();
         jobs.into_par_iter().for_each(|(records, thread)| {
@@ -220,19 +220,19 @@ fn each_block(ends: &[usize], mut each: impl FnMut(usize, usize)) {
 }
 
 impl Workspace {
-    /// Clean sums for so many threads.
-    fn prepare(&mut self, network: &Network, threads: usize) {
-        self.threads.truncate(threads);
-        let fits = |thread: &Thread| thread.total.len() == network.parameters;
-        if !self.threads.iter().all(fits) {
+    /// Clean sums for so many threads: of everything, or of what is not deferred.
+    fn prepare(&mut self, network: &Network, threads: usize, deferring: bool) {
+        if self.threads.iter().any(|thread| thread.total.len() != network.parameters) {
             self.threads.clear();
         }
-        self.threads.iter_mut().for_each(|thread| thread.total.fill(0.0));
         self.threads.resize_with(threads, || Thread {
             tape: Tape::new(network, network.chunk),
             partial: vec![0.0; network.parameters],
             total: vec![0.0; network.parameters],
         });
+        for placed in network.layers.iter().filter(|placed| !(deferring && placed.layer.is_outer_product())) {
+            self.threads.iter_mut().for_each(|thread| thread.total[placed.weights.clone()].fill(0.0));
+        }
     }
 }
 

@@ -197,10 +197,10 @@ fn the_gradient_of_a_record_is_the_derivative_of_its_loss() {
                 let output = chain(&recipes, network.input(), &mut &*weights, &input).1;
                 vec![output.iter().zip(&target).map(|(y, t)| 0.5 * (y - f64::from(*t)).powi(2)).sum::<f64>()]
             };
-            let expected = super::derivatives::differences(&wide(&weights), loss, &[1.0]);
+            let expected = differences(&wide(&weights), loss, &[1.0]);
             let found = sum(&network, &weights, &task, &[&[record]], &[network.parameters()], false);
             let far = distance(&found.iter().map(|x| *x as f32).collect::<Vec<_>>(), &expected);
-            assert!(far < 4e-6, "off by {far}");
+            assert!(far < 2e-6 * recipes.iter().map(roundings).sum::<f64>(), "off by {far}");
         }
     }
 }

@@ -22,8 +22,8 @@ use parquet::{
 };
 
 use super::{
+    header::{Column, Header, Kind, Reading, Use},
     row::{Cells, Row},
-    schema::{Column, Kind, Reading, Schema, Use},
 };
 use crate::{Error, error::quoted};
 use atom::{Atom, Meaning};
@@ -46,7 +46,7 @@ pub(super) enum Values {
 }
 
 impl Parquet {
-    pub(crate) fn open(path: &Path) -> Result<(Self, Schema), Error> {
+    pub(crate) fn open(path: &Path) -> Result<(Self, Header), Error> {
         let file = File::open(path).map_err(|error| Error::io(path, &error))?;
         let reader = decoded(|| SerializedFileReader::new(file)).ok_or_else(|| damaged(path, "the footer".into()))?;
         let leaves = reader.metadata().file_metadata().schema_descr().columns();
@@ -55,8 +55,8 @@ impl Parquet {
             .iter()
             .zip(&meanings)
             .map(|(leaf, meaning)| Column { name: leaf.path().string(), kind: meaning.map_or(Kind::Unreadable, Meaning::kind) });
-        let schema = Schema::new(columns.collect(), path)?;
-        Ok((Self { path: path.to_owned(), reader, meanings }, schema))
+        let header = Header::new(columns.collect(), path)?;
+        Ok((Self { path: path.to_owned(), reader, meanings }, header))
     }
 
     /// Looks at every record once, from the first to the last; a batch of them is in memory at a time.

@@ -1,4 +1,4 @@
-//! A predicate whose columns were found in a table's schema: nothing about it can fail any more.
+//! A predicate whose columns were found in a table's header: nothing about it can fail any more.
 
 use std::collections::HashSet;
 
@@ -6,8 +6,8 @@ use super::{Expression, Literal, Name, Operator, Predicate};
 use crate::{
     Error, Place,
     data::{
+        header::{Header, Reading, Use},
         row::Row,
-        schema::{Reading, Schema, Use},
     },
 };
 
@@ -57,8 +57,8 @@ impl Filter {
     }
 
     /// Finds the columns; the only errors are about their names and kinds.
-    pub(crate) fn new(predicate: &Predicate, schema: &Schema) -> Result<Self, Error> {
-        let mut binder = Binder { schema, text: &predicate.text, readings: Vec::new() };
+    pub(crate) fn new(predicate: &Predicate, header: &Header) -> Result<Self, Error> {
+        let mut binder = Binder { header, text: &predicate.text, readings: Vec::new() };
         let test = binder.test(&predicate.expression)?;
         Ok(Self { readings: binder.readings, test: Some(test) })
     }
@@ -70,7 +70,7 @@ impl Filter {
 }
 
 struct Binder<'a> {
-    schema: &'a Schema,
+    header: &'a Header,
     text: &'a str,
     readings: Vec<Reading>,
 }
@@ -87,7 +87,7 @@ impl Binder<'_> {
             }
             Expression::In { column, literals } => self.list(column, literals)?,
             Expression::Missing { column } => {
-                let reading = self.schema.presence(&column.text).map_err(|error| error.at(&self.place(column)))?;
+                let reading = self.header.presence(&column.text).map_err(|error| error.at(&self.place(column)))?;
                 Test::Missing { slot: self.place_of(reading), usage: reading.usage }
             }
             Expression::Not(inner) => Test::Not(Box::new(self.test(inner)?)),
@@ -116,7 +116,7 @@ impl Binder<'_> {
     }
 
     fn slot(&mut self, column: &Name, usage: Use) -> Result<usize, Error> {
-        let reading = self.schema.reading(&column.text, usage).map_err(|error| error.at(&self.place(column)))?;
+        let reading = self.header.reading(&column.text, usage).map_err(|error| error.at(&self.place(column)))?;
         Ok(self.place_of(reading))
     }
 

@@ -6,7 +6,7 @@ mod token;
 
 use std::{fmt, str::FromStr};
 
-use super::schema::Use;
+use super::header::Use;
 use crate::Error;
 pub(crate) use filter::Filter;
 

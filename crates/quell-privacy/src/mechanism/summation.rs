@@ -1,201 +1,196 @@
-//! The step of DP-SGD: draw a batch, clip, sum, add Gaussian noise.
+//! The sum of a batch of clipped vectors plus Gaussian noise: what a step and a batch of an epoch have in common.
 
-use super::{Contributions, Mechanism, Noise, Sealed, grid::Grid};
+use super::{
+    Clip, Clipping, Contributions, Noise,
+    clipping::count_error,
+    grid::Grid,
+    sampling::{Drawn, pieces},
+};
 use crate::{
-    Error, Event, Neighbors,
-    ledger::Paid,
+    Error, Event,
     noise::{
-        exact::bernoulli,
-        random::Stream,
+        random::Key,
         rounded::{self, DISTANCE, GRID},
     },
-    number::brief,
-    units::{ClipNorm, NoiseMultiplier, SamplingRate},
+    units::{ClipNorm, NoiseMultiplier},
 };
 
-/// The sum over a Poisson sample of vectors clipped to a length, plus Gaussian noise.
-///
-/// Batch, clipping, noise and cost all come from this one value, so they cannot disagree. The noise is that of the ideal mechanism, times
-/// [`SampledSum::inflation`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SampledSum {
-    /// Probability that a record enters the batch.
-    pub rate: SamplingRate,
-    /// Longest that a vector may be.
-    pub clip_norm: ClipNorm,
-    /// Standard deviation of the noise over that length.
-    pub noise_multiplier: NoiseMultiplier,
-    /// Length of the vectors.
-    pub dimension: usize,
+/// What a step releases.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// The noisy sum of the clipped vectors. Not divided by anything: the size of the batch is a secret.
+    pub sum: Vec<f32>,
+    /// Where clipping is adaptive: the noisy share of vectors that were no longer than the length they were clipped to. It may lie outside of [0, 1].
+    pub share_within: Option<f64>,
+    /// Where clipping is adaptive: the length to clip to from now on.
+    pub next_norm: Option<ClipNorm>,
 }
 
-/// Records that are summed by the learner at once. Their sum is put on the grid, where addition is exact.
-const CHUNK: usize = 64;
+/// The settings that matter once it is known who takes part.
+#[derive(Clone, Copy)]
+pub(super) struct Summation<'s> {
+    pub(super) clipping: &'s Clipping,
+    pub(super) noise_multiplier: NoiseMultiplier,
+    pub(super) dimension: usize,
+}
 
-/// How far a reported length may be from the true one: clause 1 of [`Contributions`].
-const LENGTH_ERROR: f64 = 1.0 / (1 << 13) as f64;
+/// Records that a learner adds up in single precision, at most.
+pub(super) const BLOCK: usize = 64;
 
-/// Of what a learner adds up beside the terms themselves: the scaling and the vector, clause 2.
-const TERM_ROUNDINGS: f64 = 4.0;
+/// Records whose blocks are added up in double precision, at most. The sum of a group is put on the grid, where addition is exact.
+const GROUP: usize = 1 << 18;
 
-impl SampledSum {
-    /// Standard deviation of the noise that is drawn over that of the ideal mechanism; none if the vector is too long for the grid.
+/// How far a reported length may be below the true one: clause 1 of [`Contributions`].
+pub(crate) const LENGTH_ERROR: f64 = 1.0 / (1 << 13) as f64;
+
+/// How far the others in a block may move a record's vector and its length, over that length: clause 2.
+pub(crate) const DRIFT: f64 = 1.0 / (1 << 20) as f64;
+
+/// Of what a learner adds up beside the terms themselves: the scaling and the vector, clause 4.
+pub(crate) const TERM_ROUNDINGS: f64 = 4.0;
+
+/// Streams 0, 1, 2, … of a key make the noise of the sum; that of the count and the coins come from others far from them.
+const COUNT: u64 = u64::MAX - 1;
+pub(super) const COINS: u64 = u64::MAX;
+
+impl Summation<'_> {
+    /// Standard deviation of the noise that is drawn on the sum over that of the ideal mechanism; none if the vector is too long for the grid.
     ///
     /// # Theorem
-    /// (THEORY, Noise) Chunks are cut by random tags, so a record touches the sum of one chunk (or the two halves of it), of at most 65 records. A sum of n terms in single
-    /// precision errs by γ = (n + 4)/2²⁴ of the sum of sizes, so by at most 65γC for either neighbour, in L2; a length may be
-    /// under-reported by a part in 2¹³; and rounding to the grid moves each neighbour by at most √d/2 steps per chunk, of which two differ. A
-    /// record therefore moves the sum by at most C(1 + κ) + 2√d h, and the noise is z times that.
-    #[must_use]
-    pub fn inflation(&self) -> Option<f64> {
-        let records = (CHUNK + 1) as f64;
-        let rounding = 2.0 * records * (records + TERM_ROUNDINGS) / f64::from(1 << 24) * (1.0 + 1e-3);
-        let kappa = rounding + LENGTH_ERROR * (1.0 + 1e-3);
-        let grid = 1.0 - 2.0 * self.noise_multiplier.get() * (self.dimension as f64).sqrt() / GRID as f64;
+    /// (THEORY, Steps) A record touches one block (or the two halves of it) of at most n = 65 records, in one group (or the two halves of it) of at most
+    /// m = 2¹⁸ + 1. Sums in single precision err by γ = (n + 4)/2²⁴ of the sum of sizes, so by at most nγC for either neighbour, in L2; n vectors drift by a part in
+    /// 2²⁰, and their scales by another; at most m sums in double precision err by m/2⁵³ of the sum of sizes, so by m²C/2⁵³ for either
+    /// neighbour; the record's own length may be under-reported by a part in 2¹³; and rounding to the grid moves three sums by √d/2 steps each. A record
+    /// therefore moves the sum by at most C(1 + κ) + 2√d h, and the noise is z times that.
+    pub(super) fn inflation(self) -> Option<f64> {
+        let (sum, _) = self.clipping.multipliers(self.noise_multiplier)?;
+        let (block, group) = ((BLOCK + 1) as f64, (GROUP + 1) as f64);
+        let single = 2.0 * block * (block + TERM_ROUNDINGS) / f64::from(1 << 24);
+        let drift = 2.0 * block * DRIFT;
+        let double = 2.0 * group * group * f64::EPSILON / 2.0;
+        // What is beside: products of these, quotients by the grid step (2⁻³³), numbers too small for full precision.
+        let kappa = (single + drift + double + LENGTH_ERROR) * (1.0 + 1e-3) + 1e-6;
+        let grid = 1.0 - 2.0 * sum * (self.dimension as f64).sqrt() / GRID as f64;
         (grid > 0.5).then(|| (1.0 + kappa) / grid * (1.0 + 1e-12))
     }
-}
 
-impl Sealed for SampledSum {}
-
-impl Mechanism for SampledSum {
-    fn event(&self, _: Neighbors) -> Event {
-        let event = Event::gaussian(self.noise_multiplier);
-        let event = if self.rate.get() < 1.0 { event.poisson_sampled(self.rate) } else { event };
-        // Vectors too long for the grid have no guarantee.
-        self.inflation().map_or(Event::NonPrivate, |_| event)
+    /// Standard deviation of the noise on the count, where there is one; an error if the grid is too coarse for it.
+    fn count_scale(self) -> Option<f64> {
+        let (_, count) = self.clipping.multipliers(self.noise_multiplier)?;
+        let count = count?;
+        // Two neighbours are rounded by half a step each; twice that is taken.
+        let grid = 1.0 - 2.0 * count / GRID as f64;
+        let kappa = count_error((BLOCK + 1) as f64, DRIFT);
+        (grid > 0.5).then(|| 0.5 * count * (1.0 + kappa) / grid * (1.0 + 1e-12))
     }
 
-    fn distance(&self) -> f64 {
-        self.dimension as f64 * DISTANCE
+    /// Whether there is a theorem for it.
+    pub(super) fn check(self) -> Result<(), Error> {
+        self.clipping.check(self.dimension)?;
+        let adaptive = matches!(self.clipping, Clipping::Adaptive { .. });
+        if adaptive && self.count_scale().is_none() {
+            return Err(Error::Unfit {
+                what: "adaptive clipping",
+                because: "the noise on its count must be more than half the noise multiplier and below 1e8; hint: take a twentieth of a batch",
+            });
+        }
+        let value = self.dimension as f64;
+        let range = "what leaves noise_multiplier times its root below 2^28";
+        self.inflation().map(drop).ok_or(Error::OutOfRange { what: "dimension", value, range })?;
+        self.grid().map(drop)
+    }
+
+    /// What it costs to whoever takes part.
+    pub(super) fn event(self) -> Event {
+        self.check().map_or(Event::NonPrivate, |()| Event::gaussian(self.noise_multiplier))
+    }
+
+    /// One number for each coordinate, and one for the count.
+    pub(super) fn distance(self) -> f64 {
+        (self.dimension as f64 + 1.0) * DISTANCE
+    }
+
+    fn grid(self) -> Result<Grid, Error> {
+        let (sum, _) = self.clipping.multipliers(self.noise_multiplier).unwrap_or((f64::NAN, None));
+        Grid::new(sum * self.clipping.norm() * self.inflation().unwrap_or(f64::NAN))
+    }
+
+    /// The noisy sum over a batch that lies in order of its tags. The last thing that can fail is asking for the key.
+    pub(super) fn run(
+        self,
+        key: impl FnOnce() -> Result<Key, Error>,
+        batch: impl FnOnce(&Key) -> Vec<Drawn>,
+        contributions: &mut impl Contributions,
+    ) -> Result<Step, Error> {
+        self.check()?;
+        if contributions.dimension() != self.dimension {
+            let value = contributions.dimension() as f64;
+            return Err(Error::OutOfRange { what: "dimension", value, range: "what was paid for" });
+        }
+        let grid = self.grid()?;
+        let count_grid = self.count_scale().map(Grid::new).transpose()?;
+        let key = key()?;
+        let clip = self.clipping.clip(self.dimension);
+        let total = Total::new(&batch(&key), grid, &clip, self.dimension, contributions);
+        let mut sum = vec![0.0; self.dimension];
+        let indices = |from: usize, indices: &mut [i64]| total.indices(grid, from, indices);
+        let values = |indices: &[i64], values: &mut [f32]| {
+            for (value, index) in values.iter_mut().zip(indices) {
+                *value = grid.single(*index);
+            }
+        };
+        rounded::add_between(Noise::Gaussian.shape(), &key, &mut sum, indices, values);
+        let count = clip
+            .count()
+            .zip(count_grid)
+            .map(|(count, grid)| grid.release(Noise::Gaussian, i128::from(grid.nearest(count)), &mut key.stream(COUNT)));
+        let (share_within, next_norm) = count.and_then(|count| self.clipping.follow(count)).unzip();
+        Ok(Step { sum, share_within, next_norm })
     }
 }
 
-impl std::fmt::Display for SampledSum {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "sum of vectors of {} numbers clipped to {} on a Poisson sample of rate {} with Gaussian noise of {} times that",
-            self.dimension,
-            brief(self.clip_norm.get()),
-            brief(self.rate.get()),
-            brief(self.noise_multiplier.get())
-        )
-    }
+/// The sum of a batch, before noise.
+struct Total {
+    /// The last group, which is mostly the only one …
+    last: Vec<f64>,
+    /// … and those before it, in grid steps; nothing if there are none. Addition of integers is exact in any order; if it wraps, that is post-processing.
+    before: Vec<i64>,
 }
 
-/// Streams 0, 1, 2, … of a key make the noise; the coins of the batch come from one far from them.
-const COINS: u64 = u64::MAX;
-
-impl Paid<SampledSum> {
-    /// The batch and the sum are born and die in here; only the noisy sum comes back. An empty batch is a batch, and a vector that is not finite adds
-    /// nothing.
-    pub fn run(mut self, records: usize, contributions: &mut impl Contributions) -> Result<Vec<f32>, Error> {
-        let step = self.mechanism;
-        let wrong = Error::OutOfRange { what: "dimension", value: contributions.dimension() as f64, range: "what was paid for" };
-        let inflation = step.inflation().filter(|_| contributions.dimension() == step.dimension).ok_or(wrong)?;
-        let grid = Grid::new(step.noise_multiplier.get() * step.clip_norm.get() * inflation)?;
-        let key = self.key()?;
-        let mut batch = sample(records, step.rate, &mut key.stream(COINS));
-        let mut sum = Sum { indices: vec![0; step.dimension], chunk: vec![0.0; step.dimension], clip_norm: step.clip_norm, grid };
-        batch.sort_unstable();
-        sum.add(&batch, u64::BITS, contributions);
-        let mut indices = sum.indices;
-        rounded::add(Noise::Gaussian.shape(), &key, &mut indices);
-        Ok(indices.into_iter().map(|index| grid.value(i128::from(index)) as f32).collect())
+impl Total {
+    fn new(batch: &[Drawn], grid: Grid, clip: &Clip, dimension: usize, contributions: &mut impl Contributions) -> Self {
+        let mut total = Self { last: vec![0.0; dimension], before: Vec::new() };
+        for (number, group) in pieces(batch, GROUP).into_iter().enumerate() {
+            if number > 0 {
+                let mut before = vec![0; dimension];
+                total.indices(grid, 0, &mut before);
+                total.before = before;
+                total.last.fill(0.0);
+            }
+            let blocks = pieces(group, BLOCK);
+            let mut records: Vec<usize> = group.iter().map(|(_, record)| *record).collect();
+            let (mut rest, mut parts) = (records.as_mut_slice(), Vec::with_capacity(blocks.len()));
+            for block in blocks {
+                let (part, after) = rest.split_at_mut(block.len());
+                // In the order in which they lie in memory.
+                part.sort_unstable();
+                parts.push(&*part);
+                rest = after;
+            }
+            contributions.add_clipped(&parts, clip, &mut total.last);
+        }
+        total
     }
-}
 
-/// Coins are exact for multiples of one over this.
-const DENOMINATOR: u128 = 1 << 63;
-
-/// A record of a batch, behind a random tag by which it is put into a chunk.
-type Drawn = (u64, usize);
-
-/// Each record on its own coin, and a tag for each that is drawn. The coin is exact for rates that are multiples of 2⁻⁶³, and rounded down to
-/// one otherwise: less is sampled than is charged for.
-fn sample(records: usize, rate: SamplingRate, stream: &mut Stream) -> Vec<Drawn> {
-    // 2⁶³ itself for a rate of one: a coin that always shows one.
-    let numerator = (rate.get() * DENOMINATOR as f64) as u128;
-    let mut batch = Vec::new();
-    for record in 0..records {
-        if bernoulli(numerator, DENOMINATOR, stream) {
-            batch.push((stream.next_u64(), record));
+    /// In grid steps, from one coordinate on. A coordinate that is no number, which an honest learner never makes, is zero.
+    fn indices(&self, grid: Grid, from: usize, indices: &mut [i64]) {
+        for (index, value) in indices.iter_mut().zip(&self.last[from..]) {
+            *index = grid.near(*value);
+        }
+        for (index, before) in indices.iter_mut().zip(self.before.get(from..).unwrap_or(&[])) {
+            *index = index.wrapping_add(*before);
         }
     }
-    batch
-}
-
-struct Sum {
-    /// The sum so far, in grid steps. Addition of integers is exact in any order; if it wraps, that is post-processing.
-    indices: Vec<i64>,
-    chunk: Vec<f32>,
-    clip_norm: ClipNorm,
-    grid: Grid,
-}
-
-impl Sum {
-    /// Adds a batch, in order of tags that agree but for the last `bits` bits, halving it by the next bit until few enough records are left. Tags are independent of
-    /// everything, so which records share a chunk depends on a record only in the chunk that it is in itself, however records are numbered.
-    fn add(&mut self, batch: &[Drawn], bits: u32, contributions: &mut impl Contributions) {
-        if batch.len() <= CHUNK {
-            self.add_chunk(batch, contributions);
-        } else if let Some(bit) = bits.checked_sub(1) {
-            let (low, high) = batch.split_at(batch.partition_point(|(tag, _)| tag >> bit & 1 == 0));
-            self.add(low, bit, contributions);
-            self.add(high, bit, contributions);
-        } else {
-            // 65 equal tags: for fewer than 2⁵⁰ records the probability is below 2⁻⁸⁰⁰.
-            batch.chunks(CHUNK).for_each(|chunk| self.add_chunk(chunk, contributions));
-        }
-    }
-
-    fn add_chunk(&mut self, drawn: &[Drawn], contributions: &mut impl Contributions) {
-        let mut batch = [0; CHUNK];
-        let batch = &mut batch[..drawn.len()];
-        for (record, (_, number)) in batch.iter_mut().zip(drawn) {
-            *record = *number;
-        }
-        // In the order in which they lie in memory.
-        batch.sort_unstable();
-        if batch.is_empty() {
-            return;
-        }
-        let mut squared = [f64::NAN; CHUNK];
-        let squared = &mut squared[..batch.len()];
-        let batch = &*batch;
-        contributions.squared_norms(batch, squared);
-        let mut scales = [0.0; CHUNK];
-        for (scale, square) in scales.iter_mut().zip(squared.iter()) {
-            *scale = clip_scale(*square, self.clip_norm);
-        }
-        self.chunk.fill(0.0);
-        contributions.add_scaled(batch, &scales[..batch.len()], &mut self.chunk);
-        // No number of an honest sum is larger than this; holding it there never moves neighbours apart.
-        let most = 2.0 * CHUNK as f64 * self.clip_norm.get();
-        for (index, value) in self.indices.iter_mut().zip(&self.chunk) {
-            let value = f64::from(*value);
-            let held = if value.is_nan() { 0.0 } else { value.clamp(-most, most) };
-            *index = index.wrapping_add(self.grid.near(held));
-        }
-    }
-}
-
-/// min(1, C/‖v‖), rounded down; zero for a vector that is not finite, because an error would tell.
-fn clip_scale(squared_norm: f64, clip_norm: ClipNorm) -> f32 {
-    // Written so that NaN is refused.
-    if !(squared_norm >= 0.0 && squared_norm.is_finite()) {
-        return 0.0;
-    }
-    let length = squared_norm.sqrt();
-    if length <= clip_norm.get() {
-        return 1.0;
-    }
-    // One part in 2²³ is more than the cast can add.
-    let scale = clip_norm.get() / length * (1.0 - 1.0 / f64::from(1 << 23));
-    let cast = scale as f32;
-    // A scale too small for a normal number would round without proportion.
-    if cast.is_normal() { cast } else { 0.0 }
 }
 
 #[cfg(test)]

@@ -1,0 +1,169 @@
+//! What is trained and tested on, and how a path becomes that.
+
+use std::{
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Examples, Scaling, Schema, Split, Table, cifar, encoder, folder, idx, memory::Memory, numpy, stream};
+use crate::Error;
+
+/// Records to train on, and maybe others to test on.
+#[derive(Clone, Debug)]
+pub struct Dataset {
+    /// What it is called: the name of its file or folder.
+    pub name: String,
+    /// What a learner trains on.
+    pub train: Examples,
+    /// What nothing is trained on.
+    pub test: Option<Examples>,
+    /// Whether the test part may be looked at for free. Otherwise what is said about it must be paid for too.
+    pub test_is_public: bool,
+}
+
+/// What is public about data and not in its files.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Options {
+    /// Bounds, categories and classes of a table. A table cannot be learned from without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Schema>,
+    /// The classes, in the order of the labels, where files hold labels as numbers; of pictures in folders, the names of the
+    /// folders. IDX files have ten unless told otherwise. A record of any other class is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub classes: Option<Vec<String>>,
+    /// Mean and deviation, for all formats but tables.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scaling: Option<Scaling>,
+    /// A share to test on, where the files do not have a part for that. It is as private as the rest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub split: Option<Split>,
+    /// For IDX: a file with one integer for each record to train on, which tells users apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub users: Option<PathBuf>,
+    /// The most bytes that records may take in memory; four gibibytes unless told otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+}
+
+/// Reads data to learn from:
+///
+/// | what | how it is recognised | the part to test on, which is public |
+/// |---|---|---|
+/// | IDX, packed or not | `…images…idx…`, or the folder of `train-images…`; labels beside | `t10k-…` or `test-…` beside |
+/// | CIFAR-10, packed or not | `.bin`, or a folder of such files | files named `test…` in the folder |
+/// | NumPy | `.npz`; `.npy`, or a folder of such files | arrays with `test` before or after their names |
+/// | pictures | a folder of folders of PNG and JPEG files; their names are the classes | folders `test` or `val` beside `train` |
+/// | tables | `.csv`, `.tsv`, packed or not; `.parquet` | what the schema says, if it says that it is public |
+///
+/// A part to test on that is a file of its own is taken for public: who keeps it private leaves it elsewhere.
+///
+/// All records are held in memory, pictures as bytes and everything else as 32-bit floats. A table is read row by row, or
+/// some thousand rows at a time, so that it may itself be larger than memory: only the features that the schema makes of it
+/// must fit. [`Table`] answers questions about tables of any size.
+pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Dataset, Error> {
+    let path = path.as_ref();
+    let memory = Memory::new(options.memory.unwrap_or(Memory::USUAL));
+    let dataset = match Format::of(path, options)? {
+        Format::Idx => idx::open(path, options, &memory),
+        Format::Cifar => cifar::open(path, options, &memory),
+        Format::Npy => numpy::open_files(path, options, &memory),
+        Format::Npz => numpy::open_archive(path, options, &memory),
+        Format::Folder => folder::open(path, options, &memory),
+        Format::Table => return named(path, table(path, options, &memory)?),
+    };
+    let mut dataset = dataset?;
+    if let Some(scaling) = &options.scaling {
+        dataset.train = dataset.train.scaled(scaling)?;
+        dataset.test = dataset.test.map(|test| test.scaled(scaling)).transpose()?;
+    }
+    if let (Some(rule), None) = (options.split, &dataset.test) {
+        let (train, test) = dataset.train.split(rule)?;
+        (dataset.train, dataset.test) = (train, Some(test));
+    }
+    named(path, dataset)
+}
+
+/// Reads records of a table to make predictions about: no label is needed, no record is left out, and every target is 0.
+pub fn unlabelled(path: impl AsRef<Path>, schema: &Schema) -> Result<Examples, Error> {
+    let path = path.as_ref();
+    encoder::examples(&Table::open(path)?, path, schema, false, &Memory::new(Memory::USUAL))
+}
+
+fn table(path: &Path, options: &Options, memory: &Memory) -> Result<Dataset, Error> {
+    let table = Table::open(path)?;
+    let Some(schema) = &options.schema else { return Err(Error::NoSchema { path: path.to_owned() }) };
+    let all = encoder::examples(&table, path, schema, true, memory)?;
+    let public = schema.test.as_ref().is_some_and(|test| test.public);
+    let share = schema.test.as_ref().map_or(options.split, |test| test.share.map(|share| Split { share }));
+    let file = schema.test.as_ref().and_then(|test| test.file.as_ref());
+    let (train, test) = match (share, file) {
+        (_, Some(file)) => {
+            let file = path.parent().unwrap_or(path).join(file);
+            let test = encoder::examples(&Table::open(&file)?, &file, schema, true, memory)?;
+            (all, Some(test))
+        }
+        (Some(rule), None) => all.split(rule).map(|(train, test)| (train, Some(test)))?,
+        (None, None) => (all, None),
+    };
+    Ok(Dataset { name: String::new(), train, test_is_public: public && test.is_some(), test })
+}
+
+fn named(path: &Path, dataset: Dataset) -> Result<Dataset, Error> {
+    let whole = path.canonicalize().map_err(|error| Error::io(path, &error))?;
+    let name = whole.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(Dataset { name, ..dataset })
+}
+
+/// What data is written in.
+enum Format {
+    Idx,
+    Cifar,
+    Npy,
+    Npz,
+    Folder,
+    Table,
+}
+
+impl Format {
+    fn of(path: &Path, options: &Options) -> Result<Self, Error> {
+        if path.is_dir() {
+            return Self::of_folder(path);
+        }
+        let failed = |error: std::io::Error| Error::io(path, &error);
+        let mut first = Vec::new();
+        File::open(path).map_err(failed)?.take(4).read_to_end(&mut first).map_err(failed)?;
+        let unpacked = if stream::packed(path) { path.with_extension("") } else { path.to_owned() };
+        let extension = unpacked.extension().unwrap_or_default().to_ascii_lowercase();
+        let name = unpacked.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        match (extension.to_str().unwrap_or_default(), first.as_slice()) {
+            ("csv" | "tsv" | "parquet" | "pq", _) => Ok(Self::Table),
+            ("npz", _) => Ok(Self::Npz),
+            ("npy", _) => Ok(Self::Npy),
+            ("bin", _) => Ok(Self::Cifar),
+            ("png" | "jpg" | "jpeg", _) => Err(Error::OnePicture { path: path.to_owned() }),
+            _ if name.contains("idx") => Ok(Self::Idx),
+            (_, b"PAR1") => Ok(Self::Table),
+            (_, [0, 0, 0x08..=0x0e, 1..=8]) => Ok(Self::Idx),
+            _ if options.schema.is_some() => Ok(Self::Table),
+            _ => Err(Error::Unrecognised { path: path.to_owned() }),
+        }
+    }
+
+    fn of_folder(path: &Path) -> Result<Self, Error> {
+        if idx::images_in(path).is_some() {
+            Ok(Self::Idx)
+        } else if !cifar::files_in(path).is_empty() {
+            Ok(Self::Cifar)
+        } else if numpy::any_in(path) {
+            Ok(Self::Npy)
+        } else if folder::any_in(path) {
+            Ok(Self::Folder)
+        } else {
+            Err(Error::Unrecognised { path: path.to_owned() })
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! What a learner trains on: records as vectors, in memory.
+//!
+//! Bytes stay bytes until a record is gathered, so that images take a quarter of the memory of floats. What stands between
+//! a stored value and a feature is public: a fixed unit, and a mean and a deviation that are settings.
+
+use std::fmt;
+
+use super::{
+    Scaling, Split,
+    split::{Tag, Users},
+};
+use crate::Error;
+
+/// Records with a target each. A record that has no target, or no user where there are users, is not among them: whether a
+/// record is here depends on that record alone.
+///
+/// Everything but the shape and the names of the classes is private, the number of records too. `Debug` shows no value.
+#[derive(Clone)]
+pub struct Examples {
+    shape: Vec<usize>,
+    width: usize,
+    features: Features,
+    /// What one stored unit is worth.
+    unit: f32,
+    /// One for each channel, or one for all.
+    affine: Vec<Affine>,
+    targets: Targets,
+    users: Option<Users>,
+}
+
+/// What is to be learned about each record.
+#[derive(Clone)]
+pub enum Targets {
+    /// One of several classes.
+    Classes {
+        /// For each record, the index of its class.
+        labels: Vec<u32>,
+        /// The names of the classes. They are public.
+        names: Vec<String>,
+    },
+    /// A number.
+    Numbers(Vec<f32>),
+}
+
+/// Row after row.
+#[derive(Clone)]
+pub(super) enum Features {
+    Bytes(Vec<u8>),
+    Numbers(Vec<f32>),
+}
+
+/// feature = factor · stored + offset.
+#[derive(Clone, Copy, PartialEq)]
+struct Affine {
+    factor: f32,
+    offset: f32,
+}
+
+impl Examples {
+    /// Records of bytes, such as images: `values` holds them row after row, and a feature is a byte over `largest`.
+    ///
+    /// ```
+    /// use quell::data::{Examples, Targets};
+    /// let names = vec!["dark".into(), "bright".into()];
+    /// let pixels = Examples::bytes(&[1, 1, 2], vec![0, 1, 4, 3], 4, Targets::Classes { labels: vec![0, 1], names })?;
+    /// let mut row = [0.0; 2];
+    /// pixels.gather(1, &mut row);
+    /// assert_eq!(row, [1.0, 0.75]);
+    /// # Ok::<(), quell::Error>(())
+    /// ```
+    pub fn bytes(shape: &[usize], values: Vec<u8>, largest: u8, targets: Targets) -> Result<Self, Error> {
+        let unit = 1.0 / f32::from(largest.max(1));
+        Self::assemble(shape, Features::Bytes(values), unit, targets, None)
+    }
+
+    /// Records of numbers, row after row. A number that is not finite is 0: in training it would be a record without effect.
+    pub fn numbers(shape: &[usize], values: Vec<f32>, targets: Targets) -> Result<Self, Error> {
+        Self::assemble(shape, Features::Numbers(values), 1.0, targets, None)
+    }
+
+    /// Checks the sizes, and leaves out records without a target or a user.
+    pub(super) fn assemble(
+        shape: &[usize],
+        features: Features,
+        unit: f32,
+        targets: Targets,
+        users: Option<Vec<Option<Tag>>>,
+    ) -> Result<Self, Error> {
+        let width = shape.iter().try_fold(1_usize, |width, side| width.checked_mul(*side)).filter(|width| *width > 0);
+        let Some(width) = width else {
+            return Err(Error::Setting { name: "shape", found: format!("{shape:?}"), expected: "sides of at least 1" });
+        };
+        let mut features = features;
+        if let Features::Numbers(values) = &mut features {
+            values.iter_mut().filter(|value| !value.is_finite()).for_each(|value| *value = 0.0);
+        }
+        let records = targets.len();
+        if Some(features.len()) != records.checked_mul(width) {
+            return Err(Error::Sizes { name: "features", found: features.len() / width, expected: records });
+        }
+        if let Some(users) = users.as_ref().filter(|users| users.len() != records) {
+            return Err(Error::Sizes { name: "users", found: users.len(), expected: records });
+        }
+        let known = |record: usize| targets.known(record) && users.as_ref().is_none_or(|users| users[record].is_some());
+        let kept: Vec<usize> = (0..records).filter(|record| known(*record)).collect();
+        let users = users.map(|users| Users::new(users.into_iter()));
+        let all = Self { shape: shape.to_vec(), width, features, unit, affine: Vec::new(), targets, users };
+        let all = if kept.len() == records { all } else { all.select(&kept) };
+        Ok(Self { affine: vec![Affine { factor: unit, offset: 0.0 }], ..all })
+    }
+
+    /// Which records belong to the same user: `users[i]` is whatever tells the user of record `i` from others. A record of
+    /// none (`None`) is left out, because nobody could say whose contribution it is.
+    pub fn with_users<K: AsRef<[u8]>>(self, users: &[Option<K>]) -> Result<Self, Error> {
+        let tags = users.iter().map(|user| user.as_ref().map(|user| Tag::of_user(user.as_ref()))).collect();
+        let Self { shape, features, unit, affine, targets, .. } = self;
+        Ok(Self { affine, ..Self::assemble(&shape, features, unit, targets, Some(tags))? })
+    }
+
+    /// From here on a feature x is (x - mean) / deviation, with numbers that are public.
+    pub fn scaled(self, scaling: &Scaling) -> Result<Self, Error> {
+        let channels = if self.shape.len() == 3 { self.shape[0] } else { 1 };
+        let affine = scaling.per_channel(channels)?;
+        let affine = affine.map(|(mean, deviation)| Affine { factor: self.unit / deviation, offset: -mean / deviation });
+        Ok(Self { affine: affine.collect(), ..self })
+    }
+
+    /// How many records there are. That is private, like the records.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.targets.len()
+    }
+
+    /// Whether there is no record.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The shape of one record: `[784]`, or channels, rows and columns of an image, `[3, 32, 32]`.
+    #[must_use]
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Numbers in one record: the product of the shape.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Writes the features of one record, of which there are [`width`](Self::width), into a slice of that length.
+    ///
+    /// # Panics
+    /// If there is no such record, or the slice has another length.
+    pub fn gather(&self, index: usize, into: &mut [f32]) {
+        assert_eq!(into.len(), self.width, "a record has {} features", self.width);
+        let range = index * self.width..(index + 1) * self.width;
+        let plane = self.width / self.affine.len();
+        match &self.features {
+            Features::Numbers(values) if self.affine == [Affine { factor: 1.0, offset: 0.0 }] => {
+                into.copy_from_slice(&values[range]);
+            }
+            Features::Numbers(values) => {
+                for ((into, values), affine) in
+                    into.chunks_exact_mut(plane).zip(values[range].chunks_exact(plane)).zip(&self.affine)
+                {
+                    into.iter_mut().zip(values).for_each(|(into, value)| *into = value * affine.factor + affine.offset);
+                }
+            }
+            Features::Bytes(values) => {
+                for ((into, values), affine) in
+                    into.chunks_exact_mut(plane).zip(values[range].chunks_exact(plane)).zip(&self.affine)
+                {
+                    into.iter_mut()
+                        .zip(values)
+                        .for_each(|(into, value)| *into = f32::from(*value) * affine.factor + affine.offset);
+                }
+            }
+        }
+    }
+
+    /// What is to be learned.
+    #[must_use]
+    pub fn targets(&self) -> &Targets {
+        &self.targets
+    }
+
+    /// The class of one record; none if the targets are numbers or there is no such record.
+    #[must_use]
+    pub fn label(&self, index: usize) -> Option<u32> {
+        match &self.targets {
+            Targets::Classes { labels, .. } => labels.get(index).copied(),
+            Targets::Numbers(_) => None,
+        }
+    }
+
+    /// The number to be learned about one record; none if the targets are classes or there is no such record.
+    #[must_use]
+    pub fn number(&self, index: usize) -> Option<f32> {
+        match &self.targets {
+            Targets::Classes { .. } => None,
+            Targets::Numbers(numbers) => numbers.get(index).copied(),
+        }
+    }
+
+    /// The names of the classes, none where the targets are numbers. They are public.
+    #[must_use]
+    pub fn classes(&self) -> Option<&[String]> {
+        match &self.targets {
+            Targets::Classes { names, .. } => Some(names),
+            Targets::Numbers(_) => None,
+        }
+    }
+
+    /// For each record the index of its user, if users are known. Indices are below [`user_count`](Self::user_count); of
+    /// each there is at least one record.
+    #[must_use]
+    pub fn users(&self) -> Option<&[u32]> {
+        self.users.as_ref().map(|users| users.of.as_slice())
+    }
+
+    /// How many users there are, if users are known.
+    #[must_use]
+    pub fn user_count(&self) -> Option<usize> {
+        self.users.as_ref().map(|users| users.tags.len())
+    }
+
+    /// Some of the records, in the order asked for.
+    ///
+    /// # Panics
+    /// If there is no such record.
+    #[must_use]
+    pub fn select(&self, records: &[usize]) -> Self {
+        let features = match &self.features {
+            Features::Bytes(values) => Features::Bytes(rows(values, self.width, records)),
+            Features::Numbers(values) => Features::Numbers(rows(values, self.width, records)),
+        };
+        let targets = match &self.targets {
+            Targets::Classes { labels, names } => {
+                Targets::Classes { labels: records.iter().map(|record| labels[*record]).collect(), names: names.clone() }
+            }
+            Targets::Numbers(numbers) => Targets::Numbers(records.iter().map(|record| numbers[*record]).collect()),
+        };
+        let users = self.users.as_ref().map(|users| Users::new(records.iter().map(|record| users.tag(*record))));
+        let (shape, width, unit, affine) = (self.shape.clone(), self.width, self.unit, self.affine.clone());
+        Self { shape, width, features, unit, affine, targets, users }
+    }
+
+    /// Two parts, to train and to test on, by a rule that looks at one record at a time: see [`Split`].
+    pub fn split(&self, rule: Split) -> Result<(Self, Self), Error> {
+        rule.check()?;
+        let (test, train): (Vec<usize>, Vec<usize>) = (0..self.len()).partition(|record| rule.tests(self.tag(*record)));
+        Ok((self.select(&train), self.select(&test)))
+    }
+
+    /// What the side of a record depends on: its user, or else its own content.
+    fn tag(&self, record: usize) -> Tag {
+        if let Some(tag) = self.users.as_ref().and_then(|users| users.tag(record)) {
+            return tag;
+        }
+        let range = record * self.width..(record + 1) * self.width;
+        let target = match &self.targets {
+            Targets::Classes { labels, .. } => labels[record].to_le_bytes(),
+            Targets::Numbers(numbers) => numbers[record].to_le_bytes(),
+        };
+        match &self.features {
+            Features::Bytes(values) => Tag::of_record(&values[range], target),
+            Features::Numbers(values) => {
+                Tag::of_record(&values[range].iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>(), target)
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Examples {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Examples").field("shape", &self.shape).field("classes", &self.classes()).finish_non_exhaustive()
+    }
+}
+
+impl Targets {
+    fn len(&self) -> usize {
+        match self {
+            Self::Classes { labels, .. } => labels.len(),
+            Self::Numbers(numbers) => numbers.len(),
+        }
+    }
+
+    /// Whether a record has a target.
+    fn known(&self, record: usize) -> bool {
+        match self {
+            Self::Classes { labels, names } => (labels[record] as usize) < names.len(),
+            Self::Numbers(numbers) => numbers[record].is_finite(),
+        }
+    }
+}
+
+impl Features {
+    fn len(&self) -> usize {
+        match self {
+            Self::Bytes(values) => values.len(),
+            Self::Numbers(values) => values.len(),
+        }
+    }
+}
+
+fn rows<T: Copy>(values: &[T], width: usize, records: &[usize]) -> Vec<T> {
+    let mut chosen = Vec::with_capacity(records.len() * width);
+    for record in records {
+        chosen.extend_from_slice(&values[record * width..(record + 1) * width]);
+    }
+    chosen
+}

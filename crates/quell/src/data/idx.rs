@@ -1,0 +1,97 @@
+//! IDX, the format of MNIST: two zero bytes, a type, the number of sides, the sides, the numbers; all big-endian.
+//!
+//! Images and labels are in two files of which the names differ in one word, and so are what is trained and tested on.
+
+use std::path::{Path, PathBuf};
+
+use super::{
+    Dataset, Examples, Options,
+    array::{self, Array, Numbers, Stored},
+    memory::Memory,
+    stream::Stream,
+};
+use crate::Error;
+
+/// More sides than any file has that is used for learning.
+const MOST_SIDES: u8 = 8;
+
+/// Opens an array in a file.
+pub(super) fn array(path: &Path) -> Result<Array<'static>, Error> {
+    let mut stream = Stream::open(path)?;
+    let [zero, also_zero, kind, sides] = stream.array("the header of an IDX file")?;
+    if (zero, also_zero) != (0, 0) {
+        return Err(stream.broken("other bytes", "the two zero bytes that an IDX file begins with"));
+    }
+    let (numbers, size) = match kind {
+        0x08 => (Numbers::Unsigned, 1),
+        0x09 => (Numbers::Signed, 1),
+        0x0b => (Numbers::Signed, 2),
+        0x0c => (Numbers::Signed, 4),
+        0x0d => (Numbers::Float, 4),
+        0x0e => (Numbers::Float, 8),
+        _ => return Err(stream.broken(format!("type {kind:#04x}"), "one of 0x08, 0x09, 0x0b, 0x0c, 0x0d, 0x0e")),
+    };
+    if !(1..=MOST_SIDES).contains(&sides) {
+        return Err(stream.broken(format!("{sides} sides"), format!("1 to {MOST_SIDES}")));
+    }
+    let sides = (0..sides).map(|_| stream.array("the sides of the array").map(|side| u64::from(u32::from_be_bytes(side))));
+    let sides = sides.collect::<Result<Vec<u64>, Error>>()?;
+    Ok(Array { stream, stored: Stored { numbers, size, big_endian: true }, sides })
+}
+
+/// Reads images and labels, given the images or their folder; and those to test on, if they lie beside.
+pub(super) fn open(path: &Path, options: &Options, memory: &Memory) -> Result<Dataset, Error> {
+    let images = if path.is_dir() {
+        images_in(path).ok_or_else(|| Error::Unrecognised { path: path.to_owned() })?
+    } else {
+        path.to_owned()
+    };
+    let train = part(&images, options.users.as_deref(), options, memory)?;
+    let beside = ["t10k", "test"].into_iter().filter_map(|test| renamed(&images, &[("train", test)])).find(|path| path.exists());
+    // Users of the test part are not asked for: accuracy counts records.
+    let test = beside.map(|images| part(&images, None, options, memory)).transpose()?;
+    Ok(Dataset { name: String::new(), train, test_is_public: test.is_some(), test })
+}
+
+/// The images to train on in a folder.
+pub(super) fn images_in(folder: &Path) -> Option<PathBuf> {
+    let names = std::fs::read_dir(folder).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let images = names.filter(|name| name.contains("train-images") && name.contains("idx"));
+    // The shortest is the one that is not packed.
+    images.min_by_key(|name| (name.len(), name.clone())).map(|name| folder.join(name))
+}
+
+fn part(images: &Path, users: Option<&Path>, options: &Options, memory: &Memory) -> Result<Examples, Error> {
+    let labels = renamed(images, &[("images", "labels"), ("idx3", "idx1")]).filter(|path| path.exists());
+    let Some(labels) = labels else {
+        return Err(Error::NoLabels {
+            path: images.to_owned(),
+            expected: "a file beside it, named with labels for images and idx1 for idx3",
+        });
+    };
+    let users = users.map(array).transpose()?;
+    let digits: Vec<String> = (0..10).map(|digit| digit.to_string()).collect();
+    let classes = options.classes.as_deref().unwrap_or(&digits);
+    let labels = array(&labels)?;
+    let classes = if labels.stored.numbers == Numbers::Float { options.classes.as_deref() } else { Some(classes) };
+    array::examples(array(images)?, labels, users, classes, memory)
+}
+
+/// The file beside this one, whose name has other words in it; packed if that is the one there is. None if its name has
+/// not all of the words.
+fn renamed(path: &Path, words: &[(&str, &str)]) -> Option<PathBuf> {
+    let mut name = path.file_name()?.to_str()?.to_owned();
+    let (first, _) = words.first()?;
+    if !name.contains(first) {
+        return None;
+    }
+    for (word, other) in words {
+        name = name.replace(word, other);
+    }
+    let there = path.with_file_name(&name);
+    let otherwise = match name.strip_suffix(".gz") {
+        Some(name) => path.with_file_name(name),
+        None => path.with_file_name(format!("{name}.gz")),
+    };
+    Some(if there.exists() || !otherwise.exists() { there } else { otherwise })
+}

@@ -1,0 +1,147 @@
+//! Records with targets, as a network learns from them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    chance::Chance,
+    data::Examples,
+    loss::{Loss, Target},
+    network::Task,
+};
+
+/// Several versions of every image, whose gradients are averaged before clipping: noise stays the same, and the gradient has less variance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Augmentation {
+    /// How many versions, the image as it is included.
+    pub versions: usize,
+    /// Pixels by which a version may be shifted in each direction; what comes in is black.
+    #[serde(default)]
+    pub shift: usize,
+    /// Whether half of the versions are mirrored left to right.
+    #[serde(default)]
+    pub mirror: bool,
+}
+
+/// The task of predicting targets. A record is one example, or all examples of one user.
+pub struct Supervised<'a> {
+    examples: &'a Examples,
+    loss: Loss,
+    augmentation: Option<Augmentation>,
+    /// For each user the examples, where users are what is protected.
+    users: Option<Vec<Vec<u32>>>,
+    /// What is public about this step's chance.
+    seed: u64,
+}
+
+impl<'a> Supervised<'a> {
+    /// Each example is a record.
+    #[must_use]
+    pub fn new(examples: &'a Examples, loss: Loss, augmentation: Option<Augmentation>) -> Self {
+        Self { examples, loss, augmentation, users: None, seed: 0 }
+    }
+
+    /// Each user is a record, made of all examples of theirs; nothing if the examples do not say whose they are.
+    #[must_use]
+    pub fn by_user(self) -> Option<Self> {
+        let mut users = vec![Vec::new(); self.examples.user_count()?];
+        for (example, user) in self.examples.users()?.iter().enumerate() {
+            users[*user as usize].push(example as u32);
+        }
+        Some(Self { users: Some(users), ..self })
+    }
+
+    /// How many records there are. That is private.
+    #[must_use]
+    pub fn records(&self) -> usize {
+        self.users.as_ref().map_or(self.examples.len(), Vec::len)
+    }
+
+    /// The chance of another step.
+    pub fn reseed(&mut self, seed: u64) {
+        self.seed = seed;
+    }
+
+    fn versions(&self) -> usize {
+        self.augmentation.map_or(1, |augmentation| augmentation.versions.max(1))
+    }
+
+    /// Which example, and which version of it.
+    fn find(&self, record: usize, number: usize) -> (usize, usize) {
+        let (example, version) = (number / self.versions(), number % self.versions());
+        (self.users.as_ref().map_or(record, |users| users[record][example] as usize), version)
+    }
+
+    fn target(&self, example: usize) -> Target {
+        match (self.examples.label(example), self.examples.number(example)) {
+            (Some(class), _) => Target::Class(class),
+            (None, number) => Target::Number(number.unwrap_or(f32::NAN)),
+        }
+    }
+}
+
+/// Writes one record with channels last, moved by (down, right) pixels, mirrored or not. Numbers come with channels first.
+fn arrange(shape: &[usize], from: &[f32], to: &mut [f32], [down, right]: [isize; 2], mirrored: bool) {
+    let &[channels, rows, columns] = shape else { return to.copy_from_slice(from) };
+    if channels == 1 && [down, right] == [0, 0] && !mirrored {
+        return to.copy_from_slice(from);
+    }
+    for row in 0..rows {
+        for column in 0..columns {
+            let (y, x) = (row.checked_add_signed(-down), column.checked_add_signed(-right));
+            let pixel = &mut to[(row * columns + column) * channels..][..channels];
+            match (y.filter(|y| *y < rows), x.filter(|x| *x < columns)) {
+                (Some(y), Some(x)) => {
+                    let x = if mirrored { columns - 1 - x } else { x };
+                    pixel.iter_mut().enumerate().for_each(|(channel, to)| *to = from[(channel * rows + y) * columns + x]);
+                }
+                _ => pixel.fill(0.0),
+            }
+        }
+    }
+}
+
+/// Writes the features of an example as a network wants them: images with channels last.
+pub(super) fn gather(examples: &Examples, example: usize, input: &mut [f32]) {
+    // One channel lies the same either way.
+    if let [channels, ..] = examples.shape()
+        && examples.shape().len() == 3
+        && *channels > 1
+    {
+        let mut numbers = vec![0.0; input.len()];
+        examples.gather(example, &mut numbers);
+        arrange(examples.shape(), &numbers, input, [0, 0], false);
+    } else {
+        examples.gather(example, input);
+    }
+}
+
+impl Task for Supervised<'_> {
+    fn examples(&self, record: usize) -> usize {
+        self.users.as_ref().map_or(1, |users| users[record].len()) * self.versions()
+    }
+
+    fn gather(&self, record: usize, number: usize, input: &mut [f32]) {
+        let (example, version) = self.find(record, number);
+        let Some(augmentation) = self.augmentation.filter(|_| version > 0) else {
+            return gather(self.examples, example, input);
+        };
+        let mut chance = Chance::of(self.coin(record, number), 0);
+        let reach = augmentation.shift as isize;
+        let mut shift = || chance.below(2 * augmentation.shift + 1) as isize - reach;
+        let moved = [shift(), shift()];
+        let mirrored = augmentation.mirror && chance.below(2) == 1;
+        let mut numbers = vec![0.0; input.len()];
+        self.examples.gather(example, &mut numbers);
+        arrange(self.examples.shape(), &numbers, input, moved, mirrored);
+    }
+
+    fn differentiate(&self, record: usize, number: usize, outputs: &[f32], gradient: &mut [f32]) {
+        let (example, _) = self.find(record, number);
+        self.loss.loss_and_gradient(outputs, self.target(example), gradient);
+    }
+
+    fn coin(&self, record: usize, number: usize) -> u64 {
+        Chance::of(self.seed, ((record as u64) << 20) ^ number as u64).bits()
+    }
+}

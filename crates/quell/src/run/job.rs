@@ -1,0 +1,280 @@
+//! From a configuration to a model.
+
+use quell_privacy::{
+    Statement,
+    accounting::Pld,
+    ledger::{Book, Budget, Composition, Ledger, Terms, Unit},
+    units::{Delta, Epsilon},
+};
+
+use super::{Configuration, Folder, Metrics, Model, Paid, Point};
+use crate::{
+    Error,
+    data::{Dataset, Examples},
+    dp_sgd::{Evaluation, Facts, Going, Leased, Plan, Progress, Release, Sampler, Supervised, evaluate, train},
+    network::Network,
+};
+
+/// A configuration without gaps, with the data it is about.
+pub struct Job {
+    /// What was asked for, and what was chosen where nothing was said.
+    pub configuration: Configuration,
+    /// The records.
+    pub dataset: Dataset,
+    /// What learns.
+    pub network: Network,
+    /// What will be done.
+    pub plan: Plan,
+}
+
+/// What who watches is told after a step. All of it is public.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moment {
+    /// Steps so far, lost ones included.
+    pub step: u64,
+    /// Steps in all.
+    pub steps: u64,
+    /// ε of the steps so far.
+    pub epsilon: f64,
+    /// The newest accuracy on public test data.
+    pub accuracy: Option<f64>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Which debt it lived on.
+    pub paid: Paid,
+    /// What may be known about it.
+    pub metrics: Metrics,
+    /// Whether it went to its end.
+    pub finished: bool,
+}
+
+/// How often, about, progress is written down and accuracy is measured.
+const POINTS: u64 = 25;
+
+impl Job {
+    /// Reads the data and fills the gaps. Nothing is paid.
+    pub fn new(mut configuration: Configuration) -> Result<Self, Error> {
+        let dataset = configuration.data.open()?;
+        let train = &dataset.train;
+        let by_user = configuration.data.unit == Unit::User;
+        let count = if by_user {
+            train.user_count().ok_or(Error::Missing {
+                what: "user of each record",
+                hint: "name the column that says whose record it is in the schema, or a file with --users",
+            })?
+        } else {
+            train.len()
+        };
+        // The embedded digits are public, and so is the number of records where one may only be replaced.
+        let public =
+            configuration.data.path.is_none() || configuration.training.privacy.neighbors == quell_privacy::Neighbors::Replace;
+        let classes = train.classes().map(<[String]>::len);
+        let facts = Facts { records: public.then_some(count as u64), classes };
+        let recipe = &mut configuration.training;
+        let loss = recipe.loss.unwrap_or(match classes {
+            Some(_) => crate::loss::Loss::CrossEntropy { label_smoothing: 0.0 },
+            None => crate::loss::Loss::Squared,
+        });
+        if loss.classifies() != classes.is_some() {
+            let found = if classes.is_some() {
+                "one for numbers, and the targets are classes"
+            } else {
+                "one for classes, and the targets are numbers"
+            };
+            return Err(Error::Setting { name: "loss", found: found.into(), expected: "one that fits the targets" });
+        }
+        let network = configuration.model.build(train.shape(), loss.outputs(classes.unwrap_or(1)))?;
+        let plan = recipe.plan(&facts, &network)?;
+        let mut job = Self { configuration, dataset, network, plan };
+        job.resolve(facts.records);
+        Ok(job)
+    }
+
+    /// Writes what was chosen into the configuration, so that it plans the same again.
+    fn resolve(&mut self, records: Option<u64>) {
+        let (plan, recipe) = (&self.plan, &mut self.configuration.training);
+        recipe.sampling.records = recipe.sampling.records.or(records);
+        if let Some(records) = recipe.sampling.records
+            && recipe.sampling.by != Sampler::Full
+        {
+            recipe.sampling.rate = Some(match &plan.release {
+                Release::Epochs(epoch, _) => 1.0 / f64::from(epoch.batches),
+                Release::Sums(..) => recipe.sampling.rate.unwrap_or(plan.expected_batch / records as f64),
+            });
+            recipe.sampling.batch = None;
+        }
+        (recipe.steps, recipe.epochs) = (Some(plan.release.steps()), None);
+        recipe.privacy.noise_multiplier = Some(plan.release.noise_multiplier());
+        recipe.privacy.delta = Some(plan.delta.get());
+        (recipe.loss, recipe.optimizer, recipe.schedule) = (Some(plan.loss), Some(plan.optimizer), Some(plan.schedule));
+    }
+
+    /// The first line of a ledger that is still to be opened.
+    pub fn terms(&self) -> Result<Terms, Error> {
+        let budget = match self.configuration.budget {
+            Some(allowance) => (allowance.epsilon, Delta::new(allowance.delta)?),
+            // A little room for rounding: what is promised is what is spent.
+            None => (self.configuration.training.privacy.epsilon.unwrap_or(self.plan.epsilon.upper * 1.001), self.plan.delta),
+        };
+        Ok(Terms {
+            dataset: self.configuration.data.name(),
+            unit: self.configuration.data.unit,
+            neighbors: self.plan.neighbors,
+            budget: Budget { epsilon: Some(Epsilon::new(budget.0)?), delta: budget.1 },
+            composition: Composition::Best,
+        })
+    }
+
+    /// Test data that may be looked at for free.
+    #[must_use]
+    pub fn public_test(&self) -> Option<&Examples> {
+        self.dataset.test.as_ref().filter(|_| self.dataset.test_is_public)
+    }
+
+    /// Pays for the whole plan and trains.
+    pub fn start<B: Book>(
+        &self,
+        ledger: &mut Ledger<B>,
+        folder: &Folder,
+        watch: impl FnMut(Moment) -> Going,
+    ) -> Result<Outcome, Error> {
+        self.check(ledger)?;
+        folder.write_configuration(&self.configuration)?;
+        let lease = match &self.plan.release {
+            Release::Sums(sum, steps) => Leased::Sums(ledger.reserve(sum.clone(), *steps)?),
+            Release::Epochs(epoch, epochs) => Leased::Epochs(ledger.reserve(epoch.clone(), *epochs)?),
+        };
+        let paid = Paid { receipt: lease.receipt().clone(), epsilon: self.plan.epsilon, delta: self.plan.delta.get() };
+        folder.write_paid(&paid)?;
+        let progress = Progress::new(&self.network, &self.plan)?;
+        self.go(lease, folder, paid, progress, watch)
+    }
+
+    /// Goes on where the last lease ended. Nothing more is paid.
+    pub fn resume<B: Book>(
+        &self,
+        ledger: &mut Ledger<B>,
+        folder: &Folder,
+        watch: impl FnMut(Moment) -> Going,
+    ) -> Result<Outcome, Error> {
+        self.check(ledger)?;
+        let paid = folder.paid()?;
+        let progress = match folder.checkpoint()? {
+            Some(bytes) => Progress::restore(&bytes, &self.network, &self.plan)?,
+            None => Progress::new(&self.network, &self.plan)?,
+        };
+        let entry = paid.receipt.entry;
+        let lease = match &self.plan.release {
+            Release::Sums(sum, _) => Leased::Sums(ledger.resume(sum.clone(), entry)?),
+            Release::Epochs(epoch, _) => Leased::Epochs(ledger.resume(epoch.clone(), entry)?),
+        };
+        self.go(lease, folder, paid, progress, watch)
+    }
+
+    /// Whether the ledger is about the same promise.
+    fn check<B: Book>(&self, ledger: &mut Ledger<B>) -> Result<(), Error> {
+        let terms = ledger.state()?.terms();
+        if terms.neighbors != self.plan.neighbors || terms.unit != self.configuration.data.unit {
+            return Err(Error::OtherPromise { dataset: terms.dataset.clone() });
+        }
+        Ok(())
+    }
+
+    fn go<B: Book>(
+        &self,
+        lease: Leased<'_, B>,
+        folder: &Folder,
+        paid: Paid,
+        mut progress: Progress,
+        mut watch: impl FnMut(Moment) -> Going,
+    ) -> Result<Outcome, Error> {
+        let (begun, steps) = (std::time::Instant::now(), self.plan.release.steps());
+        let mut metrics = folder.metrics()?;
+        metrics.steps = steps;
+        let before = metrics.seconds;
+        let every = steps.div_ceil(POINTS).max(1);
+        let lease = lease.in_blocks_of(every);
+        let loss = self.plan.loss;
+        let mut task = Supervised::new(&self.dataset.train, loss, self.plan.augmentation);
+        if self.configuration.data.unit == Unit::User {
+            task = task.by_user().ok_or(Error::Missing { what: "user of each record", hint: "name the column in the schema" })?;
+        }
+        let curve = self.curve(every)?;
+        let spent = |step: u64| curve.get((step / every) as usize).copied().unwrap_or(self.plan.epsilon.upper);
+        let mut accuracy = metrics.points.last().and_then(|point| point.accuracy);
+        let mut stopped = false;
+        train(lease, &self.plan, &self.network, &mut task, &mut progress, |progress| {
+            let step = progress.position();
+            let saved = step % every == 0 || step == steps;
+            if saved {
+                let test = self.public_test().map(|test| evaluate(&self.network, &progress.model(), test, loss));
+                accuracy = test.as_ref().and_then(Evaluation::accuracy);
+                metrics.points.push(Point { step, epsilon: spent(step), accuracy });
+            }
+            let going = watch(Moment { step, steps, epsilon: spent(step), accuracy });
+            stopped = going == Going::Stop;
+            if saved || stopped {
+                folder.write_checkpoint(&progress.save()?)?;
+                metrics.taken = progress.taken();
+                metrics.seconds = before + begun.elapsed().as_secs_f64();
+                folder.write_metrics(&metrics)?;
+            }
+            Ok(if stopped {
+                Going::Stop
+            } else if saved {
+                Going::Saved
+            } else {
+                Going::On
+            })
+        })?;
+        metrics.taken = progress.taken();
+        metrics.seconds = before + begun.elapsed().as_secs_f64();
+        let finished = !stopped;
+        if finished {
+            metrics.evaluation = self.public_test().map(|test| evaluate(&self.network, &progress.model(), test, loss));
+        }
+        folder.write_metrics(&metrics)?;
+        Ok(Outcome { paid, metrics, finished })
+    }
+
+    /// ε after each of the moments at which progress is written down.
+    fn curve(&self, every: u64) -> Result<Vec<f64>, Error> {
+        let runs = self.plan.release.runs();
+        let per_run = (self.plan.release.steps() / runs.max(1)).max(1);
+        (0..=self.plan.release.steps().div_ceil(every))
+            .map(|point| {
+                let run = (point * every).div_ceil(per_run).min(runs);
+                let part = match &self.plan.release {
+                    Release::Sums(sum, _) => Release::Sums(sum.clone(), run),
+                    Release::Epochs(epoch, _) => Release::Epochs(epoch.clone(), run),
+                };
+                if run == 0 {
+                    return Ok(0.0);
+                }
+                let event = part.event(self.plan.neighbors);
+                Ok(Pld::default().epsilon(&event, self.plan.neighbors, self.plan.delta)?.upper)
+            })
+            .collect()
+    }
+
+    /// The model, with the statement of the ledger as it is now.
+    pub fn model<B: Book>(&self, ledger: &mut Ledger<B>, folder: &Folder) -> Result<Model, Error> {
+        let bytes = folder.checkpoint()?.ok_or_else(|| Error::NoRun { path: folder.path().to_owned() })?;
+        let progress = Progress::restore(&bytes, &self.network, &self.plan)?;
+        let mut configuration = self.configuration.clone();
+        let outputs = self.plan.loss.outputs(self.dataset.train.classes().map_or(1, <[String]>::len));
+        let network = configuration.model.build(self.dataset.train.shape(), outputs)?;
+        Ok(Model {
+            configuration,
+            shape: self.dataset.train.shape().to_vec(),
+            classes: self.dataset.train.classes().map(<[String]>::to_vec),
+            paid: folder.paid()?,
+            statement: Statement::new(ledger.state()?)?.to_string(),
+            network,
+            weights: progress.model().into_owned(),
+        })
+    }
+}

@@ -1,0 +1,90 @@
+//! A model in a file, with all that is needed to use it and the debt that paid for it.
+
+use std::{collections::HashMap, path::Path};
+
+use safetensors::{Dtype, SafeTensors, serialize};
+
+use super::{Configuration, Paid};
+use crate::{
+    Error,
+    dp_sgd::{Tensor, numbers},
+    network::Network,
+};
+
+/// A model and where it comes from.
+pub struct Model {
+    /// What was asked for, without gaps.
+    pub configuration: Configuration,
+    /// Shape of an example, channels first.
+    pub shape: Vec<usize>,
+    /// Names of the classes; none if numbers are predicted.
+    pub classes: Option<Vec<String>>,
+    /// Which debt paid for it, and what it costs.
+    pub paid: Paid,
+    /// What is promised, in sentences.
+    pub statement: String,
+    /// Layers.
+    pub network: Network,
+    /// Their weights.
+    pub weights: Vec<f32>,
+}
+
+const CONFIGURATION: &str = "quell.configuration";
+const SHAPE: &str = "quell.shape";
+const CLASSES: &str = "quell.classes";
+const PAID: &str = "quell.paid";
+const STATEMENT: &str = "quell.statement";
+
+/// A file larger than this is no model of ours.
+const LARGEST_FILE: u64 = 1 << 33;
+
+impl Model {
+    /// As a safetensors file: a tensor for each, named by the number of its layer, and everything else as text.
+    pub fn save(&self) -> Result<Vec<u8>, Error> {
+        let failed = |_| Error::saved("model", "not writable", "tensors and text");
+        let tensors = self.network.tensors().map(|(name, shape, range)| (name, Tensor::shaped(&self.weights[range], shape)));
+        let metadata = HashMap::from([
+            (CONFIGURATION.to_owned(), self.configuration.write()?),
+            (SHAPE.to_owned(), serde_json::to_string(&self.shape).map_err(failed)?),
+            (CLASSES.to_owned(), serde_json::to_string(&self.classes).map_err(failed)?),
+            (PAID.to_owned(), serde_json::to_string(&self.paid).map_err(failed)?),
+            (STATEMENT.to_owned(), self.statement.clone()),
+        ]);
+        serialize(tensors, Some(metadata)).map_err(|_| Error::saved("model", "not writable", "tensors and text"))
+    }
+
+    /// Reads a file.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let size = std::fs::metadata(path).map_err(|error| Error::io(path, &error))?.len();
+        if size > LARGEST_FILE {
+            return Err(Error::saved("model", "larger than 8 GiB", "a model"));
+        }
+        Self::restore(&std::fs::read(path).map_err(|error| Error::io(path, &error))?)
+    }
+
+    /// From what [`Model::save`] made.
+    pub fn restore(bytes: &[u8]) -> Result<Self, Error> {
+        let damaged = |part: &str| Error::saved(part, "missing or damaged", "what a model of Quell holds");
+        let file = SafeTensors::deserialize(bytes).map_err(|_| damaged("the file"))?;
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(|_| damaged("the header"))?;
+        let text = |name: &str| header.metadata().as_ref().and_then(|metadata| metadata.get(name)).ok_or_else(|| damaged(name));
+        let mut configuration = Configuration::parse(text(CONFIGURATION)?)?;
+        let shape: Vec<usize> = serde_json::from_str(text(SHAPE)?).map_err(|_| damaged(SHAPE))?;
+        let classes: Option<Vec<String>> = serde_json::from_str(text(CLASSES)?).map_err(|_| damaged(CLASSES))?;
+        let paid = serde_json::from_str(text(PAID)?).map_err(|_| damaged(PAID))?;
+        let statement = text(STATEMENT)?.clone();
+        let loss = configuration.training.loss.ok_or_else(|| damaged("the loss"))?;
+        let network = configuration.model.build(&shape, loss.outputs(classes.as_ref().map_or(1, Vec::len)))?;
+        // A forged description of a network cannot ask for more than the file holds.
+        if network.parameters() > bytes.len() / 4 {
+            return Err(damaged("weights"));
+        }
+        let mut weights = vec![0.0; network.parameters()];
+        for (name, shape, range) in network.tensors() {
+            let values = numbers(&file, &name, Dtype::F32, f32::from_le_bytes).filter(|values| values.len() == range.len());
+            let fits = file.tensor(&name).is_ok_and(|tensor| tensor.shape() == shape);
+            weights[range].copy_from_slice(&values.filter(|_| fits).ok_or_else(|| damaged(&name))?);
+        }
+        Ok(Self { configuration, shape, classes, paid, statement, network, weights })
+    }
+}
