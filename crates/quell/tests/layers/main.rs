@@ -3,6 +3,7 @@
 
 mod cases;
 mod derivatives;
+mod edges;
 mod golden;
 mod laws;
 mod lots;

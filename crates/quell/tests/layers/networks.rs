@@ -6,7 +6,11 @@ use quell::{
     network::{Network, Task, Workspace, build},
 };
 
-use super::{derivatives::wide, ran::distance, reference::chain};
+use super::{
+    derivatives::{differences, roundings, wide},
+    ran::distance,
+    reference::chain,
+};
 
 /// Records that follow from their number; the loss is half the squared distance to a target.
 struct Made {
