@@ -314,7 +314,7 @@ fn whole_archive() -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
     fn any_bytes_are_data_or_an_error(
