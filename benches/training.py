@@ -57,6 +57,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, TextIO
@@ -189,6 +190,8 @@ def check(names: list[str], networks: list[str]) -> int:
     """
     import numpy as np
 
+    # Opacus's backward hooks make torch warn of every first layer.
+    warnings.simplefilter("ignore")
     failures = 0
     for network in networks:
         task = draw_task(NETWORKS[network], CHECK_BATCH)
