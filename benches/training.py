@@ -30,9 +30,10 @@ Not equal, and in whose favour:
                  first trials that took longer, and it is measured whole.
     Quell's      in JAX, max pooling is reduce_window and noise is threefry, the usual
                  ways; no faster ones were looked for.
-    Quell's      memory of the peers includes what their libraries load or set up at the
-                 first step and, of JAX, what its compiler needed: around 200 MB of
-                 PyTorch's on the small networks, where the batch itself takes little.
+    Quell's      memory of the peers includes what their libraries set up at the first
+                 step: PyTorch takes 175 to 185 MB for a single example of the mlp or cnn,
+                 Opacus 130 MB, of 200 to 225 for the batch of the cnn. There a ratio of
+                 memories is mostly one of libraries. JAX's includes its compiler's.
 
 Memory is the peak resident size of the process minus the peak after imports; the
 peak itself is in the column beside. All peers of a network are alive at once: the
