@@ -37,7 +37,7 @@ Not equal, and in whose favour:
 
 Memory is the peak resident size of the process minus the peak after imports; the
 peak itself is in the column beside. All peers of a network are alive at once: the
-mlp, of which some keep 1.9 GB of gradients between turns, wants some 16 GB.
+mlp, where some keep 1.9 GB of gradients between turns, may want 16 GB (an estimate).
 
 The peers, pinned in training-requirements.txt, go into a virtual environment of
 their own (target/training-env by default), which is kept for the next run. torch
