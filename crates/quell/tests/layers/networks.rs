@@ -243,7 +243,9 @@ fn mean(network: &Network, weights: &[f32], task: &Made, record: usize, parts: &
         let (own, others) = rest.split_at_mut(*part);
         let mut scale = [0.0];
         clip(&[own.iter().map(|x| x * x).sum()], &mut scale);
-        own.iter_mut().for_each(|x| *x *= f64::from(scale[0]));
+        for x in own {
+            *x *= f64::from(scale[0]);
+        }
         rest = others;
     }
     mean
