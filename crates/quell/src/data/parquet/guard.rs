@@ -307,7 +307,7 @@ mod tests {
     #[test]
     fn a_page_that_unpacks_to_more_than_it_announces_is_damage() {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-        std::io::Write::write_all(&mut encoder, &[0; 100_000]).unwrap();
+        std::io::Write::write_all(&mut encoder, &vec![0; 100_000]).unwrap();
         let body = encoder.finish().unwrap();
         let codec = Compression::GZIP(parquet::basic::GzipLevel::default());
         assert!(sound(&file(100_000, body.len() as u32, &body), codec));
