@@ -1,5 +1,5 @@
 # Every habit is one word. `make help` lists them.
-.PHONY: help test format lint docs deny bench faults
+.PHONY: help test format lint docs deny bench faults fuzz
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -23,6 +23,9 @@ deny: ## licences and advisories of the dependencies (installs cargo-deny if it 
 
 faults: ## kill, corrupt and fill up ledgers for longer than `make test` does (QUELL_FAULT_ROUNDS rounds of killing)
 	QUELL_FAULT_ROUNDS=$${QUELL_FAULT_ROUNDS:-2000} cargo test -p quell-ledger --test faults -- --nocapture
+
+fuzz: ## every reader of files on FUZZ_RUNS random inputs each, a million unless told otherwise (installs cargo-fuzz if it is missing)
+	fuzz/run
 
 bench: ## noise, ledger and accountant beside their peers, each in one run (installs the peers into scratch environments)
 	python3 benches/noise.py

@@ -367,7 +367,7 @@ def jax_vmap_trainer(task: Task) -> Trainer:
         every, scales = jax.vmap(measured, in_axes=(None, 0, 0))(weights, inputs, labels)
         updated = []
         for weight, gradients, own in zip(weights, every, keys, strict=True):
-            # One product; scaling inside the vmap and adding up afterwards took four times as long on the first network.
+            # One product: scaling inside the vmap and adding up afterwards took several times as long on the mlp.
             clipped = jnp.tensordot(scales, gradients, 1)
             noisy = clipped + deviation * jax.random.normal(own, weight.shape)
             updated.append(weight - task.learning_rate / task.batch * noisy)

@@ -26,6 +26,7 @@ mod records;
 mod refusal;
 mod report;
 mod schema;
+mod train;
 
 use std::process::ExitCode;
 
@@ -61,6 +62,8 @@ enum Verb {
     Query(query::Flags),
     Report(report::Flags),
     Schema(schema::Flags),
+    Train(Box<train::Flags>),
+    Resume(train::Resume),
 }
 
 fn main() -> ExitCode {
@@ -77,6 +80,8 @@ fn main() -> ExitCode {
             Verb::Query(flags) => query::run(&flags).map(|()| true),
             Verb::Report(flags) => report::run(&flags).map(|()| true),
             Verb::Schema(flags) => schema::run(&flags).map(|()| true),
+            Verb::Train(flags) => train::run(&flags).map(|()| true),
+            Verb::Resume(flags) => train::resume(&flags).map(|()| true),
         },
         Err(misuse) => match misuse.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => print::data(&misuse.render().to_string()).map(|()| true),
@@ -105,8 +110,11 @@ fn complain(error: &anyhow::Error) -> ExitCode {
     } else {
         (sentence, None)
     };
-    let no = refusal.is_some_and(Refusal::is_no)
-        || matches!(error.downcast_ref::<quell_privacy::Error>(), Some(quell_privacy::Error::Refused { .. }));
+    let privacy = match data {
+        Some(quell::Error::Privacy(privacy)) => Some(privacy),
+        _ => error.downcast_ref::<quell_privacy::Error>(),
+    };
+    let no = refusal.is_some_and(Refusal::is_no) || matches!(privacy, Some(quell_privacy::Error::Refused { .. }));
     print::complaint(if no { "refused" } else { "error" }, sentence, picture, hint.as_deref());
     ExitCode::from(if no { 1 } else { 2 })
 }

@@ -112,6 +112,34 @@ impl Drop for Progress {
     }
 }
 
+/// A line on standard error that is written over and over; nothing unless that is a terminal.
+pub(crate) struct Line {
+    /// When it was last written; none where nobody looks.
+    shown: Option<Instant>,
+}
+
+impl Line {
+    pub(crate) fn new() -> Self {
+        Self { shown: stderr().is_terminal().then(Instant::now) }
+    }
+
+    /// Shows a text, unless the last one is too fresh to have been read.
+    pub(crate) fn show(&mut self, text: impl FnOnce() -> String) {
+        if self.shown.is_some_and(|shown| shown.elapsed() > Duration::from_millis(200)) {
+            let _ = write!(stderr().lock(), "\r\x1b[K{}", text());
+            self.shown = Some(Instant::now());
+        }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if self.shown.is_some() {
+            let _ = write!(stderr().lock(), "\r\x1b[K");
+        }
+    }
+}
+
 fn bar(done: usize, total: Option<usize>) -> String {
     total.map_or_else(
         || "…".into(),

@@ -102,15 +102,13 @@ impl<C: Contributions> Learner<'_, C> {
 
     /// Records in blocks, clipped to a length that some of them have, against what they are alone.
     fn together(&mut self, blocks: &[&[usize]], alone: &[Alone]) -> Option<String> {
-        let mut lengths: Vec<f64> =
-            alone.iter().flat_map(|a| &a.squared).copied().filter(|s| s.is_finite() && *s > 0.0).collect();
-        lengths.sort_by(f64::total_cmp);
+        let lengths = in_order(alone.iter().flat_map(|a| &a.squared).copied().filter(|s| s.is_finite() && *s > 0.0));
         let middle = lengths.get(lengths.len() / 2).map_or(1.0, |squared| squared.sqrt() / 2.0);
         let norm_of_parts = ClipNorm::new(middle.clamp(1e-30, 1e30)).ok()?;
         let clip = Clip::watched(self.parts.to_vec(), norm_of_parts);
         let sum = self.sum(blocks, &clip);
-        let mut seen = clip.seen();
-        if seen.len() != alone.len() {
+        let seen = clip.seen();
+        if seen.len() != alone.len() || seen.iter().any(|squared| squared.len() != self.parts.len()) {
             return Some(format!(
                 "scales were asked for {} times, expected once for each of {} records",
                 seen.len(),
@@ -119,11 +117,8 @@ impl<C: Contributions> Learner<'_, C> {
         }
         // Threads ask in any order: lengths are compared in order of size.
         for part in 0..self.parts.len() {
-            seen.sort_by(|a, b| a[part].total_cmp(&b[part]));
-            let mut expected: Vec<f64> = alone.iter().map(|a| a.squared[part]).collect();
-            expected.sort_by(f64::total_cmp);
-            let pairs = expected.iter().zip(&seen).map(|(expected, seen)| (*expected, seen[part]));
-            if pairs.into_iter().any(|(a, b)| !same_length(a, b)) {
+            let (expected, seen) = (in_order(alone.iter().map(|a| a.squared[part])), in_order(seen.iter().map(|s| s[part])));
+            if expected.into_iter().zip(seen).any(|(a, b)| !same_length(a, b)) {
                 return Some(format!("a length depends on the records beside it, in part {part}"));
             }
         }
@@ -174,7 +169,17 @@ fn norm(vector: &[f64]) -> f64 {
     vector.iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
+/// By size, and what is not finite at the end.
+fn in_order(squared: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut squared: Vec<f64> = squared.map(|s| if s.is_finite() { s } else { f64::INFINITY }).collect();
+    squared.sort_by(f64::total_cmp);
+    squared
+}
+
 /// Two squared lengths whose roots are within [`DRIFT`] of each other, or both are not finite.
 fn same_length(a: f64, b: f64) -> bool {
     (!a.is_finite() && !b.is_finite()) || (a - b).abs() <= 2.01 * DRIFT * a.abs().max(b.abs()) + 1e-36
 }
+
+#[cfg(test)]
+mod tests;

@@ -109,3 +109,59 @@
 //!     Sum { bounds, noise: Noise::Laplace, noise_multiplier: -1.0 }
 //! }
 //! ```
+//!
+//! To make up the scales that a learner asks for …
+//!
+//! ```compile_fail,E0451
+//! use quell_privacy::mechanism::Clip;
+//! fn clip() -> Clip {
+//!     Clip { parts: vec![1], rule: todo!(), seen: None }
+//! }
+//! ```
+//!
+//! … or to call the constructor of the laws:
+//!
+//! ```compile_fail,E0624
+//! use quell_privacy::mechanism::Clip;
+//! fn clip() -> Clip {
+//!     Clip::fixed(vec![1], 1.0)
+//! }
+//! ```
+//!
+//! To see what was reported to them:
+//!
+//! ```compile_fail,E0624
+//! use quell_privacy::mechanism::Clip;
+//! fn lengths(clip: Clip) -> Vec<Vec<f64>> {
+//!     clip.seen()
+//! }
+//! ```
+//!
+//! To start an epoch twice …
+//!
+//! ```compile_fail,E0382
+//! use quell_privacy::{Error, ledger::{Book, Ledger}, mechanism::{Epoch, Running}};
+//! fn start<B: Book>(ledger: &mut Ledger<B>, epoch: Epoch) -> Result<[Running; 2], Error> {
+//!     let paid = ledger.charge(epoch)?;
+//!     Ok([paid.start(10)?, paid.start(10)?])
+//! }
+//! ```
+//!
+//! … or to copy it while it is under way, which would run its batches twice:
+//!
+//! ```compile_fail,E0599
+//! use quell_privacy::mechanism::Running;
+//! fn twice(running: &Running) -> Running {
+//!     running.clone()
+//! }
+//! ```
+//!
+//! To change the noise of a step that has been paid for:
+//!
+//! ```compile_fail,E0616
+//! use quell_privacy::{ledger::Paid, mechanism::ClippedSum, units::NoiseMultiplier};
+//! fn cheaper(mut paid: Paid<ClippedSum>, noise_multiplier: NoiseMultiplier) -> Paid<ClippedSum> {
+//!     paid.mechanism.noise_multiplier = noise_multiplier;
+//!     paid
+//! }
+//! ```

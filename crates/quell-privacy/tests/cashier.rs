@@ -8,7 +8,8 @@ use quell_privacy::{
     accounting::{Pld, closed},
     ledger::{Budget, Composition, Ledger, Line, State, Theorem},
     mechanism::{
-        Additive, Count, GaussianSparseVector, IntegerNoise, Mechanism, Noise, SampledSum, Sensitive, StableHistogram, Vectors,
+        Additive, ClippedSum, Clipping, Count, Epoch, GaussianSparseVector, IntegerNoise, Mechanism, Noise, Sampling, Sensitive,
+        StableHistogram, Vectors,
     },
     units::{ClipNorm, Delta, Epsilon, NoiseMultiplier, SamplingRate, Scale},
 };
@@ -26,10 +27,10 @@ fn gaussian(noise_multiplier: f64) -> Additive {
     }
 }
 
-fn step(noise_multiplier: f64, rate: f64) -> SampledSum {
-    SampledSum {
-        rate: SamplingRate::new(rate).unwrap(),
-        clip_norm: ClipNorm::new(1.0).unwrap(),
+fn step(noise_multiplier: f64, rate: f64) -> ClippedSum {
+    ClippedSum {
+        sampling: Sampling::Poisson { rate: SamplingRate::new(rate).unwrap() },
+        clipping: Clipping::Flat { norm: ClipNorm::new(1.0).unwrap() },
         noise_multiplier: NoiseMultiplier::new(noise_multiplier).unwrap(),
         dimension: 2,
     }
@@ -77,7 +78,7 @@ fn a_plan_that_fills_the_budget_by_the_tight_accountant_is_granted_whole_and_not
         .unwrap()
         .upper;
     let (mut small, _) = ledger(whole * 0.999);
-    assert!(matches!(small.reserve(plan, 1000).err(), Some(Error::Refused { .. })));
+    assert!(matches!(small.reserve(plan.clone(), 1000).err(), Some(Error::Refused { .. })));
     let (mut enough, _) = ledger(whole * 1.0001);
     assert!(enough.reserve(plan, 1000).is_ok());
     let spent = enough.state().unwrap().spent();
@@ -197,6 +198,69 @@ fn a_killed_run_resumes_after_what_was_leased_and_no_step_is_run_twice() {
     let other = second.resume(step(2.1, 0.1), charge).err().unwrap();
     assert!(other.to_string().contains("paid for something else"), "{other}");
     assert_eq!(second.state().unwrap().charges().len(), 1, "nothing was charged twice");
+}
+
+fn epoch(noise_multiplier: f64) -> Epoch {
+    Epoch {
+        batches: 3,
+        clipping: Clipping::Flat { norm: ClipNorm::new(1.0).unwrap() },
+        noise_multiplier: NoiseMultiplier::new(noise_multiplier).unwrap(),
+        dimension: 2,
+    }
+}
+
+#[test]
+fn an_epoch_that_is_killed_is_lost_and_no_other_and_no_batch_is_run_twice() {
+    let (mut first, book) = ledger(5.0);
+    let mut lease = first.reserve(epoch(3.0), 4).unwrap().in_blocks_of(1);
+    let charge = lease.entry();
+    let mut nobody = Vectors::new(2, vec![]);
+    let mut running = lease.next().unwrap().unwrap().start(0).unwrap();
+    while let Some(step) = running.next(&mut nobody) {
+        let _ = step.unwrap();
+    }
+    lease.confirm().unwrap();
+    let mut running = lease.next().unwrap().unwrap().start(0).unwrap();
+    let _ = running.next(&mut nobody).unwrap().unwrap();
+    drop(running); // killed in the second epoch, of which two batches are lost
+    drop(first);
+    let mut second = Ledger::open(book).unwrap();
+    let account = second.state().unwrap().charges()[0].clone();
+    assert_eq!((account.leased, account.confirmed, account.charge.steps), (2, 1, 4));
+    assert_eq!(second.resume(epoch(3.0), charge).unwrap().flatten().count(), 2);
+    assert_eq!(second.resume(epoch(3.0), charge).unwrap().count(), 0);
+    assert!(second.resume(step(3.0, 0.1), charge).is_err());
+    assert_eq!(second.state().unwrap().charges().len(), 1, "nothing was charged twice");
+}
+
+#[test]
+fn every_way_of_sampling_is_charged_as_its_own_event_whatever_the_clipping() {
+    let z = NoiseMultiplier::new(1.3).unwrap();
+    let gaussian = Event::gaussian(z);
+    let charged = |sampling, neighbors| ClippedSum { sampling, ..step(1.3, 0.1) }.event(neighbors);
+    let rate = SamplingRate::new(0.1).unwrap();
+    for neighbors in [Neighbors::AddRemove, Neighbors::Replace] {
+        assert_eq!(charged(Sampling::Poisson { rate }, neighbors), gaussian.clone().poisson_sampled(rate));
+        assert_eq!(charged(Sampling::Full, neighbors), gaussian);
+        // All batches together cost as much as one.
+        assert_eq!(epoch(1.3).event(neighbors), gaussian);
+        // Parts and quantiles change the noise and not the cost.
+        let norms = vec![ClipNorm::new(2.0).unwrap(); 2];
+        let parts = ClippedSum { clipping: Clipping::PerPart { parts: vec![1, 1], norms }, ..step(1.3, 0.1) };
+        assert_eq!(parts.event(neighbors), gaussian.clone().poisson_sampled(rate));
+    }
+    let fixed = Sampling::WithoutReplacement { size: 10, records: 1000 };
+    let event = Event::SampledWithoutReplacement { batch: 10, records: 1000, event: Box::new(gaussian.clone()) };
+    assert_eq!(charged(fixed, Neighbors::Replace), event);
+    assert_eq!(charged(fixed, Neighbors::AddRemove), Event::NonPrivate);
+    assert_eq!(charged(Sampling::WithoutReplacement { size: 9, records: 9 }, Neighbors::Replace), gaussian);
+    // And the ledger that knows the number of records grants it, for less than a full batch costs.
+    let mut replace = Ledger::create(Memory::default(), terms(Some(30.0), 1e-5, Neighbors::Replace, Composition::Best)).unwrap();
+    let _ = replace.charge(ClippedSum { sampling: fixed, ..step(1.3, 0.1) }).unwrap();
+    let spent = replace.state().unwrap().spent().epsilon;
+    let epsilon = |event| Pld::default().epsilon(&event, Neighbors::Replace, delta(1e-5)).unwrap();
+    let (truth, full) = (epsilon(event), epsilon(gaussian));
+    assert!(spent >= truth.lower && spent <= 1.01 * truth.upper && spent < 0.5 * full.lower, "{spent} for {truth:?}");
 }
 
 #[test]

@@ -7,14 +7,14 @@ mod book;
 
 use book::{Memory, without_cap};
 use quell_privacy::{
-    Neighbors,
+    Error, Neighbors,
     ledger::{Ledger, Paid},
     mechanism::{
-        Additive, Bounds, Count, GaussianSparseVector, Histogram, IntegerNoise, Mean, Mechanism, Noise, NoisyMax, NoisyThreshold,
-        Quantile, RandomizedResponse, Range, Rule, SampledSum, Selection, Sensitive, SmoothMedian, SparseVector, StableHistogram,
-        Sum, Variance, Vectors, Votes, Within,
+        Additive, Bounds, Clip, ClippedSum, Clipping, Contributions, Count, Epoch, GaussianSparseVector, Histogram, IntegerNoise,
+        Mean, Mechanism, Noise, NoisyMax, NoisyThreshold, Quantile, RandomizedResponse, Range, Rule, Sampling, Selection,
+        Sensitive, SmoothMedian, SparseVector, StableHistogram, Sum, Variance, Vectors, Votes, Within,
     },
-    units::{ClipNorm, Delta, Epsilon, NoiseMultiplier, Probability, SamplingRate, Scale},
+    units::{BatchSize, ClipNorm, Delta, Epsilon, LearningRate, NoiseMultiplier, Probability, SamplingRate, Scale, Stability},
 };
 
 fn epsilon(value: f64) -> Epsilon {
@@ -107,23 +107,41 @@ fn vectors_have_the_noise_that_is_charged() {
     }
 }
 
+fn norm(value: f64) -> ClipNorm {
+    ClipNorm::new(value).unwrap()
+}
+
+fn poisson(rate: f64) -> Sampling {
+    Sampling::Poisson { rate: SamplingRate::new(rate).unwrap() }
+}
+
+fn step(sampling: Sampling, z: f64, dimension: usize) -> ClippedSum {
+    ClippedSum { sampling, clipping: Clipping::Flat { norm: norm(2.0) }, noise_multiplier: times(z), dimension }
+}
+
+fn adaptive(start: f64, quantile: f64, count_noise: f64, batch: f64) -> Clipping {
+    Clipping::Adaptive {
+        norm: norm(start),
+        quantile: Probability::new(quantile).unwrap(),
+        learning_rate: LearningRate::new(0.2).unwrap(),
+        count_noise: Scale::new(count_noise).unwrap(),
+        expected_batch: BatchSize::new(batch).unwrap(),
+    }
+}
+
 #[test]
 fn a_step_samples_clips_and_adds_noise_at_the_charged_rates() {
-    let step = |rate: f64, z: f64, dimension| SampledSum {
-        rate: SamplingRate::new(rate).unwrap(),
-        clip_norm: ClipNorm::new(2.0).unwrap(),
-        noise_multiplier: times(z),
-        dimension,
-    };
     // Noise: an empty dataset.
-    let noise = seeded(Neighbors::AddRemove).charge(step(0.5, 3.0, 100_000)).unwrap();
-    let noise: Vec<f64> = noise.run(0, &mut Vectors::new(100_000, vec![])).unwrap().into_iter().map(f64::from).collect();
-    let inflation = step(0.5, 3.0, 100_000).inflation().unwrap();
+    let noise = seeded(Neighbors::AddRemove).charge(step(poisson(0.5), 3.0, 100_000)).unwrap();
+    let noise = noise.run(0, &mut Vectors::new(100_000, vec![])).unwrap();
+    assert_eq!((noise.share_within, noise.next_norm), (None, None));
+    let noise: Vec<f64> = noise.sum.into_iter().map(f64::from).collect();
+    let inflation = step(poisson(0.5), 3.0, 100_000).inflation().unwrap();
     assert_looks_like("Gaussian", &noise, 0.0, (6.0 * inflation).powi(2), 3.0);
     assert!(inflation < 1.001);
     // Clipping and sampling: 1000 records of length 10, clipped to 2, at rate 0.3 with hardly any noise.
-    let sums = many(Neighbors::AddRemove, step(0.3, 1e-3, 2), 2000, |paid| {
-        paid.run(1000, &mut Vectors::new(2, [6.0, 8.0].repeat(1000))).unwrap()
+    let sums = many(Neighbors::AddRemove, step(poisson(0.3), 1e-3, 2), 2000, |paid| {
+        paid.run(1000, &mut Vectors::new(2, [6.0, 8.0].repeat(1000))).unwrap().sum
     });
     let counts: Vec<f64> = sums.iter().map(|sum| f64::from(sum[0]) / 1.2).collect();
     assert!(looks_like(&counts, 300.0, 210.0, 3.0));
@@ -131,8 +149,212 @@ fn a_step_samples_clips_and_adds_noise_at_the_charged_rates() {
     assert!(sums.iter().all(|sum| (sum[1] / sum[0] - 8.0 / 6.0).abs() < 1e-3));
     // Records that are not finite add nothing.
     let mut bad = Vectors::new(2, vec![f32::NAN, 1.0, f32::INFINITY, 0.0, 1e37, -1e37]);
-    let sum = seeded(Neighbors::AddRemove).charge(step(1.0, 1e-3, 2)).unwrap().run(3, &mut bad).unwrap();
+    let sum = seeded(Neighbors::AddRemove).charge(step(poisson(1.0), 1e-3, 2)).unwrap().run(3, &mut bad).unwrap().sum;
     assert!((f64::from(sum[0]).hypot(f64::from(sum[1])) - 2.0).abs() < 0.02, "{sum:?}");
+}
+
+#[test]
+fn batches_of_fixed_size_and_full_ones_hold_as_many_records_as_they_say() {
+    let mut vectors = Vectors::new(2, [6.0, 8.0].repeat(1000));
+    let fixed = Sampling::WithoutReplacement { size: 70, records: 1000 };
+    for (sampling, records) in [(fixed, 70.0), (Sampling::Full, 1000.0)] {
+        let sums = many(Neighbors::Replace, step(sampling, 1e-3, 2), 200, |paid| {
+            paid.run(1000, &mut Vectors::new(2, [6.0, 8.0].repeat(1000))).unwrap().sum
+        });
+        assert!(sums.iter().all(|sum| (f64::from(sum[0]) / 1.2 - records).abs() < 0.05), "{sampling}");
+    }
+    // Another number of records than was paid for.
+    let error = seeded(Neighbors::Replace).charge(step(fixed, 1.0, 2)).unwrap().run(999, &mut vectors).unwrap_err();
+    assert!(error.to_string().contains("number of records is 999"), "{error}");
+    // Where the number of records is a secret, nothing is paid.
+    let mut ledger = seeded(Neighbors::AddRemove);
+    let error = ledger.charge(step(fixed, 1.0, 2)).err().unwrap();
+    assert!(error.to_string().contains("not public; hint: "), "{error}");
+    assert!(ledger.state().unwrap().charges().is_empty());
+    let too_many = Sampling::WithoutReplacement { size: 1001, records: 1000 };
+    assert!(seeded(Neighbors::Replace).charge(step(too_many, 1.0, 2)).is_err());
+}
+
+#[test]
+fn noise_is_relative_to_what_each_clipping_leaves_of_a_vector() {
+    let parts = Clipping::PerPart { parts: vec![40_000, 60_000], norms: vec![norm(3.0), norm(4.0)] };
+    let automatic = Clipping::Automatic { norm: norm(5.0), stability: Stability::new(0.01).unwrap() };
+    // With noise of 2 on the sum and 2 on the count, of half a record each: 1/4 = 1/z² + 1/16.
+    let adaptive = adaptive(5.0, 0.5, 2.0, 10.0);
+    for (clipping, multiplier) in [(parts, 2.0), (automatic, 2.0), (adaptive, (16.0_f64 / 3.0).sqrt())] {
+        let step = ClippedSum { sampling: poisson(0.1), clipping, noise_multiplier: times(2.0), dimension: 100_000 };
+        let paid = seeded(Neighbors::AddRemove).charge(step.clone()).unwrap();
+        let noisy = paid.run(0, &mut Vectors::new(100_000, vec![])).unwrap().sum;
+        let noise: Vec<f64> = noisy.into_iter().map(f64::from).collect();
+        let deviation = multiplier * 5.0 * step.inflation().unwrap();
+        assert_looks_like(&step.to_string(), &noise, 0.0, deviation.powi(2), 3.0);
+        // Another norm, the same cost, and noise in proportion.
+        let paid = seeded(Neighbors::AddRemove).charge(step.clone()).unwrap().with_clip_norm(norm(0.5));
+        let noisy = paid.run(0, &mut Vectors::new(100_000, vec![])).unwrap().sum;
+        let noise: Vec<f64> = noisy.into_iter().map(f64::from).collect();
+        assert_looks_like("another norm", &noise, 0.0, (deviation / 10.0).powi(2), 3.0);
+    }
+}
+
+#[test]
+fn parts_are_clipped_apart_and_automatic_clipping_normalises() {
+    let run = |clipping, values: Vec<f32>| {
+        let dimension = values.len();
+        let step = ClippedSum { sampling: Sampling::Full, clipping, noise_multiplier: times(1e-5), dimension };
+        seeded(Neighbors::AddRemove).charge(step).unwrap().run(1, &mut Vectors::new(dimension, values)).unwrap().sum
+    };
+    let close = |sum: &[f32], expected: &[f32]| sum.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-3);
+    let parts = Clipping::PerPart { parts: vec![2, 1], norms: vec![norm(1.0), norm(4.0)] };
+    let sum = run(parts, vec![6.0, 8.0, 3.0]);
+    assert!(close(&sum, &[0.6, 0.8, 3.0]), "{sum:?}");
+    let automatic = Clipping::Automatic { norm: norm(2.0), stability: Stability::new(0.1).unwrap() };
+    let sum = run(automatic.clone(), vec![6.0, 8.0]);
+    assert!(close(&sum, &[12.0 / 10.1, 16.0 / 10.1]), "{sum:?}");
+    // A short vector is made longer, and nothing is longer than the norm.
+    let sum = run(automatic, vec![0.06, 0.08]);
+    assert!(close(&sum, &[0.6, 0.8]), "{sum:?}");
+}
+
+#[test]
+fn the_share_that_is_released_has_the_noise_of_the_count() {
+    let step = ClippedSum {
+        sampling: Sampling::Full,
+        clipping: adaptive(1.0, 0.5, 8.0, 50.0),
+        noise_multiplier: times(4.0),
+        dimension: 1,
+    };
+    // 100 of 160 are short: the count is 100 - 160/2 = 20, and 20/50 + 1/2.
+    let values: Vec<f32> = (0..160).map(|i| if i < 100 { 0.1 } else { 10.0 }).collect();
+    let shares = many(Neighbors::AddRemove, step, RUNS, |paid| {
+        let step = paid.run(160, &mut Vectors::new(1, values.clone())).unwrap();
+        let (share, next) = (step.share_within.unwrap(), step.next_norm.unwrap().get());
+        assert!((next.ln() + 0.2 * (share - 0.5)).abs() < 1e-9);
+        share
+    });
+    let deviation = 8.0 / 50.0 * 1.0005;
+    assert_looks_like("share", &shares, 0.9, deviation * deviation, 3.0);
+}
+
+#[test]
+fn adaptive_clipping_finds_the_quantile() {
+    // Lengths 0.01, 0.02, …, 10: three quarters are below 7.5.
+    let values: Vec<f32> = (1..=1000_u16).map(|i| f32::from(i) / 100.0).collect();
+    for start in [0.01, 100.0] {
+        let clipping = adaptive(start, 0.75, 10.0, 200.0);
+        let step = ClippedSum { sampling: poisson(0.2), clipping, noise_multiplier: times(1.0), dimension: 1 };
+        let mut ledger = seeded(Neighbors::AddRemove);
+        let (mut norm, mut tail) = (ClipNorm::new(start).unwrap(), Vec::new());
+        for paid in ledger.reserve(step, 400).unwrap() {
+            let step = paid.unwrap().with_clip_norm(norm).run(1000, &mut Vectors::new(1, values.clone())).unwrap();
+            norm = step.next_norm.unwrap();
+            tail.push(norm.get());
+        }
+        let mean = tail[200..].iter().sum::<f64>() / 200.0;
+        assert!((mean - 7.5).abs() < 0.3, "from {start} to {mean}");
+    }
+}
+
+/// Remembers who was summed together.
+struct Watched(Vec<Vec<usize>>, f32);
+
+impl Contributions for Watched {
+    fn dimension(&self) -> usize {
+        1
+    }
+
+    fn add_clipped(&mut self, blocks: &[&[usize]], clip: &Clip, sum: &mut [f64]) {
+        let mut scale = [0.0];
+        for record in blocks.concat() {
+            clip.scales(&[f64::from(self.1 * self.1)], &mut scale);
+            sum[0] += f64::from(scale[0] * self.1);
+            self.0.last_mut().unwrap().push(record);
+        }
+    }
+}
+
+#[test]
+fn an_epoch_has_every_record_once_each_in_a_batch_of_its_own_chance() {
+    let epoch = Epoch { batches: 5, clipping: Clipping::Flat { norm: norm(2.0) }, noise_multiplier: times(1e-3), dimension: 1 };
+    let (mut ledger, mut counts) = (seeded(Neighbors::AddRemove), [0.0; 5]);
+    for paid in ledger.reserve(epoch, 40).unwrap() {
+        let mut running = paid.unwrap().start(1000).unwrap();
+        let mut watched = Watched(Vec::new(), 3.0);
+        loop {
+            watched.0.push(Vec::new());
+            let Some(step) = running.next(&mut watched) else { break };
+            let size = watched.0.last().unwrap().len();
+            assert!((f64::from(step.unwrap().sum[0]) - 2.0 * size as f64).abs() < 0.1);
+        }
+        assert_eq!(running.position(), 5);
+        assert!(running.next(&mut watched).is_none());
+        let mut everyone = watched.0.concat();
+        everyone.sort_unstable();
+        assert!(everyone.into_iter().eq(0..1000));
+        // Where record 7 and its neighbour are.
+        let of = |record| watched.0.iter().position(|batch| batch.contains(&record)).unwrap();
+        for record in 0..1000 {
+            counts[of(record)] += 1.0;
+        }
+        assert!((0..999).any(|record| of(record) != of(record + 1)));
+    }
+    // 40 000 coins of one in five, at 4.9 standard deviations; one in four would be seen.
+    let spread = 4.9 * (40_000.0_f64 * 0.2 * 0.8).sqrt();
+    assert!(
+        counts.iter().all(|count| (count - 8000.0_f64).abs() < spread && (count - 10_000.0_f64).abs() > spread),
+        "{counts:?}"
+    );
+}
+
+#[test]
+fn batches_of_an_epoch_have_fresh_noise_and_follow_the_norm_they_find() {
+    let flat =
+        Epoch { batches: 2, clipping: Clipping::Flat { norm: norm(2.0) }, noise_multiplier: times(3.0), dimension: 100_000 };
+    let mut nobody = Vectors::new(100_000, vec![]);
+    let inflation = flat.inflation().unwrap();
+    let mut running = seeded(Neighbors::AddRemove).charge(flat).unwrap().start(0).unwrap();
+    let mut next = || running.next(&mut nobody).unwrap().unwrap().sum.into_iter().map(f64::from).collect::<Vec<_>>();
+    let (first, second) = (next(), next());
+    assert_looks_like("first", &first, 0.0, (6.0 * inflation).powi(2), 3.0);
+    assert_looks_like("second", &second, 0.0, (6.0 * inflation).powi(2), 3.0);
+    let difference: Vec<f64> = first.iter().zip(&second).map(|(a, b)| a - b).collect();
+    assert_looks_like("difference", &difference, 0.0, 2.0 * (6.0 * inflation).powi(2), 3.0);
+    // 2000 records of length 3 in 40 batches of 50, clipped from 100 on to the length of half of them.
+    let epoch = Epoch { batches: 40, clipping: adaptive(100.0, 0.5, 5.0, 50.0), noise_multiplier: times(1.0), dimension: 1 };
+    let mut running = seeded(Neighbors::AddRemove).charge(epoch).unwrap().start(2000).unwrap();
+    let mut last = 100.0;
+    while let Some(step) = running.next(&mut Vectors::new(1, vec![3.0; 2000])) {
+        last = step.unwrap().next_norm.unwrap().get();
+    }
+    assert!((last - 3.0).abs() < 1.0, "{last}");
+}
+
+#[test]
+fn settings_are_read_as_they_were_written_and_misspelt_ones_refused() {
+    let parts = Clipping::PerPart { parts: vec![2, 3], norms: vec![norm(1.0), norm(0.5)] };
+    let automatic = Clipping::Automatic { norm: norm(1.0), stability: Stability::new(0.01).unwrap() };
+    for clipping in [Clipping::Flat { norm: norm(0.1) }, parts, automatic, adaptive(1.0, 0.5, 5.0, 100.0)] {
+        let text = serde_json::to_string(&clipping).unwrap();
+        assert_eq!(serde_json::from_str::<Clipping>(&text).unwrap(), clipping);
+        assert!(serde_json::from_str::<Clipping>(&text.replace("}}", ",\"nrom\":1}}")).is_err(), "{text}");
+    }
+    for sampling in [poisson(0.1), Sampling::Full, Sampling::WithoutReplacement { size: 1, records: 2 }] {
+        let text = serde_json::to_string(&sampling).unwrap();
+        assert_eq!(serde_json::from_str::<Sampling>(&text).unwrap(), sampling);
+    }
+    assert!(serde_json::from_str::<Sampling>(r#"{"poisson":{"rate":0.1,"size":3}}"#).is_err());
+    assert!(serde_json::from_str::<Sampling>(r#"{"poisson":{"rate":1.1}}"#).is_err());
+    // Parts that do not make up the vector are refused before anything is paid.
+    let mut ledger = seeded(Neighbors::AddRemove);
+    for (parts, norms) in [
+        (vec![2, 2], vec![norm(1.0); 2]),
+        (vec![5], vec![norm(1.0); 2]),
+        (vec![], vec![]),
+        (vec![usize::MAX, 6], vec![norm(1.0); 2]),
+    ] {
+        let step = ClippedSum { clipping: Clipping::PerPart { parts, norms }, ..step(poisson(0.1), 1.0, 5) };
+        assert!(matches!(ledger.charge(step).err(), Some(Error::OutOfRange { .. })));
+    }
+    assert!(ledger.state().unwrap().charges().is_empty());
 }
 
 #[test]
@@ -314,16 +536,11 @@ fn bounds_that_are_none_are_refused() {
 
 #[test]
 fn noise_is_there_whatever_the_data_is() {
-    let step = |dimension| SampledSum {
-        rate: SamplingRate::new(1.0).unwrap(),
-        clip_norm: ClipNorm::new(1.0).unwrap(),
-        noise_multiplier: times(1.0),
-        dimension,
-    };
+    let step = |dimension| step(Sampling::Full, 1.0, dimension);
     // No entropy of a test: the operating system's, so that two runs have nothing in common.
     let run = |dimension: usize, records: usize, value: f32| {
         let paid = without_cap(Neighbors::AddRemove).charge(step(dimension)).unwrap();
-        paid.run(records, &mut Vectors::new(dimension, vec![value; records * dimension])).unwrap()
+        paid.run(records, &mut Vectors::new(dimension, vec![value; records * dimension])).unwrap().sum
     };
     for value in [0.0, 1.0, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN_POSITIVE, 1e-45, -1e30] {
         for (dimension, records) in [(1, 0), (1, 1), (1, 200), (3, 0), (3, 1), (50, 130)] {

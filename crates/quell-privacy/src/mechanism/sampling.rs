@@ -163,3 +163,6 @@ fn halve<'b>(batch: &'b [Drawn], bits: u32, most: usize, pieces: &mut Vec<&'b [D
         pieces.extend(batch.chunks(most));
     }
 }
+
+#[cfg(test)]
+mod tests;

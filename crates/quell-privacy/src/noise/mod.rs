@@ -13,4 +13,4 @@ pub(crate) mod random;
 pub(crate) mod rounded;
 pub(crate) mod select;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

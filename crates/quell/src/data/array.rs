@@ -149,7 +149,7 @@ impl Array<'_> {
         self.each(count, |value| {
             let index = match value {
                 Value::Integer(integer) => u32::try_from(integer).ok(),
-                Value::Float(float) => (0..=255).find(|index| f64::from(*index) == float),
+                Value::Float(float) => Some(float as u32).filter(|index| f64::from(*index) == float),
             };
             labels.push(index.unwrap_or(NO_CLASS));
         })?;

@@ -105,7 +105,7 @@ impl Csv {
         let taken = Rc::new(Cell::new(0));
         let mut builder = ReaderBuilder::new();
         builder.has_headers(false).flexible(true).delimiter(self.separator).buffer_capacity(AHEAD);
-        Ok((builder.from_reader(Bounded { file, taken: Rc::clone(&taken) }), taken))
+        Ok((builder.from_reader(Bounded { file, taken: Rc::clone(&taken), ended: false }), taken))
     }
 
     /// With records of any length and cells of any bytes, only reading itself can fail.
@@ -123,11 +123,13 @@ struct Bounded {
     file: Box<dyn Read>,
     /// Bytes taken since the last record ended.
     taken: Rc<Cell<usize>>,
+    ended: bool,
 }
 
 impl Read for Bounded {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        if self.taken.get() > LONGEST_RECORD {
+        self.ended |= self.taken.get() > LONGEST_RECORD;
+        if self.ended {
             return Ok(0);
         }
         let count = self.file.read(buffer)?;

@@ -49,7 +49,7 @@ impl<'a> Part<'a> {
     fn index(&self, row: &Row<'_>, slot: usize) -> Option<usize> {
         match &self.meaning {
             Meaning::Bounds(_) => None,
-            Meaning::Texts(indices) => indices.get(row.text(slot)?.as_ref()).copied(),
+            Meaning::Texts(indices) => indices.get(row.text(slot)?.trim()).copied(),
             Meaning::Numbers(numbers) => {
                 let number = row.number(slot)?;
                 numbers.iter().position(|category| *category == number)

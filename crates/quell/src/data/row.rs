@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::{
     csv,
     header::{Reading, Use},
-    parquet::Values,
+    parquet::{Text, Values},
 };
 
 /// The cells of one record that were asked for, numbered in the order they were asked for. A cell is parsed when it is
@@ -45,7 +45,7 @@ impl Row<'_> {
             Cells::Csv { record, readings } => csv::text(record, readings.get(slot).filter(|r| r.usage == Use::Text)?.column),
             Cells::Parquet { columns, index } => match columns.get(slot)? {
                 Values::Numbers(_) => None,
-                Values::Texts(texts) => texts.get(*index)?.as_deref().map(Cow::Borrowed),
+                Values::Texts(texts) => texts.get(*index)?.as_ref().map(Text::show),
             },
         }
     }

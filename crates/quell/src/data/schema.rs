@@ -30,7 +30,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 use crate::Error;
 
@@ -67,7 +67,7 @@ pub struct Label {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub classes: Option<Vec<String>>,
     /// Where the numbers lie. They are clamped to it, and scaled to [-1, 1].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "two", skip_serializing_if = "Option::is_none")]
     pub bounds: Option<[f64; 2]>,
 }
 
@@ -78,7 +78,7 @@ pub struct Feature {
     /// Its name.
     pub name: String,
     /// Where the numbers lie. They are clamped to it, and scaled to [-1, 1]; one that is missing is in the middle, 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "two", skip_serializing_if = "Option::is_none")]
     pub bounds: Option<[f64; 2]>,
     /// All categories, as they are written in the cells: each is a feature that is 1 where the cell is it, otherwise 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -203,6 +203,13 @@ fn check_values(of: &str, bounds: Option<[f64; 2]>, list: Option<&[String]>, lis
         }
         _ => Err(wrong(format!("{of} has neither or both of bounds and {lists}, expected one of them"))),
     }
+}
+
+/// Exactly two numbers: serde's own arrays do not look whether more follow.
+fn two<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<[f64; 2]>, D::Error> {
+    let numbers = Vec::<f64>::deserialize(deserializer)?;
+    let count = numbers.len();
+    numbers.try_into().map(Some).map_err(|_| D::Error::invalid_length(count, &"two numbers"))
 }
 
 fn wrong(because: impl Into<String>) -> Error {

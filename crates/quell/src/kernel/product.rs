@@ -23,6 +23,18 @@ impl<'a> Matrix<'a> {
         Self { numbers, rows, columns, row_stride: stride, column_stride: 1 }
     }
 
+    /// Some of its columns, from one on.
+    fn columns(self, from: usize, count: usize) -> Self {
+        Self { numbers: self.numbers.get(from * self.column_stride..).unwrap_or(&[]), columns: count, ..self }
+    }
+
+    /// A copy with rows one after the other, each `times` times as long: its numbers are repeated.
+    fn copied(self, times: usize) -> Vec<f32> {
+        let number = |row: usize, column: usize| self.numbers[row * self.row_stride + column * self.column_stride];
+        let places = (0..self.rows).flat_map(|row| (0..times * self.columns).map(move |column| (row, column % self.columns)));
+        places.map(|(row, column)| number(row, column)).collect()
+    }
+
     pub(crate) fn transposed(self) -> Self {
         Self { rows: self.columns, columns: self.rows, row_stride: self.column_stride, column_stride: self.row_stride, ..self }
     }
@@ -35,8 +47,16 @@ pub(crate) enum Into {
     Add,
 }
 
+/// Up to so many numbers of a result, `gemm` sums along the depth, if that is how both matrices lie.
+const FEW: usize = 256;
+/// Up to so many columns, how `gemm` cuts a depth beyond `DEEP` depends on whether there are more rows than that, too.
+const NARROW: usize = 64;
+const DEEP: usize = 512;
+
 /// `result = left · right`, or added to it; rows of the result begin `stride` numbers apart.
-#[allow(unsafe_code)]
+///
+/// A row of the result is the same to the last bit whatever rows are beside it, since what an example gives must depend on that example alone. `gemm` takes other
+/// paths, which sum in other orders, for few rows than for many. Here it is kept from them.
 pub(crate) fn multiply(left: Matrix<'_>, right: Matrix<'_>, result: &mut [f32], stride: usize, into: Into) {
     let (rows, columns, depth) = (left.rows, right.columns, left.columns);
     assert_eq!(depth, right.rows, "the matrices do not fit");
@@ -44,8 +64,18 @@ pub(crate) fn multiply(left: Matrix<'_>, right: Matrix<'_>, result: &mut [f32], 
         return;
     }
     assert!(stride >= columns && (rows - 1) * stride + columns <= result.len(), "the result does not fit");
+    if columns == 1 {
+        // A vector has paths of its own. So it is not left alone.
+        let mut twice = vec![0.0; 2 * rows];
+        if into == Into::Add {
+            twice.chunks_exact_mut(2).zip(result.iter().step_by(stride)).for_each(|(to, from)| to.fill(*from));
+        }
+        multiply(left, Matrix::new(&right.copied(2), 2), &mut twice, 2, into);
+        result.iter_mut().step_by(stride).zip(twice.chunks_exact(2)).for_each(|(to, from)| *to = from[0]);
+        return;
+    }
     if rows == 1 {
-        // A single row would be summed in another order than the same row among others. So it is not left alone.
+        // Nor is a single row.
         let mut twice = vec![0.0; 2 * columns];
         if into == Into::Add {
             twice[..columns].copy_from_slice(&result[..columns]);
@@ -54,6 +84,32 @@ pub(crate) fn multiply(left: Matrix<'_>, right: Matrix<'_>, result: &mut [f32], 
         result[..columns].copy_from_slice(&twice[..columns]);
         return;
     }
+    if rows * columns <= FEW && left.column_stride == 1 && right.row_stride == 1 {
+        return cut(left, Matrix::new(&right.copied(1), columns), result, stride, into);
+    }
+    cut(left, right, result, stride, into);
+}
+
+/// The product in pieces of the depth that are the same for any number of rows.
+fn cut(left: Matrix<'_>, right: Matrix<'_>, result: &mut [f32], stride: usize, into: Into) {
+    if right.columns > NARROW || left.columns <= DEEP {
+        return run(left, right, result, stride, into);
+    }
+    for from in (0..left.columns).step_by(DEEP) {
+        let count = DEEP.min(left.columns - from);
+        let right = right.transposed().columns(from, count).transposed();
+        run(left.columns(from, count), right, result, stride, if from == 0 { into } else { Into::Add });
+    }
+}
+
+/// The product as `gemm` makes it. What is in the matrices and the result has been checked.
+#[allow(unsafe_code)]
+fn run(left: Matrix<'_>, right: Matrix<'_>, result: &mut [f32], stride: usize, into: Into) {
+    let (rows, columns, depth) = (left.rows, right.columns, left.columns);
+    assert!(
+        depth == right.rows && rows > 0 && columns > 0 && (rows - 1) * stride + columns <= result.len(),
+        "the result does not fit"
+    );
     // SAFETY: every index that is read is one (i, j) with i < rows and j < columns of a `Matrix`, whose last element was checked to be in its slice when it was made;
     // every index that is written is below (rows - 1) · stride + columns, which was checked above. The result is borrowed mutably, so it overlaps neither.
     unsafe {
@@ -108,17 +164,38 @@ mod tests {
 
     #[test]
     fn a_row_of_a_product_is_the_same_whatever_rows_are_beside_it() {
-        // Clause 2 of `Contributions`, to the last bit: products of at least two rows take one path through the kernel.
-        for (depth, columns) in [(64, 16), (784, 100), (100, 10), (27, 32), (300, 1), (31, 7)] {
-            let (left, right) = (numbers(70 * depth), numbers(depth * columns));
-            let b = Matrix::new(&right, columns);
-            let mut all = vec![0.0; 70 * columns];
-            multiply(Matrix::new(&left, depth), b, &mut all, columns, Into::Overwrite);
-            for (from, to) in [(0, 1), (3, 4), (0, 2), (5, 8), (60, 70), (1, 34)] {
-                let mut some = vec![0.0; (to - from) * columns];
-                multiply(Matrix::new(&left[from * depth..to * depth], depth), b, &mut some, columns, Into::Overwrite);
-                let same = some.iter().zip(&all[from * columns..]).filter(|(a, b)| a.to_bits() != b.to_bits()).count();
-                assert_eq!(same, 0, "rows {from}..{to} at depth {depth}, {columns} columns");
+        // Clause 2 of `Contributions`, to the last bit.
+        const ROWS: usize = 600;
+        for (depth, columns) in [
+            (64, 16),
+            (784, 100),
+            (784, 10),
+            (1100, 3),
+            (100, 10),
+            (27, 32),
+            (300, 1),
+            (600, 1),
+            (31, 7),
+            (4, 18),
+            (2, 5),
+            (1, 3),
+            (700, 64),
+            (700, 65),
+            (9, 128),
+        ] {
+            let (left, right) = (numbers(ROWS * depth), numbers(depth * columns));
+            for b in [Matrix::new(&right, columns), Matrix::new(&right, depth).transposed()] {
+                for (into, stride) in [(Into::Overwrite, columns), (Into::Add, columns + 3)] {
+                    let mut all = vec![0.5; ROWS * stride];
+                    multiply(Matrix::new(&left, depth), b, &mut all, stride, into);
+                    for (from, to) in [(0, 1), (3, 4), (0, 2), (5, 8), (60, 70), (1, 34), (7, 71), (7, 72), (100, 330), (9, 590)]
+                    {
+                        let mut some = vec![0.5; (to - from) * stride];
+                        multiply(Matrix::new(&left[from * depth..to * depth], depth), b, &mut some, stride, into);
+                        let differ = some.iter().zip(&all[from * stride..]).filter(|(a, b)| a.to_bits() != b.to_bits()).count();
+                        assert_eq!(differ, 0, "rows {from}..{to} at depth {depth}, {columns} columns");
+                    }
+                }
             }
         }
     }

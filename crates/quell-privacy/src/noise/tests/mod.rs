@@ -14,7 +14,7 @@ use super::random::{Randomness, Stream};
 const SURPRISE: f64 = 13.815_510_557_964_274;
 
 /// A stream for one test.
-fn stream(seed: u64) -> Stream {
+pub(crate) fn stream(seed: u64) -> Stream {
     Randomness::seeded(seed).key().unwrap().stream(0)
 }
 
@@ -42,7 +42,7 @@ fn fits(numbers: &[i64], up_to: impl Fn(i64) -> f64) -> bool {
 /// Whether counts come from these probabilities.
 ///
 /// Pearson's statistic is nearly χ² with d degrees of freedom, which exceeds d + 2√(dx) + 2x with probability at most e^-x [LM00, Lemma 1].
-fn agrees(counts: &[u64], probabilities: &[f64]) -> bool {
+pub(crate) fn agrees(counts: &[u64], probabilities: &[f64]) -> bool {
     assert_eq!(counts.len(), probabilities.len());
     let n = counts.iter().sum::<u64>() as f64;
     let statistic: f64 = counts.iter().zip(probabilities).map(|(&count, p)| (count as f64 - n * p).powi(2) / (n * p)).sum();

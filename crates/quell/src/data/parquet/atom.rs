@@ -6,7 +6,7 @@ use parquet::{
     schema::types::ColumnDescriptor,
 };
 
-use super::calendar;
+use super::{Text, calendar};
 use crate::data::Kind;
 
 /// How the stored values of a column are meant.
@@ -97,7 +97,7 @@ pub(super) trait Atom {
         None
     }
 
-    fn text(&self, _: Meaning) -> Option<String> {
+    fn text(&self, _: Meaning) -> Option<Text> {
         None
     }
 }
@@ -107,8 +107,8 @@ impl Atom for bool {
         (meaning == Meaning::Boolean).then(|| f64::from(u8::from(*self)))
     }
 
-    fn text(&self, meaning: Meaning) -> Option<String> {
-        (meaning == Meaning::Boolean).then(|| self.to_string())
+    fn text(&self, meaning: Meaning) -> Option<Text> {
+        (meaning == Meaning::Boolean).then(|| Text::Written(self.to_string()))
     }
 }
 
@@ -120,7 +120,7 @@ impl Atom for i32 {
         }
     }
 
-    fn text(&self, meaning: Meaning) -> Option<String> {
+    fn text(&self, meaning: Meaning) -> Option<Text> {
         i64::from(*self).text(meaning)
     }
 }
@@ -136,24 +136,25 @@ impl Atom for i64 {
         }
     }
 
-    fn text(&self, meaning: Meaning) -> Option<String> {
-        match meaning {
+    fn text(&self, meaning: Meaning) -> Option<Text> {
+        let written = match meaning {
             Meaning::Date => calendar::date(*self),
             Meaning::Time { per_second } => calendar::time(*self, per_second),
             Meaning::Timestamp { per_second } => calendar::timestamp(*self, per_second),
             _ => None,
-        }
+        };
+        written.map(Text::Written)
     }
 }
 
 impl Atom for Int96 {
     /// Nanoseconds of the day, then the Julian day.
-    fn text(&self, meaning: Meaning) -> Option<String> {
+    fn text(&self, meaning: Meaning) -> Option<Text> {
         let &[low, high, day] = self.data() else { return None };
         let nanoseconds = i64::try_from(u64::from(high) << 32 | u64::from(low)).ok()?;
         let date = calendar::date(i64::from(day as i32) - 2_440_588)?;
         matches!(meaning, Meaning::Timestamp { .. })
-            .then(|| Some(format!("{date} {}", calendar::time(nanoseconds, 1_000_000_000)?)))?
+            .then(|| Some(Text::Written(format!("{date} {}", calendar::time(nanoseconds, 1_000_000_000)?))))?
     }
 }
 
@@ -174,8 +175,8 @@ impl Atom for ByteArray {
         from_bytes(bytes(self), meaning)
     }
 
-    fn text(&self, meaning: Meaning) -> Option<String> {
-        (meaning == Meaning::Text).then(|| String::from_utf8_lossy(bytes(self)).into_owned())
+    fn text(&self, meaning: Meaning) -> Option<Text> {
+        (meaning == Meaning::Text).then(|| Text::Stored(self.clone()))
     }
 }
 
@@ -184,11 +185,10 @@ impl Atom for FixedLenByteArray {
         from_bytes(bytes(self), meaning)
     }
 
-    fn text(&self, meaning: Meaning) -> Option<String> {
-        let bytes = bytes(self);
+    fn text(&self, meaning: Meaning) -> Option<Text> {
         match meaning {
-            Meaning::Uuid => bytes.try_into().ok().map(uuid),
-            Meaning::Text => Some(String::from_utf8_lossy(bytes).into_owned()),
+            Meaning::Uuid => bytes(self).try_into().ok().map(uuid).map(Text::Written),
+            Meaning::Text => Some(Text::Stored(ByteArray::clone(self))),
             _ => None,
         }
     }

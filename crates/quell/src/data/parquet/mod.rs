@@ -6,8 +6,10 @@
 
 mod atom;
 mod calendar;
+mod guard;
 
 use std::{
+    borrow::Cow,
     fs::File,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
@@ -16,7 +18,7 @@ use std::{
 use parquet::{
     basic::Compression,
     column::reader::{ColumnReader, ColumnReaderImpl},
-    data_type::DataType,
+    data_type::{ByteArray, DataType},
     errors::ParquetError,
     file::reader::{FileReader, RowGroupReader, SerializedFileReader},
 };
@@ -35,6 +37,8 @@ const BATCH: usize = 4096;
 pub(crate) struct Parquet {
     path: PathBuf,
     reader: SerializedFileReader<File>,
+    /// The same once more, with a cursor of its own.
+    file: File,
     /// By column; none for those that are not read.
     meanings: Vec<Option<Meaning>>,
 }
@@ -42,12 +46,29 @@ pub(crate) struct Parquet {
 /// Cells of one column in one batch of rows.
 pub(super) enum Values {
     Numbers(Vec<Option<f64>>),
-    Texts(Vec<Option<String>>),
+    Texts(Vec<Option<Text>>),
+}
+
+/// A text: as it lies in the page that many rows may share, or written for this row.
+pub(super) enum Text {
+    Stored(ByteArray),
+    Written(String),
+}
+
+impl Text {
+    pub(super) fn show(&self) -> Cow<'_, str> {
+        match self {
+            Self::Stored(bytes) => String::from_utf8_lossy(bytes.data()),
+            Self::Written(text) => Cow::Borrowed(text),
+        }
+    }
 }
 
 impl Parquet {
     pub(crate) fn open(path: &Path) -> Result<(Self, Header), Error> {
-        let file = File::open(path).map_err(|error| Error::io(path, &error))?;
+        let open = || File::open(path).map_err(|error| Error::io(path, &error));
+        let (file, own) = (open()?, open()?);
+        guard::footer(&own).ok_or_else(|| damaged(path, "the footer".into()))?;
         let reader = decoded(|| SerializedFileReader::new(file)).ok_or_else(|| damaged(path, "the footer".into()))?;
         let leaves = reader.metadata().file_metadata().schema_descr().columns();
         let meanings: Vec<_> = leaves.iter().map(|leaf| Meaning::of(leaf)).collect();
@@ -56,15 +77,20 @@ impl Parquet {
             .zip(&meanings)
             .map(|(leaf, meaning)| Column { name: leaf.path().string(), kind: meaning.map_or(Kind::Unreadable, Meaning::kind) });
         let header = Header::new(columns.collect(), path)?;
-        Ok((Self { path: path.to_owned(), reader, meanings }, header))
+        Ok((Self { path: path.to_owned(), reader, file: own, meanings }, header))
     }
 
     /// Looks at every record once, from the first to the last; a batch of them is in memory at a time.
     pub(crate) fn scan(&self, readings: &[Reading], each: &mut dyn FnMut(&Row<'_>)) -> Result<(), Error> {
+        // To count, something must be read: how many rows there are is only announced.
+        let narrowest = if readings.is_empty() { self.narrowest() } else { None };
+        let readings = narrowest.as_slice().iter().chain(readings);
+        let length = self.file.metadata().map_err(|error| Error::io(&self.path, &error))?.len();
         for group in 0..self.reader.num_row_groups() {
             let group = decoded(|| self.reader.get_row_group(group)).ok_or_else(|| damaged(&self.path, "a row group".into()))?;
+            guard::rows(group.metadata().num_rows(), length).ok_or_else(|| damaged(&self.path, "a row group".into()))?;
             let mut columns =
-                readings.iter().map(|reading| self.leaf(group.as_ref(), *reading)).collect::<Result<Vec<_>, Error>>()?;
+                readings.clone().map(|reading| self.leaf(group.as_ref(), *reading)).collect::<Result<Vec<_>, Error>>()?;
             let mut left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
             while left > 0 {
                 let rows = left.min(BATCH);
@@ -76,6 +102,17 @@ impl Parquet {
             }
         }
         Ok(())
+    }
+
+    /// The column that takes the fewest bytes, of those that are read.
+    fn narrowest(&self) -> Option<Reading> {
+        let groups = self.reader.metadata().row_groups();
+        let bytes =
+            |column: usize| groups.iter().map(|group| group.column(column).compressed_size()).fold(0, i64::saturating_add);
+        let column =
+            (0..self.meanings.len()).filter(|column| self.meanings[*column].is_some()).min_by_key(|column| bytes(*column))?;
+        let kind = self.meanings[column].map(Meaning::kind)?;
+        Some(Reading { column, usage: if kind == Kind::Text { Use::Text } else { Use::Number } })
     }
 
     fn leaf(&self, group: &dyn RowGroupReader, reading: Reading) -> Result<Leaf, Error> {
@@ -90,6 +127,9 @@ impl Parquet {
             return Err(Error::Codec { path: self.path.clone(), codec });
         }
         let full = chunk.column_descr().max_def_level();
+        let sound = decoded(|| Ok(chunk.byte_range()))
+            .and_then(|(start, length)| guard::pages(&self.file, start, length, chunk.compression()));
+        sound.ok_or_else(|| damaged(&self.path, part()))?;
         let reader = decoded(|| group.get_column_reader(reading.column)).ok_or_else(|| damaged(&self.path, part()))?;
         // The schema has no reading for a column without a meaning.
         let meaning = self.meanings[reading.column].unwrap_or(Meaning::Nothing);

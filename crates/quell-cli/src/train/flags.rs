@@ -1,0 +1,236 @@
+//! What can be said on the command line; it goes over what a configuration says.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use quell::{
+    data::Schema,
+    dp_sgd::{Clip, Sampler},
+    run::{Allowance, Configuration, Job},
+    schedule::{Schedule, Shape},
+};
+use quell_privacy::{
+    Neighbors,
+    ledger::Unit,
+    number::{Toward, given, rounded},
+};
+
+use crate::{
+    arguments::{Format, whole},
+    print,
+    purse::Purse,
+    refusal::Refusal,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  quell train
+  quell train --epsilon 1 --steps 50 --output runs/small
+  quell train --noise-multiplier 4 --sampling-rate 0.25 --steps 40 --model logistic --format json
+  quell train census.csv --schema census.toml --records 5000 --epsilon 1 --epochs 5
+  quell train --dry-run";
+
+/// Train a model with DP-SGD, paid for from the ledger of the dataset
+///
+/// Without DATA, the embedded digits are learned. DATA is a CSV or Parquet file with a schema, a folder or file of IDX, CIFAR-10, NPY or NPZ, or a folder
+/// of pictures by class. Of ε, noise, steps and sampling rate any may be left out. The number of records is not read off the data, unless one may
+/// only be replaced: say about how many there are with --records. δ, if left out, is a power of ten below a tenth of one over that number.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Flags {
+    /// File or folder; the embedded digits if not given
+    data: Option<PathBuf>,
+    /// TOML file with everything below and more; flags go over it
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// TOML file that says what is public about the columns of a table
+    #[arg(long, value_name = "FILE")]
+    schema: Option<PathBuf>,
+    /// Public examples to test on
+    #[arg(long, value_name = "DATA")]
+    test: Option<PathBuf>,
+    /// What learns: one of `quell models`
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// ε of the run
+    #[arg(long, value_name = "E", allow_negative_numbers = true)]
+    epsilon: Option<f64>,
+    /// δ
+    #[arg(long, value_name = "D", allow_negative_numbers = true)]
+    delta: Option<f64>,
+    /// Standard deviation of the noise over the clip norm
+    #[arg(long, value_name = "Z", allow_negative_numbers = true)]
+    noise_multiplier: Option<f64>,
+    /// Number of steps
+    #[arg(long, value_name = "T", value_parser = whole, conflicts_with = "epochs")]
+    steps: Option<u64>,
+    /// Or: how often, on average, a record takes part
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    epochs: Option<f64>,
+    /// How a batch is drawn
+    #[arg(long, value_enum)]
+    sampling: Option<Drawn>,
+    /// Probability that a record takes part in a step
+    #[arg(long, value_name = "Q", allow_negative_numbers = true, conflicts_with = "batch_size")]
+    sampling_rate: Option<f64>,
+    /// Or: records that take part on average
+    #[arg(long, value_name = "B", value_parser = whole)]
+    batch_size: Option<u64>,
+    /// About how many records (or users) there are; a public number
+    #[arg(long, value_name = "N", value_parser = whole)]
+    records: Option<u64>,
+    /// Longest that a gradient may be
+    #[arg(long, value_name = "C", allow_negative_numbers = true)]
+    clip_norm: Option<f64>,
+    /// How fast weights follow gradients
+    #[arg(long, value_name = "R", allow_negative_numbers = true)]
+    learning_rate: Option<f64>,
+    /// Which change of the data is hidden
+    #[arg(long, value_enum)]
+    neighbors: Option<Change>,
+    /// Protect people with all their records; who they are says the schema, or this file with a line for each record
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "")]
+    users: Option<PathBuf>,
+    /// Name of the dataset in the ledger (the name of the file if not given)
+    #[arg(long, value_name = "NAME")]
+    dataset: Option<String>,
+    /// Most that all runs on the dataset together may cost, if its ledger is opened now (ε of this run if not given)
+    #[arg(long, value_name = "E", allow_negative_numbers = true)]
+    budget: Option<f64>,
+    /// What first weights follow from; noise does not
+    #[arg(long, value_name = "N", value_parser = whole)]
+    seed: Option<u64>,
+    /// Folder of the run (a new one in runs if not given)
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) output: Option<PathBuf>,
+    /// Say what would be done and what it would cost, and pay nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    #[command(flatten)]
+    pub(super) purse: Purse,
+    /// How what came of it is written
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) format: Format,
+}
+
+/// How a batch is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Drawn {
+    /// Each record on its own coin
+    Poisson,
+    /// Every record in every step
+    Full,
+    /// A set of fixed size; needs --neighbors replace
+    WithoutReplacement,
+    /// Every record once per epoch; no amplification
+    Shuffled,
+}
+
+/// Which change of the data is hidden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Change {
+    /// One record more or less
+    AddRemove,
+    /// One record exchanged for another
+    Replace,
+}
+
+impl Flags {
+    /// What is asked for: flags over the file over what is usual.
+    pub(super) fn configuration(&self) -> Result<Configuration> {
+        let mut asked = match (&self.config, &self.data) {
+            (Some(path), _) => Configuration::read(path).with_context(|| format!("in {}", path.display()))?,
+            (None, None) => Configuration::digits()?,
+            (None, Some(_)) => Configuration::default(),
+        };
+        let data = &mut asked.data;
+        data.path = self.data.clone().or(data.path.take());
+        data.test = self.test.clone().or(data.test.take());
+        data.dataset = self.dataset.clone().or(data.dataset.take());
+        if let Some(path) = &self.schema {
+            data.schema = Some(Schema::read(path)?);
+        }
+        if let Some(users) = &self.users {
+            data.unit = Unit::User;
+            data.users = Some(users.clone()).filter(|path| !path.as_os_str().is_empty()).or(data.users.take());
+        }
+        if let Some(model) = &self.model {
+            asked.model.name = Some(model.clone());
+            asked.model.layers.clear();
+        }
+        let recipe = &mut asked.training;
+        if self.noise_multiplier.is_some() && self.epsilon.is_none() {
+            // Noise says it all; an ε from elsewhere would contradict it.
+            recipe.privacy.epsilon = None;
+        }
+        recipe.privacy.epsilon = self.epsilon.or(recipe.privacy.epsilon);
+        recipe.privacy.delta = self.delta.or(recipe.privacy.delta);
+        recipe.privacy.noise_multiplier = self.noise_multiplier.or(recipe.privacy.noise_multiplier);
+        if let Some(change) = self.neighbors {
+            recipe.privacy.neighbors = match change {
+                Change::AddRemove => Neighbors::AddRemove,
+                Change::Replace => Neighbors::Replace,
+            };
+        }
+        if self.steps.is_some() || self.epochs.is_some() {
+            (recipe.steps, recipe.epochs) = (self.steps, self.epochs);
+        }
+        if let Some(drawn) = self.sampling {
+            recipe.sampling.by = match drawn {
+                Drawn::Poisson => Sampler::Poisson,
+                Drawn::Full => Sampler::Full,
+                Drawn::WithoutReplacement => Sampler::WithoutReplacement,
+                Drawn::Shuffled => Sampler::Shuffled,
+            };
+        }
+        if self.sampling_rate.is_some() || self.batch_size.is_some() {
+            (recipe.sampling.rate, recipe.sampling.batch) = (self.sampling_rate, self.batch_size);
+        }
+        recipe.sampling.records = self.records.or(recipe.sampling.records);
+        if let Some(norm) = self.clip_norm {
+            recipe.clipping = match recipe.clipping {
+                Clip::Flat { .. } => Clip::Flat { norm },
+                Clip::PerLayer { .. } => Clip::PerLayer { norm },
+                Clip::Automatic { stability, .. } => Clip::Automatic { norm, stability },
+                Clip::Adaptive { quantile, learning_rate, count_noise, .. } => {
+                    Clip::Adaptive { norm, quantile, learning_rate, count_noise }
+                }
+            };
+        }
+        if let Some(learning_rate) = self.learning_rate {
+            let usual = Schedule { learning_rate, warm_up: 0, shape: Shape::Constant };
+            recipe.schedule = Some(recipe.schedule.map_or(usual, |schedule| Schedule { learning_rate, ..schedule }));
+        }
+        recipe.seed = self.seed.unwrap_or(recipe.seed);
+        if let Some(epsilon) = self.budget {
+            let delta = asked.budget.map(|budget| budget.delta).or(asked.training.privacy.delta);
+            let delta = delta
+                .ok_or_else(|| Refusal::new("a budget needs a δ, expected --delta beside --budget", "add --delta 1e-6, say"))?;
+            asked.budget = Some(Allowance { epsilon, delta });
+        }
+        Ok(asked)
+    }
+
+    /// What would be done.
+    pub(super) fn report_price(&self, job: &Job) -> Result<()> {
+        let plan = &job.plan;
+        if self.format == Format::Json {
+            return print::json(&serde_json::json!({
+                "configuration": job.configuration,
+                "weights": job.network.parameters(),
+                "epsilon": plan.epsilon,
+                "delta": plan.delta.get(),
+            }));
+        }
+        print::data(&job.configuration.write()?)?;
+        print::note(&format!(
+            "{} weights, {} steps: ε ≤ {} at δ = {}; nothing was paid",
+            job.network.parameters(),
+            plan.release.steps(),
+            rounded(plan.epsilon.upper, 4, Toward::Up),
+            given(plan.delta.get())
+        ));
+        Ok(())
+    }
+}

@@ -1,0 +1,211 @@
+//! `quell train` and `quell resume`: from data to a model that was paid for.
+
+mod flags;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use anyhow::{Context, Result};
+use quell::{
+    dp_sgd::Going,
+    run::{Folder, Job, Moment, Outcome},
+};
+use quell_ledger::Volume;
+use quell_privacy::{
+    Neighbors,
+    ledger::Ledger,
+    number::{Toward, given, rounded},
+};
+use serde_json::json;
+
+use crate::{arguments::Format, print, purse::Purse, refusal::Refusal, report};
+pub(crate) use flags::Flags;
+
+const RESUME_EXAMPLES: &str = "\
+Examples:
+  quell train --output runs/first
+  quell resume runs/first";
+
+/// Go on with a run that was stopped or killed; nothing more is paid
+///
+/// Steps that were leased and not written down are lost: they are paid for, and taking them again would be another release.
+#[derive(clap::Args)]
+#[command(after_help = RESUME_EXAMPLES)]
+pub(crate) struct Resume {
+    /// Folder of the run
+    run: PathBuf,
+    #[command(flatten)]
+    purse: Purse,
+    /// How what came of it is written
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub(crate) fn run(flags: &Flags) -> Result<()> {
+    let configuration = flags.configuration()?;
+    // Whatever can be wrong is said before anything is paid.
+    let job = Job::new(configuration)?;
+    let name = job.configuration.data.name();
+    if flags.dry_run {
+        return flags.report_price(&job);
+    }
+    let mut ledger = ledger(&flags.purse, &job, &name)?;
+    afford(&job, &mut ledger, &name)?;
+    let folder = match &flags.output {
+        Some(path) => Folder::create(path)?,
+        None => Folder::number(Path::new("runs"), &name)?,
+    };
+    let outcome = watched(&job, flags.format, |watch| Ok(job.start(&mut ledger, &folder, watch)?))?;
+    conclude(&job, &mut ledger, &folder, &outcome, flags.format)
+}
+
+pub(crate) fn resume(flags: &Resume) -> Result<()> {
+    let folder = Folder::open(&flags.run)?;
+    let job = Job::new(folder.configuration()?)?;
+    let mut ledger = flags.purse.ledger(&job.configuration.data.name())?;
+    let outcome = watched(&job, flags.format, |watch| Ok(job.resume(&mut ledger, &folder, watch)?))?;
+    conclude(&job, &mut ledger, &folder, &outcome, flags.format)
+}
+
+/// The ledger of the dataset; opened with the budget asked for if this is the first run on it.
+fn ledger(purse: &Purse, job: &Job, name: &str) -> Result<Ledger<Volume>> {
+    let mut store = purse.make()?;
+    if store.datasets()?.iter().any(|known| known.dataset == name) {
+        return Ok(Ledger::open(store.book(name)?)?);
+    }
+    let terms = job.terms()?;
+    let (budget, delta) = (given(terms.budget.cap()), given(terms.budget.delta.get()));
+    let ledger = Ledger::create(store.book(name)?, terms)?;
+    let demonstration = if job.configuration.data.path.is_none() {
+        "; the embedded digits are public, so it is a demonstration with a large budget"
+    } else {
+        ""
+    };
+    let location = purse.location();
+    print::note(&format!("opened a ledger for {name:?} at {location}: ε ≤ {budget} in all, at δ = {delta}{demonstration}"));
+    Ok(ledger)
+}
+
+/// Says what a plan would cost if the budget does not bear it, before a folder is made.
+fn afford(job: &Job, ledger: &mut Ledger<Volume>, name: &str) -> Result<()> {
+    use quell::dp_sgd::Release;
+    let (_, after) = match &job.plan.release {
+        Release::Sums(sum, steps) => ledger.quote(sum, *steps)?,
+        Release::Epochs(epoch, epochs) => ledger.quote(epoch, *epochs)?,
+    };
+    let (spent, cap) = (ledger.state()?.spent().epsilon, ledger.state()?.budget().cap());
+    let fits = after.epsilon <= cap;
+    if fits {
+        return Ok(());
+    }
+    let hint = if job.configuration.data.path.is_none() {
+        "the demonstration's budget is used up; delete .quell, or keep another ledger with --ledger".to_owned()
+    } else {
+        format!("train with a smaller --epsilon, or raise the budget with `quell ledger raise {name}`")
+    };
+    let refused = quell_privacy::Error::Refused { would_be: after.epsilon, spent, budget: cap };
+    Err(Refusal::new(refused.to_string(), hint).final_word().into())
+}
+
+/// Runs with a bar, and stops after a step when asked to.
+fn watched(job: &Job, format: Format, go: impl FnOnce(&mut dyn FnMut(Moment) -> Going) -> Result<Outcome>) -> Result<Outcome> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&stop);
+    // Where no handler can be set, Ctrl-C kills, which costs no more than the block that was leased.
+    let _ = ctrlc::set_handler(move || {
+        // The second time there is no waiting.
+        if asked.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    });
+    let mut bar = print::Line::new();
+    let start = std::time::Instant::now();
+    let mut first = None;
+    let budget = rounded(job.plan.epsilon.upper, 4, Toward::Up);
+    let outcome = go(&mut |moment| {
+        let begun = *first.get_or_insert(moment.step.saturating_sub(1));
+        let (done, left) = (moment.step - begun, moment.steps - moment.step);
+        let seconds = start.elapsed().as_secs_f64() / done.max(1) as f64 * left as f64;
+        let accuracy = moment.accuracy.map(|share| format!(", accuracy {:.1} %", 100.0 * share)).unwrap_or_default();
+        bar.show(|| {
+            format!(
+                "step {} of {}, {seconds:.0} s left, ε {} of {budget}{accuracy}",
+                moment.step,
+                moment.steps,
+                rounded(moment.epsilon, 3, Toward::Up)
+            )
+        });
+        if stop.load(Ordering::Relaxed) { Going::Stop } else { Going::On }
+    });
+    drop(bar);
+    let _ = format;
+    outcome
+}
+
+/// Writes model and report, and says what came of it.
+fn conclude(job: &Job, ledger: &mut Ledger<Volume>, folder: &Folder, outcome: &Outcome, format: Format) -> Result<()> {
+    let place = folder.path().display();
+    if !outcome.finished {
+        let sentence = format!(
+            "stopped after step {} of {}",
+            outcome.metrics.points.last().map_or(0, |p| p.step).max(outcome.metrics.taken),
+            outcome.metrics.steps
+        );
+        return Err(Refusal::new(sentence, format!("go on with `quell resume {place}`; it is paid for")).final_word().into());
+    }
+    let model = job.model(ledger, folder)?;
+    folder.write(Folder::MODEL, &model.save()?)?;
+    report::write(folder, &model)?;
+    let accuracy = outcome.metrics.evaluation.as_ref().and_then(quell::dp_sgd::Evaluation::accuracy);
+    let (paid, metrics) = (&outcome.paid, &outcome.metrics);
+    if format == Format::Json {
+        return print::json(&json!({
+            "run": folder.path(),
+            "ledger": paid.receipt,
+            "epsilon": paid.epsilon,
+            "delta": paid.delta,
+            "accuracy": accuracy,
+            "evaluation": metrics.evaluation,
+            "steps": metrics.steps,
+            "taken": metrics.taken,
+            "seconds": metrics.seconds,
+        }));
+    }
+    match &metrics.evaluation {
+        Some(quell::dp_sgd::Evaluation::Classes { correct, count, .. }) => {
+            print::data(&format!(
+                "accuracy: {:.1} % ({correct} of {count} public test records)",
+                100.0 * accuracy.unwrap_or(0.0)
+            ))?;
+        }
+        Some(quell::dp_sgd::Evaluation::Numbers { error, count }) => {
+            print::data(&format!("error: {error:.4} (root mean square over {count} public test records)"))?;
+        }
+        None => {}
+    }
+    let when = match job.plan.neighbors {
+        Neighbors::AddRemove => "when one record is added or removed",
+        Neighbors::Replace => "when one record is replaced",
+    };
+    let when =
+        when.replace("record", if job.configuration.data.unit == quell_privacy::ledger::Unit::User { "user" } else { "record" });
+    print::data(&format!("claim: ε ≤ {} at δ = {} {when}", rounded(paid.epsilon.upper, 4, Toward::Up), given(paid.delta)))?;
+    print::data(&format!("run: {place}"))?;
+    if metrics.taken < metrics.steps {
+        print::note(&format!(
+            "{} of {} steps were paid for and lost when the run was killed",
+            metrics.steps - metrics.taken,
+            metrics.steps
+        ));
+    }
+    let state = ledger.state().context("the ledger cannot be read again")?;
+    let (spent, cap) = (rounded(state.spent().epsilon, 4, Toward::Up), state.budget().cap());
+    let cap = if cap.is_finite() { format!("of {}", given(cap)) } else { "without a cap".into() };
+    print::note(&format!("paid in line {} of {:?}: ε {spent} {cap} is spent", paid.receipt.entry, paid.receipt.dataset));
+    Ok(())
+}

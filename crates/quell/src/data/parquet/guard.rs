@@ -1,0 +1,277 @@
+//! What the decoder would believe, looked at first.
+//!
+//! It allocates what a page's header announces and descends as deep as a schema does, and neither running out of memory nor
+//! of stack can be caught. So headers are walked here before it sees them: a few fields of Thrift's compact protocol, with
+//! every length compared with the bytes that there are.
+
+use std::{
+    fs::File,
+    io::{Read, Seek, SeekFrom},
+};
+
+use flate2::read::MultiGzDecoder;
+use parquet::basic::Compression;
+
+/// Bytes of one page when unpacked. Writers aim at one million.
+const LARGEST_PAGE: u64 = 1 << 28;
+
+/// A page's header has some hundred bytes, or as many as its longest value if it quotes it.
+const HEADERS: [u64; 2] = [1 << 12, 1 << 22];
+
+/// Groups in groups. Nobody nests deeper, and each costs the decoder some stack.
+const DEEPEST: usize = 32;
+
+/// Rows for each byte of a file. A column of one value takes some 200 bytes for a million rows.
+const ROWS_PER_BYTE: u64 = 1 << 13;
+
+/// Whether a file of some bytes can have some rows.
+pub(super) fn rows(rows: i64, length: u64) -> Option<()> {
+    (u64::try_from(rows).ok()? <= length.saturating_mul(ROWS_PER_BYTE)).then_some(())
+}
+
+/// Whether the footer's schema is a tree that is not too deep.
+pub(super) fn footer(mut file: &File) -> Option<()> {
+    let mut end = [0; 8];
+    file.seek(SeekFrom::End(-8)).ok()?;
+    file.read_exact(&mut end).ok()?;
+    let length = u32::from_le_bytes(end[..4].try_into().ok()?);
+    file.seek(SeekFrom::End(-8 - i64::from(length))).ok()?;
+    let mut bytes = Vec::new();
+    file.take(u64::from(length)).read_to_end(&mut bytes).ok()?;
+    let mut compact = Compact(&bytes);
+    let mut children = Vec::new();
+    compact.fields(DEEPEST, |compact, field, kind| {
+        if (field, kind) != (2, LIST) {
+            return compact.skip(kind, DEEPEST);
+        }
+        let (count, kind) = compact.list()?;
+        (kind == STRUCT).then_some(())?;
+        (0..count).try_for_each(|_| {
+            let mut own = 0;
+            compact.fields(DEEPEST, |compact, field, kind| {
+                if (field, kind) == (5, I32) { compact.signed().map(|count| own = count) } else { compact.skip(kind, DEEPEST) }
+            })?;
+            children.push(u64::try_from(own).ok()?);
+            Some(())
+        })
+    })?;
+    tree(&children)
+}
+
+/// Whether groups of so many children each, in the order of a walk, have them, and do not nest too deep.
+fn tree(children: &[u64]) -> Option<()> {
+    let mut open: Vec<u64> = Vec::new();
+    for count in children {
+        (*count < children.len() as u64).then_some(())?;
+        if let Some(left) = open.last_mut() {
+            *left -= 1;
+        }
+        if *count > 0 {
+            open.push(*count);
+        }
+        (open.len() <= DEEPEST).then_some(())?;
+        while open.last() == Some(&0) {
+            open.pop();
+        }
+    }
+    open.is_empty().then_some(())
+}
+
+/// Whether the pages of a column fill its bytes, and unpack to what they announce.
+pub(super) fn pages(file: &File, start: u64, length: u64, codec: Compression) -> Option<()> {
+    let end = start.checked_add(length).filter(|end| file.metadata().is_ok_and(|file| *end <= file.len()))?;
+    let densest = match codec {
+        Compression::UNCOMPRESSED => 1,
+        Compression::SNAPPY => 32,
+        Compression::LZ4 | Compression::LZ4_RAW => 256,
+        Compression::GZIP(_) => 1032,
+        _ => 1 << 15,
+    };
+    let mut at = start;
+    while at < end {
+        let page = HEADERS.iter().find_map(|most| page(file, at, (*most).min(end - at)))?;
+        let body = at + page.header;
+        at = body.checked_add(page.packed).filter(|at| *at <= end)?;
+        (page.unpacked <= LARGEST_PAGE && page.unpacked <= page.packed.saturating_mul(densest) + 64).then_some(())?;
+        // Every other codec is given the length and stops there.
+        if matches!(codec, Compression::GZIP(_)) && page.compressed {
+            let levels = page.levels.min(page.packed);
+            unpacks(file, body + levels, page.packed - levels, page.unpacked)?;
+        }
+    }
+    Some(())
+}
+
+/// Whether gzip data does not unpack to more than some bytes.
+fn unpacks(mut file: &File, at: u64, packed: u64, most: u64) -> Option<()> {
+    file.seek(SeekFrom::Start(at)).ok()?;
+    let mut unpacked = MultiGzDecoder::new(std::io::BufReader::new(file.take(packed))).take(most + 1);
+    let count = std::io::copy(&mut unpacked, &mut std::io::sink());
+    // Damage is the decoder's to find: it stops there.
+    count.map_or(Some(()), |count| (count <= most).then_some(()))
+}
+
+/// What a page's header says.
+struct Page {
+    /// Bytes of the header itself.
+    header: u64,
+    packed: u64,
+    unpacked: u64,
+    /// Bytes before the packed ones, in the newer kind of page.
+    levels: u64,
+    compressed: bool,
+}
+
+fn page(mut file: &File, at: u64, most: u64) -> Option<Page> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(at)).ok()?;
+    file.take(most).read_to_end(&mut bytes).ok()?;
+    let mut compact = Compact(&bytes);
+    let (mut packed, mut unpacked, mut levels, mut compressed) = (None, None, 0, true);
+    compact.fields(DEEPEST, |compact, field, kind| {
+        match (field, kind) {
+            (2, I32) => unpacked = Some(compact.signed()?),
+            (3, I32) => packed = Some(compact.signed()?),
+            (8, STRUCT) => compact.fields(DEEPEST, |compact, field, kind| {
+                match (field, kind) {
+                    (5 | 6, I32) => levels += u64::try_from(compact.signed()?).ok()?,
+                    (7, FALSE) => compressed = false,
+                    _ => compact.skip(kind, DEEPEST)?,
+                }
+                Some(())
+            })?,
+            _ => compact.skip(kind, DEEPEST)?,
+        }
+        Some(())
+    })?;
+    let header = (bytes.len() - compact.0.len()) as u64;
+    let size = |size: Option<i64>| u64::try_from(size?).ok();
+    Some(Page { header, packed: size(packed)?, unpacked: size(unpacked)?, levels, compressed })
+}
+
+// Types of the compact protocol.
+const TRUE: u8 = 1;
+const FALSE: u8 = 2;
+const BYTE: u8 = 3;
+const I16: u8 = 4;
+const I32: u8 = 5;
+const I64: u8 = 6;
+const DOUBLE: u8 = 7;
+const BINARY: u8 = 8;
+const LIST: u8 = 9;
+const SET: u8 = 10;
+const MAP: u8 = 11;
+const STRUCT: u8 = 12;
+
+/// What is left of something in the compact protocol. None means that it is damaged or not all there.
+struct Compact<'a>(&'a [u8]);
+
+impl Compact<'_> {
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    /// Seven bits in each byte, the lowest first.
+    fn unsigned(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    /// 0, -1, 1, -2, … as 0, 1, 2, 3, …
+    fn signed(&mut self) -> Option<i64> {
+        let number = self.unsigned()?;
+        Some((number >> 1) as i64 ^ -((number & 1) as i64))
+    }
+
+    fn bytes(&mut self, count: u64) -> Option<()> {
+        self.0 = self.0.get(usize::try_from(count).ok()?..)?;
+        Some(())
+    }
+
+    /// Length of a list and type of its elements, each of which takes a byte at least.
+    fn list(&mut self) -> Option<(u64, u8)> {
+        let first = self.byte()?;
+        let count = if first >> 4 == 15 { self.unsigned()? } else { u64::from(first >> 4) };
+        (count <= self.0.len() as u64).then_some((count, first & 15))
+    }
+
+    /// Hands the fields of a struct to a function that must read each of them whole.
+    fn fields(&mut self, depth: usize, mut each: impl FnMut(&mut Self, i64, u8) -> Option<()>) -> Option<()> {
+        depth.checked_sub(1)?;
+        let mut field = 0;
+        loop {
+            let first = self.byte()?;
+            if first == 0 {
+                return Some(());
+            }
+            field = if first >> 4 == 0 { self.signed()? } else { i64::checked_add(field, i64::from(first >> 4))? };
+            each(self, field, first & 15)?;
+        }
+    }
+
+    fn skip(&mut self, kind: u8, depth: usize) -> Option<()> {
+        let below = depth.checked_sub(1)?;
+        match kind {
+            TRUE | FALSE => Some(()),
+            BYTE => self.bytes(1),
+            I16 | I32 | I64 => self.unsigned().map(drop),
+            DOUBLE => self.bytes(8),
+            BINARY => self.unsigned().and_then(|count| self.bytes(count)),
+            LIST | SET => {
+                let (count, kind) = self.list()?;
+                (0..count).try_for_each(|_| self.element(kind, below))
+            }
+            MAP => {
+                let count = self.unsigned()?;
+                let kinds = if count == 0 { 0 } else { self.byte()? };
+                (0..count).try_for_each(|_| self.element(kinds >> 4, below).and_then(|()| self.element(kinds & 15, below)))
+            }
+            STRUCT => self.fields(depth, |compact, _, kind| compact.skip(kind, below)),
+            _ => None,
+        }
+    }
+
+    /// In lists a truth is a byte.
+    fn element(&mut self, kind: u8, depth: usize) -> Option<()> {
+        if kind == TRUE || kind == FALSE { self.bytes(1) } else { self.skip(kind, depth) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_is_one_tree_of_bounded_depth() {
+        assert!(tree(&[2, 0, 1, 0]).is_some());
+        assert!(tree(&[0]).is_some() && tree(&[]).is_some());
+        // Children that are not there, two of which the decoder would make room for.
+        assert!(tree(&[2, 0]).is_none() && tree(&[1 << 31, 0]).is_none());
+        let chain = |depth: usize| [vec![1; depth], vec![0]].concat();
+        assert!(tree(&chain(DEEPEST)).is_some());
+        assert!(tree(&chain(DEEPEST + 1)).is_none());
+    }
+
+    #[test]
+    fn lengths_beyond_the_bytes_are_damage() {
+        assert_eq!(Compact(&[0xac, 0x02]).unsigned(), Some(300));
+        assert_eq!([0, 1, 2, 3].map(|byte| Compact(&[byte]).signed()), [Some(0), Some(-1), Some(1), Some(-2)]);
+        assert_eq!(Compact(&[0xff; 11]).unsigned(), None);
+        assert!(Compact(&[3, 1, 2, 3]).skip(BINARY, 9).is_some() && Compact(&[4, 1, 2, 3]).skip(BINARY, 9).is_none());
+        assert!(Compact(&[0x31, 1, 1, 1]).skip(LIST, 9).is_some() && Compact(&[0x41, 1, 1, 1]).skip(LIST, 9).is_none());
+        assert!(Compact(&[0xf3, 0xff, 0xff, 0xff, 0xff, 0x7f, 0]).skip(LIST, 9).is_none());
+        assert!(Compact(&[1, 0x88, 1, 7, 1, 8]).skip(MAP, 9).is_some() && Compact(&[0]).skip(MAP, 9).is_some());
+        assert!(Compact(&[0x1c, 0x11, 0, 0]).skip(STRUCT, 3).is_some() && Compact(&[0x1c, 0x11, 0, 0]).skip(STRUCT, 1).is_none());
+        // Maps of nothing would be endless.
+        assert!(Compact(&[0xff, 0xff, 0xff, 0xff, 0x7f, 0]).skip(MAP, 9).is_none());
+    }
+}

@@ -1,0 +1,339 @@
+//! What each format holds is what is learned from.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod made;
+
+use made::{Folder, cifar, gzip, idx, jpeg, labels, npy, npy_with, npz, png, rows};
+use png::{BitDepth, ColorType};
+use quell::{
+    Error,
+    data::{Options, Scaling, Split, open},
+};
+
+/// Three images of two by two pixels, and their labels.
+fn idx_pair() -> (Vec<u8>, Vec<u8>) {
+    (idx(8, &[3, 2, 2], &[0, 51, 102, 153, 204, 255, 0, 0, 255, 255, 255, 255]), idx(8, &[3], &[7, 0, 9]))
+}
+
+fn classes(names: &[&str]) -> Options {
+    Options { classes: Some(names.iter().map(|name| (*name).to_owned()).collect()), ..Options::default() }
+}
+
+fn little<const N: usize>(numbers: &[[u8; N]]) -> Vec<u8> {
+    numbers.concat()
+}
+
+#[test]
+fn idx_images_are_bytes_over_255() {
+    let (images, digits) = idx_pair();
+    let folder = Folder::new().with("train-images-idx3-ubyte", images).with("train-labels-idx1-ubyte", digits);
+    let data = folder.open("").unwrap();
+    assert_eq!((data.train.shape(), labels(&data.train)), ([1, 2, 2].as_slice(), vec![7, 0, 9]));
+    assert_eq!(rows(&data.train)[0], [0_u8, 51, 102, 153].map(|byte| f32::from(byte) * (1.0 / 255.0)));
+    assert_eq!(data.train.classes().unwrap()[7], "7");
+    assert!(data.test.is_none() && !data.test_is_public);
+}
+
+#[test]
+fn packed_idx_is_idx_and_its_test_part_is_public() {
+    let (images, digits) = idx_pair();
+    let folder = Folder::new()
+        .with("train-images-idx3-ubyte.gz", gzip(&images))
+        .with("train-labels-idx1-ubyte.gz", gzip(&digits))
+        .with("t10k-images-idx3-ubyte.gz", gzip(&idx(8, &[1, 2, 2], &[1, 2, 3, 4])))
+        .with("t10k-labels-idx1-ubyte", idx(8, &[1], &[3]));
+    for name in ["", "train-images-idx3-ubyte.gz"] {
+        let data = folder.open(name).unwrap();
+        assert_eq!(labels(&data.train), [7, 0, 9]);
+        assert_eq!(labels(data.test.as_ref().unwrap()), [3]);
+        assert!(data.test_is_public);
+    }
+    let name = folder.open("").unwrap().name;
+    assert_eq!(name, folder.path().file_name().unwrap().to_str().unwrap());
+}
+
+#[test]
+fn idx_of_the_size_of_mnist_is_read() {
+    let pixels: Vec<u8> = (0..60_000 * 784).map(|place| (place / 784 % 251) as u8).collect();
+    let digits: Vec<u8> = (0..60_000).map(|record| (record % 10) as u8).collect();
+    let folder = Folder::new()
+        .with("train-images.idx3-ubyte", idx(8, &[60_000, 28, 28], &pixels))
+        .with("train-labels.idx1-ubyte.gz", gzip(&idx(8, &[60_000], &digits)));
+    let train = folder.open("").unwrap().train;
+    assert_eq!((train.len(), train.shape(), train.label(59_999)), (60_000, [1, 28, 28].as_slice(), Some(9)));
+    let mut row = vec![0.0; 784];
+    train.gather(59_999, &mut row);
+    assert!(row.iter().all(|pixel| *pixel == (59_999 % 251) as f32 * (1.0 / 255.0)));
+}
+
+#[test]
+fn idx_of_any_type_is_read_big_endian() {
+    let read = |kind: u8, numbers: &[u8], count: u32| {
+        let folder = Folder::new().with("train-images-idx2", idx(kind, &[count, 1], numbers));
+        let folder = folder.with("train-labels-idx2", idx(8, &[count], &vec![0; count as usize]));
+        rows(&folder.open("").unwrap().train).concat()
+    };
+    assert_eq!(read(0x09, &[0xff, 5], 2), [-1.0, 5.0]);
+    assert_eq!(read(0x0b, &[0xff, 0xfe, 1, 0], 2), [-2.0, 256.0]);
+    assert_eq!(read(0x0c, &[0xff, 0xff, 0xff, 0xfd], 1), [-3.0]);
+    assert_eq!(read(0x0d, &1.5_f32.to_be_bytes(), 1), [1.5]);
+    assert_eq!(read(0x0e, &(-0.25_f64).to_be_bytes(), 1), [-0.25]);
+    assert_eq!(read(0x0d, &f32::NAN.to_be_bytes(), 1), [0.0]);
+}
+
+#[test]
+fn idx_labels_beyond_the_classes_leave_their_records_out() {
+    let (images, digits) = idx_pair();
+    let folder = Folder::new().with("train-images-idx3-ubyte", images).with("train-labels-idx1-ubyte", digits);
+    let data = open(folder.path(), &classes(&["a", "b", "c", "d", "e", "f", "g", "h"])).unwrap();
+    assert_eq!(labels(&data.train), [7, 0]);
+    assert_eq!(rows(&data.train)[1], [204_u8, 255, 0, 0].map(|byte| f32::from(byte) * (1.0 / 255.0)));
+}
+
+#[test]
+fn users_come_from_a_file_of_their_own() {
+    let (images, digits) = idx_pair();
+    let folder = Folder::new().with("train-images-idx3-ubyte", images).with("train-labels-idx1-ubyte", digits);
+    let users = folder.put("writers", idx(0x0c, &[3], &[0, 0, 1, 0, 0, 0, 0, 7, 0, 0, 1, 0]));
+    let options = Options { users: Some(users), ..Options::default() };
+    assert_eq!(open(folder.path(), &options).unwrap().train.users(), Some([0, 1, 0].as_slice()));
+    let few = Options { users: Some(folder.put("few", idx(0x0c, &[2], &[0; 8]))), ..Options::default() };
+    assert!(matches!(open(folder.path(), &few), Err(Error::Counts { records: 3, found: 2, .. })));
+    let floats = Options { users: Some(folder.put("floats", idx(0x0d, &[3], &[0; 12]))), ..Options::default() };
+    assert!(matches!(open(folder.path(), &floats), Err(Error::Broken { .. })));
+}
+
+#[test]
+fn images_without_labels_are_refused() {
+    let (images, digits) = idx_pair();
+    let folder = Folder::new().with("train-images-idx3-ubyte", &images);
+    assert!(matches!(folder.open(""), Err(Error::NoLabels { .. })));
+    folder.put("train-labels-idx1-ubyte", idx(8, &[2], &[1, 2]));
+    let error = folder.open("").unwrap_err();
+    assert!(matches!(error, Error::Counts { records: 3, found: 2, .. }));
+    assert!(error.to_string().contains("has 3 records and"), "{error}");
+    folder.put("train-labels-idx1-ubyte", &digits);
+    assert!(folder.open("train-images-idx3-ubyte").is_ok());
+    // Labels are not images.
+    assert!(matches!(folder.open("train-labels-idx1-ubyte"), Err(Error::NoLabels { .. })));
+}
+
+#[test]
+fn cifar_records_are_a_label_and_three_planes() {
+    let folder = Folder::new()
+        .with("data_batch_2.bin", cifar(3, [0, 255, 51]))
+        .with("data_batch_1.bin.gz", gzip(&[cifar(9, [1, 2, 3]), cifar(10, [4, 5, 6])].concat()))
+        .with("test_batch.bin", [cifar(0, [255, 0, 0]), cifar(1, [0, 0, 0])].concat())
+        .with("batches.meta.txt", "whatever");
+    let data = folder.open("").unwrap();
+    // There is no class 10.
+    assert_eq!((labels(&data.train), data.train.shape()), (vec![9, 3], [3, 32, 32].as_slice()));
+    assert_eq!(labels(data.test.as_ref().unwrap()), [0, 1]);
+    assert!(data.test_is_public);
+    assert_eq!(data.train.classes().unwrap()[3], "cat");
+    let second = &rows(&data.train)[1];
+    assert_eq!([second[0], second[1023], second[1024], second[2047], second[2048]], [0.0, 0.0, 1.0, 1.0, 51.0 * (1.0 / 255.0)]);
+    let alone = folder.open("data_batch_2.bin").unwrap();
+    assert_eq!((labels(&alone.train), alone.test.is_none()), (vec![3], true));
+}
+
+#[test]
+fn scaling_and_split_are_for_every_format() {
+    let records: Vec<u8> = (0..200).flat_map(|record| cifar(record % 10, [record, 255, 0])).collect();
+    let folder = Folder::new().with("train.bin", records);
+    let scaling = Scaling { mean: vec![0.0, 1.0, 0.5], deviation: vec![1.0, 1.0, 0.25] };
+    let options = Options { scaling: Some(scaling), split: Some(Split { share: 0.3 }), ..Options::default() };
+    let data = open(folder.path(), &options).unwrap();
+    let test = data.test.unwrap();
+    assert_eq!(data.train.len() + test.len(), 200);
+    assert!(!test.is_empty() && !data.train.is_empty() && !data.test_is_public);
+    for row in rows(&data.train).iter().chain(&rows(&test)) {
+        assert_eq!([row[1024], row[2048]], [0.0, -2.0]);
+    }
+}
+
+#[test]
+fn arrays_of_numpy_are_found_by_their_names() {
+    let x = npy("<f4", "(2, 3)", &little(&[1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0].map(f32::to_le_bytes)));
+    let y = npy("<i8", "(2,)", &little(&[1_i64, 0].map(i64::to_le_bytes)));
+    for (features, target) in
+        [("x", "y"), ("X", "y"), ("features", "labels"), ("data", "target"), ("arr_0", "arr_1"), ("x_train", "y_train")]
+    {
+        let archive = npz(&[(&format!("{features}.npy"), x.clone()), (&format!("{target}.npy"), y.clone())]);
+        let folder = Folder::new().with("some.npz", archive);
+        let files = Folder::new().with(&format!("{features}.npy"), &x).with(&format!("{target}.npy"), &y);
+        let paths = [folder.path().join("some.npz"), files.path().to_owned(), files.path().join(format!("{features}.npy"))];
+        for path in paths {
+            let train = open(&path, &classes(&["no", "yes"])).unwrap().train;
+            assert_eq!((train.shape(), labels(&train)), ([3].as_slice(), vec![1, 0]));
+            assert_eq!(rows(&train), [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+            let error = open(&path, &Options::default()).unwrap_err();
+            assert!(matches!(error, Error::NoClasses { .. }), "{error}");
+        }
+    }
+    let folder = Folder::new().with("other.npz", npz(&[("weights.npy", x.clone())])).with("x.npy", &x);
+    assert!(matches!(folder.open("other.npz"), Err(Error::NoLabels { .. })));
+    assert!(matches!(folder.open("x.npy"), Err(Error::NoLabels { .. })));
+}
+
+#[test]
+fn an_archive_may_hold_both_parts_and_users() {
+    let x = |first: u8| npy("|u1", "(2, 1, 2)", &[first, 0, 0, 255]);
+    let y = npy("|b1", "(2, 1)", &[1, 0]);
+    let users = npy("<u8", "(2,)", &little(&[u64::MAX, u64::MAX - 1].map(u64::to_le_bytes)));
+    let archive = npz(&[
+        ("train_images.npy", x(255)),
+        ("train_labels.npy", y.clone()),
+        ("train_users.npy", users),
+        ("test_images.npy", x(51)),
+        ("test_labels.npy", y),
+    ]);
+    let folder = Folder::new().with("both.npz", archive);
+    let data = folder.open("both.npz").unwrap();
+    assert_eq!(
+        (data.train.shape(), data.train.classes().unwrap()),
+        ([1, 1, 2].as_slice(), ["false".to_owned(), "true".to_owned()].as_slice())
+    );
+    assert_eq!((rows(&data.train), labels(&data.train)), (vec![vec![1.0, 0.0], vec![0.0, 1.0]], vec![1, 0]));
+    assert_eq!(data.train.user_count(), Some(2));
+    let test = data.test.unwrap();
+    assert_eq!((rows(&test)[0][0], test.users(), data.test_is_public), (51.0 * (1.0 / 255.0), None, true));
+}
+
+#[test]
+fn every_type_of_numpy_is_read_or_refused_by_name() {
+    let read = |kind: &str, shape: &str, numbers: &[u8]| {
+        let folder =
+            Folder::new().with("x.npy", npy(kind, shape, numbers)).with("y.npy", npy("<f8", "(1,)", &0.5_f64.to_le_bytes()));
+        folder.open("x.npy").map(|data| (rows(&data.train).concat(), data.train.number(0)))
+    };
+    assert_eq!(read("<f8", "(1, 1)", &(-2.5_f64).to_le_bytes()).unwrap(), (vec![-2.5], Some(0.5)));
+    assert_eq!(read("|i1", "(1,)", &[0x80]).unwrap().0, [-128.0]);
+    assert_eq!(read("<i2", "(1, 1)", &(-300_i16).to_le_bytes()).unwrap().0, [-300.0]);
+    assert_eq!(read("<u2", "(1, 1)", &65_535_u16.to_le_bytes()).unwrap().0, [65_535.0]);
+    assert_eq!(read("<i4", "(1, 1)", &(-7_i32).to_le_bytes()).unwrap().0, [-7.0]);
+    assert_eq!(read("<u4", "(1, 1)", &u32::MAX.to_le_bytes()).unwrap().0, [4_294_967_296.0]);
+    assert_eq!(read("<i8", "(1, 1)", &(-9_i64).to_le_bytes()).unwrap().0, [-9.0]);
+    assert_eq!(read("|b1", "(1, 2)", &[0, 1]).unwrap().0, [0.0, 1.0]);
+    assert_eq!(read("<f8", "(1, 2)", &little(&[1e300, f64::NAN].map(f64::to_le_bytes))).unwrap().0, [0.0, 0.0]);
+    for kind in [">f4", "<f2", "|O", "<U5", "|S3", "<c8", "<M8[ns]", "", "[('a', '<f4')]"] {
+        let error = read(kind, "(1, 1)", &[0; 64]).unwrap_err();
+        assert!(matches!(&error, Error::Broken { .. }), "{kind}: {error}");
+    }
+}
+
+#[test]
+fn fortran_order_is_refused_unless_it_is_c_order() {
+    let header = |shape: &str| format!("{{'descr': '|u1', 'fortran_order': True, 'shape': {shape}}}");
+    let y = npy("<f8", "(2,)", &[0; 16]);
+    let folder = Folder::new().with("x.npy", npy_with(&header("(2, 2)"), &[1, 2, 3, 4])).with("y.npy", &y);
+    assert!(folder.open("x.npy").unwrap_err().to_string().contains("Fortran order"));
+    let folder = Folder::new().with("x.npy", npy_with(&header("(2,)"), &[0, 255])).with("y.npy", &y);
+    assert_eq!(rows(&folder.open("x.npy").unwrap().train), [[0.0], [1.0]]);
+}
+
+#[test]
+fn channels_that_come_last_are_put_first() {
+    let pixels: Vec<u8> = (0..2 * 12).collect();
+    let folder = Folder::new().with("x.npy", npy("|u1", "(2, 2, 2, 3)", &pixels)).with("y.npy", npy("<f4", "(2,)", &[0; 8]));
+    let train = folder.open("x.npy").unwrap().train;
+    assert_eq!(train.shape(), [3, 2, 2]);
+    let bytes: Vec<f32> = rows(&train)[1].iter().map(|pixel| (pixel * 255.0).round()).collect();
+    assert_eq!(bytes, [12.0, 15.0, 18.0, 21.0, 13.0, 16.0, 19.0, 22.0, 14.0, 17.0, 20.0, 23.0]);
+    let floats = little(&[1.0_f32, 2.0, 3.0, 4.0].map(f32::to_le_bytes));
+    let folder = Folder::new().with("x.npy", npy("<f4", "(1, 2, 2, 1)", &floats)).with("y.npy", npy("<f4", "(1,)", &[0; 4]));
+    assert_eq!(folder.open("x.npy").unwrap().train.shape(), [1, 2, 2]);
+    // Already first.
+    let folder =
+        Folder::new().with("x.npy", npy("|u1", "(1, 3, 2, 3)", &pixels[..18])).with("y.npy", npy("<f4", "(1,)", &[0; 4]));
+    let train = folder.open("x.npy").unwrap().train;
+    assert_eq!((train.shape(), (rows(&train)[0][1] * 255.0).round()), ([3, 2, 3].as_slice(), 1.0));
+}
+
+#[test]
+fn pictures_are_classed_by_their_folders() {
+    let grey = |pixels: &[u8]| png(ColorType::Grayscale, BitDepth::Eight, [2, 1], pixels);
+    let folder = Folder::new()
+        .with("dog/b.PNG", grey(&[255, 0]))
+        .with("dog/a.png", grey(&[0, 255]))
+        .with("cat/1.png", png(ColorType::GrayscaleAlpha, BitDepth::Sixteen, [2, 1], &[255, 255, 9, 9, 0, 0, 9, 9]))
+        .with("cat/notes.txt", "not a picture")
+        .with(".hidden/x.png", "not looked at")
+        .with("empty/notes.txt", "no picture");
+    let data = folder.open("").unwrap();
+    assert_eq!(data.train.classes().unwrap(), ["cat", "dog", "empty"]);
+    assert_eq!((data.train.shape(), labels(&data.train)), ([1, 1, 2].as_slice(), vec![0, 1, 1]));
+    assert_eq!(rows(&data.train), [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]);
+    assert!(matches!(open(folder.path(), &classes(&["cat", "dog"])), Err(Error::NoClass { name, .. }) if name == "empty"));
+    assert_eq!(labels(&open(folder.path(), &classes(&["dog", "empty", "owl", "cat"])).unwrap().train), [0, 0, 3]);
+}
+
+#[test]
+fn pictures_in_colour_become_planes() {
+    let rgb = png(ColorType::Rgb, BitDepth::Eight, [2, 1], &[1, 2, 3, 4, 5, 6]);
+    let rgba = png(ColorType::Rgba, BitDepth::Eight, [2, 1], &[1, 2, 3, 0, 4, 5, 6, 255]);
+    let indexed = png(ColorType::Indexed, BitDepth::One, [2, 1], &[0b0100_0000]);
+    let folder = Folder::new().with("a/1.png", rgb).with("a/2.png", rgba).with("a/3.png", indexed);
+    let train = folder.open("").unwrap().train;
+    let bytes = |row: &Vec<f32>| row.iter().map(|pixel| (pixel * 255.0).round() as u8).collect::<Vec<u8>>();
+    let pictures: Vec<Vec<u8>> = rows(&train).iter().map(bytes).collect();
+    assert_eq!(train.shape(), [3, 1, 2]);
+    assert_eq!(pictures, [[1, 4, 2, 5, 3, 6], [1, 4, 2, 5, 3, 6], [10, 40, 20, 50, 30, 60]]);
+}
+
+#[test]
+fn jpeg_is_read_in_grey_and_colour() {
+    let folder = Folder::new().with("a/1.jpg", jpeg(1, false)).with("a/2.jpeg", jpeg(1, true));
+    let train = folder.open("").unwrap().train;
+    assert_eq!(train.shape(), [1, 8, 8]);
+    let pictures = rows(&train);
+    assert!(pictures[0].iter().all(|pixel| *pixel == 128.0 * (1.0 / 255.0)), "{:?}", pictures[0]);
+    assert!(pictures[1].iter().all(|pixel| *pixel == 136.0 * (1.0 / 255.0)), "{:?}", pictures[1]);
+    let colour = Folder::new().with("a/1.jpg", jpeg(3, false)).open("").unwrap().train;
+    assert_eq!(colour.shape(), [3, 8, 8]);
+    assert!(rows(&colour)[0].iter().all(|pixel| *pixel == 128.0 * (1.0 / 255.0)));
+}
+
+#[test]
+fn pictures_of_another_size_or_colour_are_refused() {
+    let grey = |size: [u32; 2]| png(ColorType::Grayscale, BitDepth::Eight, size, &vec![0; (size[0] * size[1]) as usize]);
+    let folder = Folder::new().with("a/1.png", grey([8, 8])).with("a/2.png", grey([8, 9]));
+    let error = folder.open("").unwrap_err();
+    assert!(
+        error.to_string().ends_with("2.png has 8 by 9 pixels in grey, expected 8 by 8 pixels in grey as the pictures before it")
+    );
+    let folder = Folder::new().with("a/1.png", grey([8, 8])).with("b/2.jpg", jpeg(3, false));
+    assert!(matches!(folder.open(""), Err(Error::Shape { found: [3, 8, 8], expected: [1, 8, 8], .. })));
+    assert!(matches!(folder.open("a/1.png"), Err(Error::OnePicture { .. })));
+    let folder = Folder::new().with("a/1.png", "no picture");
+    assert!(matches!(folder.open(""), Err(Error::NoImage { .. })));
+    assert!(matches!(Folder::new().with("a/x.txt", "").open(""), Err(Error::Unrecognised { .. })));
+}
+
+#[test]
+fn folders_train_and_test_are_parts() {
+    let grey = |pixel: u8| png(ColorType::Grayscale, BitDepth::Eight, [1, 1], &[pixel]);
+    let folder = Folder::new().with("train/b/1.png", grey(0)).with("train/a/1.png", grey(255)).with("test/b/1.png", grey(51));
+    let data = folder.open("").unwrap();
+    assert_eq!((labels(&data.train), labels(data.test.as_ref().unwrap()), data.test_is_public), (vec![0, 1], vec![1], true));
+    folder.put("test/c/1.png", grey(1));
+    assert!(matches!(folder.open(""), Err(Error::NoClass { name, .. }) if name == "c"));
+}
+
+#[test]
+fn what_is_no_data_is_not_recognised() {
+    let folder = Folder::new().with("notes.txt", "hello").with("empty", "");
+    for name in ["", "notes.txt", "empty"] {
+        assert!(matches!(folder.open(name), Err(Error::Unrecognised { .. })), "{name}");
+    }
+    assert!(matches!(folder.open("nothing"), Err(Error::Absent { .. })));
+}
+
+#[test]
+fn memory_is_a_setting() {
+    let (images, digits) = idx_pair();
+    let folder = Folder::new().with("train-images-idx3-ubyte", images).with("train-labels-idx1-ubyte", digits);
+    let allowed = |memory: u64| open(folder.path(), &Options { memory: Some(memory), ..Options::default() });
+    assert!(allowed(12 + 3 * 4).is_ok());
+    assert!(matches!(allowed(12 + 3 * 4 - 1), Err(Error::TooLarge { limit: 23, .. })));
+}
