@@ -291,10 +291,9 @@ fn wider(low: f64, high: f64, [least, most]: [f64; 2]) -> [f64; 2] {
     let margin = (WIDER * (high - low)).max(1e-9 * (most - least)).max(1e-6 * low.abs().max(high.abs()));
     // A unit of which the margin is a few.
     let unit = 10_f64.powf(margin.log10().floor());
-    let round = |value: f64| if unit >= 1.0 { value } else { value.clamp(-1e15, 1e15) };
-    let tidy = |value: f64| format!("{value:.12e}").parse().unwrap_or(value);
-    let low: f64 = tidy(round(((low - margin) / unit).floor() * unit));
-    let high: f64 = tidy(round(((high + margin) / unit).ceil() * unit));
+    // Without the last digits, which a product with a tenth leaves behind, and without the sign of zero.
+    let tidy = |value: f64| format!("{value:.12e}").parse().unwrap_or(value) + 0.0;
+    let (low, high) = (tidy(((low - margin) / unit).floor() * unit), tidy(((high + margin) / unit).ceil() * unit));
     [low.max(least), high.min(most)]
 }
 
@@ -335,6 +334,37 @@ mod tests {
         assert_eq!(wider(-3.0, 90.0, [0.0, 95.0]), [0.0, 95.0]);
         let [low, high] = wider(5.0, 5.0, [-1e6, 1e6]);
         assert!(low < 5.0 && high > 5.0 && high - low < 1.0, "{low} {high}");
+    }
+
+    /// What a column is taken for.
+    fn role(flags: &str, kind: Kind) -> Option<Role> {
+        #[derive(clap::Parser)]
+        struct Command {
+            #[command(flatten)]
+            flags: Flags,
+        }
+        let words = ["schema", "table.parquet"].into_iter().chain(flags.split_whitespace());
+        let flags = <Command as clap::Parser>::try_parse_from(words).unwrap().flags;
+        flags.role(&Column { name: "a".into(), kind }).ok()
+    }
+
+    #[test]
+    fn a_column_is_what_is_said_or_declared_and_nothing_by_itself() {
+        use Kind::{Boolean, Number, Text, Undeclared, Unreadable};
+        for (flags, kind, expected) in [
+            ("", Number, Some(Role::Number)),
+            ("", Text, Some(Role::Category)),
+            ("", Boolean, Some(Role::Category)),
+            ("", Undeclared, Some(Role::Open)),
+            ("--epsilon 1", Undeclared, Some(Role::Category)),
+            ("--numbers a", Undeclared, Some(Role::Number)),
+            ("--categories a", Number, Some(Role::Category)),
+            ("--categories a", Undeclared, Some(Role::Category)),
+            ("--numbers a", Text, None),
+            ("", Unreadable, None),
+        ] {
+            assert_eq!(role(flags, kind), expected, "{flags} {kind}");
+        }
     }
 
     #[test]

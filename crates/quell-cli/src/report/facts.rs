@@ -170,7 +170,7 @@ fn promise(model: &Model, plan: &Plan) -> Vec<[String; 2]> {
     if receipt.non_private {
         rows.push(row("NOT PRIVATE", "the noise came from a seed, and whoever knows it can take the noise away"));
     }
-    rows.extend([row("hidden", hidden), row("ε", interval), row("δ", given(*delta))]);
+    rows.extend([row("what is hidden", hidden), row("ε", interval), row("δ", given(*delta))]);
     rows
 }
 
@@ -249,9 +249,12 @@ fn settings(model: &Model, plan: &Plan, metrics: &Metrics) -> Vec<[String; 2]> {
         row("clipping", words(&training.clipping)),
         row("loss", words(&plan.loss)),
         row("optimizer", words(&plan.optimizer)),
-        row("learning rate", words(&plan.schedule)),
+        row("learning rate", format!("{}, {}", brief(plan.schedule.learning_rate), words(&plan.schedule.shape))),
         row("average of iterates", words(&plan.average)),
     ];
+    if plan.schedule.warm_up > 0 {
+        rows.push(row("warm-up", format!("{} steps", plan.schedule.warm_up)));
+    }
     if let Some(augmentation) = &plan.augmentation {
         rows.push(row("versions of an image", words(augmentation)));
     }

@@ -23,8 +23,9 @@ dl{margin:0}
 .promise div{margin:.45rem 0}
 .promise dt{display:inline;font-weight:650}
 .promise dd{display:inline;margin:0}
-.lists{display:grid;grid-template-columns:repeat(auto-fit,minmax(22rem,1fr));gap:0 2rem}
-@media (max-width:28rem){.lists{grid-template-columns:1fr}}
+.lists{columns:2 24rem;column-gap:2.5rem}
+.lists section{break-inside:avoid;padding-bottom:.1rem}
+.lists section h2{margin-top:2rem}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 .list{width:100%}
 .list th,.list td{text-align:left;vertical-align:top;padding:.28rem 0;border-bottom:1px solid var(--line);font-weight:400}
@@ -35,7 +36,7 @@ table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 .confusion th{color:var(--faint)}
 .confusion caption{caption-side:bottom;text-align:left;color:var(--faint);font-size:.9rem;padding-top:.5rem}
 .confusion td{min-width:2.6rem;-webkit-print-color-adjust:exact;print-color-adjust:exact}
-.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(29rem,100%),1fr));gap:1.2rem}
+.figures{display:grid;gap:1.2rem;max-width:52rem}
 figure{margin:0;border:1px solid var(--line);border-radius:.5rem;overflow:hidden;break-inside:avoid}
 figure svg{display:block;width:100%;height:auto}
 figcaption{padding:.55rem .9rem .7rem;color:var(--faint);font-size:.9rem;border-top:1px solid var(--line)}
