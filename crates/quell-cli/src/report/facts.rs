@@ -45,6 +45,29 @@ pub(super) struct Confusion {
     pub(super) counts: Vec<Vec<u64>>,
 }
 
+/// Classes that are still seen at a glance, each against each.
+const MOST_CLASSES: usize = 40;
+
+impl Confusion {
+    /// The pairs of classes that are mistaken most often.
+    fn mistakes(&self) -> Vec<[String; 2]> {
+        const MOST: usize = 20;
+        let cells = self
+            .counts
+            .iter()
+            .enumerate()
+            .flat_map(|(is, row)| row.iter().enumerate().map(move |(said, count)| (*count, is, said)));
+        let mut wrong: Vec<(u64, usize, usize)> = cells.filter(|(count, is, said)| *count > 0 && is != said).collect();
+        wrong.sort_by_key(|(count, is, said)| (std::cmp::Reverse(*count), *is, *said));
+        let name = |class: usize| self.names.get(class).map_or("", String::as_str);
+        wrong
+            .iter()
+            .take(MOST)
+            .map(|(count, is, said)| row(&count.to_string(), format!("{} taken for {}", name(*is), name(*said))))
+            .collect()
+    }
+}
+
 impl Facts {
     pub(super) fn new(folder: &Folder, model: &Model) -> Result<Self> {
         let (metrics, configuration) = (folder.metrics()?, &model.configuration);
@@ -70,24 +93,29 @@ impl Facts {
             "configuration": configuration,
             "figures": drawn,
         });
+        let mut lists = vec![
+            ("The guarantee of this run", promise(model, &plan)),
+            ("The debt that paid for it", debt(&model.paid)),
+            ("What came of it", result(model, &metrics)),
+            ("What it was trained on", data(model)),
+            ("How it was trained", settings(model, &plan, &metrics)),
+        ];
+        let mut confusion = match (&metrics.evaluation, &model.classes) {
+            (Some(Evaluation::Classes { confusion, .. }), Some(names)) => {
+                Some(Confusion { names: names.clone(), counts: confusion.clone() })
+            }
+            _ => None,
+        };
+        if let Some(many) = confusion.take_if(|confusion| confusion.names.len() > MOST_CLASSES) {
+            lists.push(("Most frequent mistakes", many.mistakes()));
+        }
         Ok(Self {
             title: format!("{name} on {}", receipt.dataset),
             headlines: headlines(model, &metrics),
             statement: sentences(&model.statement),
-            lists: vec![
-                ("The guarantee of this run", promise(model, &plan)),
-                ("The debt that paid for it", debt(&model.paid)),
-                ("What came of it", result(model, &metrics)),
-                ("What it was trained on", data(model)),
-                ("How it was trained", settings(model, &plan, &metrics)),
-            ],
+            lists,
             figures,
-            confusion: match (&metrics.evaluation, &model.classes) {
-                (Some(Evaluation::Classes { confusion, .. }), Some(names)) => {
-                    Some(Confusion { names: names.clone(), counts: confusion.clone() })
-                }
-                _ => None,
-            },
+            confusion,
             document,
         })
     }
@@ -356,6 +384,15 @@ mod tests {
         assert_eq!(words(&json!({"momentum": {"momentum": 0.9, "nesterov": false}})), "momentum (momentum 0.9, nesterov false)");
         assert_eq!(words(&json!("inverse_sqrt")), "inverse sqrt");
         assert_eq!(words(&json!({"learning_rate": 2.0, "shape": {"linear": {}}})), "learning rate 2, shape (linear)");
+    }
+
+    #[test]
+    fn the_most_frequent_mistakes_come_first() {
+        let names = ["a", "b", "c"].map(str::to_owned).to_vec();
+        let confusion = Confusion { names, counts: vec![vec![9, 1, 0], vec![4, 9, 0], vec![0, 2, 9]] };
+        let expected =
+            [["4", "b taken for a"], ["2", "c taken for b"], ["1", "a taken for b"]].map(|pair| pair.map(str::to_owned));
+        assert_eq!(confusion.mistakes(), expected);
     }
 
     #[test]
