@@ -11,13 +11,21 @@ mod answer;
 mod arguments;
 mod calibrate;
 mod curve;
+mod evaluate;
 mod ledger;
+mod model;
+mod models;
+mod payment;
 mod plot;
+mod predict;
 mod print;
 mod purse;
 mod query;
 mod recipe;
+mod records;
 mod refusal;
+mod report;
+mod schema;
 mod train;
 
 use std::process::ExitCode;
@@ -47,8 +55,13 @@ enum Verb {
     Account(account::Flags),
     Calibrate(calibrate::Flags),
     Curve(curve::Flags),
+    Evaluate(evaluate::Flags),
     Ledger(ledger::Flags),
+    Models(models::Flags),
+    Predict(predict::Flags),
     Query(query::Flags),
+    Report(report::Flags),
+    Schema(schema::Flags),
     Train(Box<train::Flags>),
     Resume(train::Resume),
 }
@@ -60,8 +73,13 @@ fn main() -> ExitCode {
             Verb::Account(flags) => account::run(&flags).map(|()| true),
             Verb::Calibrate(flags) => calibrate::run(&flags).map(|()| true),
             Verb::Curve(flags) => curve::run(flags).map(|()| true),
+            Verb::Evaluate(flags) => evaluate::run(&flags).map(|()| true),
             Verb::Ledger(flags) => ledger::run(flags),
+            Verb::Models(flags) => models::run(&flags).map(|()| true),
+            Verb::Predict(flags) => predict::run(&flags).map(|()| true),
             Verb::Query(flags) => query::run(&flags).map(|()| true),
+            Verb::Report(flags) => report::run(&flags).map(|()| true),
+            Verb::Schema(flags) => schema::run(&flags).map(|()| true),
             Verb::Train(flags) => train::run(&flags).map(|()| true),
             Verb::Resume(flags) => train::resume(&flags).map(|()| true),
         },
@@ -104,11 +122,7 @@ fn complain(error: &anyhow::Error) -> ExitCode {
 /// One sentence and one hint out of the several paragraphs clap has for a command line it cannot read.
 fn misunderstood(misuse: &clap::Error) -> anyhow::Error {
     if misuse.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return Refusal::new(
-            "no subcommand was given, expected account, calibrate, curve with a kind, ledger with a verb, or query",
-            "try quell --help",
-        )
-        .into();
+        return Refusal::new("no subcommand was given, expected one of those that quell --help lists", "try quell --help").into();
     }
     let text = misuse.render().to_string();
     let mut paragraphs = text.split("\n\n");

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use command::{folder, quell};
 
 /// Every subcommand that has a help page.
-const PAGES: [&str; 11] = [
+const PAGES: [&str; 16] = [
     "",
     "account",
     "calibrate",
@@ -17,8 +17,13 @@ const PAGES: [&str; 11] = [
     "curve tradeoff",
     "curve laplace-gaussian",
     "curve moments-advanced",
+    "evaluate",
     "ledger",
+    "models",
+    "predict",
     "query",
+    "report",
+    "schema",
 ];
 
 #[test]
@@ -35,12 +40,18 @@ fn every_example_in_the_help_runs() {
         let folder = folder(&format!("examples {page}"));
         std::fs::copy(&table, folder.join("census.csv")).unwrap();
         for example in examples {
-            let opens = page == "query" && example.starts_with("quell ledger create");
-            assert!(opens || example.contains(&format!("quell {page}")), "{example}");
+            // What is asked about must be there first: a ledger, or a run.
+            let opens = ["query", "schema"].contains(&page) && example.starts_with("quell ledger create");
+            let trains = ["evaluate", "predict", "report"].contains(&page) && example.starts_with("quell train");
+            assert!(opens || trains || example.contains(&format!("quell {page}")), "{example}");
             let ran = Command::new("sh").args(["-c", example]).current_dir(&folder).env("PATH", &path).output().unwrap();
             let stderr = String::from_utf8(ran.stderr).unwrap();
             assert!(ran.status.success(), "{example}: {stderr}");
-            if example.contains("quell ledger") || example.contains("quell query") {
+            // These say what was paid, or what is promised, beside what they print.
+            if ["ledger", "query", "train", "predict", "evaluate", "report", "schema"]
+                .iter()
+                .any(|verb| example.contains(&format!("quell {verb}")))
+            {
                 assert!(!ran.stdout.is_empty() || !stderr.is_empty(), "{example}");
                 continue;
             }

@@ -132,6 +132,21 @@ impl Loss {
         }
     }
 
+    /// What outputs say in detail: the probability of each class, or the number itself.
+    #[must_use]
+    pub fn scores(&self, outputs: &[f32]) -> Vec<f32> {
+        match (self, outputs) {
+            (Self::CrossEntropy { .. }, _) => {
+                let largest = outputs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                let powers: Vec<f32> = outputs.iter().map(|output| (output - largest).exp()).collect();
+                let sum: f32 = powers.iter().sum();
+                powers.into_iter().map(|power| power / sum).collect()
+            }
+            (Self::BinaryCrossEntropy, [output]) => vec![1.0 / (1.0 + output.exp()), 1.0 / (1.0 + (-output).exp())],
+            _ => outputs.to_vec(),
+        }
+    }
+
     /// How many of the rows of `width` outputs are predicted to be exactly what they should be: over their number, the accuracy.
     #[must_use]
     pub fn correct(&self, width: usize, outputs: &[f32], targets: impl IntoIterator<Item = Target>) -> usize {

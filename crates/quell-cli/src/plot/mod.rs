@@ -118,12 +118,16 @@ impl Kind {
 impl Figure {
     /// Writes the picture to a file.
     pub(crate) fn write(&self, path: &Path, kind: Kind) -> Result<()> {
-        let shapes = layout::layout(self);
         let bytes = match kind {
-            Kind::Svg => svg::draw(&self.title, &self.subtitle, &shapes).into_bytes(),
-            Kind::Png => png::draw(&shapes)?,
+            Kind::Svg => self.svg().into_bytes(),
+            Kind::Png => png::draw(&layout::layout(self))?,
         };
         std::fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// The picture as SVG, alone or inside of a page.
+    pub(crate) fn svg(&self) -> String {
+        svg::draw(&self.title, &self.subtitle, &layout::layout(self))
     }
 
     /// The picture in characters.

@@ -11,13 +11,16 @@ use quell::data::{Predicate, Selection, Table};
 use quell_ledger::Volume;
 use quell_privacy::{
     Error,
-    ledger::{Ledger, Paid, Receipt, Spent, Unit},
+    ledger::{Ledger, Paid},
     mechanism::{Mechanism, Noise},
-    number::{Toward, given, rounded},
-    units::Epsilon,
 };
 
-use crate::{arguments::Format, print, purse::Purse, refusal::Refusal};
+use crate::{
+    arguments::Format,
+    payment::{self, Payment},
+    purse::Purse,
+    refusal::Refusal,
+};
 use answer::Answer;
 
 const EXAMPLES: &str = "\
@@ -131,9 +134,7 @@ impl From<Law> for Noise {
 
 pub(crate) fn run(flags: &Flags) -> Result<()> {
     let dataset = flags.dataset()?;
-    if Epsilon::new(flags.epsilon)?.get() == 0.0 {
-        return Err(Refusal::new("epsilon is 0, expected more", "an answer that costs nothing says nothing").into());
-    }
+    payment::positive(flags.epsilon)?;
     // Whatever can be wrong with the question is said before anything is paid.
     let table = Table::open(&flags.data)?;
     let predicate = flags.condition.as_deref().map(str::parse::<Predicate>).transpose()?;
@@ -142,11 +143,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         None => table.all(),
     };
     let mut ledger = flags.purse.ledger(&dataset)?;
-    let unit = ledger.state()?.terms().unit;
-    if unit == Unit::User && !flags.one_record_per_user {
-        let sentence = format!("the ledger of {dataset:?} protects users, and a table may hold several records of one");
-        return Err(Refusal::new(sentence, "where every person has one record, say so with --one-record-per-user").into());
-    }
+    payment::one_record_each(&mut ledger, &dataset, flags.one_record_per_user)?;
     flags.ask(&mut ledger, &selection)
 }
 
@@ -159,6 +156,10 @@ impl Flags {
         })
     }
 
+    fn payment(&self) -> Payment {
+        Payment { epsilon: self.epsilon, dry_run: self.dry_run, format: self.format }
+    }
+
     /// Reads the data, pays for the mechanism that `make` builds for an ε, and runs it.
     fn release<M: Mechanism, D>(
         &self,
@@ -167,76 +168,7 @@ impl Flags {
         read: impl FnOnce() -> Result<D>,
         run: impl FnOnce(Paid<M>, D) -> Result<Answer, Error>,
     ) -> Result<()> {
-        let mechanism = make(self.epsilon)?;
-        // What is wrong with the question is said before its price.
-        let data = read()?;
-        let before = ledger.state()?.spent().epsilon;
-        let (_, after) = ledger.quote(&mechanism, 1)?;
-        let cap = ledger.state()?.budget().cap();
-        let fits = after.epsilon <= cap;
-        if !fits {
-            return Err(self.refused(ledger, &make, before, after.epsilon, cap));
-        }
-        if self.dry_run {
-            return self.report_price(&mechanism.to_string(), before, after, cap);
-        }
-        let paid = ledger.charge(mechanism)?;
-        let receipt = paid.receipt().clone();
-        let answer = run(paid, data)?;
-        // Others may have charged in between.
-        let after = ledger.state().map_or(after, quell_privacy::ledger::State::spent);
-        self.report(&answer, &receipt, after, cap)
-    }
-
-    /// What it would have cost, what is left, and what to do.
-    fn refused<M: Mechanism>(
-        &self,
-        ledger: &mut Ledger<Volume>,
-        make: &impl Fn(f64) -> Result<M>,
-        spent: f64,
-        would_be: f64,
-        budget: f64,
-    ) -> anyhow::Error {
-        let (mut low, mut high) = (0.0, self.epsilon);
-        for _ in 0..12 {
-            let middle = 0.5 * (low + high);
-            let fits = make(middle).ok().and_then(|m| ledger.quote(&m, 1).ok()).is_some_and(|(_, after)| after.epsilon <= budget);
-            if fits { low = middle } else { high = middle }
-        }
-        let raise = "or raise the budget with `quell ledger raise`";
-        let hint = if would_be.is_infinite() {
-            "the delta of this question is more than the ledger has set aside for such; ask with a far smaller --delta".into()
-        } else if low > 0.0 {
-            format!("a question of this kind with --epsilon {} still fits; ask for less, {raise}", rounded(low, 3, Toward::Down))
-        } else {
-            format!("nothing is left for a question of this kind; ask another dataset, {raise}")
-        };
-        anyhow::Error::new(Refusal::new(Error::Refused { would_be, spent, budget }.to_string(), hint).final_word())
-    }
-
-    fn report_price(&self, what: &str, before: f64, after: Spent, cap: f64) -> Result<()> {
-        if self.format == Format::Json {
-            let price = serde_json::json!({"what": what, "spent_before": before, "spent_after": after.epsilon, "theorem": after.theorem.to_string(), "cap": if cap.is_finite() { Some(cap) } else { None }});
-            return print::json(&price);
-        }
-        let (before, after) = (rounded(before, 4, Toward::Up), rounded(after.epsilon, 4, Toward::Up));
-        print::data(&format!(
-            "{what}: ε would rise from {before} to {after}, the budget is {}",
-            if cap.is_finite() { given(cap) } else { "without a cap".into() }
-        ))
-    }
-
-    fn report(&self, answer: &Answer, receipt: &Receipt, spent: Spent, cap: f64) -> Result<()> {
-        if self.format == Format::Json {
-            let theorem = spent.theorem.to_string();
-            let epsilon = serde_json::json!({"spent": if spent.epsilon.is_finite() { Some(spent.epsilon) } else { None }, "budget": if cap.is_finite() { Some(cap) } else { None }, "theorem": theorem});
-            return print::json(&serde_json::json!({"answer": answer, "receipt": receipt, "epsilon": epsilon}));
-        }
-        print::data(&answer.to_string())?;
-        let cap = if cap.is_finite() { format!("of {}", given(cap)) } else { "without a cap".into() };
-        let spent = rounded(spent.epsilon, 4, Toward::Up);
-        print::note(&format!("paid in line {} of {:?}: ε {spent} {cap} is spent", receipt.entry, receipt.dataset));
-        Ok(())
+        self.payment().release(ledger, make, read, run)
     }
 
     /// The column asked about.

@@ -23,7 +23,7 @@ use quell_privacy::{
 };
 use serde_json::json;
 
-use crate::{arguments::Format, print, purse::Purse, refusal::Refusal};
+use crate::{arguments::Format, print, purse::Purse, refusal::Refusal, report};
 pub(crate) use flags::Flags;
 
 const RESUME_EXAMPLES: &str = "\
@@ -160,6 +160,7 @@ fn conclude(job: &Job, ledger: &mut Ledger<Volume>, folder: &Folder, outcome: &O
     }
     let model = job.model(ledger, folder)?;
     folder.write(Folder::MODEL, &model.save()?)?;
+    report::write(folder, &model)?;
     let accuracy = outcome.metrics.evaluation.as_ref().and_then(quell::dp_sgd::Evaluation::accuracy);
     let (paid, metrics) = (&outcome.paid, &outcome.metrics);
     if format == Format::Json {

@@ -60,6 +60,22 @@ pub fn predictions(network: &Network, weights: &[f32], examples: &Examples, loss
     all.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
+/// What comes out of the network for each example, in the order of the examples: of classes the probability that each has according to the model, otherwise the number.
+#[must_use]
+pub fn scores(network: &Network, weights: &[f32], examples: &Examples, loss: Loss) -> Vec<Vec<f32>> {
+    let all = Mutex::new(vec![Vec::new(); examples.len()]);
+    network.predict(
+        weights,
+        examples.len(),
+        |example, input| gather(examples, example, input),
+        |example, outputs| {
+            let scores = loss.scores(outputs);
+            all.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[example] = scores;
+        },
+    );
+    all.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 /// Compares predictions with targets.
 #[must_use]
 pub fn evaluate(network: &Network, weights: &[f32], examples: &Examples, loss: Loss) -> Evaluation {

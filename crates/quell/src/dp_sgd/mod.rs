@@ -11,7 +11,7 @@ mod recipe;
 mod supervised;
 mod training;
 
-pub use evaluation::{Evaluation, evaluate, predictions};
+pub use evaluation::{Evaluation, evaluate, predictions, scores};
 pub use gradients::Gradients;
 pub use plan::{Facts, Plan, Release, default_delta};
 pub use progress::Progress;

@@ -220,3 +220,13 @@ fn settings_out_of_range_and_misspelt_ones_are_refused() {
     let read: Loss = toml::from_str::<toml::Table>("huber.delta = 2.0").unwrap().try_into().unwrap();
     assert_eq!(read, Loss::Huber { delta: 2.0 });
 }
+
+#[test]
+fn scores_are_probabilities_of_which_the_prediction_has_the_largest() {
+    let scores = ENTROPY.scores(&[1000.0, 1000.0 + 3f32.ln(), f32::NEG_INFINITY]);
+    assert!((scores[0] - 0.25).abs() < 1e-4 && (scores[1] - 0.75).abs() < 1e-4 && scores[2] == 0.0, "{scores:?}");
+    let [no, yes] = Loss::BinaryCrossEntropy.scores(&[3f32.ln()])[..] else { panic!("two classes") };
+    assert!((no - 0.25).abs() < 1e-6 && (yes - 0.75).abs() < 1e-6, "{no} {yes}");
+    assert_eq!(Loss::BinaryCrossEntropy.scores(&[1000.0]), [0.0, 1.0]);
+    assert_eq!(Loss::Squared.scores(&[0.5]), [0.5]);
+}

@@ -1,0 +1,224 @@
+//! `quell evaluate`: how good a model is, freely on public data and for a price on private data.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use quell::{
+    dp_sgd::{Evaluation, evaluate, predictions},
+    loss::Target,
+    run::Model,
+};
+use quell_privacy::{
+    Neighbors,
+    mechanism::{Count, Histogram, IntegerNoise, Release, Sensitive, Within},
+    number::{Toward, brief, rounded},
+    units::Epsilon,
+};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::{
+    arguments::{Format, whole},
+    model,
+    payment::{self, Payment},
+    predict, print,
+    purse::Purse,
+    records::{self, Access, Labelled},
+    refusal::Refusal,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  quell train --output first
+  quell evaluate first
+  quell evaluate first/model.safetensors --format json
+  quell evaluate first --epsilon 0.1 --dataset digits";
+
+/// How often a model is right: free on public data, a paid count on private data
+///
+/// On public data (--public) everything is shown. On private data (--epsilon) the noisy number of right predictions is released through the ledger
+/// of the dataset, with the range in which the noise stays in nineteen cases of twenty.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Flags {
+    /// Folder of a run, or a model.safetensors
+    model: PathBuf,
+    /// Records with labels in any format that can be trained on (the public test part of the embedded digits if not given)
+    data: Option<PathBuf>,
+    /// The data is public: everyone may know all of it
+    #[arg(long, conflicts_with_all = ["epsilon", "records", "dataset", "one_record_per_user", "dry_run"])]
+    public: bool,
+    /// The data is private, and this ε is paid for the answer
+    #[arg(long, value_name = "E", allow_negative_numbers = true)]
+    epsilon: Option<f64>,
+    /// Number of records, if it is public: then only the right predictions are counted, and the answer is no worse for it
+    #[arg(long, value_name = "N", value_parser = whole, requires = "epsilon")]
+    records: Option<u64>,
+    /// Name of the dataset in the ledger (of the one the model was trained on or else of the file, if not given)
+    #[arg(long, value_name = "NAME", requires = "epsilon")]
+    dataset: Option<String>,
+    /// Every person has one record: needed where the ledger protects users
+    #[arg(long, requires = "epsilon")]
+    one_record_per_user: bool,
+    /// Say what it would cost, and pay nothing
+    #[arg(long, requires = "epsilon")]
+    dry_run: bool,
+    #[command(flatten)]
+    purse: Purse,
+    /// How the answer is written
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub(crate) fn run(flags: &Flags) -> Result<()> {
+    if let Some(epsilon) = flags.epsilon {
+        payment::positive(epsilon)?;
+    }
+    if flags.records == Some(0) {
+        return Err(Refusal::new("records is 0, expected the number of records", "leave it out if it is not public").into());
+    }
+    let model = model::open(&flags.model)?;
+    let found = records::labelled(&model, flags.data.as_deref())?;
+    match (flags.epsilon, flags.public, found.access) {
+        (Some(epsilon), ..) => flags.pay(&model, &found, epsilon),
+        (None, _, Access::Public) | (None, true, Access::Unsaid) => flags.show(&model, &found),
+        (None, true, Access::Private) => {
+            let sentence = "these records are of the data that the model was trained on, which is private";
+            let hint = "pay for a noisy count with --epsilon, or declare their test part public in the schema, if it is";
+            Err(Refusal::new(sentence, hint).into())
+        }
+        (None, false, Access::Private | Access::Unsaid) => {
+            let sentence = "it is not said whether the data may be looked at, expected --public or --epsilon";
+            let hint =
+                "data that everyone may know is free with --public; of private data a noisy count is paid for with --epsilon E";
+            Err(Refusal::new(sentence, hint).into())
+        }
+    }
+}
+
+impl Flags {
+    fn show(&self, model: &Model, found: &Labelled) -> Result<()> {
+        let result = evaluate(&model.network, &model.weights, &found.examples, predict::loss(model)?);
+        if self.format == Format::Json {
+            let accuracy = result.accuracy();
+            return print::json(&json!({"public": true, "accuracy": accuracy, "classes": model.classes, "evaluation": result}));
+        }
+        match (&result, &model.classes) {
+            (Evaluation::Classes { correct, count, confusion }, Some(names)) => {
+                let accuracy = result.accuracy().map_or_else(|| "none".into(), |share| format!("{:.2} %", 100.0 * share));
+                let mut text = format!("accuracy: {accuracy}, {correct} of {count} right\n\n");
+                let mut rows = vec![["class", "records", "right", "mostly taken for"].map(str::to_owned).to_vec()];
+                for (class, (name, counts)) in names.iter().zip(confusion).enumerate() {
+                    let right = counts.get(class).copied().unwrap_or(0);
+                    // Of wrong ones the most frequent, and of these the first.
+                    let other = counts.iter().enumerate().filter(|(said, count)| *said != class && **count > 0);
+                    let other = other.max_by_key(|(said, count)| (**count, std::cmp::Reverse(*said)));
+                    let other = other.map(|(said, count)| format!("{} ({count})", names.get(said).map_or("", String::as_str)));
+                    rows.push(vec![
+                        name.clone(),
+                        counts.iter().sum::<u64>().to_string(),
+                        right.to_string(),
+                        other.unwrap_or_default(),
+                    ]);
+                }
+                text.push_str(&print::table(&rows, &[1, 2]));
+                print::data(&text)
+            }
+            (Evaluation::Numbers { error, count }, _) => {
+                let bounds = model.configuration.data.schema.as_ref().and_then(|schema| schema.label.bounds);
+                let error = bounds.map_or(*error, |[low, high]| error * 0.5 * (high - low));
+                print::data(&format!("root mean square error: {} over {count} records", brief(error)))
+            }
+            (Evaluation::Classes { .. }, None) => Err(Refusal::new("the model has no classes", "train it again").into()),
+        }
+    }
+
+    fn pay(&self, model: &Model, found: &Labelled, epsilon: f64) -> Result<()> {
+        if model.classes.is_none() {
+            let sentence = "the model predicts numbers, and only right predictions of classes can be counted";
+            return Err(Refusal::new(sentence, "evaluate it on public data with --public").into());
+        }
+        let dataset = self.dataset.clone().unwrap_or_else(|| found.dataset.clone());
+        let mut ledger = self.purse.ledger(&dataset)?;
+        payment::one_record_each(&mut ledger, &dataset, self.one_record_per_user)?;
+        let payment = Payment { epsilon, dry_run: self.dry_run, format: self.format };
+        let predicted = predictions(&model.network, &model.weights, &found.examples, predict::loss(model)?);
+        let right: Vec<bool> = predicted
+            .iter()
+            .enumerate()
+            .map(|(record, said)| {
+                matches!((said, found.examples.label(record)), (Some(Target::Class(said)), Some(label)) if *said == label)
+            })
+            .collect();
+        if let Some(records) = self.records {
+            // One record moves this count by one under either relation.
+            let make = |epsilon| Ok(Count { noise: IntegerNoise::for_epsilon(Epsilon::new(epsilon)?, 1)? });
+            let read = || Ok(Sensitive::new(right.iter().filter(|right| **right).count() as u64));
+            return payment.release(&mut ledger, make, read, |paid, data| Ok(Accuracy::new(paid.run(&data)?, records as f64)));
+        }
+        // A record is either right or wrong: both counts together cost what one does, or twice that where a record is exchanged.
+        let moves = if ledger.state()?.terms().neighbors == Neighbors::Replace { 2 } else { 1 };
+        let keys = ["right", "wrong"].map(str::to_owned);
+        let make =
+            |epsilon| Ok(Histogram { keys: keys.to_vec(), noise: IntegerNoise::for_epsilon(Epsilon::new(epsilon)?, moves)? });
+        let read = || Ok(Sensitive::new(right.iter().map(|right| Some(keys[usize::from(!right)].clone())).collect::<Vec<_>>()));
+        payment.release(&mut ledger, make, read, |paid, data| {
+            let counts = paid.run(&data)?;
+            let all: f64 = counts.iter().map(|(_, count)| count.value).sum();
+            let nothing = Release { value: 0.0, within: Within::Secret };
+            Ok(Accuracy::new(counts.first().map_or(nothing, |(_, right)| *right), all))
+        })
+    }
+}
+
+/// What was released about private data.
+#[derive(Serialize)]
+struct Accuracy {
+    /// Right predictions over records, and how far off that is in nineteen cases of twenty.
+    accuracy: Option<Release>,
+    /// Noisy number of right predictions.
+    right: Release,
+    /// Number of records: public, or the sum of both noisy counts.
+    records: f64,
+}
+
+impl Accuracy {
+    /// With `right` of r and `wrong` of w records, and noise x and y on them, the error of (r + x)/(r + x + w + y) is ((1 - a)x - ay)/(r + x + w + y) for a = r/(r + w).
+    /// That is a mean of two independent noises over the noisy number of records, and a mean of two strays no further than one of them.
+    fn new(right: Release, records: f64) -> Self {
+        let accuracy = match right.within {
+            Within::Value(error) if records > 0.0 => {
+                Some(Release { value: (right.value / records).clamp(0.0, 1.0), within: Within::Value(error / records) })
+            }
+            _ => None,
+        };
+        Self { accuracy, right, records }
+    }
+}
+
+impl std::fmt::Display for Accuracy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Some(Release { value, within: Within::Value(error) }) = self.accuracy else {
+            return f.write_str("accuracy: unknown, since the noise is larger than the number of records");
+        };
+        let (share, error) = (100.0 * value, 100.0 * error);
+        let places = (1.0 - error.max(1e-300).log10().floor()).clamp(0.0, 6.0) as usize;
+        let about = rounded(error, 2, Toward::Up);
+        write!(f, "accuracy: {share:.places$} % ± {about} points, {} of {} right", self.right.value, self.records)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_accuracy_says_how_far_off_it_is() {
+        let right = Release { value: 900.0, within: Within::Value(30.0) };
+        assert_eq!(Accuracy::new(right, 1000.0).to_string(), "accuracy: 90.0 % ± 3.0 points, 900 of 1000 right");
+        let nothing = Accuracy::new(Release { value: 3.0, within: Within::Value(30.0) }, -4.0).to_string();
+        assert!(nothing.starts_with("accuracy: unknown"), "{nothing}");
+        let more = Accuracy::new(Release { value: 20.0, within: Within::Value(30.0) }, 10.0);
+        assert_eq!(more.accuracy.map(|accuracy| accuracy.value), Some(1.0));
+    }
+}

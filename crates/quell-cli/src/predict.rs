@@ -1,0 +1,161 @@
+//! `quell predict`: what a model says about records.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use quell::{
+    dp_sgd::scores,
+    loss::{Loss, Target},
+    run::Model,
+};
+use serde_json::{Value, json};
+
+use crate::{arguments::Format, model, print, records, refusal::Refusal};
+
+const EXAMPLES: &str = "\
+Examples:
+  quell train --output first
+  quell predict first
+  quell predict first --scores --output predictions.csv
+  quell predict first/model.safetensors --format json";
+
+/// What a model says about records, as CSV
+///
+/// Free: a model that was paid for may be asked as often as one likes. Nothing is promised about the records it is asked about.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Flags {
+    /// Folder of a run, or a model.safetensors
+    model: PathBuf,
+    /// Records in any format that can be trained on; a table needs no label (the test part of the embedded digits if not given)
+    data: Option<PathBuf>,
+    /// One more column for each class: the probability that the model gives to it
+    #[arg(long)]
+    scores: bool,
+    /// File to write (standard output if not given)
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// How it is written; text is CSV
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub(crate) fn run(flags: &Flags) -> Result<()> {
+    let model = model::open(&flags.model)?;
+    let loss = loss(&model)?;
+    let examples = records::unlabelled(&model, flags.data.as_deref())?;
+    let all = {
+        let _progress = print::Progress::new("predicting", None);
+        scores(&model.network, &model.weights, &examples, loss)
+    };
+    let text = match flags.format {
+        Format::Json => serde_json::to_string_pretty(&flags.objects(&model, &all))? + "\n",
+        Format::Text => flags.lines(&model, &all),
+    };
+    match &flags.output {
+        Some(path) => {
+            std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+            print::note(&format!("wrote {}", path.display()));
+        }
+        None => print::data(&text)?,
+    }
+    print::note(
+        "free: predictions follow from a model that is paid for, and say no more about what it was trained on; \
+         about the records asked about nothing is promised",
+    );
+    Ok(())
+}
+
+/// What the model was trained to make small, which says what its outputs mean.
+pub(crate) fn loss(model: &Model) -> Result<Loss> {
+    let missing = || Refusal::new("the model does not say how its outputs are meant", "train it again");
+    Ok(model.configuration.training.loss.ok_or_else(missing)?)
+}
+
+impl Flags {
+    /// The header, then one line for each record.
+    fn lines(&self, model: &Model, all: &[Vec<f32>]) -> String {
+        let names = model.classes.as_deref().filter(|_| self.scores).unwrap_or_default();
+        let head = ["record".to_owned(), "prediction".to_owned()].into_iter().chain(names.iter().map(|name| cell(name)));
+        let mut text = head.collect::<Vec<_>>().join(",") + "\n";
+        for (record, scores) in all.iter().enumerate() {
+            let mut cells =
+                vec![(record + 1).to_string(), prediction(model, scores).map_or_else(String::new, |said| said.written())];
+            cells.extend(names.iter().zip(scores).map(|(_, score)| format!("{score:.4}")));
+            text.push_str(&(cells.join(",") + "\n"));
+        }
+        text
+    }
+
+    fn objects(&self, model: &Model, all: &[Vec<f32>]) -> Vec<Value> {
+        let object = |(record, scores): (usize, &Vec<f32>)| {
+            let said = prediction(model, scores).map_or(Value::Null, |said| said.value());
+            match &model.classes {
+                Some(names) if self.scores => {
+                    let scores: serde_json::Map<String, Value> =
+                        names.iter().cloned().zip(scores.iter().map(|score| json!(score))).collect();
+                    json!({"record": record + 1, "prediction": said, "scores": scores})
+                }
+                _ => json!({"record": record + 1, "prediction": said}),
+            }
+        };
+        all.iter().enumerate().map(object).collect()
+    }
+}
+
+/// A class or a number.
+enum Said<'a> {
+    Class(&'a str),
+    Number(f64),
+}
+
+impl Said<'_> {
+    fn written(&self) -> String {
+        match self {
+            Self::Class(name) => cell(name),
+            Self::Number(number) => format!("{number}"),
+        }
+    }
+
+    fn value(&self) -> Value {
+        match self {
+            Self::Class(name) => json!(name),
+            Self::Number(number) => json!(number),
+        }
+    }
+}
+
+/// None where what comes out is not a number.
+fn prediction<'a>(model: &'a Model, scores: &[f32]) -> Option<Said<'a>> {
+    if let Some(names) = &model.classes {
+        // Of two that are alike the first, as everywhere.
+        let likeliest = Loss::CrossEntropy { label_smoothing: 0.0 }.predict(scores)?;
+        let Target::Class(class) = likeliest else { return None };
+        return names.get(class as usize).map(|name| Said::Class(name));
+    }
+    let number = *scores.first().filter(|number| number.is_finite())?;
+    let unscaled = model.configuration.data.schema.as_ref().and_then(|schema| schema.unscaled(number));
+    Some(Said::Number(unscaled.unwrap_or(f64::from(number))))
+}
+
+/// A cell of CSV, in quotes where it must be.
+fn cell(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) || text.trim() != text {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_is_quoted_where_it_must_be() {
+        assert_eq!(cell("<=50K"), "<=50K");
+        assert_eq!(cell("a,b"), "\"a,b\"");
+        assert_eq!(cell("say \"a\""), "\"say \"\"a\"\"\"");
+        assert_eq!(cell(" a"), "\" a\"");
+    }
+}

@@ -1,0 +1,116 @@
+//! Records that a model is asked about, read as the model's own were.
+
+use std::path::Path;
+
+use anyhow::Result;
+use quell::{
+    data::{self, Examples, Options},
+    run::Model,
+};
+
+use crate::refusal::Refusal;
+
+/// Records with labels.
+pub(crate) struct Labelled {
+    pub(crate) examples: Examples,
+    /// Whether they may be looked at, as far as is known.
+    pub(crate) access: Access,
+    /// Name of their ledger, unless somebody says otherwise.
+    pub(crate) dataset: String,
+}
+
+/// Who may look at records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Everyone.
+    Public,
+    /// They come from the data that the model was trained on, which is private.
+    Private,
+    /// Nothing is said about them.
+    Unsaid,
+}
+
+/// Records with labels, in a file or a folder; those to test on where there is such a part, and of the embedded digits if nothing is named.
+pub(crate) fn labelled(model: &Model, path: Option<&Path>) -> Result<Labelled> {
+    let Some(path) = path else {
+        return Ok(Labelled { examples: digits(model)?, access: Access::Public, dataset: "digits".into() });
+    };
+    let own = is_own(model, path);
+    let found = data::open(path, &options(model, own))?;
+    let access = match (own, &found.test) {
+        (true, Some(_)) if found.test_is_public => Access::Public,
+        (true, _) => Access::Private,
+        (false, _) => Access::Unsaid,
+    };
+    let examples = found.test.unwrap_or(found.train);
+    fits(model, &examples)?;
+    if examples.classes() != model.classes.as_deref() {
+        let named = |names: Option<&[String]>| names.map_or_else(|| "a number".into(), |names| names.join(", "));
+        let sentence = format!(
+            "the targets of {} are {}, expected those of the model: {}",
+            path.display(),
+            named(examples.classes()),
+            named(model.classes.as_deref())
+        );
+        return Err(Refusal::new(sentence, "evaluate the model on data of the kind it was trained on").into());
+    }
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let dataset = if own { model.paid.receipt.dataset.clone() } else { stem.unwrap_or_default() };
+    Ok(Labelled { examples, access, dataset })
+}
+
+/// Records to make predictions about. Tables need no label; other formats are read with theirs.
+pub(crate) fn unlabelled(model: &Model, path: Option<&Path>) -> Result<Examples> {
+    let Some(path) = path else { return digits(model) };
+    let examples = match &model.configuration.data.schema {
+        Some(schema) => data::unlabelled(path, schema)?,
+        None => {
+            let found = data::open(path, &options(model, false))?;
+            found.test.unwrap_or(found.train)
+        }
+    };
+    fits(model, &examples)?;
+    Ok(examples)
+}
+
+/// The part of the embedded digits that nothing is trained on.
+fn digits(model: &Model) -> Result<Examples> {
+    let digits = data::digits()?;
+    let examples = digits.test.unwrap_or(digits.train);
+    if model.configuration.data.path.is_some() {
+        let sentence = "no data is named, and the model was trained on other data than the embedded digits";
+        return Err(Refusal::new(sentence, "name a file or a folder after the model").into());
+    }
+    fits(model, &examples)?;
+    Ok(examples)
+}
+
+/// What was public about the model's own data.
+fn options(model: &Model, own: bool) -> Options {
+    let source = &model.configuration.data;
+    let mut schema = source.schema.clone();
+    // How a file was divided into parts says nothing about another file.
+    if let Some(schema) = schema.as_mut().filter(|_| !own) {
+        schema.test = None;
+    }
+    Options { schema, scaling: source.scaling.clone(), classes: model.classes.clone(), ..Options::default() }
+}
+
+/// Whether these are the files that the model was trained on.
+fn is_own(model: &Model, path: &Path) -> bool {
+    let same = |own: &Path| own == path || own.canonicalize().ok().zip(path.canonicalize().ok()).is_some_and(|(a, b)| a == b);
+    model.configuration.data.path.as_deref().is_some_and(same)
+}
+
+fn fits(model: &Model, examples: &Examples) -> Result<()> {
+    if examples.shape() == model.shape {
+        return Ok(());
+    }
+    let sides = |shape: &[usize]| shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(" × ");
+    let sentence = format!(
+        "an example of the data is {}, expected {} as the model was trained on",
+        sides(examples.shape()),
+        sides(&model.shape)
+    );
+    Err(Refusal::new(sentence, "use data of the same kind and size").into())
+}

@@ -1,0 +1,252 @@
+//! `quell report`, `quell predict` and `quell evaluate`, on runs that the library made.
+
+mod command;
+mod trained;
+
+use std::fs;
+
+use command::{Ran, quell_with};
+use serde_json::Value;
+use trained::Trained;
+
+fn run(arguments: &[&str]) -> Ran {
+    quell_with(arguments, "")
+}
+
+/// One sentence and one hint, nothing on standard output.
+fn refused(ran: &Ran, says: &str) {
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{says}: {}", ran.stderr);
+    assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains(says), "{says}: {}", ran.stderr);
+    let hint = ran.stderr.lines().nth(1);
+    // A number out of its range says what is expected, and needs no hint.
+    assert!(ran.stderr.lines().count() <= 2 && hint.is_none_or(|line| line.starts_with("hint: ")), "{says}: {}", ran.stderr);
+    assert!(hint.is_some() || says.starts_with("epsilon is NaN"), "{says}: {}", ran.stderr);
+    assert!(!ran.stderr.contains("internal error") && !ran.stderr.contains("panicked"), "{says}: {}", ran.stderr);
+}
+
+#[test]
+fn a_report_is_one_page_that_says_what_was_promised_and_what_came_of_it() {
+    let trained = Trained::new("report");
+    let digits = trained.digits();
+    let ran = run(&["report", &digits]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let [markdown, html] = ["report.md", "report.html"].map(|name| fs::read_to_string(format!("{digits}/{name}")).unwrap());
+    assert_eq!(ran.stdout, markdown);
+    assert_eq!(ran.stderr, format!("wrote {digits}/report.md and {digits}/report.html\n"));
+    let json = run(&["report", &digits, "--format", "json"]).json();
+    let accuracy = json["accuracy"].as_f64().unwrap();
+    assert!(accuracy > 0.5, "{accuracy}");
+    let percent = format!("{:.1} %", 100.0 * accuracy);
+    let head = json["receipt"]["head"].as_str().unwrap();
+    for page in [&markdown, &html] {
+        for words in [
+            "logistic on digits",
+            "if one example were added or removed",
+            "Not covered",
+            "1e-5",
+            &percent,
+            head,
+            "noise multiplier",
+        ] {
+            assert!(page.contains(words), "no {words:?} in {page}");
+        }
+        for words in
+            ["Accuracy over the run", "Privacy loss over the run", "What the best attack gets wrong", "was taken for which"]
+        {
+            assert!(page.contains(words), "no {words:?}");
+        }
+    }
+    assert_eq!(html.matches("<svg").count(), 3);
+    // The page is whole in itself.
+    for outside in ["<script", "<link", "<img", "src=", "href=", "url(", "@import"] {
+        assert!(!html.contains(outside), "{outside}");
+    }
+    assert_eq!(html.replace("http://www.w3.org/2000/svg", "").matches("http").count(), 0);
+    assert_eq!(html.matches("<td style=").count(), 100, "a cell for each two classes");
+    let upper = json["epsilon"]["upper"].as_f64().unwrap();
+    assert!((2.9..=3.0).contains(&upper) && json["figures"].as_array().unwrap().len() == 3, "{json}");
+}
+
+#[test]
+fn a_report_goes_where_it_is_told_and_nowhere_else() {
+    let trained = Trained::new("report_output");
+    let digits = trained.digits();
+    for (name, begins) in [("a.html", "<!doctype html>"), ("a.md", "# logistic on digits"), ("a.json", "{")] {
+        let path = trained.path(name);
+        let ran = run(&["report", &digits, "--output", &path]);
+        assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr), (0, "", format!("wrote {path}\n")));
+        assert!(fs::read_to_string(&path).unwrap().starts_with(begins), "{name}");
+    }
+    assert!(!fs::exists(format!("{digits}/report.md")).unwrap());
+    refused(&run(&["report", &digits, "--output", &trained.path("a.pdf")]), "expected a name that ends in .md, .html or .json");
+    refused(&run(&["report", &trained.path("nothing")]), "holds no run");
+    fs::remove_file(format!("{digits}/model.safetensors")).unwrap();
+    refused(&run(&["report", &digits]), "has no model yet");
+}
+
+#[test]
+fn names_in_a_report_are_words_and_not_markup() {
+    let trained = Trained::new("report_names");
+    let census = trained.census(|configuration| configuration.data.dataset = Some("<b>|census|</b>".into()));
+    assert_eq!(run(&["report", &census]).code, 0);
+    let html = fs::read_to_string(format!("{census}/report.html")).unwrap();
+    assert!(!html.contains("<b>|") && html.contains("&lt;b&gt;|census|"), "{html}");
+    let markdown = fs::read_to_string(format!("{census}/report.md")).unwrap();
+    assert!(!markdown.contains("<b>") && markdown.contains("\\|census\\|"), "{markdown}");
+    // The held-out part is private: nothing is said about it.
+    assert!(html.contains("not measured") && !html.contains("taken for which"), "{html}");
+}
+
+#[test]
+fn predictions_are_one_line_for_each_record() {
+    let trained = Trained::new("predict");
+    let digits = trained.digits();
+    let ran = run(&["predict", &digits]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("free: ") && ran.stderr.lines().count() == 1, "{}", ran.stderr);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(lines[0], "record,prediction");
+    assert!(lines[1..].iter().enumerate().all(|(i, line)| line.split(',').next() == Some(&(i + 1).to_string())));
+    let count = run(&["evaluate", &digits, "--format", "json"]).json()["evaluation"]["classes"]["count"].as_u64().unwrap();
+    assert_eq!(lines.len() as u64, count + 1);
+    // By the file as by the folder, and to a file as to the terminal.
+    let (file, output) = (format!("{digits}/model.safetensors"), trained.path("said.csv"));
+    assert_eq!(run(&["predict", &file, "--output", &output]).code, 0);
+    assert_eq!(fs::read_to_string(&output).unwrap(), ran.stdout);
+    // The likeliest is what is said.
+    let scored = run(&["predict", &digits, "--scores"]).stdout;
+    assert_eq!(scored.lines().next(), Some("record,prediction,0,1,2,3,4,5,6,7,8,9"));
+    for (line, plain) in scored.lines().zip(&lines).skip(1) {
+        let cells: Vec<f64> = line.split(',').map(|cell| cell.parse().unwrap()).collect();
+        let largest = cells[2..].iter().copied().fold(0.0, f64::max);
+        assert!((cells[2..].iter().sum::<f64>() - 1.0).abs() < 1e-3 && cells[2 + cells[1] as usize] == largest, "{line}");
+        assert!(line.starts_with(plain), "{line}");
+    }
+    let objects: Value = serde_json::from_str(&run(&["predict", &digits, "--scores", "--format", "json"]).stdout).unwrap();
+    assert_eq!(objects[0]["record"], 1);
+    assert!(objects[0]["scores"].as_object().unwrap().len() == 10 && objects[0]["prediction"].is_string(), "{}", objects[0]);
+}
+
+#[test]
+fn a_table_is_predicted_without_its_label_and_in_full() {
+    let trained = Trained::new("predict_table");
+    let census = trained.census(|_| {});
+    let rows = "age,education,sex,hours_per_week\n20,HS-grad,Female,10\n55,Doctorate,Male,70\n,,,\n";
+    fs::write(trained.path("new.csv"), rows).unwrap();
+    let ran = run(&["predict", &census, &trained.path("new.csv")]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!((lines.len(), lines[1]), (4, "1,<=50K"), "a record of which nothing is known is predicted too: {}", ran.stdout);
+    let whole = run(&["predict", &census, &trained.path("census.csv")]);
+    assert_eq!(whole.stdout.lines().count(), 5001, "{}", whole.stderr);
+    for (rows, says) in [
+        ("age,education,sex\n20,HS-grad,Female\n", "hours_per_week"),
+        ("age,education,sex,hours_per_week,height\n20,HS-grad,Female,10,180\n", "height"),
+    ] {
+        fs::write(trained.path("new.csv"), rows).unwrap();
+        refused(&run(&["predict", &census, &trained.path("new.csv")]), says);
+    }
+    refused(&run(&["predict", &census]), "no data is named");
+    refused(&run(&["predict", &census, &trained.path("nowhere.csv")]), "nowhere.csv");
+}
+
+#[test]
+fn public_data_is_evaluated_freely() {
+    let trained = Trained::new("evaluate");
+    let digits = trained.digits();
+    let ran = run(&["evaluate", &digits]);
+    let text = ran.data();
+    let json = run(&["evaluate", &digits, "--public", "--format", "json"]).json();
+    let accuracy = json["accuracy"].as_f64().unwrap();
+    let classes = &json["evaluation"]["classes"];
+    let [correct, count] = ["correct", "count"].map(|name| classes[name].as_u64().unwrap());
+    assert_eq!(text.lines().next().unwrap(), format!("accuracy: {:.2} %, {correct} of {count} right", 100.0 * accuracy));
+    assert_eq!(text.lines().count(), 13, "{text}");
+    // As the run itself measured it.
+    assert_eq!(run(&["report", &digits, "--format", "json"]).json()["accuracy"], json["accuracy"]);
+}
+
+#[test]
+fn private_data_is_evaluated_for_a_price() {
+    let trained = Trained::new("evaluate_private");
+    let census = trained.census(|_| {});
+    let table = trained.path("census.csv");
+    let spent = || run(&["ledger", "list", "--format", "json", "--ledger", &trained.ledger]).json()[0]["spent"].as_f64().unwrap();
+    let before = spent();
+    refused(&run(&["evaluate", &census, &table]), "expected --public or --epsilon");
+    refused(&run(&["evaluate", &census, &table, "--public"]), "which is private");
+    refused(&run(&["evaluate", &census, &table, "--epsilon", "0", "--ledger", &trained.ledger]), "epsilon is 0");
+    refused(&run(&["evaluate", &census, &table, "--epsilon", "NaN", "--ledger", &trained.ledger]), "epsilon is NaN");
+    refused(&run(&["evaluate", &census, &table, "--epsilon", "1", "--dataset", "other", "--ledger", &trained.ledger]), "other");
+    refused(
+        &run(&["evaluate", &census, &table, "--epsilon", "1", "--records", "0", "--ledger", &trained.ledger]),
+        "records is 0",
+    );
+    let dry = run(&["evaluate", &census, &table, "--epsilon", "1", "--dry-run", "--ledger", &trained.ledger]);
+    assert!(dry.code == 0 && dry.stdout.contains("ε would rise"), "{}{}", dry.stdout, dry.stderr);
+    assert_eq!(spent().to_bits(), before.to_bits(), "nothing was paid");
+
+    let ran = run(&["evaluate", &census, &table, "--epsilon", "2", "--format", "json", "--ledger", &trained.ledger]).json();
+    let answer = &ran["answer"];
+    let [right, records] = [answer["right"]["value"].as_f64().unwrap(), answer["records"].as_f64().unwrap()];
+    assert!((900.0..1100.0).contains(&records), "the fifth that was held out: {answer}");
+    let accuracy = answer["accuracy"]["value"].as_f64().unwrap();
+    assert!((accuracy - right / records).abs() < 1e-12 && accuracy > 0.6, "{answer}");
+    let error = answer["accuracy"]["within"]["value"].as_f64().unwrap();
+    assert!(error > 0.0 && error < 0.01, "{answer}");
+    assert_eq!((&ran["receipt"]["dataset"], ran["epsilon"]["budget"].as_f64()), (&"census".into(), Some(10.0)));
+    assert!(spent() > before + 0.5, "{before} {}", spent());
+
+    let text = run(&["evaluate", &census, &table, "--epsilon", "2", "--records", "1000", "--ledger", &trained.ledger]);
+    assert!(text.code == 0 && text.stdout.starts_with("accuracy: ") && text.stdout.contains(" of 1000 right"), "{}", text.stdout);
+    assert!(text.stderr.starts_with("paid in line "), "{}", text.stderr);
+    let too_much = run(&["evaluate", &census, &table, "--epsilon", "9", "--ledger", &trained.ledger]);
+    assert_eq!((too_much.code, too_much.stdout.as_str()), (1, ""), "{}", too_much.stderr);
+    assert!(too_much.stderr.starts_with("refused: ") && too_much.stderr.contains("still fits"), "{}", too_much.stderr);
+
+    // Another file of public records is free, with all its records and not a fifth of them.
+    let lines: Vec<String> = fs::read_to_string(&table).unwrap().lines().take(101).map(str::to_owned).collect();
+    fs::write(trained.path("public.csv"), lines.join("\n")).unwrap();
+    let public = run(&["evaluate", &census, &trained.path("public.csv"), "--public", "--format", "json"]).json();
+    assert_eq!(public["evaluation"]["classes"]["count"], 100);
+    fs::write(trained.path("public.csv"), "age,education,sex,hours_per_week\n20,HS-grad,Female,10\n").unwrap();
+    refused(&run(&["evaluate", &census, &trained.path("public.csv"), "--public"]), "income");
+}
+
+#[test]
+fn a_file_that_is_no_whole_model_is_refused_wherever_it_was_cut() {
+    let trained = Trained::new("damaged");
+    let digits = trained.digits();
+    let bytes = fs::read(format!("{digits}/model.safetensors")).unwrap();
+    let damaged = trained.path("damaged.safetensors");
+    for length in (0..bytes.len()).step_by(100) {
+        fs::write(&damaged, &bytes[..length]).unwrap();
+        let ran = run(&["predict", &damaged]);
+        refused(&ran, "is no model that can be read");
+        assert!(ran.stderr.contains("damaged.safetensors"), "{}", ran.stderr);
+    }
+    // The same length, with another shape, loss or number in its description.
+    let text = String::from_utf8_lossy(&bytes[8..]).into_owned();
+    let end = 8 + text.find("}}").map_or(0, |place| place + 2).min(bytes.len());
+    for (from, to) in
+        [("[1,8,8]", "[1,8,9]"), ("[1,8,8]", "[9,9,9]"), ("[64,10]", "[32,20]"), ("F32", "I32"), ("quell.paid", "quell.debt")]
+    {
+        let mut changed = bytes.clone();
+        let mut found = 0;
+        while let Some(place) =
+            changed[..changed.len().min(end + 20_000)].windows(from.len()).position(|part| part == from.as_bytes())
+        {
+            changed[place..place + to.len()].copy_from_slice(to.as_bytes());
+            found += 1;
+        }
+        if from == "[64,10]" && found == 0 {
+            continue;
+        }
+        assert!(found > 0, "no {from} in the header");
+        fs::write(&damaged, &changed).unwrap();
+        refused(&run(&["predict", &damaged]), "is no model that can be read");
+        refused(&run(&["evaluate", &damaged]), "is no model that can be read");
+    }
+    refused(&run(&["predict", &trained.path("nothing.safetensors")]), "nothing.safetensors");
+    refused(&run(&["evaluate", &trained.folder.to_string_lossy()]), "holds no run");
+}

@@ -1,0 +1,137 @@
+//! `quell schema`, as a whole.
+
+mod command;
+
+use std::{fs, path::Path};
+
+use command::{Ran, folder, quell_with};
+use quell::data::Schema;
+
+/// The census, with a ledger.
+struct Project {
+    table: String,
+    ledger: String,
+    output: String,
+}
+
+impl Project {
+    fn new(name: &str, epsilon: &str, more: &[&str]) -> Self {
+        let folder = folder(name);
+        let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+        fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/census.csv"), path("census.csv")).unwrap();
+        let project = Self { table: path("census.csv"), ledger: path("ledger"), output: path("schema.toml") };
+        let create = ["ledger", "create", "census", "--epsilon", epsilon, "--delta", "1e-6", "--ledger", &project.ledger];
+        let ran = quell_with(&[&create[..], more].concat(), "");
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        project
+    }
+
+    fn schema(&self, flags: &str) -> Ran {
+        let flags: Vec<&str> = flags.split_whitespace().collect();
+        quell_with(&[&["schema", &self.table, "--ledger", &self.ledger][..], &flags].concat(), "")
+    }
+
+    fn spent(&self) -> f64 {
+        let list = quell_with(&["ledger", "list", "--format", "json", "--ledger", &self.ledger], "").json();
+        list[0]["spent"].as_f64().unwrap()
+    }
+}
+
+#[test]
+fn names_are_free_and_what_is_not_known_is_left_open() {
+    let project = Project::new("schema_free", "1", &[]);
+    let text = project.schema("").data();
+    assert!(
+        text.contains("[label]\ncolumn = \"income\"\n# The last column") && text.contains("[[column]]\nname = \"age\"\n# bounds"),
+        "{text}"
+    );
+    assert!(text.parse::<toml::Table>().is_ok(), "{text}");
+    // It is not to be used before somebody has filled it in.
+    assert!(Schema::parse(&text).is_err(), "{text}");
+    let text = project.schema("--numbers age,hours_per_week --categories sex --ignore education --label income").data();
+    assert!(text.contains("ignore = [\"education\"]") && !text.contains("name = \"education\""), "{text}");
+    let filled = text
+        .replace("# bounds = [lowest, highest], or classes", "# classes")
+        .replace("# bounds = [lowest, highest]\n", "bounds = [0, 100]\n")
+        .replace("# categories = [\"…\", \"…\"]", "categories = [\"Female\", \"Male\"]")
+        .replace("# classes = [\"…\", \"…\"]", "classes = [\"<=50K\", \">50K\"]");
+    let schema = Schema::parse(&filled).unwrap_or_else(|error| panic!("{error}\n{filled}"));
+    assert_eq!(schema.features(), ["age", "sex=Female", "sex=Male", "hours_per_week"]);
+    assert_eq!(project.spent(), 0.0);
+}
+
+#[test]
+fn bounds_and_categories_are_found_for_a_price() {
+    let project = Project::new("schema_paid", "6", &[]);
+    let flags = format!(
+        "--numbers age,hours_per_week --within 0 1000 --label income --epsilon 5 --delta 1e-8 --output {}",
+        project.output
+    );
+    let ran = project.schema(&flags);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
+    assert!(ran.stderr.contains("paid in lines 1 to 5 of \"census\", ε = 1 for each column: ε "), "{}", ran.stderr);
+    let schema = Schema::read(&project.output).unwrap();
+    assert_eq!(schema.label.classes.as_deref(), Some(&["<=50K".to_owned(), ">50K".to_owned()][..]));
+    let column = |name: &str| schema.columns.iter().find(|column| column.name == name).unwrap();
+    let [low, high] = column("age").bounds.unwrap();
+    assert!((0.0..=20.0).contains(&low) && (70.0..=120.0).contains(&high), "{low} {high}");
+    assert_eq!(column("sex").categories.as_deref(), Some(&["Female".to_owned(), "Male".to_owned()][..]));
+    let education = column("education").categories.as_ref().unwrap();
+    assert!(column("education").unknown && education.contains(&"HS-grad".to_owned()) && education.len() > 5, "{education:?}");
+    let spent = project.spent();
+    assert!(spent > 2.0 && spent <= 5.01, "{spent}");
+    // What does not fit is refused before anything of it is paid.
+    let more = project.schema("--numbers age,hours_per_week --label income --epsilon 5 --delta 1e-8");
+    assert_eq!((more.code, more.stdout.as_str()), (1, ""), "{}", more.stderr);
+    assert!(more.stderr.starts_with("refused: ") && more.stderr.contains("\nhint: "), "{}", more.stderr);
+    assert_eq!(project.spent().to_bits(), spent.to_bits());
+}
+
+#[test]
+fn an_exchange_costs_what_was_said_too() {
+    let project = Project::new("schema_replace", "6", &["--neighbors", "replace"]);
+    let ran = project.schema("--numbers age,hours_per_week --label income --epsilon 5 --delta 1e-8");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(Schema::parse(&ran.stdout).is_ok(), "{}", ran.stdout);
+    assert!(project.spent() <= 5.01, "{}", project.spent());
+}
+
+#[test]
+fn rare_categories_are_not_shown() {
+    let project = Project::new("schema_rare", "6", &[]);
+    fs::write(&project.table, format!("name,sick\n{}", (0..1000).map(|i| format!("person{i},no\n")).collect::<String>()))
+        .unwrap();
+    let ran = project.schema("--epsilon 2 --delta 1e-8");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(!ran.stdout.contains("person") && ran.stdout.contains("No value is frequent enough"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("classes = [\"no\"]"), "{}", ran.stdout);
+}
+
+#[test]
+fn mistakes_are_said_before_anything_is_paid() {
+    let project = Project::new("schema_mistakes", "5", &[]);
+    for (flags, says) in [
+        ("--label height", "height"),
+        ("--numbers agee", "agee"),
+        ("--numbers age --categories age", "named twice"),
+        ("--label age --ignore age", "expected one of them"),
+        ("--ignore age,education,sex,hours_per_week", "no column besides"),
+        ("--ignore age,education,sex,hours_per_week,income", "no column is left"),
+        ("--epsilon 1", "no delta is given"),
+        ("--epsilon 0 --delta 1e-9", "epsilon is 0"),
+        ("--epsilon -1 --delta 1e-9", "epsilon is -1"),
+        ("--epsilon NaN --delta 1e-9", "epsilon is NaN"),
+        ("--epsilon 1 --delta 2", "delta is 2"),
+        ("--epsilon 1 --delta 1e-9 --within 5 1", "bounds"),
+        ("--epsilon 1 --delta 1e-9 --dataset others", "others"),
+        ("--delta 1e-9", "--epsilon"),
+    ] {
+        let ran = project.schema(flags);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{flags}: {}", ran.stderr);
+        assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains(says), "{flags}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("internal error"), "{flags}: {}", ran.stderr);
+    }
+    let nothing = quell_with(&["schema", "nowhere.csv"], "");
+    assert!(nothing.code == 2 && nothing.stderr.contains("nowhere.csv"), "{}", nothing.stderr);
+    assert_eq!(project.spent(), 0.0);
+}
