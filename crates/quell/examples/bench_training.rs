@@ -31,7 +31,9 @@ impl Task for Noise {
         let largest = outputs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         gradient.iter_mut().zip(outputs).for_each(|(g, x)| *g = (x - largest).exp());
         let sum: f32 = gradient.iter().sum();
-        gradient.iter_mut().for_each(|g| *g /= sum);
+        for g in gradient.iter_mut() {
+            *g /= sum;
+        }
         gradient[record % 10] -= 1.0;
     }
 }

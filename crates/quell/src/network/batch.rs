@@ -58,6 +58,10 @@ impl Network {
     /// `sum += Σ scale · gradient` over all records of all blocks, with the scales that are asked for from `scales`, or one.
     ///
     /// Numbers are added in single precision within a block only, and block by block in double precision. `parts` are the lengths of what is clipped apart: whole layers each.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "weights, task and batch, how to clip, and where to put the sum: a struct would rename them"
+    )]
     pub fn add_gradients(
         &self,
         weights: &[f32],
@@ -172,6 +176,7 @@ impl Network {
     }
 
     /// The same for records of several examples, whose mean gradient is made, measured, scaled and added, one record after the other.
+    #[allow(clippy::too_many_arguments, reason = "the same as above")]
     fn add_groups(
         &self,
         weights: &[f32],
@@ -358,7 +363,9 @@ impl Thread {
         }
         for (placed, part) in network.layers.iter().zip(&parts.of_layer).filter(|(_, part)| factors[**part] != 0.0) {
             let numbers = &mut self.partial[placed.weights.clone()];
-            numbers.iter_mut().for_each(|x| *x *= factors[*part]);
+            for x in numbers.iter_mut() {
+                *x *= factors[*part];
+            }
             add_wide(&mut self.total[placed.weights.clone()], numbers);
         }
     }

@@ -104,7 +104,9 @@ impl Tape {
             let (record, example) = examples[position];
             task.differentiate(record, example, outputs, gradient);
             if share != 1.0 {
-                gradient.iter_mut().for_each(|g| *g *= share);
+                for g in gradient {
+                    *g *= share;
+                }
             }
         });
     }

@@ -84,7 +84,7 @@ impl Source {
         let mut dataset = data::open(path, &options)?;
         if let Some(test) = &self.test {
             let options = Options { users: None, ..options };
-            dataset.test = Some(everything(data::open(test, &options)?)?);
+            dataset.test = Some(everything(data::open(test, &options)?));
             dataset.test_is_public = true;
         }
         Ok(dataset)
@@ -99,10 +99,10 @@ impl Source {
 }
 
 /// All of a file of public examples, whichever part it calls itself.
-fn everything(dataset: Dataset) -> Result<Examples, Error> {
+fn everything(dataset: Dataset) -> Examples {
     match dataset.test {
-        Some(test) if dataset.train.is_empty() => Ok(test),
-        _ => Ok(dataset.train),
+        Some(test) if dataset.train.is_empty() => test,
+        _ => dataset.train,
     }
 }
 
