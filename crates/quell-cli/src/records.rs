@@ -62,12 +62,11 @@ pub(crate) fn labelled(model: &Model, path: Option<&Path>) -> Result<Labelled> {
 /// Records to make predictions about. Tables need no label; other formats are read with theirs.
 pub(crate) fn unlabelled(model: &Model, path: Option<&Path>) -> Result<Examples> {
     let Some(path) = path else { return digits(model) };
-    let examples = match &model.configuration.data.schema {
-        Some(schema) => data::unlabelled(path, schema)?,
-        None => {
-            let found = data::open(path, &options(model, false))?;
-            found.test.unwrap_or(found.train)
-        }
+    let examples = if let Some(schema) = &model.configuration.data.schema {
+        data::unlabelled(path, schema)?
+    } else {
+        let found = data::open(path, &options(model, false))?;
+        found.test.unwrap_or(found.train)
     };
     fits(model, &examples)?;
     Ok(examples)
