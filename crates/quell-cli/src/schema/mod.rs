@@ -21,6 +21,7 @@ Examples:
 ///
 /// Without --epsilon, what is not known is left open, to be filled in from what is publicly known. With it, bounds of numbers and
 /// the more frequent categories are found through the ledger of the dataset, ε being divided equally between the columns.
+/// The fewer the records, the more ε a column needs: bounds that are far too wide are a sign of too little.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
