@@ -9,13 +9,14 @@ use crate::data::{Kind, Use};
 
 /// Why there is no answer. A message says what is and what was expected; [`Error::hint`] says what to try next.
 ///
-/// What is said depends on public things alone: the path, the format, the names and types of the columns, the expression.
+/// What is said depends on public things alone: the path, the format, the sizes that a header announces, the names and types
+/// of the columns, the schema, the expression.
 /// No message holds a value read from a record, and no record's value decides whether there is a message.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No file.
-    #[error("{} does not exist, expected a CSV or Parquet file", path.display())]
+    /// No file and no folder.
+    #[error("{} does not exist, expected a file or folder of data", path.display())]
     Absent {
         /// Where it was looked for.
         path: PathBuf,

@@ -223,6 +223,45 @@ fn tables_written_by_other_libraries_are_read() {
     }
 }
 
+/// A file of a schema alone: its elements have so many children each.
+fn footer(children: &[u32]) -> Vec<u8> {
+    let varint = |number: u32| {
+        let mut rest = number;
+        let mut bytes = Vec::new();
+        while rest >= 0x80 {
+            bytes.push(rest as u8 | 0x80);
+            rest >>= 7;
+        }
+        bytes.push(rest as u8);
+        bytes
+    };
+    // Thrift's compact protocol: version 1, then a list of structs.
+    let mut bytes = [vec![0x15, 2, 0x19, 0xfc], varint(children.len() as u32)].concat();
+    for count in children {
+        if *count == 0 {
+            // A leaf is a required INT32 named a …
+            bytes.extend([0x15, 2, 0x25, 0, 0x18, 1, b'a', 0]);
+        } else {
+            // … and a group is required, and has children.
+            bytes.extend([[0x35, 0, 0x18, 1, b'a', 0x15].to_vec(), varint(count << 1), vec![0]].concat());
+        }
+    }
+    // No rows in no groups.
+    bytes.extend([0x16, 0, 0x19, 0x0c, 0]);
+    let length = (bytes.len() as u32).to_le_bytes();
+    [b"PAR1".as_slice(), &bytes, &length, b"PAR1"].concat()
+}
+
+#[test]
+fn a_schema_that_would_exhaust_the_stack_or_the_memory_is_damage() {
+    let open = |children: &[u32]| Table::open(Scratch::new("forged.parquet", footer(children)).path());
+    assert_eq!(open(&[1, 0]).unwrap().columns().len(), 1);
+    assert_eq!(open(&[1, 1, 0]).unwrap().columns()[0].name, "a.a");
+    let deep = [vec![1; 100_000], vec![0]].concat();
+    assert!(matches!(open(&deep), Err(Error::Damaged { part, .. }) if part == "the footer"));
+    assert!(matches!(open(&[1, i32::MAX as u32, 0]), Err(Error::Damaged { .. })));
+}
+
 /// Asks everything of a file that may be damaged.
 fn ask(bytes: &[u8]) -> Result<(), Error> {
     let file = Scratch::new("damaged.parquet", bytes);

@@ -40,7 +40,8 @@ impl Convolution {
         let [rows, columns, channels] = image;
         let window = Window { image: [rows, columns], channels, kernel, stride, padding };
         let [down, across] = window.positions()?;
-        let divides = channels > 0 && outputs > 0 && groups > 0 && channels % groups == 0 && outputs % groups == 0;
+        let divides =
+            channels > 0 && outputs > 0 && groups > 0 && channels.is_multiple_of(groups) && outputs.is_multiple_of(groups);
         divides.then(|| Self {
             window,
             group: Window { channels: channels / groups, ..window },
@@ -181,7 +182,9 @@ impl Layer for Convolution {
 
     fn initialize(&self, weights: &mut [f32], chance: &mut Chance) {
         let bound = 1.0 / (self.patch() as f32).sqrt();
-        weights.iter_mut().for_each(|weight| *weight = chance.between(-bound, bound));
+        for weight in weights {
+            *weight = chance.between(-bound, bound);
+        }
     }
 
     fn forward(&self, weights: &[f32], input: &[f32], output: &mut [f32], kept: &mut [f32], _: &[u64]) {

@@ -51,7 +51,9 @@ impl Layer for Linear {
 
     fn initialize(&self, weights: &mut [f32], chance: &mut Chance) {
         let bound = 1.0 / (self.inputs as f32).sqrt();
-        weights.iter_mut().for_each(|weight| *weight = chance.between(-bound, bound));
+        for weight in weights {
+            *weight = chance.between(-bound, bound);
+        }
     }
 
     fn forward(&self, weights: &[f32], input: &[f32], output: &mut [f32], _: &mut [f32], _: &[u64]) {

@@ -95,7 +95,7 @@ impl Layer for Pooling {
                             Pool::Largest if first => to.copy_from_slice(from),
                             // A NaN wins and stays.
                             Pool::Largest => {
-                                to.iter_mut().zip(from).for_each(|(to, x)| *to = if *to >= *x || to.is_nan() { *to } else { *x })
+                                to.iter_mut().zip(from).for_each(|(to, x)| *to = if *to >= *x || to.is_nan() { *to } else { *x });
                             }
                             Pool::Mean if first => to.iter_mut().zip(from).for_each(|(to, x)| *to = share * x),
                             Pool::Mean => to.iter_mut().zip(from).for_each(|(to, x)| *to += share * x),

@@ -67,7 +67,14 @@ pub struct Source {
 impl Source {
     /// Reads everything.
     pub fn open(&self) -> Result<Dataset, Error> {
-        let Some(path) = &self.path else { return data::digits() };
+        let Some(path) = &self.path else {
+            let mut digits = data::digits()?;
+            if let Some(scaling) = &self.scaling {
+                digits.train = digits.train.scaled(scaling)?;
+                digits.test = digits.test.map(|test| test.scaled(scaling)).transpose()?;
+            }
+            return Ok(digits);
+        };
         let options = Options {
             schema: self.schema.clone(),
             scaling: self.scaling.clone(),

@@ -84,7 +84,9 @@ pub(crate) fn cases(examples: usize) -> impl Iterator<Item = Case> {
         if matches!(recipe, Recipe::Embedding { .. }) {
             // Words, some of them twice, and some that are none.
             let words = [0.0, 1.0, 2.0, 3.0, 4.0, 1.0, -1.0, 5.0, 2.5, -0.0, 1e30];
-            input.iter_mut().for_each(|x| *x = words[chance.below(words.len())]);
+            for x in &mut input {
+                *x = words[chance.below(words.len())];
+            }
         }
         let coins = (0..examples).map(|_| chance.bits()).collect();
         Case { recipe, shape: shape.to_vec(), layer, weights, input, output_gradient, coins }

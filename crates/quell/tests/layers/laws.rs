@@ -2,7 +2,7 @@
 
 use super::{
     cases::{Case, cases},
-    ran::{Ran, bits},
+    ran::{Ran, bits, distance},
 };
 
 const EXAMPLES: usize = 5;
@@ -60,6 +60,20 @@ fn sums_are_sums_of_scaled_gradients() {
                 let exact = terms(place).sum::<f64>();
                 assert!((f64::from(*total) - exact).abs() <= bound, "{}: {total} {exact} {bound}", case.name());
             }
+        }
+    }
+}
+
+#[test]
+fn gradients_are_added_to_what_is_there() {
+    for case in cases(EXAMPLES) {
+        let mut batch = run(&case);
+        for scales in [None, Some(&[1.0_f32; EXAMPLES][..])] {
+            let mut sum = vec![3.0; case.layer.parameters()];
+            batch.add_to(&mut sum, scales);
+            let expected: Vec<f64> = batch.add().iter().map(|x| f64::from(*x) + 3.0).collect();
+            let far = distance(&sum, &expected);
+            assert!(far < 2e-6, "{}: off by {far}", case.name());
         }
     }
 }

@@ -1,14 +1,16 @@
 //! Whole networks: batches against one record at a time, and records against differences in double precision.
 
+use std::sync::Mutex;
+
 use quell::{
     chance::Chance,
     layer::Recipe,
-    network::{Network, Task, Workspace, build},
+    network::{Network, Task, Workspace, build, model},
 };
 
 use super::{
     derivatives::{differences, roundings, wide},
-    ran::distance,
+    ran::{bits, distance},
     reference::chain,
 };
 
@@ -243,7 +245,9 @@ fn mean(network: &Network, weights: &[f32], task: &Made, record: usize, parts: &
         let (own, others) = rest.split_at_mut(*part);
         let mut scale = [0.0];
         clip(&[own.iter().map(|x| x * x).sum()], &mut scale);
-        own.iter_mut().for_each(|x| *x *= f64::from(scale[0]));
+        for x in own {
+            *x *= f64::from(scale[0]);
+        }
         rest = others;
     }
     mean
@@ -263,5 +267,55 @@ fn a_workspace_forgets_the_batch_before() {
         let fresh = run(&[4, 5, 6], &mut workspace);
         run(&(0..60).collect::<Vec<_>>(), &mut workspace);
         assert_eq!(run(&[4, 5, 6], &mut workspace), fresh);
+    }
+}
+
+#[test]
+fn a_record_of_a_named_model_is_the_same_to_the_last_bit_alone_and_in_a_batch() {
+    let cases: [(&str, &[usize], usize, usize); 8] = [
+        ("logistic", &[784], 10, 700),
+        ("logistic", &[784], 1, 700),
+        ("mlp", &[784], 10, 70),
+        ("cnn", &[28, 28, 1], 10, 70),
+        ("cifar-cnn", &[16, 16, 3], 10, 12),
+        ("digits", &[8, 8, 1], 10, 130),
+        ("resnet", &[9, 8, 3], 3, 20),
+        ("transformer", &[20, 4], 1, 40),
+    ];
+    for (name, shape, outputs, count) in cases {
+        let network = build(shape, &model(name, shape, outputs).unwrap()).unwrap();
+        let weights = network.initialize(2);
+        let task = Made { inputs: shape.iter().product(), outputs, words: false, examples: vec![1], broken: None };
+        let records: Vec<usize> = (0..count).collect();
+
+        // What comes out.
+        let predict = |count: usize, first: usize| {
+            let found = Mutex::new(vec![Vec::new(); count]);
+            let each = |k: usize, outputs: &[f32]| found.lock().unwrap()[k] = bits(outputs);
+            network.predict(&weights, count, |k, input| task.gather(first + k, 0, input), each);
+            found.into_inner().unwrap()
+        };
+        let all = predict(count, 0);
+        assert!((0..count).all(|record| predict(1, record)[0] == all[record]), "{name}: outputs");
+
+        // How long the gradient of each part is. Records are asked about in no order.
+        let mut workspace = Workspace::default();
+        let mut lengths = |blocks: &[&[usize]]| {
+            let found = Mutex::new(Vec::new());
+            let ask = |squared: &[f64], scales: &mut [f32]| {
+                found.lock().unwrap().push(squared.iter().map(|x| x.to_bits()).collect::<Vec<_>>());
+                scales.fill(1.0);
+            };
+            let mut sum = vec![0.0; network.parameters()];
+            network.add_gradients(&weights, &task, blocks, &network.parts(), Some(&ask), &mut sum, &mut workspace);
+            let mut found = found.into_inner().unwrap();
+            found.sort();
+            found
+        };
+        let mut alone: Vec<_> = records.iter().flat_map(|record| lengths(&[&[*record]])).collect();
+        alone.sort();
+        for blocks in [vec![&records[..]], records.chunks(64).collect(), records.chunks(7).collect()] {
+            assert!(lengths(&blocks) == alone, "{name}: lengths");
+        }
     }
 }

@@ -51,11 +51,19 @@ impl<'a> Ran<'a> {
         self.layer.squared_norms(pass, &mut self.kept, &mut self.squared);
     }
 
+    /// Adds the scaled sum of gradients, or the plain sum.
+    pub(crate) fn add_to(&mut self, sum: &mut [f32], scales: Option<&[f32]>) {
+        let pass = Pass { input: self.input, output: &self.output, output_gradient: self.output_gradient };
+        match scales {
+            Some(scales) => self.layer.add_scaled(pass, &mut self.kept, scales, sum),
+            None => self.layer.add(pass, &mut self.kept, sum),
+        }
+    }
+
     /// The scaled sum of gradients.
     pub(crate) fn sum(&mut self, scales: &[f32]) -> Vec<f32> {
-        let pass = Pass { input: self.input, output: &self.output, output_gradient: self.output_gradient };
         let mut sum = vec![0.0; self.layer.parameters()];
-        self.layer.add_scaled(pass, &mut self.kept, scales, &mut sum);
+        self.add_to(&mut sum, Some(scales));
         sum
     }
 
@@ -68,9 +76,8 @@ impl<'a> Ran<'a> {
 
     /// The sum without privacy.
     pub(crate) fn add(&mut self) -> Vec<f32> {
-        let pass = Pass { input: self.input, output: &self.output, output_gradient: self.output_gradient };
         let mut sum = vec![0.0; self.layer.parameters()];
-        self.layer.add(pass, &mut self.kept, &mut sum);
+        self.add_to(&mut sum, None);
         sum
     }
 }

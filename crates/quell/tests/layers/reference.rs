@@ -121,7 +121,9 @@ fn convolution(
             let places: Vec<usize> = (0..patch).map(|p| (g * patch + p) * width + o).collect();
             let mean = places.iter().map(|p| filters[*p]).sum::<f64>() / patch as f64;
             let length = (places.iter().map(|p| (filters[*p] - mean).powi(2)).sum::<f64>() + 1e-4).sqrt();
-            places.iter().for_each(|p| filters[*p] = (filters[*p] - mean) / length);
+            for p in places {
+                filters[p] = (filters[p] - mean) / length;
+            }
         }
     }
     let (down, across) =

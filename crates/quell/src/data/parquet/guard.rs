@@ -248,6 +248,8 @@ impl Compact<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     #[test]
@@ -259,6 +261,63 @@ mod tests {
         let chain = |depth: usize| [vec![1; depth], vec![0]].concat();
         assert!(tree(&chain(DEEPEST)).is_some());
         assert!(tree(&chain(DEEPEST + 1)).is_none());
+    }
+
+    /// A page's header with a body behind it, as a file that is gone when the test is.
+    fn file(unpacked: u32, packed: u32, body: &[u8]) -> File {
+        static FILES: AtomicUsize = AtomicUsize::new(0);
+        let number = FILES.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("quell-guard-{}-{number}", std::process::id()));
+        let mut bytes = vec![0x15, 0];
+        for size in [unpacked, packed] {
+            bytes.push(0x15);
+            let mut rest = u64::from(size) << 1;
+            while rest >= 0x80 {
+                bytes.push(rest as u8 | 0x80);
+                rest >>= 7;
+            }
+            bytes.push(rest as u8);
+        }
+        bytes.push(0);
+        bytes.extend(body);
+        std::fs::write(&path, bytes).unwrap();
+        let file = File::open(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        file
+    }
+
+    fn sound(file: &File, codec: Compression) -> bool {
+        pages(file, 0, file.metadata().unwrap().len(), codec).is_some()
+    }
+
+    #[test]
+    fn a_page_that_announces_more_than_can_be_packed_is_damage() {
+        let body = [0; 100];
+        assert!(sound(&file(3200, 100, &body), Compression::SNAPPY));
+        assert!(!sound(&file(i32::MAX as u32, 100, &body), Compression::SNAPPY));
+        assert!(!sound(&file(4000, 100, &body), Compression::SNAPPY));
+        assert!(sound(&file(4000, 100, &body), Compression::LZ4_RAW));
+        assert!(!sound(&file(LARGEST_PAGE as u32 + 1, 100, &body), Compression::ZSTD(parquet::basic::ZstdLevel::default())));
+        assert!(!sound(&file(100, 101, &body), Compression::SNAPPY));
+        assert!(!sound(&file(100, 99, &body), Compression::UNCOMPRESSED));
+        assert!(pages(&file(100, 100, &body), 0, 1000, Compression::SNAPPY).is_none());
+        assert!(pages(&file(100, 100, &body), u64::MAX, 2, Compression::SNAPPY).is_none());
+    }
+
+    #[test]
+    fn a_page_that_unpacks_to_more_than_it_announces_is_damage() {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        std::io::Write::write_all(&mut encoder, &vec![0; 100_000]).unwrap();
+        let body = encoder.finish().unwrap();
+        let codec = Compression::GZIP(parquet::basic::GzipLevel::default());
+        assert!(sound(&file(100_000, body.len() as u32, &body), codec));
+        assert!(!sound(&file(99_999, body.len() as u32, &body), codec));
+    }
+
+    #[test]
+    fn rows_are_bounded_by_the_bytes_of_the_file() {
+        assert!(rows(1_000_000, 200).is_some() && rows(0, 0).is_some());
+        assert!(rows(i64::MAX, 1 << 30).is_none() && rows(-1, 1000).is_none() && rows(2_000_000, 200).is_none());
     }
 
     #[test]
