@@ -122,6 +122,10 @@ fn mistakes_are_said_before_anything_is_paid() {
         ("--epsilon 1 --delta 2", "delta is 2"),
         ("--epsilon 1 --delta 1e-9 --within 5 1", "bounds"),
         ("--epsilon 1 --delta 1e-9 --dataset others", "others"),
+        ("--epsilon 1 --within NaN 5", "bounds"),
+        ("--epsilon 1 --within -1e308 1e308", "bounds"),
+        ("--epsilon 1 --output no/such/folder/schema.toml", "cannot be written"),
+        ("--epsilon 1 --output .", "cannot be written"),
         ("--delta 1e-9", "--epsilon"),
     ] {
         let ran = project.schema(flags);

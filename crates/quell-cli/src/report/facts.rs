@@ -3,6 +3,7 @@
 use anyhow::Result;
 use quell::{
     dp_sgd::{Evaluation, Plan, Sampler},
+    layer::Recipe,
     run::{Configuration, Folder, Metrics, Model, Paid},
 };
 use quell_privacy::{
@@ -121,8 +122,23 @@ impl Facts {
 
 /// What the model is called; its layers if it has no name.
 fn architecture(configuration: &Configuration) -> String {
-    let layers = || format!("a network of {} layers", configuration.model.layers.len());
+    let layers = || format!("network of {} layers", configuration.model.layers.len());
     configuration.model.name.clone().unwrap_or_else(layers)
+}
+
+/// Names of layers, with how much comes out of those that say so.
+fn layers(recipes: &[Recipe]) -> String {
+    let name = |recipe: &Recipe| {
+        let name = recipe.name().replace('_', " ");
+        match recipe {
+            Recipe::Linear { outputs } | Recipe::Pointwise { outputs } | Recipe::Convolution { outputs, .. } => {
+                format!("{name} {outputs}")
+            }
+            Recipe::Residual { layers: inner, .. } => format!("{name} ({})", layers(inner)),
+            _ => name,
+        }
+    };
+    recipes.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 fn up(value: f64) -> String {
@@ -267,6 +283,7 @@ fn settings(model: &Model, plan: &Plan, metrics: &Metrics) -> Vec<[String; 2]> {
     let rate = training.sampling.rate.map(|rate| format!(", rate {}", brief(rate))).unwrap_or_default();
     let mut rows = vec![
         row("model", architecture(&model.configuration)),
+        row("layers", layers(&model.configuration.model.layers)),
         row("weights", model.network.parameters().to_string()),
         row("steps", metrics.steps.max(plan.release.steps()).to_string()),
         row("who takes part", format!("{sampling}{rate}")),
@@ -317,6 +334,14 @@ mod tests {
         assert_eq!(words(&json!({"momentum": {"momentum": 0.9, "nesterov": false}})), "momentum (momentum 0.9, nesterov false)");
         assert_eq!(words(&json!("inverse_sqrt")), "inverse sqrt");
         assert_eq!(words(&json!({"learning_rate": 2.0, "shape": {"linear": {}}})), "learning rate 2, shape (linear)");
+    }
+
+    #[test]
+    fn layers_are_named_with_what_comes_out_of_them() {
+        let inner = vec![Recipe::Pointwise { outputs: 8 }, Recipe::Gelu {}];
+        let all =
+            [Recipe::Linear { outputs: 64 }, Recipe::GlobalMean {}, Recipe::Residual { layers: inner, projection: Vec::new() }];
+        assert_eq!(layers(&all), "linear 64, global mean, residual (pointwise 8, gelu)");
     }
 
     #[test]

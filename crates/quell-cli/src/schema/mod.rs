@@ -88,6 +88,14 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         let sentence = format!("{} has no column besides {label:?}, expected one to learn from", flags.data.display());
         return Err(Refusal::new(sentence, "a schema needs a label and at least one other column").into());
     }
+    // What is paid for must not be lost because it cannot be written.
+    if let Some(path) = &flags.output {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        if path.is_dir() || parent.is_some_and(|parent| !parent.is_dir()) {
+            let sentence = format!("{} cannot be written, expected a file in a folder that is there", path.display());
+            return Err(Refusal::new(sentence, "name another file with --output").into());
+        }
+    }
     let values = match flags.epsilon {
         Some(epsilon) => flags.find(&table, &roles, epsilon)?,
         None => roles.iter().map(|_| Values::Open).collect(),
@@ -95,7 +103,10 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     let text = flags.text(&roles, &values, &label);
     match &flags.output {
         Some(path) => {
-            std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+            if let Err(error) = std::fs::write(path, &text) {
+                print::data(&text)?;
+                return Err(error).with_context(|| format!("cannot write {}, so it is printed", path.display()));
+            }
             print::note(&format!("wrote {}", path.display()));
             Ok(())
         }
