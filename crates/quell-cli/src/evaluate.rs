@@ -154,7 +154,7 @@ impl Flags {
             // One record moves this count by one under either relation.
             let make = |epsilon| Ok(Count { noise: IntegerNoise::for_epsilon(Epsilon::new(epsilon)?, 1)? });
             let read = || Ok(Sensitive::new(right.iter().filter(|right| **right).count() as u64));
-            return payment.release(&mut ledger, make, read, |paid, data| Ok(Accuracy::new(paid.run(&data)?, records as f64)));
+            return payment.release(&mut ledger, make, read, |paid, data| Ok(Score::new(paid.run(&data)?, records as f64)));
         }
         // A record is either right or wrong: both counts together cost what one does, or twice that where a record is exchanged.
         let moves = if ledger.state()?.terms().neighbors == Neighbors::Replace { 2 } else { 1 };
@@ -166,14 +166,14 @@ impl Flags {
             let counts = paid.run(&data)?;
             let all: f64 = counts.iter().map(|(_, count)| count.value).sum();
             let nothing = Release { value: 0.0, within: Within::Secret };
-            Ok(Accuracy::new(counts.first().map_or(nothing, |(_, right)| *right), all))
+            Ok(Score::new(counts.first().map_or(nothing, |(_, right)| *right), all))
         })
     }
 }
 
 /// What was released about private data.
 #[derive(Serialize)]
-struct Accuracy {
+struct Score {
     /// Right predictions over records, and how far off that is in nineteen cases of twenty.
     accuracy: Option<Release>,
     /// Noisy number of right predictions.
@@ -182,7 +182,7 @@ struct Accuracy {
     records: f64,
 }
 
-impl Accuracy {
+impl Score {
     /// With `right` of r and `wrong` of w records, and noise x and y on them, the error of (r + x)/(r + x + w + y) is ((1 - a)x - ay)/(r + x + w + y) for a = r/(r + w).
     /// That is a mean of two independent noises over the noisy number of records, and a mean of two strays no further than one of them.
     fn new(right: Release, records: f64) -> Self {
@@ -196,7 +196,7 @@ impl Accuracy {
     }
 }
 
-impl std::fmt::Display for Accuracy {
+impl std::fmt::Display for Score {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Some(Release { value, within: Within::Value(error) }) = self.accuracy else {
             return f.write_str("accuracy: unknown, since the noise is larger than the number of records");
@@ -215,10 +215,10 @@ mod tests {
     #[test]
     fn an_accuracy_says_how_far_off_it_is() {
         let right = Release { value: 900.0, within: Within::Value(30.0) };
-        assert_eq!(Accuracy::new(right, 1000.0).to_string(), "accuracy: 90.0 % ± 3.0 points, 900 of 1000 right");
-        let nothing = Accuracy::new(Release { value: 3.0, within: Within::Value(30.0) }, -4.0).to_string();
+        assert_eq!(Score::new(right, 1000.0).to_string(), "accuracy: 90.0 % ± 3.0 points, 900 of 1000 right");
+        let nothing = Score::new(Release { value: 3.0, within: Within::Value(30.0) }, -4.0).to_string();
         assert!(nothing.starts_with("accuracy: unknown"), "{nothing}");
-        let more = Accuracy::new(Release { value: 20.0, within: Within::Value(30.0) }, 10.0);
+        let more = Score::new(Release { value: 20.0, within: Within::Value(30.0) }, 10.0);
         assert_eq!(more.accuracy.map(|accuracy| accuracy.value), Some(1.0));
     }
 }

@@ -69,7 +69,7 @@ impl Payment {
     }
 
     /// What would be spent after it; a no if that is more than the budget.
-    pub(crate) fn price<M: Mechanism>(&self, ledger: &mut Ledger<Volume>, make: &impl Fn(f64) -> Result<M>) -> Result<Spent> {
+    fn price<M: Mechanism>(&self, ledger: &mut Ledger<Volume>, make: &impl Fn(f64) -> Result<M>) -> Result<Spent> {
         let before = ledger.state()?.spent().epsilon;
         let (_, after) = ledger.quote(&make(self.epsilon)?, 1)?;
         let cap = ledger.state()?.budget().cap();

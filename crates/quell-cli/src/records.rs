@@ -62,25 +62,25 @@ pub(crate) fn labelled(model: &Model, path: Option<&Path>) -> Result<Labelled> {
 /// Records to make predictions about. Tables need no label; other formats are read with theirs.
 pub(crate) fn unlabelled(model: &Model, path: Option<&Path>) -> Result<Examples> {
     let Some(path) = path else { return digits(model) };
-    let examples = match &model.configuration.data.schema {
-        Some(schema) => data::unlabelled(path, schema)?,
-        None => {
-            let found = data::open(path, &options(model, false))?;
-            found.test.unwrap_or(found.train)
-        }
+    let examples = if let Some(schema) = &model.configuration.data.schema {
+        data::unlabelled(path, schema)?
+    } else {
+        let found = data::open(path, &options(model, false))?;
+        found.test.unwrap_or(found.train)
     };
     fits(model, &examples)?;
     Ok(examples)
 }
 
-/// The part of the embedded digits that nothing is trained on.
+/// The part of the embedded digits that nothing is trained on, as the model saw the rest of them.
 fn digits(model: &Model) -> Result<Examples> {
-    let digits = data::digits()?;
-    let examples = digits.test.unwrap_or(digits.train);
-    if model.configuration.data.path.is_some() {
+    let source = &model.configuration.data;
+    if source.path.is_some() {
         let sentence = "no data is named, and the model was trained on other data than the embedded digits";
         return Err(Refusal::new(sentence, "name a file or a folder after the model").into());
     }
+    let digits = source.open()?;
+    let examples = digits.test.unwrap_or(digits.train);
     fits(model, &examples)?;
     Ok(examples)
 }

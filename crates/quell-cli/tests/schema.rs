@@ -63,10 +63,7 @@ fn names_are_free_and_what_is_not_known_is_left_open() {
 #[test]
 fn bounds_and_categories_are_found_for_a_price() {
     let project = Project::new("schema_paid", "6", &[]);
-    let flags = format!(
-        "--numbers age,hours_per_week --within 0 1000 --label income --epsilon 5 --delta 1e-8 --output {}",
-        project.output
-    );
+    let flags = format!("--numbers age,hours_per_week --within 0 1000 --label income --epsilon 5 --output {}", project.output);
     let ran = project.schema(&flags);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
     assert!(ran.stderr.contains("paid in lines 1 to 5 of \"census\", ε = 1 for each column: ε "), "{}", ran.stderr);
@@ -81,16 +78,18 @@ fn bounds_and_categories_are_found_for_a_price() {
     let spent = project.spent();
     assert!(spent > 2.0 && spent <= 5.01, "{spent}");
     // What does not fit is refused before anything of it is paid.
-    let more = project.schema("--numbers age,hours_per_week --label income --epsilon 5 --delta 1e-8");
+    let more = project.schema("--numbers age,hours_per_week --label income --epsilon 5");
     assert_eq!((more.code, more.stdout.as_str()), (1, ""), "{}", more.stderr);
     assert!(more.stderr.starts_with("refused: ") && more.stderr.contains("\nhint: "), "{}", more.stderr);
+    let more = project.schema("--numbers age,hours_per_week --label income --epsilon 0.5 --delta 1e-7");
+    assert!(more.code == 1 && more.stderr.contains("a far smaller --delta"), "{}", more.stderr);
     assert_eq!(project.spent().to_bits(), spent.to_bits());
 }
 
 #[test]
 fn an_exchange_costs_what_was_said_too() {
     let project = Project::new("schema_replace", "6", &["--neighbors", "replace"]);
-    let ran = project.schema("--numbers age,hours_per_week --label income --epsilon 5 --delta 1e-8");
+    let ran = project.schema("--numbers age,hours_per_week --label income --epsilon 5");
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(Schema::parse(&ran.stdout).is_ok(), "{}", ran.stdout);
     assert!(project.spent() <= 5.01, "{}", project.spent());
@@ -99,9 +98,9 @@ fn an_exchange_costs_what_was_said_too() {
 #[test]
 fn rare_categories_are_not_shown() {
     let project = Project::new("schema_rare", "6", &[]);
-    fs::write(&project.table, format!("name,sick\n{}", (0..1000).map(|i| format!("person{i},no\n")).collect::<String>()))
-        .unwrap();
-    let ran = project.schema("--epsilon 2 --delta 1e-8");
+    let rows: Vec<String> = (0..1000).map(|i| format!("person{i},no")).collect();
+    fs::write(&project.table, format!("name,sick\n{}\n", rows.join("\n"))).unwrap();
+    let ran = project.schema("--epsilon 2");
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(!ran.stdout.contains("person") && ran.stdout.contains("No value is frequent enough"), "{}", ran.stdout);
     assert!(ran.stdout.contains("classes = [\"no\"]"), "{}", ran.stdout);
@@ -117,13 +116,16 @@ fn mistakes_are_said_before_anything_is_paid() {
         ("--label age --ignore age", "expected one of them"),
         ("--ignore age,education,sex,hours_per_week", "no column besides"),
         ("--ignore age,education,sex,hours_per_week,income", "no column is left"),
-        ("--epsilon 1", "no delta is given"),
         ("--epsilon 0 --delta 1e-9", "epsilon is 0"),
         ("--epsilon -1 --delta 1e-9", "epsilon is -1"),
         ("--epsilon NaN --delta 1e-9", "epsilon is NaN"),
         ("--epsilon 1 --delta 2", "delta is 2"),
         ("--epsilon 1 --delta 1e-9 --within 5 1", "bounds"),
         ("--epsilon 1 --delta 1e-9 --dataset others", "others"),
+        ("--epsilon 1 --within NaN 5", "bounds"),
+        ("--epsilon 1 --within -1e308 1e308", "bounds"),
+        ("--epsilon 1 --output no/such/folder/schema.toml", "cannot be written"),
+        ("--epsilon 1 --output .", "cannot be written"),
         ("--delta 1e-9", "--epsilon"),
     ] {
         let ran = project.schema(flags);

@@ -3,23 +3,19 @@
 use anyhow::Result;
 use quell::{
     dp_sgd::{Evaluation, Plan, Sampler},
+    layer::Recipe,
     run::{Configuration, Folder, Metrics, Model, Paid},
 };
 use quell_privacy::{
-    Error, Neighbors,
-    accounting::{Pld, TradeOff},
+    Neighbors,
     ledger::Unit,
     number::{Toward, brief, given, rounded},
-    units::Probability,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{
-    answer::Interval,
-    plot::{Axis, Edge, Figure, Point, Series},
-    print::Progress,
-};
+use super::figures;
+use crate::{answer::Interval, plot::Figure};
 
 /// Everything that is said about a run.
 pub(super) struct Facts {
@@ -74,7 +70,10 @@ impl Facts {
         let classes = model.classes.as_ref().map(Vec::len);
         let plan = configuration.training.plan(&quell::dp_sgd::Facts { records: None, classes }, &model.network)?;
         let figures: Vec<(Figure, &str)> =
-            [accuracy(&metrics), epsilon(&metrics, &model.paid), attack(&plan)?].into_iter().flatten().collect();
+            [figures::accuracy(&metrics), figures::epsilon(&metrics, &model.paid), figures::attack(&plan)?]
+                .into_iter()
+                .flatten()
+                .collect();
         let drawn: Vec<&Figure> = figures.iter().map(|(figure, _)| figure).collect();
         let Paid { receipt, epsilon, delta } = &model.paid;
         let name = architecture(configuration);
@@ -123,8 +122,23 @@ impl Facts {
 
 /// What the model is called; its layers if it has no name.
 fn architecture(configuration: &Configuration) -> String {
-    let layers = || format!("a network of {} layers", configuration.model.layers.len());
+    let layers = || format!("network of {} layers", configuration.model.layers.len());
     configuration.model.name.clone().unwrap_or_else(layers)
+}
+
+/// Names of layers, with how much comes out of those that say so.
+fn layers(recipes: &[Recipe]) -> String {
+    let name = |recipe: &Recipe| {
+        let name = recipe.name().replace('_', " ");
+        match recipe {
+            Recipe::Linear { outputs } | Recipe::Pointwise { outputs } | Recipe::Convolution { outputs, .. } => {
+                format!("{name} {outputs}")
+            }
+            Recipe::Residual { layers: inner, .. } => format!("{name} ({})", layers(inner)),
+            _ => name,
+        }
+    };
+    recipes.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 fn up(value: f64) -> String {
@@ -269,6 +283,7 @@ fn settings(model: &Model, plan: &Plan, metrics: &Metrics) -> Vec<[String; 2]> {
     let rate = training.sampling.rate.map(|rate| format!(", rate {}", brief(rate))).unwrap_or_default();
     let mut rows = vec![
         row("model", architecture(&model.configuration)),
+        row("layers", layers(&model.configuration.model.layers)),
         row("weights", model.network.parameters().to_string()),
         row("steps", metrics.steps.max(plan.release.steps()).to_string()),
         row("who takes part", format!("{sampling}{rate}")),
@@ -310,71 +325,6 @@ fn words(setting: &impl Serialize) -> String {
     serde_json::to_value(setting).map(|value| spoken(&value)).unwrap_or_default()
 }
 
-fn accuracy(metrics: &Metrics) -> Option<(Figure, &'static str)> {
-    let points = metrics.points.iter().filter_map(|point| Some(Point::exact(point.step as f64, 100.0 * point.accuracy?)));
-    let points: Vec<Point> = points.collect();
-    (points.len() > 1).then(|| {
-        let figure = Figure {
-            title: "Accuracy over the run".into(),
-            subtitle: "on public test data, which cost nothing to look at".into(),
-            x: Axis::linear("steps"),
-            y: Axis::linear("accuracy (%)"),
-            series: vec![Series { name: "accuracy on public data".into(), claim: Edge::Upper, points }],
-        };
-        (figure, "How good the model was along the way.")
-    })
-}
-
-fn epsilon(metrics: &Metrics, paid: &Paid) -> Option<(Figure, &'static str)> {
-    let begun = Point::exact(0.0, 0.0);
-    let points: Vec<Point> =
-        std::iter::once(begun).chain(metrics.points.iter().map(|point| Point::exact(point.step as f64, point.epsilon))).collect();
-    let ends = [0.0, metrics.steps as f64].map(|step| Point::exact(step, paid.epsilon.upper)).to_vec();
-    (points.len() > 1).then(|| {
-        let figure = Figure {
-            title: "Privacy loss over the run".into(),
-            subtitle: format!("at δ = {}; all of it was paid for before the first step", given(paid.delta)),
-            x: Axis::linear("steps"),
-            y: Axis::linear(format!("ε at δ = {}", given(paid.delta))),
-            series: vec![
-                Series { name: "ε of the steps so far".into(), claim: Edge::Upper, points },
-                Series { name: "ε that was paid for".into(), claim: Edge::Upper, points: ends },
-            ],
-        };
-        (figure, "What the model after so many steps says about one record, at most.")
-    })
-}
-
-/// None where no trade-off function is known for the plan.
-fn attack(plan: &Plan) -> Result<Option<(Figure, &'static str)>> {
-    let attack = {
-        let _progress = Progress::new("composing", None);
-        match TradeOff::new(&Pld::default(), &plan.release.event(plan.neighbors), plan.neighbors) {
-            Err(Error::Unsupported { .. }) => return Ok(None),
-            other => other?,
-        }
-    };
-    let points = (0..=100_u32).map(|i| {
-        // Dense at both ends, where the curve bends.
-        let t = f64::from(i) / 100.0;
-        let alpha = t * t * (3.0 - 2.0 * t);
-        let beta = attack.beta(Probability::new(alpha)?);
-        Ok(Point { x: alpha, lower: beta.lower, upper: beta.upper })
-    });
-    let guess = [0.0, 0.25, 0.5, 0.75, 1.0].map(|alpha| Point::exact(alpha, 1.0 - alpha)).to_vec();
-    let figure = Figure {
-        title: "What the best attack gets wrong".into(),
-        subtitle: "a test for one record's presence by everything this run released, all iterates included".into(),
-        x: Axis::linear("false-positive rate α (fraction of records wrongly accused)"),
-        y: Axis::linear("false-negative rate β (fraction missed)"),
-        series: vec![
-            Series { name: "least any attack misses".into(), claim: Edge::Lower, points: points.collect::<Result<_, Error>>()? },
-            Series { name: "random guessing".into(), claim: Edge::Lower, points: guess },
-        ],
-    };
-    Ok(Some((figure, "The closer to random guessing, the better one record is hidden.")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -384,6 +334,14 @@ mod tests {
         assert_eq!(words(&json!({"momentum": {"momentum": 0.9, "nesterov": false}})), "momentum (momentum 0.9, nesterov false)");
         assert_eq!(words(&json!("inverse_sqrt")), "inverse sqrt");
         assert_eq!(words(&json!({"learning_rate": 2.0, "shape": {"linear": {}}})), "learning rate 2, shape (linear)");
+    }
+
+    #[test]
+    fn layers_are_named_with_what_comes_out_of_them() {
+        let inner = vec![Recipe::Pointwise { outputs: 8 }, Recipe::Gelu {}];
+        let all =
+            [Recipe::Linear { outputs: 64 }, Recipe::GlobalMean {}, Recipe::Residual { layers: inner, projection: Vec::new() }];
+        assert_eq!(layers(&all), "linear 64, global mean, residual (pointwise 8, gelu)");
     }
 
     #[test]

@@ -24,8 +24,8 @@ dl{margin:0}
 .promise dt{display:inline;font-weight:650}
 .promise dd{display:inline;margin:0}
 .lists{columns:2 24rem;column-gap:2.5rem}
-.lists section{break-inside:avoid;padding-bottom:.1rem}
-.lists section h2{margin-top:2rem}
+.lists section{break-inside:avoid;padding-top:2rem}
+.lists section h2{margin-top:0}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 .list{width:100%}
 .list th,.list td{text-align:left;vertical-align:top;padding:.28rem 0;border-bottom:1px solid var(--line);font-weight:400}

@@ -26,7 +26,7 @@ pub(super) fn page(facts: &Facts) -> String {
     }
     for (heading, rows) in &facts.lists {
         let rows: Vec<Vec<String>> = rows.iter().map(|[name, value]| vec![text(name), text(value)]).collect();
-        let _ = write!(page, "\n## {heading}\n\n{}", table(&["".into(), "".into()], &rows, 0));
+        let _ = write!(page, "\n## {heading}\n\n{}", table(&[String::new(), String::new()], &rows, 0));
     }
     if let Some(confusion) = &facts.confusion {
         let _ = write!(page, "\n## Which class was taken for which, on public data\n\n{}", matrix(confusion));
@@ -74,7 +74,7 @@ fn table(head: &[String], rows: &[Vec<String>], right: usize) -> String {
     let rule: Vec<String> =
         (0..head.len()).map(|column| if right > 0 && column >= right { "---:" } else { "---" }.to_owned()).collect();
     let mut table = line(head) + &line(&rule);
-    rows.iter().for_each(|row| table.push_str(&line(row)));
+    table.extend(rows.iter().map(|row| line(row)));
     table
 }
 

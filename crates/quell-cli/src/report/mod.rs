@@ -3,6 +3,7 @@
 //! Everything on the page is public: it follows from settings, releases that were paid for, and data that was declared public.
 
 mod facts;
+mod figures;
 mod html;
 mod markdown;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use quell::{
     data::Schema,
     dp_sgd::Going,
-    run::{Allowance, Configuration, Folder, Job},
+    run::{Allowance, Architecture, Configuration, Folder, Job},
 };
 use quell_ledger::{Location, Store};
 use quell_privacy::ledger::Ledger;
@@ -50,7 +50,7 @@ impl Trained {
     /// A small model of the embedded digits.
     pub(crate) fn digits(&self) -> String {
         let mut configuration = Configuration::digits().unwrap();
-        configuration.model.name = Some("logistic".into());
+        configuration.model = Architecture { name: Some("logistic".into()), layers: Vec::new() };
         configuration.training.steps = Some(40);
         self.train("digits", configuration)
     }
