@@ -1,0 +1,140 @@
+//! `quell train` and `quell resume`, as people and power cuts use them.
+
+mod command;
+
+use std::{
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use command::{Ran, folder};
+use serde_json::Value;
+
+fn start(here: &Path, arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quell"));
+    command.args(arguments.split_whitespace()).current_dir(here).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn run(here: &Path, arguments: &str) -> Ran {
+    start(here, arguments).output().unwrap().into()
+}
+
+fn json(here: &Path, arguments: &str) -> Value {
+    let ran = run(here, arguments);
+    assert_eq!(ran.code, 0, "{arguments}: {}", ran.stderr);
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+#[test]
+fn the_first_command_works_and_works_again() {
+    let here = folder("train twice");
+    let first = run(&here, "train");
+    assert_eq!(first.code, 0, "{}", first.stderr);
+    assert!(first.stdout.starts_with("accuracy: ") && first.stdout.contains("run: runs/digits-1"), "{}", first.stdout);
+    assert!(first.stderr.contains("demonstration"), "{}", first.stderr);
+    let second = json(&here, "train --format json");
+    assert_eq!(second["run"], "runs/digits-2");
+    assert!(second["epsilon"]["upper"].as_f64().unwrap() <= 3.0 && second["epsilon"]["lower"].as_f64().unwrap() > 2.9);
+    assert!(second["accuracy"].as_f64().unwrap() > 0.8 && second["delta"] == 1e-5);
+    assert_eq!((second["steps"].as_u64(), second["taken"].as_u64()), (Some(80), Some(80)));
+    assert!(second["seconds"].as_f64().unwrap() > 0.0 && second["ledger"]["entry"].as_u64().unwrap() > 1);
+    for file in ["config.toml", "model.safetensors", "metrics.json", "report.md", "report.html"] {
+        assert!(here.join("runs/digits-1").join(file).is_file(), "{file}");
+    }
+    assert_eq!(run(&here, "ledger verify").code, 0);
+}
+
+#[test]
+fn nothing_is_paid_for_a_plan_that_is_only_looked_at_or_cannot_be() {
+    let here = folder("train refused");
+    let looked = run(&here, "train --dry-run --epsilon 1");
+    assert!(looked.code == 0 && looked.stdout.contains("noise_multiplier") && looked.stderr.contains("nothing was paid"));
+    for (arguments, code, says) in [
+        ("train --model nonsense", 2, "nonsense"),
+        ("train --epsilon 0", 2, ""),
+        ("train --epsilon -1", 2, "epsilon"),
+        ("train --steps 0", 2, "steps"),
+        ("train nothing.csv --epsilon 1", 2, "does not exist"),
+        ("train --config nothing.toml", 2, "nothing.toml"),
+        ("train --epsilon 40 --budget 35 --delta 1e-5", 2, "budget"),
+        ("train --epsilon 2 --budget 1 --delta 1e-5 --dataset small", 1, "the budget is 1"),
+        ("train --sampling without-replacement", 2, ""),
+        ("train --users", 2, "user"),
+        ("resume nowhere", 2, "nowhere"),
+    ] {
+        let ran = run(&here, arguments);
+        assert_eq!((ran.code, ran.stdout.as_str()), (code, ""), "{arguments}: {}", ran.stderr);
+        assert!(ran.stderr.contains(says) && !ran.stderr.contains("internal error"), "{arguments}: {}", ran.stderr);
+        assert!(ran.stderr.contains("error: ") || ran.stderr.contains("refused: "), "{arguments}: {}", ran.stderr);
+    }
+    std::fs::write(here.join("wrong.toml"), "[training]\nstepps = 5\n").unwrap();
+    let ran = run(&here, "train --config wrong.toml");
+    assert!(ran.code == 2 && ran.stderr.contains("stepps"), "{}", ran.stderr);
+    assert!(!here.join("runs").exists(), "a run that was refused leaves no folder");
+    for dataset in ["digits", "small"] {
+        let charges = run(&here, &format!("ledger show {dataset} --format json")).stdout.matches("charged").count();
+        assert_eq!(charges, 0, "{dataset}");
+    }
+}
+
+/// A number that differs from time to time, without chance: a multiplicative sequence.
+fn pause(time: u32) -> Duration {
+    Duration::from_millis(u64::from(150 + time * 7919 % 400))
+}
+
+fn kill(mut child: Child) -> bool {
+    let ended = child.try_wait().unwrap().is_some();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    ended
+}
+
+#[test]
+fn killed_twenty_times_a_run_loses_steps_at_worst_and_spends_nothing_more() {
+    let here = folder("train killed");
+    let steps = 3000;
+    let first = start(&here, &format!("train --steps {steps} --epsilon 3 --output run")).spawn().unwrap();
+    while !here.join("run/paid.json").is_file() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(pause(0));
+    let mut ended = kill(first);
+    let spent = |here: &Path| json(here, "ledger list --format json").to_string();
+    let after_first = spent(&here);
+    for time in 1..20 {
+        if ended {
+            break;
+        }
+        let child = start(&here, "resume run").spawn().unwrap();
+        std::thread::sleep(pause(time));
+        ended = kill(child);
+    }
+    let end = json(&here, "resume run --format json");
+    let (taken, all) = (end["taken"].as_u64().unwrap(), end["steps"].as_u64().unwrap());
+    assert!(all == steps && taken <= steps && taken > steps / 4, "{taken} of {all}");
+    assert!(end["epsilon"]["upper"].as_f64().unwrap() <= 3.0);
+    let lines = run(&here, "ledger show digits --format json").stdout;
+    assert_eq!(lines.matches("\"charged\"").count(), 1, "one plan was paid for once");
+    // What is spent is what was reserved, however often it was taken up again.
+    let epsilon = |text: &str| text.split("\"spent\":").nth(1).map(|rest| rest.split([',', '}']).next().unwrap().to_owned());
+    assert_eq!(epsilon(&spent(&here)), epsilon(&after_first));
+    assert_eq!(run(&here, "ledger verify").code, 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn asked_to_stop_it_stops_after_a_step_and_says_how_to_go_on() {
+    let here = folder("train stopped");
+    let child = start(&here, "train --steps 20000 --output run").spawn().unwrap();
+    while !here.join("run/metrics.json").is_file() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let ran: Ran = child.wait_with_output().unwrap().into();
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{}", ran.stderr);
+    assert!(ran.stderr.contains("stopped after step") && ran.stderr.contains("quell resume run"), "{}", ran.stderr);
+    let metrics: Value = serde_json::from_slice(&std::fs::read(here.join("run/metrics.json")).unwrap()).unwrap();
+    assert!(metrics["taken"].as_u64().unwrap() > 0);
+}
