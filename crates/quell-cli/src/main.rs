@@ -36,13 +36,14 @@ use refusal::Refusal;
 
 const EXAMPLES: &str = "\
 Examples:
+  quell train
   quell account --noise-multiplier 1.1 --sampling-rate 0.01 --steps 10000 --delta 1e-5
   quell calibrate --epsilon 1 --delta 1e-5 --sampling-rate 0.01 --steps 1000
   quell curve moments-advanced
   quell ledger create census --epsilon 3 --delta 1e-6
   quell query census.csv mean --column age --bounds 0 100 --epsilon 0.5";
 
-/// Differential privacy: what a release costs, how much noise it needs, and the release itself, paid for from a budget.
+/// Differentially private machine learning: models and statistics that are paid for from a budget, and what anything costs.
 #[derive(Parser)]
 #[command(name = "quell", version, after_help = EXAMPLES, disable_help_subcommand = true)]
 struct Command {

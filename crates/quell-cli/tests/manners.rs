@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use command::{folder, quell};
 
 /// Every subcommand that has a help page.
-const PAGES: [&str; 16] = [
+const PAGES: [&str; 18] = [
     "",
     "account",
     "calibrate",
@@ -23,12 +23,14 @@ const PAGES: [&str; 16] = [
     "predict",
     "query",
     "report",
+    "resume",
     "schema",
+    "train",
 ];
 
 #[test]
 fn every_example_in_the_help_runs() {
-    let table = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/census.csv");
+    let tables = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let binaries = std::path::Path::new(env!("CARGO_BIN_EXE_quell")).parent().unwrap();
     let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap());
     for page in PAGES {
@@ -38,17 +40,19 @@ fn every_example_in_the_help_runs() {
         assert!(examples.len() >= 2, "{page}");
         // A page is complete in itself, given the table it speaks of.
         let folder = folder(&format!("examples {page}"));
-        std::fs::copy(&table, folder.join("census.csv")).unwrap();
+        for file in ["census.csv", "census.toml"] {
+            std::fs::copy(tables.join(file), folder.join(file)).unwrap();
+        }
         for example in examples {
             // What is asked about must be there first: a ledger, or a run.
             let opens = ["query", "schema"].contains(&page) && example.starts_with("quell ledger create");
-            let trains = ["evaluate", "predict", "report"].contains(&page) && example.starts_with("quell train");
+            let trains = ["evaluate", "predict", "report", "resume"].contains(&page) && example.starts_with("quell train");
             assert!(opens || trains || example.contains(&format!("quell {page}")), "{example}");
             let ran = Command::new("sh").args(["-c", example]).current_dir(&folder).env("PATH", &path).output().unwrap();
             let stderr = String::from_utf8(ran.stderr).unwrap();
             assert!(ran.status.success(), "{example}: {stderr}");
             // These say what was paid, or what is promised, beside what they print.
-            if ["ledger", "query", "train", "predict", "evaluate", "report", "schema"]
+            if ["ledger", "query", "train", "resume", "predict", "evaluate", "report", "schema"]
                 .iter()
                 .any(|verb| example.contains(&format!("quell {verb}")))
             {
