@@ -5,9 +5,10 @@
 use std::time::Instant;
 
 use quell::{
+    chance::Chance,
     dp_sgd::Gradients,
-    layer::{Activation, Convolution, Function, Layer, Linear, Pool, Pooling},
-    network::{Network, Task, Workspace},
+    network::{self, Network, Task, Workspace},
+    optimizer::{Optimizer, Step},
 };
 use quell_privacy::{
     Neighbors,
@@ -20,6 +21,14 @@ use quell_privacy::{
 struct Noise {
     inputs: usize,
     values: Vec<f32>,
+}
+
+impl Noise {
+    fn new(network: &Network, batch: usize) -> Self {
+        let inputs = network.input().iter().product();
+        let mut chance = Chance::new(1);
+        Self { inputs, values: (0..batch * inputs).map(|_| chance.between(0.0, 1.0)).collect() }
+    }
 }
 
 impl Task for Noise {
@@ -38,105 +47,82 @@ impl Task for Noise {
     }
 }
 
+/// Name, model, shape and batch.
+const NETWORKS: [(&str, &str, &[usize], usize); 3] =
+    [("mlp", "mlp", &[784], 600), ("cnn", "cnn", &[28, 28, 1], 256), ("cifar", "cifar-cnn", &[32, 32, 3], 256)];
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let only = std::env::args().nth(1);
-    for name in ["mlp", "cnn", "cifar"] {
-        if only.as_deref().is_some_and(|only| only != name) {
-            continue;
+    // A network and a mode, if only they are wanted.
+    let (only, mode) = (std::env::args().nth(1), std::env::args().nth(2));
+    let wanted = |only: &Option<String>, name: &str| only.as_deref().is_none_or(|only| only == name);
+    for (name, model, shape, batch) in NETWORKS.into_iter().filter(|(name, ..)| wanted(&only, name)) {
+        let network = network::build(shape, &network::model(model, shape, 10)?)?;
+        for mode in ["private", "plain"].into_iter().filter(|name| wanted(&mode, name)) {
+            let seconds = if mode == "private" { private(&network, batch)? } else { plain(&network, batch)? };
+            let memory = peak_memory();
+            #[allow(clippy::print_stdout, reason = "lines of JSON are what this program is for")]
+            {
+                println!(
+                    "{}",
+                    serde_json::json!({"network": name, "mode": mode, "seconds_per_step": seconds, "peak_memory_bytes": memory})
+                );
+            }
         }
-        let (network, batch) = build(name).ok_or("the layers do not fit")?;
-        measure(name, &network, batch)?;
     }
     Ok(())
 }
 
-fn measure(name: &str, network: &Network, batch: usize) -> Result<(), Box<dyn std::error::Error>> {
-    let inputs: usize = network.input().iter().product();
-    let mut chance = quell::chance::Chance::new(1);
-    let task = Noise { inputs, values: (0..batch * inputs).map(|_| chance.between(0.0, 1.0)).collect() };
-    let mut weights = network.initialize(1);
-    let mut workspace = Workspace::default();
-    let records: Vec<usize> = (0..batch).collect();
-    let mut best = [f64::INFINITY; 2];
-    let rounds = if name == "cifar" { 6 } else { 40 };
+/// Steps until this much time has passed, and at least four.
+const SECONDS: f64 = 2.0;
+
+/// The best time of several.
+fn best(mut step: impl FnMut() -> Result<(), Box<dyn std::error::Error>>) -> Result<f64, Box<dyn std::error::Error>> {
+    let (begun, mut best, mut taken) = (Instant::now(), f64::INFINITY, 0);
+    while taken < 4 || begun.elapsed().as_secs_f64() < SECONDS {
+        let start = Instant::now();
+        step()?;
+        best = best.min(start.elapsed().as_secs_f64());
+        taken += 1;
+    }
+    Ok(best)
+}
+
+fn private(network: &Network, batch: usize) -> Result<f64, Box<dyn std::error::Error>> {
     let step = ClippedSum {
         sampling: Sampling::Full,
         clipping: Clipping::Flat { norm: ClipNorm::new(1.0)? },
         noise_multiplier: NoiseMultiplier::new(1.0)?,
         dimension: network.parameters(),
     };
+    let (task, mut weights, mut workspace) = (Noise::new(network, batch), network.initialize(1), Workspace::default());
+    let mut optimizer = SGD.start(&network.parts())?;
     let mut ledger = ledger()?;
-    for paid in ledger.reserve(step, rounds)? {
-        let start = Instant::now();
-        let released = paid?.run(batch, &mut Gradients::new(network, &task, &weights, &mut workspace))?;
-        update(&mut weights, released.sum.iter().copied(), batch);
-        best[0] = best[0].min(start.elapsed().as_secs_f64());
-
-        let start = Instant::now();
-        let mut sum = vec![0.0; network.parameters()];
-        Gradients::new(network, &task, &weights, &mut workspace).add(&records, &mut sum);
-        update(&mut weights, sum.iter().map(|x| *x as f32), batch);
-        best[1] = best[1].min(start.elapsed().as_secs_f64());
-    }
-    let memory = peak_memory();
-    for (mode, seconds) in ["private", "plain"].into_iter().zip(best) {
-        #[allow(clippy::print_stdout)]
-        {
-            println!(
-                "{}",
-                serde_json::json!({"network": name, "mode": mode, "batch": batch, "seconds_per_step": seconds, "peak_memory_bytes": memory})
-            );
-        }
-    }
-    Ok(())
+    let mut lease = ledger.reserve(step, 1_000_000)?.in_blocks_of(1_000_000);
+    best(|| {
+        let paid = lease.next().ok_or("the lease is at its end")??;
+        let released = paid.run(batch, &mut Gradients::new(network, &task, &weights, &mut workspace))?;
+        Ok(optimizer.step(&mut weights, &released.sum, update(batch))?)
+    })
 }
 
-fn update(weights: &mut [f32], sum: impl Iterator<Item = f32>, batch: usize) {
-    let rate = 0.1 / batch as f32;
-    weights.iter_mut().zip(sum).for_each(|(weight, g)| *weight -= rate * g);
+fn plain(network: &Network, batch: usize) -> Result<f64, Box<dyn std::error::Error>> {
+    let (task, mut weights, mut workspace) = (Noise::new(network, batch), network.initialize(1), Workspace::default());
+    let mut optimizer = SGD.start(&network.parts())?;
+    let records: Vec<usize> = (0..batch).collect();
+    let mut wide = vec![0.0_f64; network.parameters()];
+    let mut sum = vec![0.0_f32; network.parameters()];
+    best(|| {
+        wide.fill(0.0);
+        Gradients::new(network, &task, &weights, &mut workspace).add(&records, &mut wide);
+        sum.iter_mut().zip(&wide).for_each(|(narrow, wide)| *narrow = *wide as f32);
+        Ok(optimizer.step(&mut weights, &sum, update(batch))?)
+    })
 }
 
-/// The three networks that benches compare, and their batches.
-fn build(name: &str) -> Option<(Network, usize)> {
-    let mut layers: Vec<Box<dyn Layer>> = Vec::new();
-    let add = |layers: &mut Vec<Box<dyn Layer>>, layer: Box<dyn Layer>, function: Option<Function>| {
-        let shape = layer.output().clone();
-        layers.push(layer);
-        layers.extend(function.map(|function| Box::new(Activation::new(function, shape)) as Box<dyn Layer>));
-    };
-    match name {
-        "mlp" => {
-            add(&mut layers, Box::new(Linear::new(784, 1000)), Some(Function::Relu));
-            add(&mut layers, Box::new(Linear::new(1000, 10)), None);
-            Some((Network::new(vec![784], layers)?, 600))
-        }
-        "cnn" => {
-            let relu = Some(Function::Relu);
-            add(&mut layers, Box::new(Convolution::over_image([28, 28, 1], 16, [8, 8], [2, 2], [3, 3], 1)?), relu);
-            add(&mut layers, Box::new(Pooling::new(Pool::Largest, [14, 14, 16], [2, 2], [1, 1])?), None);
-            add(&mut layers, Box::new(Convolution::over_image([13, 13, 16], 32, [4, 4], [2, 2], [0, 0], 1)?), relu);
-            add(&mut layers, Box::new(Pooling::new(Pool::Largest, [5, 5, 32], [2, 2], [1, 1])?), None);
-            add(&mut layers, Box::new(Linear::new(512, 32)), relu);
-            add(&mut layers, Box::new(Linear::new(32, 10)), None);
-            Some((Network::new(vec![28, 28, 1], layers)?, 256))
-        }
-        _ => {
-            let tanh = Some(Function::Tanh);
-            let (mut side, mut channels) = (32, 3);
-            for width in [32, 64, 128] {
-                for _ in 0..2 {
-                    let layer = Convolution::over_image([side, side, channels], width, [3, 3], [1, 1], [1, 1], 1)?;
-                    add(&mut layers, Box::new(layer), tanh);
-                    channels = width;
-                }
-                add(&mut layers, Box::new(Pooling::new(Pool::Largest, [side, side, width], [2, 2], [2, 2])?), None);
-                side /= 2;
-            }
-            add(&mut layers, Box::new(Linear::new(2048, 128)), tanh);
-            add(&mut layers, Box::new(Linear::new(128, 10)), None);
-            Some((Network::new(vec![32, 32, 3], layers)?, 256))
-        }
-    }
+const SGD: Optimizer = Optimizer::Sgd { weight_decay: 0.0 };
+
+fn update(batch: usize) -> Step {
+    Step { learning_rate: 0.1, scale: 1.0 / batch as f64, noise_variance: 0.0 }
 }
 
 /// The most memory this process has had, in bytes, where the system says so.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use quell::{
     Error,
-    data::{Examples, Targets, digits},
+    data::{Examples, Targets},
     dp_sgd::{Clip, Facts, Going, Gradients, Plan, Progress, Recipe, Release, Sampler, Supervised, default_delta, evaluate},
     loss::Loss,
     network::{self, Network, Workspace},
@@ -132,6 +132,28 @@ fn gradients_of_networks_obey_the_laws() {
 }
 
 #[test]
+fn a_record_that_leaves_changes_no_other_gradient_whatever_is_drawn() {
+    let (all, kept): (Examples, Vec<usize>) = (pictures(), (1..16).collect());
+    let fewer = all.select(&kept);
+    let mut recipes = network::model("mlp", &[8, 8, 1], 2).unwrap();
+    recipes.insert(1, toml::from_str("kind = 'dropout'\nrate = 0.5").unwrap());
+    let network = network::build(&[8, 8, 1], &recipes).unwrap();
+    let weights = network.initialize(3);
+    let augmentation = Some(quell::dp_sgd::Augmentation { versions: 2, shift: 2, mirror: true });
+    let gradient = |examples: &Examples, record: usize, seed: u64| {
+        let mut task = Supervised::new(examples, CLASSES, augmentation);
+        task.reseed(seed);
+        let mut sum = vec![0.0; network.parameters()];
+        Gradients::new(&network, &task, &weights, &mut Workspace::default()).add(&[record], &mut sum);
+        sum
+    };
+    for record in 1..16 {
+        assert!(gradient(&all, record, 7) == gradient(&fewer, record - 1, 7), "record {record}");
+    }
+    assert!(gradient(&all, 5, 7) != gradient(&all, 5, 8), "another step draws other lots");
+}
+
+#[test]
 fn a_user_is_one_record_whose_gradient_is_the_mean_of_theirs() {
     let owners: Vec<Option<&str>> = (0..16).map(|i| Some(["ada", "bob", "eve"][i % 3])).collect();
     let examples = pictures().with_users(&owners).unwrap();
@@ -213,8 +235,7 @@ fn the_embedded_digits_are_learned() {
     let read = Model::restore(&model.save().unwrap()).unwrap();
     assert_eq!((read.weights == model.weights, &read.paid, &read.configuration), (true, &model.paid, &model.configuration));
     assert!(read.statement.contains("Promise") && read.paid.receipt.entry == outcome.paid.receipt.entry);
-    let test = digits().unwrap().test.unwrap();
-    let again = evaluate(&read.network, &read.weights, &test, job.plan.loss);
+    let again = evaluate(&read.network, &read.weights, job.public_test().unwrap(), job.plan.loss);
     assert_eq!(again.accuracy(), Some(accuracy));
 }
 

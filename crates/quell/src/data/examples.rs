@@ -180,6 +180,26 @@ impl Examples {
         }
     }
 
+    /// A number that follows from a record's features alone, wherever it stands among others: what chance about a record must follow from. If it followed
+    /// from its place, a record that leaves would change the chance of all that come after it.
+    ///
+    /// # Panics
+    /// If there is no such record.
+    #[must_use]
+    pub fn fingerprint(&self, index: usize) -> u64 {
+        const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(FACTOR).rotate_left(29);
+        let range = index * self.width..(index + 1) * self.width;
+        match &self.features {
+            Features::Bytes(values) => {
+                let (words, rest) = values[range].as_chunks::<8>();
+                let hash = words.iter().fold(FACTOR, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+                rest.iter().fold(hash, |hash, byte| mix(hash, u64::from(*byte)))
+            }
+            Features::Numbers(values) => values[range].iter().fold(FACTOR, |hash, value| mix(hash, value.to_bits().into())),
+        }
+    }
+
     /// What is to be learned.
     #[must_use]
     pub fn targets(&self) -> &Targets {

@@ -141,7 +141,9 @@ impl Task for Supervised<'_> {
         self.loss.loss_and_gradient(outputs, self.target(example), gradient);
     }
 
+    /// Follows from the record itself and not from its place: otherwise one that leaves would change the gradients of all that come after it.
     fn coin(&self, record: usize, number: usize) -> u64 {
-        Chance::of(self.seed, ((record as u64) << 20) ^ number as u64).bits()
+        let (example, version) = self.find(record, number);
+        Chance::of(self.seed ^ self.examples.fingerprint(example), version as u64).bits()
     }
 }

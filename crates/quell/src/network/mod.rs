@@ -35,7 +35,7 @@ pub trait Task: Sync {
     /// Writes the derivative of the loss by what came out of it.
     fn differentiate(&self, record: usize, example: usize, outputs: &[f32], gradient: &mut [f32]);
 
-    /// A random number for layers that draw lots while training.
+    /// A random number for layers that draw lots while training. It may depend on the record and the step, and not on the record's place among others.
     fn coin(&self, _record: usize, _example: usize) -> u64 {
         0
     }
