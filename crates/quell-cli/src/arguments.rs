@@ -39,12 +39,21 @@ pub(crate) enum Sampling {
 
 /// Which change of one record is hidden.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Change {
+pub(crate) enum Change {
     /// One record more or less.
     #[default]
     AddRemove,
     /// One record exchanged for another.
     Replace,
+}
+
+impl From<Change> for Neighbors {
+    fn from(change: Change) -> Self {
+        match change {
+            Change::AddRemove => Self::AddRemove,
+            Change::Replace => Self::Replace,
+        }
+    }
 }
 
 /// The relation between neighbouring datasets.
@@ -57,10 +66,7 @@ pub(crate) struct Relation {
 
 impl Relation {
     pub(crate) fn neighbors(self) -> Neighbors {
-        match self.neighbors {
-            Change::AddRemove => Neighbors::AddRemove,
-            Change::Replace => Neighbors::Replace,
-        }
+        self.neighbors.into()
     }
 
     /// As the end of a sentence.

@@ -11,13 +11,12 @@ use quell::{
     schedule::{Schedule, Shape},
 };
 use quell_privacy::{
-    Neighbors,
     ledger::Unit,
     number::{Toward, given, rounded},
 };
 
 use crate::{
-    arguments::{Format, whole},
+    arguments::{Change, Format, whole},
     print,
     purse::Purse,
     refusal::Refusal,
@@ -127,15 +126,6 @@ enum Drawn {
     Shuffled,
 }
 
-/// Which change of the data is hidden.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Change {
-    /// One record more or less
-    AddRemove,
-    /// One record exchanged for another
-    Replace,
-}
-
 impl Flags {
     /// What is asked for: flags over the file over what is usual.
     pub(super) fn configuration(&self) -> Result<Configuration> {
@@ -168,10 +158,7 @@ impl Flags {
         recipe.privacy.delta = self.delta.or(recipe.privacy.delta);
         recipe.privacy.noise_multiplier = self.noise_multiplier.or(recipe.privacy.noise_multiplier);
         if let Some(change) = self.neighbors {
-            recipe.privacy.neighbors = match change {
-                Change::AddRemove => Neighbors::AddRemove,
-                Change::Replace => Neighbors::Replace,
-            };
+            recipe.privacy.neighbors = change.into();
         }
         if self.steps.is_some() || self.epochs.is_some() {
             (recipe.steps, recipe.epochs) = (self.steps, self.epochs);

@@ -60,7 +60,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         Some(path) => Folder::create(path)?,
         None => Folder::number(Path::new("runs"), &name)?,
     };
-    let outcome = watched(&job, flags.format, |watch| Ok(job.start(&mut ledger, &folder, watch)?))?;
+    let outcome = watched(&job, |watch| Ok(job.start(&mut ledger, &folder, watch)?))?;
     conclude(&job, &mut ledger, &folder, &outcome, flags.format)
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn resume(flags: &Resume) -> Result<()> {
     let folder = Folder::open(&flags.run)?;
     let job = Job::new(folder.configuration()?)?;
     let mut ledger = flags.purse.ledger(&job.configuration.data.name())?;
-    let outcome = watched(&job, flags.format, |watch| Ok(job.resume(&mut ledger, &folder, watch)?))?;
+    let outcome = watched(&job, |watch| Ok(job.resume(&mut ledger, &folder, watch)?))?;
     conclude(&job, &mut ledger, &folder, &outcome, flags.format)
 }
 
@@ -113,7 +113,7 @@ fn afford(job: &Job, ledger: &mut Ledger<Volume>, name: &str) -> Result<()> {
 }
 
 /// Runs with a bar, and stops after a step when asked to.
-fn watched(job: &Job, format: Format, go: impl FnOnce(&mut dyn FnMut(Moment) -> Going) -> Result<Outcome>) -> Result<Outcome> {
+fn watched(job: &Job, go: impl FnOnce(&mut dyn FnMut(Moment) -> Going) -> Result<Outcome>) -> Result<Outcome> {
     let stop = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&stop);
     // Where no handler can be set, Ctrl-C kills, which costs no more than the block that was leased.
@@ -143,7 +143,6 @@ fn watched(job: &Job, format: Format, go: impl FnOnce(&mut dyn FnMut(Moment) -> 
         if stop.load(Ordering::Relaxed) { Going::Stop } else { Going::On }
     });
     drop(bar);
-    let _ = format;
     outcome
 }
 
@@ -151,11 +150,7 @@ fn watched(job: &Job, format: Format, go: impl FnOnce(&mut dyn FnMut(Moment) -> 
 fn conclude(job: &Job, ledger: &mut Ledger<Volume>, folder: &Folder, outcome: &Outcome, format: Format) -> Result<()> {
     let place = folder.path().display();
     if !outcome.finished {
-        let sentence = format!(
-            "stopped after step {} of {}",
-            outcome.metrics.points.last().map_or(0, |p| p.step).max(outcome.metrics.taken),
-            outcome.metrics.steps
-        );
+        let sentence = format!("stopped after step {} of {}", outcome.position, outcome.metrics.steps);
         return Err(Refusal::new(sentence, format!("go on with `quell resume {place}`; it is paid for")).final_word().into());
     }
     let model = job.model(ledger, folder)?;

@@ -125,10 +125,7 @@ impl Recipe {
             hint: "give a public number, it need not be exact; or ask for a noisy one with `quell query DATA count`",
         })?;
         let delta = Delta::new(self.privacy.delta.unwrap_or_else(|| default_delta(records)))?;
-        let loss = self.loss.unwrap_or(match facts.classes {
-            Some(_) => Loss::CrossEntropy { label_smoothing: 0.0 },
-            None => Loss::Squared,
-        });
+        let loss = self.loss(facts.classes);
         let optimizer = self.optimizer.unwrap_or(Optimizer::Momentum { momentum: 0.9, nesterov: false, weight_decay: 0.0 });
         let schedule = self.schedule.unwrap_or(Schedule { learning_rate: 0.5, warm_up: 0, shape: Shape::Constant });
         loss.check()?;
@@ -158,6 +155,15 @@ impl Recipe {
         }
         let (average, augmentation, seed) = (self.average, self.augmentation, self.seed);
         Ok(Plan { release, neighbors, delta, epsilon, expected_batch, loss, optimizer, schedule, average, augmentation, seed })
+    }
+
+    /// What is minimised: cross-entropy for classes and half the square for numbers, unless something else is asked for.
+    #[must_use]
+    pub fn loss(&self, classes: Option<usize>) -> Loss {
+        self.loss.unwrap_or(match classes {
+            Some(_) => Loss::CrossEntropy { label_smoothing: 0.0 },
+            None => Loss::Squared,
+        })
     }
 
     fn check_augmentation(&self) -> Result<(), Error> {

@@ -47,6 +47,8 @@ pub struct Outcome {
     pub paid: Paid,
     /// What may be known about it.
     pub metrics: Metrics,
+    /// Steps that are behind it, lost ones included.
+    pub position: u64,
     /// Whether it went to its end.
     pub finished: bool,
 }
@@ -74,10 +76,7 @@ impl Job {
         let classes = train.classes().map(<[String]>::len);
         let facts = Facts { records: public.then_some(count as u64), classes };
         let recipe = &mut configuration.training;
-        let loss = recipe.loss.unwrap_or(match classes {
-            Some(_) => crate::loss::Loss::CrossEntropy { label_smoothing: 0.0 },
-            None => crate::loss::Loss::Squared,
-        });
+        let loss = recipe.loss(classes);
         if loss.classifies() != classes.is_some() {
             let found = if classes.is_some() {
                 "one for numbers, and the targets are classes"
@@ -237,7 +236,7 @@ impl Job {
             metrics.evaluation = self.public_test().map(|test| evaluate(&self.network, &progress.model(), test, loss));
         }
         folder.write_metrics(&metrics)?;
-        Ok(Outcome { paid, metrics, finished })
+        Ok(Outcome { paid, metrics, position: progress.position(), finished })
     }
 
     /// ε after each of the moments at which progress is written down.
