@@ -132,6 +132,21 @@ fn gradients_of_networks_obey_the_laws() {
 }
 
 #[test]
+fn parts_that_end_within_a_layer_add_nothing() {
+    let (examples, network) = (pictures(), network("mlp", &[8, 8, 1], 2));
+    let (task, weights, ask) =
+        (Supervised::new(&examples, CLASSES, None), network.initialize(3), |_: &[f64], scales: &mut [f32]| scales.fill(1.0));
+    let size = |parts: &[usize]| {
+        let mut sum = vec![0.0; network.parameters()];
+        network.add_gradients(&weights, &task, &[&[0, 2, 5]], parts, Some(&ask), &mut sum, &mut Workspace::default());
+        sum.iter().map(|x: &f64| x.abs()).fold(0.0, f64::max)
+    };
+    let all = network.parameters();
+    assert!(size(&[all]) > 0.0 && size(&network.parts()) > 0.0);
+    assert_eq!((size(&[1, all - 1]), size(&[all - 1, 1])), (0.0, 0.0));
+}
+
+#[test]
 fn a_record_that_leaves_changes_no_other_gradient_whatever_is_drawn() {
     let (all, kept): (Examples, Vec<usize>) = (pictures(), (1..16).collect());
     let fewer = all.select(&kept);
@@ -230,6 +245,7 @@ fn the_embedded_digits_are_learned() {
     assert!(accuracy > 0.8 && outcome.finished && outcome.paid.epsilon.upper <= 3.0, "{accuracy}");
     assert_eq!(moments.len() as u64, job.plan.release.steps());
     assert!(moments.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1));
+    assert!(moments.last().unwrap().1 >= job.plan.epsilon.upper, "what is shown is never less than what was spent");
     // What was promised stands in the ledger, and the model says so.
     let model = job.model(&mut ledger, &folder).unwrap();
     let read = Model::restore(&model.save().unwrap()).unwrap();

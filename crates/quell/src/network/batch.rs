@@ -48,16 +48,24 @@ impl Parts {
                 Some(*end)
             })
             .collect();
-        // A layer that is in two parts is counted in both by nobody: it would be in the part where it ends.
         let part = |weights: &Range<usize>| ends.partition_point(|end| *end < weights.end).min(ends.len().saturating_sub(1));
         Self { count: lengths.len().max(1), of_layer: network.layers.iter().map(|placed| part(&placed.weights)).collect() }
+    }
+
+    /// Whether every layer lies in one part. The length of a part that ends within a layer is not known.
+    fn hold_whole_layers(network: &Network, lengths: &[usize]) -> bool {
+        let mut end = 0;
+        lengths.iter().all(|length| {
+            end += length;
+            !network.layers.iter().any(|placed| placed.weights.start < end && end < placed.weights.end)
+        })
     }
 }
 
 impl Network {
     /// `sum += Σ scale · gradient` over all records of all blocks, with the scales that are asked for from `scales`, or one.
     ///
-    /// Numbers are added in single precision within a block only, and block by block in double precision. `parts` are the lengths of what is clipped apart: whole layers each.
+    /// Numbers are added in single precision within a block only, and block by block in double precision. `parts` are the lengths of what is clipped apart: whole layers each, or nothing is added.
     #[allow(
         clippy::too_many_arguments,
         reason = "weights, task and batch, how to clip, and where to put the sum: a struct would rename them"
@@ -72,6 +80,10 @@ impl Network {
         sum: &mut [f64],
         workspace: &mut Workspace,
     ) {
+        if !Parts::hold_whole_layers(self, parts) {
+            // No length, no scale: nothing is added.
+            return;
+        }
         let parts = Parts::new(self, parts);
         if blocks.iter().copied().flatten().any(|record| task.examples(*record) != 1) {
             return self.add_groups(weights, task, blocks, &parts, scales, sum, workspace);

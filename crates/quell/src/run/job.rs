@@ -202,7 +202,8 @@ impl Job {
             task = task.by_user().ok_or(Error::Missing { what: "user of each record", hint: "name the column in the schema" })?;
         }
         let curve = self.curve(every)?;
-        let spent = |step: u64| curve.get((step / every) as usize).copied().unwrap_or(self.plan.epsilon.upper);
+        // Between two moments, what the later one costs: never less than was spent.
+        let spent = |step: u64| curve.get(step.div_ceil(every) as usize).copied().unwrap_or(self.plan.epsilon.upper);
         let mut accuracy = metrics.points.last().and_then(|point| point.accuracy);
         let mut stopped = false;
         train(lease, &self.plan, &self.network, &mut task, &mut progress, |progress| {
