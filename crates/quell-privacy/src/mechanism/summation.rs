@@ -1,5 +1,7 @@
 //! The sum of a batch of clipped vectors plus Gaussian noise: what a step and a batch of an epoch have in common.
 
+use std::cell::Cell;
+
 use super::{
     Clip, Clipping, Contributions, Noise,
     clipping::count_error,
@@ -157,9 +159,23 @@ struct Total {
     before: Vec<i64>,
 }
 
+thread_local! {
+    /// Room for the sum of the next step: pages that are asked for anew in every step cost a tenth of a step.
+    static SUM: Cell<Vec<f64>> = const { Cell::new(Vec::new()) };
+}
+
+impl Drop for Total {
+    fn drop(&mut self) {
+        SUM.set(std::mem::take(&mut self.last));
+    }
+}
+
 impl Total {
     fn new(batch: &[Drawn], grid: Grid, clip: &Clip, dimension: usize, contributions: &mut impl Contributions) -> Self {
-        let mut total = Self { last: vec![0.0; dimension], before: Vec::new() };
+        let mut last = SUM.take();
+        last.clear();
+        last.resize(dimension, 0.0);
+        let mut total = Self { last, before: Vec::new() };
         for (number, group) in pieces(batch, GROUP).into_iter().enumerate() {
             if number > 0 {
                 let mut before = vec![0; dimension];
