@@ -15,11 +15,13 @@ mod grid;
 mod histogram;
 mod median;
 mod noisy_max;
+mod poll;
 mod quantile;
 mod randomized_response;
 mod sampling;
 mod selection;
 mod sparse_vector;
+mod stable_max;
 mod summation;
 
 pub use additive::Additive;
@@ -32,11 +34,13 @@ pub use epoch::{Epoch, Running};
 pub use histogram::{Histogram, StableHistogram};
 pub use median::SmoothMedian;
 pub use noisy_max::{NoisyMax, Rule, Votes};
+pub use poll::{Answer, Electorate, Poll, Polling, Screening, Voters};
 pub use quantile::{Quantile, Range};
 pub use randomized_response::RandomizedResponse;
 pub use sampling::Sampling;
 pub use selection::Selection;
 pub use sparse_vector::{AboveThreshold, GaussianSparseVector, SparseVector};
+pub use stable_max::{Stability, StableMax};
 pub use summation::Step;
 pub(crate) use summation::{DRIFT, LENGTH_ERROR, TERM_ROUNDINGS};
 

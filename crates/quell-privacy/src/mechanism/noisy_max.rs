@@ -7,6 +7,7 @@ use crate::{
     Error, Event, Neighbors,
     ledger::Paid,
     noise::{
+        random::Key,
         rounded::{self, DISTANCE, GRID, Shape},
         select::{Coefficient, permute_and_flip},
     },
@@ -16,7 +17,7 @@ use crate::{
 
 /// One ballot per record. Sensitive: there is no way to read the counts.
 pub struct Votes {
-    counts: Vec<i64>,
+    pub(super) counts: Vec<i64>,
 }
 
 impl Votes {
@@ -55,9 +56,21 @@ pub struct NoisyMax {
     pub rule: Rule,
 }
 
-/// Grid steps to one vote: 2³⁰/σ, rounded up.
-fn steps_per_vote(deviation: NoiseMultiplier) -> u64 {
-    (GRID as f64 / deviation.get()).ceil() as u64
+impl std::fmt::Display for Rule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Laplace(scale) => write!(f, "{}", IntegerNoise::new(Noise::Laplace, *scale)),
+            Self::Gaussian(deviation) => write!(f, "Gaussian noise of standard deviation {}", brief(deviation.get())),
+            Self::Exponential(epsilon) => write!(f, "exponential noise, epsilon {}", brief(epsilon.get())),
+            Self::PermuteAndFlip(epsilon) => write!(f, "permute and flip, epsilon {}", brief(epsilon.get())),
+        }
+    }
+}
+
+/// Of Laplace noise on counts of which one moves by one, or two do if ballots are exchanged.
+pub(super) fn laplace_event(scale: Scale, ballots: Neighbors) -> Event {
+    let epsilon = ballots.reach() / IntegerNoise::new(Noise::Laplace, scale).scale() * (1.0 + 1e-15);
+    unit_event(Epsilon::new(epsilon), |epsilon| Event::Pure { epsilon })
 }
 
 impl Sealed for NoisyMax {}
@@ -73,14 +86,11 @@ impl Mechanism for NoisyMax {
     ///   [DKSSWXZ21], to which the argument for Laplace noise applies.
     fn event(&self, neighbors: Neighbors) -> Event {
         match self.rule {
-            Rule::Laplace(scale) => {
-                let epsilon = neighbors.reach() / IntegerNoise::new(Noise::Laplace, scale).scale() * (1.0 + 1e-15);
-                unit_event(Epsilon::new(epsilon), |epsilon| Event::Pure { epsilon })
-            }
+            Rule::Laplace(scale) => laplace_event(scale, neighbors),
             Rule::Gaussian(deviation) => {
                 // An exchange moves the counts by √2, and the event is stated for half of that.
                 let half = if neighbors == Neighbors::Replace { 2.0_f64.sqrt() } else { 1.0 };
-                let deviation = GRID as f64 / steps_per_vote(deviation) as f64;
+                let deviation = GRID as f64 / rounded::steps_per_unit(deviation.get()) as f64;
                 unit_event(NoiseMultiplier::new(deviation * half * (1.0 - 1e-15)), Event::gaussian)
             }
             Rule::Exponential(epsilon) | Rule::PermuteAndFlip(epsilon) => Event::Pure { epsilon },
@@ -97,13 +107,7 @@ impl Mechanism for NoisyMax {
 
 impl std::fmt::Display for NoisyMax {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "candidate with most of the votes for {} with ", self.candidates)?;
-        match self.rule {
-            Rule::Laplace(scale) => write!(f, "{}", IntegerNoise::new(Noise::Laplace, scale)),
-            Rule::Gaussian(deviation) => write!(f, "Gaussian noise of standard deviation {}", brief(deviation.get())),
-            Rule::Exponential(epsilon) => write!(f, "exponential noise, epsilon {}", brief(epsilon.get())),
-            Rule::PermuteAndFlip(epsilon) => write!(f, "permute and flip, epsilon {}", brief(epsilon.get())),
-        }
+        write!(f, "candidate with most of the votes for {} with {}", self.candidates, self.rule)
     }
 }
 
@@ -116,30 +120,33 @@ impl Paid<NoisyMax> {
         if votes.counts.len() != candidates {
             return Err(wrong);
         }
-        let key = self.key()?;
-        let mut stream = key.stream(0);
-        let first_largest = |noisy: &[i64]| (0..noisy.len()).rev().max_by_key(|&i| noisy[i]);
-        let winner = match rule {
-            Rule::Laplace(scale) => {
-                let noise = IntegerNoise::new(Noise::Laplace, scale);
-                let noisy: Vec<i64> = votes.counts.iter().map(|count| count.saturating_add(noise.draw(&mut stream))).collect();
-                first_largest(&noisy)
-            }
-            Rule::Gaussian(deviation) => {
-                let steps = i128::from(steps_per_vote(deviation));
-                // Held where noise cannot overflow; holding moves no two counts apart.
-                let held = |count: &i64| (i128::from(*count) * steps).min(1 << 62) as i64;
-                let mut noisy: Vec<i64> = votes.counts.iter().map(held).collect();
-                rounded::add(Shape::Gaussian, &key, &mut noisy);
-                first_largest(&noisy)
-            }
-            Rule::Exponential(epsilon) | Rule::PermuteAndFlip(epsilon) => {
-                // The coefficient is ε/2Δ of what is given.
-                let factor = if self.neighbors == Neighbors::AddRemove { 2.0 } else { 1.0 };
-                let coefficient = Coefficient::new(Epsilon::new(factor * epsilon.get())?, NonZero::<u64>::MIN);
-                permute_and_flip(&votes.counts, coefficient, &mut stream)
-            }
-        };
-        winner.ok_or(wrong)
+        winner(votes, rule, self.neighbors, &self.key()?).ok_or(wrong)
+    }
+}
+
+/// The first of those with most votes after noise, where `ballots` come and go or are exchanged; none if there is no candidate.
+pub(super) fn winner(votes: &Votes, rule: Rule, ballots: Neighbors, key: &Key) -> Option<usize> {
+    let mut stream = key.stream(0);
+    let first_largest = |noisy: &[i64]| (0..noisy.len()).rev().max_by_key(|&i| noisy[i]);
+    match rule {
+        Rule::Laplace(scale) => {
+            let noise = IntegerNoise::new(Noise::Laplace, scale);
+            let noisy: Vec<i64> = votes.counts.iter().map(|count| count.saturating_add(noise.draw(&mut stream))).collect();
+            first_largest(&noisy)
+        }
+        Rule::Gaussian(deviation) => {
+            let steps = i128::from(rounded::steps_per_unit(deviation.get()));
+            // Held where noise cannot overflow; holding moves no two counts apart.
+            let held = |count: &i64| (i128::from(*count) * steps).min(1 << 62) as i64;
+            let mut noisy: Vec<i64> = votes.counts.iter().map(held).collect();
+            rounded::add(Shape::Gaussian, key, &mut noisy);
+            first_largest(&noisy)
+        }
+        Rule::Exponential(epsilon) | Rule::PermuteAndFlip(epsilon) => {
+            // The coefficient is ε/2Δ of what is given.
+            let factor = if ballots == Neighbors::AddRemove { 2.0 } else { 1.0 };
+            let coefficient = Coefficient::new(Epsilon::new(factor * epsilon.get()).unwrap_or(epsilon), NonZero::<u64>::MIN);
+            permute_and_flip(&votes.counts, coefficient, &mut stream)
+        }
     }
 }

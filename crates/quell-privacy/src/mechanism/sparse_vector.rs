@@ -4,7 +4,7 @@ use super::{IntegerNoise, Mechanism, Noise, Sealed, Sensitive, unit_event};
 use crate::{
     Error, Event, Neighbors,
     ledger::Paid,
-    noise::random::Stream,
+    noise::random::{Key, Stream},
     number::brief,
     units::{Epsilon, Order, Scale},
 };
@@ -112,10 +112,15 @@ impl std::fmt::Display for GaussianSparseVector {
 impl Paid<GaussianSparseVector> {
     /// Opens the questions.
     pub fn run(mut self) -> Result<AboveThreshold, Error> {
-        let GaussianSparseVector { threshold, positives, questions, on_threshold, on_counts } = self.mechanism;
-        let noise = |scale| IntegerNoise::new(Noise::Gaussian, scale);
-        let noise = [noise(on_threshold), noise(on_counts)];
-        Ok(AboveThreshold::new(self.key()?.stream(0), threshold, positives, Some(questions), noise))
+        Ok(self.mechanism.open(&self.key()?))
+    }
+}
+
+impl GaussianSparseVector {
+    /// For whoever has paid.
+    pub(super) fn open(self, key: &Key) -> AboveThreshold {
+        let noise = [self.on_threshold, self.on_counts].map(|scale| IntegerNoise::new(Noise::Gaussian, scale));
+        AboveThreshold::new(key.stream(0), self.threshold, self.positives, Some(self.questions), noise)
     }
 }
 

@@ -82,7 +82,7 @@ impl Stream {
 
 impl Key {
     /// The key that follows from this one: the start of the stream of that number, as different as outputs of a pseudorandom function are.
-    fn next(&self, number: u64) -> Self {
+    pub(crate) fn next(&self, number: u64) -> Self {
         let mut bytes = [0; 32];
         self.stream(number).fill(&mut bytes);
         Self(bytes)

@@ -26,6 +26,11 @@ use super::{
 /// Grid steps per standard deviation, or per scale of the Laplace distribution.
 pub(crate) const GRID: i64 = 1 << 30;
 
+/// Grid steps to one unit of what noise of this scale is added to: 2³⁰/scale, rounded up, so that the noise is a little smaller against it.
+pub(crate) fn steps_per_unit(scale: f64) -> u64 {
+    (GRID as f64 / scale).ceil() as u64
+}
+
 /// Total variation between one number drawn here and the rounded distribution, at most: 2⁻¹¹⁵.
 ///
 /// # Theorem
