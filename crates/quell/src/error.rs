@@ -331,6 +331,26 @@ pub enum Error {
         /// That of the others.
         expected: usize,
     },
+    /// Ballots that cannot be counted.
+    #[error("{path}, row {row}: {found}, expected {expected}")]
+    Ballot {
+        /// Which file.
+        path: PathBuf,
+        /// Which row, behind the header, counted from 1.
+        row: usize,
+        /// What is wrong, without its value.
+        found: String,
+        /// What there should be.
+        expected: String,
+    },
+    /// One who would be in two shards.
+    #[error("a {who} of record {record} is in two shards, expected one: two teachers would have learned from them")]
+    TwoShards {
+        /// What kind of unit.
+        who: &'static str,
+        /// One of the records, counted from 1.
+        record: usize,
+    },
     /// Something that must be said and was not.
     #[error("no {what} is given")]
     Missing {
@@ -446,6 +466,8 @@ impl Error {
             Self::NoRun { .. } => "name the folder that `quell train` made".into(),
             Self::OtherPromise { .. } => "train with the unit and the neighbours of the ledger, or name another dataset".into(),
             Self::Missing { hint, .. } => (*hint).into(),
+            Self::Ballot { .. } => "write one row for each question and one column for each teacher, whose cells are classes counted from 0".into(),
+            Self::TwoShards { .. } => "let all records of a person go to one shard; without --shards, that is how they are dealt".into(),
             Self::Privacy(_) => "change the settings of the privacy, or ask for less".into(),
             Self::Length { .. } => "use the weights that the state was started with".into(),
             Self::SavedState { .. } => "resume with the configuration that the run was started with, or start again".into(),

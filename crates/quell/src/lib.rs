@@ -14,8 +14,10 @@ pub mod layer;
 pub mod loss;
 pub mod network;
 pub mod optimizer;
+pub mod pate;
 mod range;
 pub mod run;
 pub mod schedule;
+pub mod voting;
 
 pub use error::{Error, Place};

@@ -274,6 +274,16 @@ impl Examples {
         Ok((self.select(&train), self.select(&test)))
     }
 
+    /// Which of several shards a record belongs to, by its user or else by its own content: a record that comes or goes touches one shard, and all
+    /// records of a user are in one.
+    ///
+    /// # Panics
+    /// If there is no such record, or no shard.
+    #[must_use]
+    pub fn shard(&self, record: usize, shards: usize) -> usize {
+        self.tag(record).shard(shards)
+    }
+
     /// What the side of a record depends on: its user, or else its own content.
     fn tag(&self, record: usize) -> Tag {
         if let Some(tag) = self.users.as_ref().and_then(|users| users.tag(record)) {

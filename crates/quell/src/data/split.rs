@@ -48,6 +48,11 @@ impl Split {
 pub(super) struct Tag(u64);
 
 impl Tag {
+    /// By the last digits: the first have decided about the split.
+    pub(super) fn shard(self, shards: usize) -> usize {
+        (self.0 % (1 << 48) % shards as u64) as usize
+    }
+
     pub(super) fn of_user(user: &[u8]) -> Self {
         Self::of("quell data split by user, version 1", &[user])
     }

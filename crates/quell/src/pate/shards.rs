@@ -1,0 +1,87 @@
+//! Who learns from whom: disjoint shards.
+
+use quell_privacy::Neighbors;
+
+use crate::{Error, data::Examples};
+
+/// For each record its shard. Which it is follows from the record, its user or its place alone, so that a change of one record touches one shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shards {
+    of: Vec<u32>,
+    count: usize,
+}
+
+impl Shards {
+    /// Deals records to so many shards.
+    ///
+    /// Where records come and go, by their content or their user: a place among others would shift. Where one is exchanged for another of the same place, by the place:
+    /// by content the exchange would touch two shards.
+    ///
+    /// ```
+    /// use quell::{data, pate::Shards};
+    /// use quell_privacy::Neighbors;
+    /// let digits = data::digits()?.train;
+    /// let shards = Shards::deal(&digits, 10, Neighbors::AddRemove)?;
+    /// let fewer = digits.select(&(1..digits.len()).collect::<Vec<_>>());
+    /// // Without the first record, all others stay where they were.
+    /// assert_eq!(Shards::deal(&fewer, 10, Neighbors::AddRemove)?.of(), &shards.of()[1..]);
+    /// # Ok::<(), quell::Error>(())
+    /// ```
+    pub fn deal(examples: &Examples, count: usize, neighbors: Neighbors) -> Result<Self, Error> {
+        if count == 0 || u32::try_from(count).is_err() {
+            return Err(Error::Setting { name: "teachers", found: count.to_string(), expected: "at least 1" });
+        }
+        if neighbors == Neighbors::Replace && examples.users().is_some() {
+            return Err(Error::Setting {
+                name: "neighbors",
+                found: "replace, where people have several records".into(),
+                expected: "add_remove: a person who is exchanged for another would touch two shards",
+            });
+        }
+        let shard = |record: usize| match neighbors {
+            Neighbors::AddRemove => examples.shard(record, count),
+            Neighbors::Replace => record % count,
+        };
+        Ok(Self { of: (0..examples.len()).map(|record| shard(record) as u32).collect(), count })
+    }
+
+    /// As somebody else dealt them.
+    ///
+    /// # Contract
+    /// Which shard a record is in follows from that record or its user alone.
+    pub fn given(examples: &Examples, of: Vec<u32>, count: usize) -> Result<Self, Error> {
+        if of.len() != examples.len() {
+            return Err(Error::Sizes { name: "shards", found: of.len(), expected: examples.len() });
+        }
+        if let Some(shard) = of.iter().find(|shard| **shard as usize >= count) {
+            return Err(Error::Setting { name: "shard", found: shard.to_string(), expected: "a number below that of teachers" });
+        }
+        if let Some(users) = examples.users() {
+            let mut seen = vec![None; examples.user_count().unwrap_or(0)];
+            for (record, (user, shard)) in users.iter().zip(&of).enumerate() {
+                if *seen[*user as usize].get_or_insert(*shard) != *shard {
+                    return Err(Error::TwoShards { who: "user", record: record + 1 });
+                }
+            }
+        }
+        Ok(Self { of, count })
+    }
+
+    /// For each record its shard.
+    #[must_use]
+    pub fn of(&self) -> &[u32] {
+        &self.of
+    }
+
+    /// How many shards there are, empty ones included.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The records of one shard.
+    #[must_use]
+    pub fn records(&self, shard: usize) -> Vec<usize> {
+        (0..self.of.len()).filter(|record| self.of[*record] as usize == shard).collect()
+    }
+}

@@ -1,0 +1,13 @@
+//! Labels for public questions, by private votes: what PATE and Private-kNN have in common.
+//!
+//! Who votes is private; what is asked, and which answers were released, is public.
+
+mod asking;
+mod journal;
+mod plan;
+mod recipe;
+
+pub use asking::{Moment, ask};
+pub use journal::{Entry, Journal};
+pub use plan::{Facts, Plan, Release};
+pub use recipe::{Aggregator, Recipe};

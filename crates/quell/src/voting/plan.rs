@@ -1,0 +1,260 @@
+//! What will be asked and what that costs, without gaps.
+
+use quell_privacy::{
+    Bound, Event, Neighbors,
+    accounting::{Conversion, Pld, Renyi},
+    mechanism::{Mechanism, Poll, Rule, Screening, StableMax, Voters},
+    units::{Delta, NoiseMultiplier, Scale},
+};
+
+use super::{Aggregator, Recipe};
+use crate::Error;
+
+/// What is public about an election.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Facts {
+    /// How many classes there are.
+    pub candidates: usize,
+    /// Who votes.
+    pub voters: Voters,
+    /// How many ballots there are to a question.
+    pub ballots: u32,
+    /// How many questions there are.
+    pub questions: u32,
+}
+
+/// What the ledger is asked to pay for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Release {
+    /// So many rounds of questions.
+    Polls(Poll, u64),
+    /// Stable winners.
+    Stable(StableMax),
+}
+
+impl Release {
+    /// All of it, as an accountant sees it.
+    #[must_use]
+    pub fn event(&self, neighbors: Neighbors) -> Event {
+        match self {
+            Self::Polls(poll, rounds) => poll.event(neighbors).repeated(*rounds),
+            Self::Stable(stable) => stable.event(neighbors),
+        }
+    }
+}
+
+/// Everything that is fixed before the first ballot is looked at.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Plan {
+    /// What is paid for.
+    pub release: Release,
+    /// When two datasets are neighbours.
+    pub neighbors: Neighbors,
+    /// δ at which it is judged.
+    pub delta: Delta,
+    /// What it costs, as an interval.
+    pub epsilon: Bound,
+}
+
+/// ε and δ if nobody says.
+const EPSILON: f64 = 2.0;
+const DELTA: f64 = 1e-5;
+
+/// Noise on the counts over all ballots, if nobody says how many answers are wanted.
+const SHARE_OF_BALLOTS: f64 = 0.16;
+
+/// Noise on the largest count over noise on the counts, and what share of the ballots it must reach, if nobody says.
+const SCREENING: f64 = 2.5;
+const THRESHOLD: f64 = 0.6;
+
+/// Rounds that a plan is paid in: a run that is killed loses the round it is in.
+const ROUNDS: u32 = 16;
+
+/// Unstable winners, if nobody says.
+const UNSTABLE: u32 = 8;
+
+/// Part of δ for winners that noise takes for stable. The ledger has set aside a little more than that.
+const MISTAKEN: f64 = 1e-4;
+
+impl Recipe {
+    /// Fills the gaps. Nothing is paid yet.
+    pub fn plan(&self, facts: &Facts) -> Result<Plan, Error> {
+        let delta = Delta::new(self.delta.unwrap_or(DELTA))?;
+        self.check(facts)?;
+        if self.aggregator == Aggregator::Stable {
+            return self.stable(facts, delta);
+        }
+        let neighbors = self.neighbors;
+        let judge = |release: &Release| Ok::<_, Error>(Pld::default().epsilon(&release.event(neighbors), neighbors, delta)?);
+        let usual = SHARE_OF_BALLOTS * f64::from(facts.ballots);
+        let (deviation, answers) = match (self.epsilon, self.deviation, self.answers) {
+            (None, Some(deviation), Some(answers)) => (deviation, answers),
+            (epsilon, None, Some(answers)) => {
+                let wanted = epsilon.unwrap_or(EPSILON);
+                (self.least_deviation(facts, answers, |release| Ok(judge(release)?.upper <= wanted))?, answers)
+            }
+            (epsilon, deviation, None) => {
+                let deviation = deviation.unwrap_or(usual);
+                let wanted = epsilon.unwrap_or(EPSILON);
+                let fits = |answers: u32| Ok::<_, Error>(judge(&self.polls(facts, deviation, answers)?)?.upper <= wanted);
+                (deviation, most_answers(facts.questions, wanted, fits)?)
+            }
+            (Some(_), Some(deviation), Some(answers)) => (deviation, answers),
+        };
+        let release = self.polls(facts, deviation, answers)?;
+        let epsilon = judge(&release)?;
+        if let Some(wanted) = self.epsilon.filter(|wanted| epsilon.upper > *wanted) {
+            let found = format!("{wanted}, and these answers with this noise cost {}", epsilon.upper);
+            return Err(Error::Setting { name: "epsilon", found, expected: "at least as much; leave out noise or answers" });
+        }
+        Ok(Plan { release, neighbors, delta, epsilon })
+    }
+
+    fn check(&self, facts: &Facts) -> Result<(), Error> {
+        let wrong = |name: &'static str, found: String, expected: &'static str| Err(Error::Setting { name, found, expected });
+        if facts.questions == 0 {
+            return Err(Error::Missing { what: "question", hint: "give public records to be labelled, at least one" });
+        }
+        if facts.ballots == 0 {
+            return Err(Error::Missing { what: "voter", hint: "give at least one teacher, or look at more than 0 neighbours" });
+        }
+        if let Some(answers) = self.answers.filter(|answers| !(1..=facts.questions).contains(answers)) {
+            return wrong("answers", answers.to_string(), "at least 1 and at most as many as there are questions");
+        }
+        if let Some(epsilon) = self.epsilon.filter(|epsilon| !(epsilon.is_finite() && *epsilon > 0.0)) {
+            return wrong("epsilon", epsilon.to_string(), "a positive number");
+        }
+        if let Some(share) = self.threshold.filter(|share| !(-1.0..=1.0).contains(share)) {
+            return wrong("threshold", share.to_string(), "a share of the ballots, in [-1, 1]");
+        }
+        if let (Voters::Nearest { .. }, Aggregator::Laplace | Aggregator::Interactive | Aggregator::Stable) =
+            (facts.voters, self.aggregator)
+        {
+            return wrong(
+                "aggregator",
+                format!("{:?}", self.aggregator),
+                "gaussian or confident, where the nearest records vote",
+            );
+        }
+        Ok(())
+    }
+
+    /// Questions that may be put for so many answers.
+    fn questions(&self, facts: &Facts, answers: u32) -> u32 {
+        let usual = if self.aggregator.screens() { answers.saturating_add(answers / 2) } else { answers };
+        self.questions.unwrap_or(usual).clamp(answers, facts.questions.max(answers))
+    }
+
+    fn polls(&self, facts: &Facts, deviation: f64, answers: u32) -> Result<Release, Error> {
+        let screening = self.aggregator.screens().then(|| {
+            let deviation = NoiseMultiplier::new(self.screening_deviation.unwrap_or(SCREENING * deviation))?;
+            let threshold = (self.threshold.unwrap_or(THRESHOLD) * f64::from(facts.ballots)).round() as i64;
+            Ok::<_, Error>(Screening { threshold, deviation })
+        });
+        let rule = match self.aggregator {
+            Aggregator::Laplace => Rule::Laplace(Scale::new(deviation)?),
+            _ => Rule::Gaussian(NoiseMultiplier::new(deviation)?),
+        };
+        let rounds = ROUNDS.min(answers).max(1);
+        let poll = Poll {
+            candidates: facts.candidates,
+            voters: facts.voters,
+            screening: screening.transpose()?,
+            rule,
+            questions: self.questions(facts, answers).div_ceil(rounds),
+            answers: answers.div_ceil(rounds),
+        };
+        poll.check(self.neighbors)?;
+        Ok(Release::Polls(poll, rounds.into()))
+    }
+
+    /// The least noise with which so many answers fit, to a part in a thousand.
+    fn least_deviation(&self, facts: &Facts, answers: u32, fits: impl Fn(&Release) -> Result<bool, Error>) -> Result<f64, Error> {
+        let at = |deviation: f64| fits(&self.polls(facts, deviation, answers)?);
+        let mut high = 1.0;
+        while !at(high)? {
+            high *= 2.0;
+            if high > 1e8 {
+                let found = answers.to_string();
+                return Err(Error::Setting {
+                    name: "answers",
+                    found,
+                    expected: "fewer; no noise is enough for these at this epsilon",
+                });
+            }
+        }
+        let mut low = high / 2.0;
+        if high == 1.0 {
+            return Ok(high);
+        }
+        while high - low > 1e-3 * high {
+            let middle = 0.5 * (low + high);
+            if at(middle)? { high = middle } else { low = middle }
+        }
+        Ok(high)
+    }
+
+    /// Stable winners at this ε: the least noise, and the threshold that noise asks for.
+    fn stable(&self, facts: &Facts, delta: Delta) -> Result<Plan, Error> {
+        let neighbors = self.neighbors;
+        let unstable = self.unstable.unwrap_or(UNSTABLE).max(1);
+        let wanted = self.epsilon.unwrap_or(EPSILON);
+        let make = |deviation: f64| {
+            let asked = f64::from(facts.questions) * f64::from(unstable);
+            let mistaken = MISTAKEN * delta.get() / (1.0 + wanted.exp());
+            let threshold = (2.0 * deviation * (asked / mistaken).ln().sqrt()).ceil();
+            let deviation = Scale::new(deviation)?;
+            let (candidates, questions) = (facts.candidates, facts.questions);
+            Ok::<_, Error>(StableMax { candidates, threshold: threshold as u32, unstable, questions, deviation })
+        };
+        let judge = |stable: &StableMax| {
+            let renyi = Renyi::new(&stable.event(neighbors), neighbors)?;
+            Ok::<_, Error>(renyi.epsilon(delta, Conversion::Tight))
+        };
+        let deviation = if let Some(deviation) = self.deviation {
+            deviation
+        } else {
+            let (mut low, mut high) = (0.0, 1.0);
+            while judge(&make(high)?)?.upper > wanted && high < 1e8 {
+                (low, high) = (high, 2.0 * high);
+            }
+            while high - low > 1e-3 * high {
+                let middle = 0.5 * (low + high);
+                if judge(&make(middle)?)?.upper <= wanted { high = middle } else { low = middle }
+            }
+            high
+        };
+        let stable = make(deviation)?;
+        if stable.threshold >= facts.ballots / 2 {
+            let found = format!(
+                "{wanted}, for which {} of {} ballots would have to agree to be changed by none",
+                2 * stable.threshold,
+                facts.ballots
+            );
+            return Err(Error::Setting {
+                name: "epsilon",
+                found,
+                expected: "more, or more teachers, or fewer unstable questions",
+            });
+        }
+        let epsilon = judge(&stable)?;
+        Ok(Plan { release: Release::Stable(stable), neighbors, delta, epsilon })
+    }
+}
+
+/// The most answers that fit, up to the number of questions.
+fn most_answers(questions: u32, wanted: f64, fits: impl Fn(u32) -> Result<bool, Error>) -> Result<u32, Error> {
+    if !fits(1)? {
+        let found = format!("{wanted}, which does not pay for a single answer with this noise");
+        return Err(Error::Setting { name: "epsilon", found, expected: "more, or more noise" });
+    }
+    if fits(questions)? {
+        return Ok(questions);
+    }
+    let (mut low, mut high) = (1, questions);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if fits(middle)? { low = middle } else { high = middle }
+    }
+    Ok(low)
+}
