@@ -1,7 +1,7 @@
 //! What every learner must obey, as checks that its tests call.
 
 use crate::{
-    mechanism::{Clip, Contributions, DRIFT, LENGTH_ERROR, TERM_ROUNDINGS},
+    mechanism::{Clip, Contributions, DRIFT, Electorate, LENGTH_ERROR, TERM_ROUNDINGS},
     units::ClipNorm,
 };
 
@@ -46,6 +46,49 @@ pub fn sum(contributions: &mut impl Contributions, records: &[usize]) -> Vec<f64
     let whole = contributions.dimension();
     let blocks: Vec<&[usize]> = records.chunks(1).collect();
     Learner { contributions, parts: &[whole] }.sum(&blocks, &Clip::fixed(vec![whole], 1.0))
+}
+
+/// How an electorate breaks its contract on samples of the given records, or nothing.
+///
+/// Adds the records to each question's sample one after the other, in this order and backwards: each may add one ballot and take one away. A question's votes
+/// must be the same beside other questions as alone.
+#[must_use]
+pub fn broken_by_electorate(
+    electorate: &mut impl Electorate,
+    candidates: usize,
+    records: &[usize],
+    questions: &[usize],
+) -> Option<String> {
+    let forward: Vec<usize> = records.to_vec();
+    let backward: Vec<usize> = records.iter().rev().copied().collect();
+    for order in [forward, backward] {
+        let mut before: Option<Vec<Vec<i64>>> = None;
+        for taken in 0..=order.len() {
+            let mut sample = order[..taken].to_vec();
+            sample.sort_unstable();
+            let asked: Vec<(usize, Vec<usize>)> = questions.iter().map(|question| (*question, sample.clone())).collect();
+            let counts: Vec<Vec<i64>> = electorate.tally(&asked).into_iter().map(|votes| votes.counts).collect();
+            if counts.len() != questions.len() || counts.iter().any(|counts| counts.len() != candidates) {
+                return Some("there is not one tally of all candidates for each question".into());
+            }
+            for (question, counts) in asked.iter().zip(&counts) {
+                let alone = electorate.tally(std::slice::from_ref(question));
+                if alone.first().is_none_or(|alone| alone.counts != *counts) {
+                    return Some(format!("question {} has other votes alone than beside others", question.0));
+                }
+            }
+            let exchanged = |(a, b): (&Vec<i64>, &Vec<i64>)| {
+                let rise: i64 = a.iter().zip(b).map(|(a, b)| (b - a).max(0)).sum();
+                let fall: i64 = a.iter().zip(b).map(|(a, b)| (a - b).max(0)).sum();
+                rise <= 1 && fall <= 1
+            };
+            if before.is_some_and(|before| !before.iter().zip(&counts).all(exchanged)) {
+                return Some(format!("record {} moves more than one ballot in and one out", order[taken - 1]));
+            }
+            before = Some(counts);
+        }
+    }
+    None
 }
 
 struct Learner<'l, C> {

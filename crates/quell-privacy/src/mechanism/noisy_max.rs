@@ -17,7 +17,7 @@ use crate::{
 
 /// One ballot per record. Sensitive: there is no way to read the counts.
 pub struct Votes {
-    pub(super) counts: Vec<i64>,
+    pub(crate) counts: Vec<i64>,
 }
 
 impl Votes {
