@@ -42,8 +42,7 @@ pub(crate) fn labelled(model: &Model, path: Option<&Path>) -> Result<Labelled> {
         (true, _) => Access::Private,
         (false, _) => Access::Unsaid,
     };
-    let examples = found.test.unwrap_or(found.train);
-    fits(model, &examples)?;
+    let examples = fitting(model, found.test.unwrap_or(found.train))?;
     if examples.classes() != model.classes.as_deref() {
         let named = |names: Option<&[String]>| names.map_or_else(|| "a number".into(), |names| names.join(", "));
         let sentence = format!(
@@ -68,8 +67,7 @@ pub(crate) fn unlabelled(model: &Model, path: Option<&Path>) -> Result<Examples>
         let found = data::open(path, &options(model, false))?;
         found.test.unwrap_or(found.train)
     };
-    fits(model, &examples)?;
-    Ok(examples)
+    fitting(model, examples)
 }
 
 /// The part of the embedded digits that nothing is trained on, as the model saw the rest of them.
@@ -80,9 +78,7 @@ fn digits(model: &Model) -> Result<Examples> {
         return Err(Refusal::new(sentence, "name a file or a folder after the model").into());
     }
     let digits = source.open()?;
-    let examples = digits.test.unwrap_or(digits.train);
-    fits(model, &examples)?;
-    Ok(examples)
+    fitting(model, digits.test.unwrap_or(digits.train))
 }
 
 /// What was public about the model's own data.
@@ -102,9 +98,10 @@ fn is_own(model: &Model, path: &Path) -> bool {
     model.configuration.data.path.as_deref().is_some_and(same)
 }
 
-fn fits(model: &Model, examples: &Examples) -> Result<()> {
+/// The features that the model was trained on, of records that are like its own.
+fn fitting(model: &Model, examples: Examples) -> Result<Examples> {
     if examples.shape() == model.shape {
-        return Ok(());
+        return Ok(model.features(examples)?);
     }
     let sides = |shape: &[usize]| shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(" × ");
     let sentence = format!(

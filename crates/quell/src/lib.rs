@@ -9,6 +9,7 @@ pub mod convex;
 pub mod data;
 pub mod dp_sgd;
 mod error;
+pub mod features;
 mod kernel;
 pub mod layer;
 pub mod loss;

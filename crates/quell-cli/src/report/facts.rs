@@ -251,6 +251,9 @@ fn data(model: &Model) -> Vec<[String; 2]> {
     }
     let sides: Vec<String> = model.shape.iter().map(ToString::to_string).collect();
     rows.push(row("numbers per example", sides.join(" × ")));
+    if !model.configuration.features.is_raw() {
+        rows.push(row("features", words(&model.configuration.features)));
+    }
     match &model.classes {
         Some(names) => rows.push(row("classes", shortened(names))),
         None => rows.push(row("target", "a number")),

@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use quell::{
     data::Schema,
     dp_sgd::{Clip, Sampler},
+    features::Features,
     run::{Allowance, Configuration, Job},
     schedule::{Schedule, Shape},
 };
@@ -49,6 +50,9 @@ pub(crate) struct Flags {
     /// Public examples to test on
     #[arg(long, value_name = "DATA")]
     test: Option<PathBuf>,
+    /// What is made of each picture before it is learned from
+    #[arg(long, value_enum)]
+    features: Option<Made>,
     /// What learns: one of `quell models`
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
@@ -126,6 +130,27 @@ enum Drawn {
     Shuffled,
 }
 
+/// What is made of each picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Made {
+    /// Nothing: records are learned from as they are
+    Raw,
+    /// How steep it is in each direction, cell by cell
+    Hog,
+    /// How strongly it swings at each place, scale and angle: under a small ε, a linear model learns most from this
+    Scattering,
+}
+
+impl From<Made> for Features {
+    fn from(made: Made) -> Self {
+        match made {
+            Made::Raw => Self::default(),
+            Made::Hog => Self::hog(),
+            Made::Scattering => Self::scattering(),
+        }
+    }
+}
+
 impl Flags {
     /// What is asked for: flags over the file over what is usual.
     pub(super) fn configuration(&self) -> Result<Configuration> {
@@ -144,6 +169,9 @@ impl Flags {
         if let Some(users) = &self.users {
             data.unit = Unit::User;
             data.users = Some(users.clone()).filter(|path| !path.as_os_str().is_empty()).or(data.users.take());
+        }
+        if let Some(made) = self.features {
+            asked.features = made.into();
         }
         if let Some(model) = &self.model {
             asked.model.name = Some(model.clone());

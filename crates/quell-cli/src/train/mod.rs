@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context, Result};
 use quell::{
     dp_sgd::Going,
-    run::{Folder, Job, Moment, Outcome},
+    run::{Configuration, Folder, Job, Moment, Outcome},
 };
 use quell_ledger::Volume;
 use quell_privacy::{
@@ -49,7 +49,7 @@ pub(crate) struct Resume {
 pub(crate) fn run(flags: &Flags) -> Result<()> {
     let configuration = flags.configuration()?;
     // Whatever can be wrong is said before anything is paid.
-    let job = Job::new(configuration)?;
+    let job = prepared(configuration)?;
     let name = job.configuration.data.name();
     if flags.dry_run {
         return flags.report_price(&job);
@@ -66,10 +66,16 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
 
 pub(crate) fn resume(flags: &Resume) -> Result<()> {
     let folder = Folder::open(&flags.run)?;
-    let job = Job::new(folder.configuration()?)?;
+    let job = prepared(folder.configuration()?)?;
     let mut ledger = flags.purse.ledger(&job.configuration.data.name())?;
     let outcome = watched(&job, |watch| Ok(job.resume(&mut ledger, &folder, watch)?))?;
     conclude(&job, &mut ledger, &folder, &outcome, flags.format)
+}
+
+/// Reads the data and fills the gaps.
+fn prepared(configuration: Configuration) -> Result<Job> {
+    let _progress = print::Progress::new("reading", None);
+    Ok(Job::new(configuration)?)
 }
 
 /// The ledger of the dataset; opened with the budget asked for if this is the first run on it.

@@ -125,6 +125,12 @@ impl Examples {
         Ok(Self { affine: affine.collect(), ..self })
     }
 
+    /// The same records with other features, which follow from those of each record alone: `values` holds them row after row.
+    pub(crate) fn with_features(&self, shape: &[usize], values: Vec<f32>) -> Result<Self, Error> {
+        let changed = Self::numbers(shape, values, self.targets.clone())?;
+        Ok(Self { users: self.users.clone(), ..changed })
+    }
+
     /// How many records there are. That is private, like the records.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -9,6 +9,7 @@ use crate::{
     Error,
     data::{self, Dataset, Examples, Options, Scaling, Schema},
     dp_sgd::Recipe,
+    features::Features,
     layer,
     network::{self, Network},
 };
@@ -19,6 +20,9 @@ use crate::{
 pub struct Configuration {
     /// What is learned from.
     pub data: Source,
+    /// What is made of each record before it is learned from.
+    #[serde(skip_serializing_if = "Features::is_raw")]
+    pub features: Features,
     /// What learns.
     pub model: Architecture,
     /// How.

@@ -19,8 +19,10 @@ use crate::{
 pub struct Job {
     /// What was asked for, and what was chosen where nothing was said.
     pub configuration: Configuration,
-    /// The records.
+    /// The records, as the features that were asked for.
     pub dataset: Dataset,
+    /// Shape of a record before that, channels first.
+    shape: Vec<usize>,
     /// What learns.
     pub network: Network,
     /// What will be done.
@@ -59,7 +61,16 @@ const POINTS: u64 = 25;
 impl Job {
     /// Reads the data and fills the gaps. Nothing is paid.
     pub fn new(mut configuration: Configuration) -> Result<Self, Error> {
-        let dataset = configuration.data.open()?;
+        let mut dataset = configuration.data.open()?;
+        let shape = dataset.train.shape().to_vec();
+        if !configuration.features.is_raw() {
+            if configuration.training.augmentation.is_some() {
+                let found = "several versions of every image".into();
+                return Err(Error::Setting { name: "augmentation", found, expected: "none, since features are made of images as they are" });
+            }
+            dataset.train = configuration.features.apply(&dataset.train)?;
+            dataset.test = dataset.test.map(|test| configuration.features.apply(&test)).transpose()?;
+        }
         let train = &dataset.train;
         let by_user = configuration.data.unit == Unit::User;
         let count = if by_user {
@@ -87,7 +98,7 @@ impl Job {
         }
         let network = configuration.model.build(train.shape(), loss.outputs(classes.unwrap_or(1)))?;
         let plan = recipe.plan(&facts, &network)?;
-        let mut job = Self { configuration, dataset, network, plan };
+        let mut job = Self { configuration, dataset, shape, network, plan };
         job.resolve(facts.records);
         Ok(job)
     }
@@ -269,7 +280,7 @@ impl Job {
         let network = configuration.model.build(self.dataset.train.shape(), outputs)?;
         Ok(Model {
             configuration,
-            shape: self.dataset.train.shape().to_vec(),
+            shape: self.shape.clone(),
             classes: self.dataset.train.classes().map(<[String]>::to_vec),
             paid: folder.paid()?,
             statement: Statement::new(ledger.state()?)?.to_string(),

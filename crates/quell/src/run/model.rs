@@ -7,6 +7,7 @@ use safetensors::{Dtype, SafeTensors, serialize};
 use super::{Configuration, Paid};
 use crate::{
     Error,
+    data::Examples,
     dp_sgd::{Tensor, numbers},
     network::Network,
 };
@@ -15,7 +16,7 @@ use crate::{
 pub struct Model {
     /// What was asked for, without gaps.
     pub configuration: Configuration,
-    /// Shape of an example, channels first.
+    /// Shape of an example, channels first, before features are made of it.
     pub shape: Vec<usize>,
     /// Names of the classes; none if numbers are predicted.
     pub classes: Option<Vec<String>>,
@@ -39,6 +40,11 @@ const STATEMENT: &str = "quell.statement";
 const LARGEST_FILE: u64 = 1 << 33;
 
 impl Model {
+    /// Records as the network wants them: the features that it was trained on.
+    pub fn features(&self, examples: Examples) -> Result<Examples, Error> {
+        if self.configuration.features.is_raw() { Ok(examples) } else { self.configuration.features.apply(&examples) }
+    }
+
     /// As a safetensors file: a tensor for each, named by the number of its layer, and everything else as text.
     pub fn save(&self) -> Result<Vec<u8>, Error> {
         let failed = |_| Error::saved("model", "not writable", "tensors and text");
@@ -74,7 +80,8 @@ impl Model {
         let paid = serde_json::from_str(text(PAID)?).map_err(|_| damaged(PAID))?;
         let statement = text(STATEMENT)?.clone();
         let loss = configuration.training.loss.ok_or_else(|| damaged("the loss"))?;
-        let network = configuration.model.build(&shape, loss.outputs(classes.as_ref().map_or(1, Vec::len)))?;
+        let features = configuration.features.output_shape(&shape)?;
+        let network = configuration.model.build(&features, loss.outputs(classes.as_ref().map_or(1, Vec::len)))?;
         // A forged description of a network cannot ask for more than the file holds.
         if network.parameters() > bytes.len() / 4 {
             return Err(damaged("weights"));

@@ -1,0 +1,234 @@
+//! Features that nobody learned: transforms of one record at a time, which can stand before any learner.
+//!
+//! What comes out for a record depends on that record alone and on public settings, so neighbours stay neighbours and nothing is to be paid. Under privacy a small model on
+//! such features learns more than a deep one on pixels, as long as there are not very many records (Tramèr and Boneh 2021).
+
+mod filters;
+mod hog;
+mod pca;
+mod scattering;
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, data::Examples};
+use hog::Hog;
+pub use pca::Pca;
+use scattering::{Scattering, coefficients};
+
+/// What stands between a record and a model.
+///
+/// ```
+/// use quell::{data::digits, features::Features};
+/// let images = digits()?.train;
+/// let features = Features::scattering().apply(&images)?;
+/// assert_eq!((images.shape(), features.shape()), ([1, 8, 8].as_slice(), [81, 2, 2].as_slice()));
+/// # Ok::<(), quell::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[non_exhaustive]
+pub enum Features {
+    /// Nothing: records as they are.
+    Raw {},
+    /// How steep a picture is in each direction, cell by cell, as scikit-image's `hog` has it.
+    Hog {
+        /// Directions that are told apart.
+        #[serde(default = "nine")]
+        orientations: usize,
+        /// Rows and columns of a cell, in pixels.
+        #[serde(default = "four")]
+        cell: usize,
+        /// Rows and columns of the blocks within which cells are brought to one length, in cells.
+        #[serde(default = "two")]
+        block: usize,
+    },
+    /// How strongly a picture swings at each place, scale and angle, and how strongly that swings, as kymatio's `Scattering2D` has it.
+    Scattering {
+        /// Scales, each twice the one before; one place that comes out stands for 2^scales rows and columns.
+        #[serde(default = "two")]
+        scales: usize,
+        /// Angles.
+        #[serde(default = "eight")]
+        angles: usize,
+        /// 2, or 1 without how strongly that swings.
+        #[serde(default = "two")]
+        order: usize,
+        /// Into how many groups the channels that come out are cut, each of which is brought to mean zero and variance one within each record; 0 for none.
+        #[serde(default = "twenty_seven")]
+        groups: usize,
+    },
+}
+
+impl Default for Features {
+    fn default() -> Self {
+        Self::Raw {}
+    }
+}
+
+fn two() -> usize {
+    2
+}
+
+fn four() -> usize {
+    4
+}
+
+fn eight() -> usize {
+    8
+}
+
+fn nine() -> usize {
+    9
+}
+
+fn twenty_seven() -> usize {
+    27
+}
+
+/// A transform of one record, with room that is lent to it.
+trait Transform: Sync {
+    type Buffers;
+
+    /// Shape of what comes out, channels first.
+    fn output(&self) -> &[usize];
+
+    fn buffers(&self) -> Self::Buffers;
+
+    fn apply(&self, record: &[f32], into: &mut [f32], buffers: &mut Self::Buffers);
+}
+
+/// Settings are up to this, so that no product of them overflows.
+const LARGEST: usize = 1 << 10;
+/// Numbers of a record, before and after.
+const MOST_NUMBERS: usize = 1 << 26;
+
+impl Features {
+    /// Histograms of oriented gradients with usual settings.
+    #[must_use]
+    pub fn hog() -> Self {
+        Self::Hog { orientations: nine(), cell: four(), block: two() }
+    }
+
+    /// A scattering transform with usual settings.
+    #[must_use]
+    pub fn scattering() -> Self {
+        Self::Scattering { scales: two(), angles: eight(), order: two(), groups: twenty_seven() }
+    }
+
+    /// Whether records stay as they are.
+    #[must_use]
+    pub fn is_raw(&self) -> bool {
+        *self == Self::Raw {}
+    }
+
+    /// Whether the settings are in their ranges, whatever comes in.
+    pub fn check(&self) -> Result<(), Error> {
+        let within = |name: &'static str, found: usize, least: usize, most: usize, expected: &'static str| {
+            let allowed = (least..=most).contains(&found);
+            if allowed { Ok(()) } else { Err(Error::Setting { name, found: found.to_string(), expected }) }
+        };
+        match *self {
+            Self::Raw {} => Ok(()),
+            Self::Hog { orientations, cell, block } => {
+                for (name, found) in [("orientations", orientations), ("cell", cell), ("block", block)] {
+                    within(name, found, 1, LARGEST, "a whole number from 1 to 1024")?;
+                }
+                Ok(())
+            }
+            Self::Scattering { scales, angles, order, groups } => {
+                within("scales", scales, 1, 8, "a whole number from 1 to 8")?;
+                within("angles", angles, 1, 64, "a whole number from 1 to 64")?;
+                within("order", order, 1, 2, "1 or 2")?;
+                within("groups", groups, 0, usize::MAX, "a whole number")
+            }
+        }
+    }
+
+    /// Shape of what comes out for records of a shape, channels first.
+    pub fn output_shape(&self, shape: &[usize]) -> Result<Vec<usize>, Error> {
+        self.check()?;
+        let misfit = |expected: &'static str| Error::Setting { name: "shape", found: written(shape), expected };
+        let image = || match *shape {
+            [channels, rows, columns] if channels > 0 && shape.iter().product::<usize>() <= MOST_NUMBERS => Ok([channels, rows, columns]),
+            _ => Err(misfit("channels, rows and columns of a picture, which these features are made of")),
+        };
+        let output = match *self {
+            Self::Raw {} => return Ok(shape.to_vec()),
+            Self::Hog { orientations, cell, block } => {
+                let hog = Hog::new(image()?, orientations, cell, block);
+                hog.ok_or_else(|| misfit("rows and columns for at least one block of cells"))?.output().to_vec()
+            }
+            Self::Scattering { scales, angles, order, groups } => {
+                let [channels, rows, columns] = image()?;
+                if rows.min(columns) >> scales == 0 {
+                    return Err(misfit("at least 2^scales rows and columns"));
+                }
+                let channels = channels * coefficients(scales, angles, order);
+                if groups > 0 && !channels.is_multiple_of(groups) {
+                    let expected = "a divisor of the channels that come out, or 0";
+                    return Err(Error::Setting { name: "groups", found: format!("{groups} for {channels}"), expected });
+                }
+                vec![channels, rows >> scales, columns >> scales]
+            }
+        };
+        let numbers = output.iter().try_fold(1_usize, |numbers, side| numbers.checked_mul(*side));
+        if numbers.is_none_or(|numbers| numbers > MOST_NUMBERS) {
+            return Err(misfit("fewer numbers: too many would come out"));
+        }
+        Ok(output)
+    }
+
+    /// The same records with these features, in the order and with the targets and users that they have.
+    pub fn apply(&self, examples: &Examples) -> Result<Examples, Error> {
+        let output = self.output_shape(examples.shape())?;
+        match (self, examples.shape()) {
+            (&Self::Hog { orientations, cell, block }, &[channels, rows, columns]) => {
+                match Hog::new([channels, rows, columns], orientations, cell, block) {
+                    Some(hog) => each(&hog, examples, |_| ()),
+                    None => examples.with_features(&output, Vec::new()),
+                }
+            }
+            (&Self::Scattering { scales, angles, order, groups }, &[channels, rows, columns]) => {
+                let scattering = Scattering::new([channels, rows, columns], scales, angles, order);
+                each(&scattering, examples, |record| normalize(record, groups))
+            }
+            _ => Ok(examples.clone()),
+        }
+    }
+}
+
+/// Transforms every record on its own, on all cores.
+fn each<T: Transform>(transform: &T, examples: &Examples, finish: impl Fn(&mut [f32]) + Sync) -> Result<Examples, Error> {
+    /// Buffers are made once for so many records at least.
+    const TOGETHER: usize = 64;
+    let width = transform.output().iter().product::<usize>();
+    let mut values = vec![0.0; examples.len() * width];
+    values.par_chunks_exact_mut(width).enumerate().with_min_len(TOGETHER).for_each_init(
+        || (vec![0.0; examples.width()], transform.buffers()),
+        |(record, buffers), (number, into)| {
+            examples.gather(number, record);
+            transform.apply(record, into, buffers);
+            finish(into);
+        },
+    );
+    examples.with_features(transform.output(), values)
+}
+
+/// Brings each group of channels to mean zero and variance one.
+fn normalize(record: &mut [f32], groups: usize) {
+    /// Added to the variance, so that constant numbers become zeros.
+    const SMALLEST_VARIANCE: f64 = 1e-5;
+    let Some(size) = record.len().checked_div(groups) else { return };
+    for group in record.chunks_exact_mut(size) {
+        let mean = group.iter().map(|x| f64::from(*x)).sum::<f64>() / size as f64;
+        let variance = group.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / size as f64;
+        let inverse = (variance + SMALLEST_VARIANCE).sqrt().recip();
+        group.iter_mut().for_each(|x| *x = ((f64::from(*x) - mean) * inverse) as f32);
+    }
+}
+
+/// Sides as they are said.
+fn written(shape: &[usize]) -> String {
+    shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(" × ")
+}
