@@ -10,6 +10,7 @@ pub mod data;
 pub mod dp_sgd;
 mod error;
 mod kernel;
+pub mod knn;
 pub mod layer;
 pub mod loss;
 pub mod network;
