@@ -11,6 +11,7 @@ pub mod dp_sgd;
 mod error;
 pub mod features;
 mod kernel;
+pub mod knn;
 pub mod layer;
 pub mod loss;
 pub mod network;

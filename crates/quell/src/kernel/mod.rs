@@ -6,6 +6,7 @@
 pub(crate) mod numbers;
 pub(crate) mod patches;
 pub(crate) mod product;
+pub(crate) mod search;
 
 use std::{cell::Cell, sync::LazyLock};
 

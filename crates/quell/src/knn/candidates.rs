@@ -1,0 +1,172 @@
+//! Who may be among the nearest of one query, judged by a product that is fast and rounded.
+//!
+//! With t = ‖y‖² - 2 x·y, the squared distance less ‖x‖², a product of matrices gives t up to γ (‖x‖² + ‖y‖²), in whatever order it adds up: γ is the number of
+//! additions times 2⁻²⁴, and |2 x·y| ≤ ‖x‖² + ‖y‖². So every record has an interval that t lies in. A record is dropped only if k others
+//! lie below it with their whole intervals; those that are left are measured exactly. What the product rounds, and how its blocks were cut, decides how long the
+//! search takes and nothing else.
+
+/// Beyond this width the product says nothing, and everything is measured.
+const WIDEST: usize = 1 << 20;
+
+/// Squared lengths beyond this could overflow on the way.
+const LONGEST: f64 = 1e36;
+
+/// More than all products of numbers below the smallest normal one can lose.
+const TINY: f64 = 4.0 * f32::MIN_POSITIVE as f64;
+
+/// How far the product may be off.
+#[derive(Clone, Copy)]
+pub(super) struct Margin {
+    /// For each of both squared lengths, this share of it.
+    share: f64,
+    /// From the lower end of an interval to the upper one, for an offset of 1.
+    spread: f32,
+}
+
+impl Margin {
+    pub(super) fn new(width: usize) -> Self {
+        // Sixteen more: for rounding lengths, sums of two numbers, and the distance itself. A tenth more: for γ beyond its first order.
+        let share = if width > WIDEST { f64::NAN } else { 1.1 * (width as f64 + 16.0) / f64::from(1 << 24) };
+        Self { share, spread: (2.0 * share / (1.0 - share)) as f32 }
+    }
+
+    /// What added to -2 x·y gives the lower end of a record's interval; no number if nothing can be said.
+    pub(super) fn offset(self, squared_length: f64) -> f32 {
+        if squared_length > LONGEST { f32::NAN } else { (squared_length * (1.0 - self.share)) as f32 }
+    }
+
+    /// By how much all intervals of a query are too narrow.
+    pub(super) fn of_query(self, squared_length: f64) -> f64 {
+        if squared_length > LONGEST { f64::NAN } else { 2.0 * self.share * squared_length + TINY }
+    }
+}
+
+/// The candidates of one query, of which the nearest `wanted` will be kept.
+pub(super) struct Candidates {
+    /// The upper end of the interval, so that integers are ordered as it is, then the record.
+    keys: Vec<u64>,
+    wanted: usize,
+    /// With so many, it is time to drop some.
+    limit: usize,
+    margin: Margin,
+    widening: f64,
+    /// A record whose interval begins above is none of the nearest.
+    bound: f32,
+}
+
+/// More than the least that are worth a look at all of them.
+const SLACK: usize = 32;
+
+impl Candidates {
+    pub(super) fn new(wanted: usize, margin: Margin, squared_length: f64) -> Self {
+        let limit = wanted.saturating_mul(2).saturating_add(SLACK);
+        Self { keys: Vec::new(), wanted, limit, margin, widening: margin.of_query(squared_length), bound: f32::INFINITY }
+    }
+
+    pub(super) fn wanted(&self) -> usize {
+        self.wanted
+    }
+
+    pub(super) fn bound(&self) -> f32 {
+        self.bound
+    }
+
+    /// One more, by its product with -2 times the query and its offset. A record with an infinite one is nobody's neighbour.
+    #[inline]
+    pub(super) fn push(&mut self, record: usize, product: f32, offset: f32) {
+        if offset == f32::INFINITY {
+            return;
+        }
+        let upper = product + offset + self.margin.spread * offset;
+        self.keys.push(key(if upper.is_nan() { f32::INFINITY } else { upper }, record));
+    }
+
+    /// Drops some if there are many.
+    pub(super) fn tidy(&mut self, offsets: &[f32]) {
+        if self.keys.len() >= self.limit {
+            self.drop_far(offsets);
+            self.limit = self.keys.len().saturating_mul(2).saturating_add(SLACK);
+        }
+    }
+
+    fn drop_far(&mut self, offsets: &[f32]) {
+        if self.wanted == 0 || self.keys.len() <= self.wanted {
+            return;
+        }
+        let (_, last, _) = self.keys.select_nth_unstable(self.wanted - 1);
+        let bound = f64::from(number(*last)) + self.widening;
+        self.bound = (bound as f32).next_up();
+        let (bound, margin) = (self.bound, self.margin);
+        self.keys.retain(|key| {
+            let lower = number(*key) - margin.spread * offsets[record(*key)];
+            // What is no number stays.
+            !matches!(lower.partial_cmp(&bound), Some(std::cmp::Ordering::Greater))
+        });
+    }
+
+    /// The nearest by the exact distance, nearest first; of two at the same distance, that with the lower number first.
+    pub(super) fn settle(mut self, offsets: &[f32], distance: impl Fn(usize) -> f32) -> Vec<(usize, f32)> {
+        self.drop_far(offsets);
+        let Self { mut keys, wanted, .. } = self;
+        for name in &mut keys {
+            *name = key(distance(record(*name)), record(*name));
+        }
+        if wanted > 0 && keys.len() > wanted {
+            keys.select_nth_unstable(wanted - 1);
+        }
+        keys.truncate(wanted);
+        keys.sort_unstable();
+        keys.into_iter().map(|key| (record(key), number(key))).collect()
+    }
+}
+
+/// A number, then a record, as an integer that is ordered as they are.
+fn key(number: f32, record: usize) -> u64 {
+    let bits = number.to_bits();
+    let ordered = if number.is_sign_negative() { !bits } else { bits | 1 << 31 };
+    u64::from(ordered) << 32 | record as u64
+}
+
+fn number(key: u64) -> f32 {
+    let ordered = (key >> 32) as u32;
+    f32::from_bits(if ordered >> 31 == 1 { ordered & !(1 << 31) } else { !ordered })
+}
+
+fn record(key: u64) -> usize {
+    key as u32 as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_ordered_as_numbers_and_then_records() {
+        let numbers = [f32::NEG_INFINITY, -3.5, -1e-40, 0.0, 1e-40, 2.0, f32::MAX, f32::INFINITY];
+        let keys: Vec<u64> = numbers.iter().flat_map(|x| [key(*x, 0), key(*x, 7), key(*x, u32::MAX as usize)]).collect();
+        assert!(keys.is_sorted_by(|a, b| a < b));
+        assert!(numbers.iter().all(|x| number(key(*x, 9)).to_bits() == x.to_bits() && record(key(*x, 9)) == 9));
+    }
+
+    #[test]
+    fn intervals_hold_the_truth_though_products_are_off_by_all_they_may_be() {
+        for width in [1, 64, 784, WIDEST] {
+            let (margin, error) = (Margin::new(width), width as f64 / f64::from(1 << 24));
+            for (x, y) in [(1.0_f64, 1.0_f64), (100.0, 1e-3), (1e-6, 30.0), (1e30, 1e35), (1e-40, 1e-40)] {
+                for cosine in [-1.0, 0.0, 1.0] {
+                    let product = -2.0 * cosine * (x * y).sqrt();
+                    for off in [-1.0, 1.0] {
+                        // One query and one record at its interval's ends: whoever is as near must not be dropped.
+                        let mut candidates = Candidates::new(1, margin, x);
+                        let offsets = [margin.offset(y); 2];
+                        candidates.push(0, (product - off * error * (x + y)) as f32, offsets[0]);
+                        candidates.push(1, (product + off * error * (x + y)) as f32, offsets[1]);
+                        candidates.drop_far(&offsets);
+                        assert_eq!(candidates.keys.len(), 2, "width {width}, lengths {x} and {y}, cosine {cosine}");
+                    }
+                }
+            }
+        }
+        assert!(Margin::new(WIDEST + 1).offset(1.0).is_nan() && Margin::new(1).offset(1e37).is_nan());
+    }
+}

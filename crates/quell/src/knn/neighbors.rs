@@ -1,0 +1,282 @@
+//! The exact nearest neighbours: blocks of products choose candidates, and the candidates are measured one by one.
+
+use std::borrow::Cow;
+
+use rayon::prelude::*;
+
+use super::candidates::{Candidates, Margin};
+use crate::{
+    Error,
+    data::Examples,
+    kernel::{
+        numbers::squared_length,
+        product::{Into, Matrix, multiply},
+        scratch,
+        search::{not_above, products_with, squared_distance},
+    },
+};
+
+/// What near means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metric {
+    /// Σ (x - y)².
+    SquaredEuclidean,
+    /// 1 - cos of the angle. Vectors are divided by their lengths and rounded; what is left is half their squared distance. One of zeros has no direction.
+    Cosine,
+}
+
+/// A record near a query.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Neighbor {
+    /// Its place among the records.
+    pub record: u32,
+    /// How far it is.
+    pub distance: f32,
+}
+
+/// Private vectors to search.
+///
+/// A distance is the sum of squared differences in double precision, rounded once: it depends on the query and the record alone, to the last bit and on every
+/// machine, and does not suffer if the two are nearly the same. Of records at the same distance, those that come first are nearer.
+///
+/// # Contract
+/// The answer to a query is a function of the query and its sample. One more record in the sample is either not in the answer, which stays as it is, or in it, and
+/// then at most one other leaves. So votes move by at most √2 in L2.
+///
+/// A record or query that holds a number that is not finite is at no distance: such a record is nobody's neighbour, and such a query has none.
+///
+/// ```
+/// use quell::knn::{Index, Metric};
+/// let index = Index::new(&[0.0, 0.0, 3.0, 4.0, 1.0, 0.0], 2, Metric::SquaredEuclidean)?;
+/// let near = &index.nearest(&[3.0, 3.0], 2)?[0];
+/// assert_eq!([(near[0].record, near[0].distance), (near[1].record, near[1].distance)], [(1, 1.0), (2, 13.0)]);
+/// let near = &index.nearest_among(&[3.0, 3.0], &[vec![0, 2]], 1)?[0];
+/// assert_eq!(near[0].record, 2);
+/// # Ok::<(), quell::Error>(())
+/// ```
+pub struct Index {
+    rows: Vec<f32>,
+    width: usize,
+    metric: Metric,
+    margin: Margin,
+    /// Of each record, what [`Margin::offset`] says; infinite if it is nobody's neighbour.
+    offsets: Vec<f32>,
+}
+
+/// Most queries whose products are taken together: so often a block of records is used when it has been fetched.
+const QUERIES: usize = 384;
+/// Records of a block. With the queries it makes a product that stays in the cache until it has been looked at.
+const RECORDS: usize = 256;
+/// Numbers in the records that are measured against query after query, where each has a sample of its own.
+const TILE: usize = 1 << 16;
+/// From this share of the records on, the product with all of them takes less time than one by one with those of the sample.
+const DENSE: f64 = 0.35;
+
+impl Index {
+    /// An index of rows of `width` numbers, one after the other.
+    pub fn new(rows: &[f32], width: usize, metric: Metric) -> Result<Self, Error> {
+        check_rows("rows", rows, width)?;
+        Self::build(rows.to_vec(), width, metric)
+    }
+
+    /// An index of the features of all records.
+    pub fn of_examples(examples: &Examples, metric: Metric) -> Result<Self, Error> {
+        let width = examples.width();
+        let mut rows = vec![0.0; examples.len() * width];
+        rows.par_chunks_exact_mut(width).enumerate().for_each(|(record, row)| examples.gather(record, row));
+        Self::build(rows, width, metric)
+    }
+
+    fn build(mut rows: Vec<f32>, width: usize, metric: Metric) -> Result<Self, Error> {
+        if u32::try_from(rows.len() / width).is_err() {
+            return Err(Error::Setting { name: "rows", found: "2³² or more".into(), expected: "fewer than 2³²" });
+        }
+        let margin = Margin::new(width);
+        let offsets = rows.par_chunks_exact_mut(width).map(|row| {
+            if metric == Metric::Cosine {
+                normalize(row);
+            }
+            if row.iter().all(|x| x.is_finite()) {
+                return margin.offset(squared_length(row));
+            }
+            row.fill(0.0);
+            f32::INFINITY
+        });
+        Ok(Self { offsets: offsets.collect(), rows, width, metric, margin })
+    }
+
+    /// How many records there are. That is private, like the records.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.offsets.len()
+    }
+
+    /// Whether there is no record.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.offsets.is_empty()
+    }
+
+    /// Numbers in one vector.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// For each query, a row of [`width`](Self::width) numbers, the nearest `k` of all records, nearest first; all of them if there are fewer.
+    pub fn nearest(&self, queries: &[f32], k: usize) -> Result<Vec<Vec<Neighbor>>, Error> {
+        check_rows("queries", queries, self.width)?;
+        Ok(self.search(queries, None, k))
+    }
+
+    /// For each query the nearest `k` of its own sample, which holds places of records in ascending order; all of them if there are fewer.
+    pub fn nearest_among(&self, queries: &[f32], samples: &[Vec<usize>], k: usize) -> Result<Vec<Vec<Neighbor>>, Error> {
+        check_rows("queries", queries, self.width)?;
+        let wrong = |found: &str, expected| Err(Error::Setting { name: "samples", found: found.into(), expected });
+        if samples.len() != queries.len() / self.width {
+            return wrong(&format!("a list of {}", samples.len()), "a sample for each query");
+        }
+        let ascending = |sample: &Vec<usize>| {
+            sample.is_sorted_by(|a, b| a < b) && sample.last().is_none_or(|record| *record < self.len())
+        };
+        if !samples.par_iter().all(ascending) {
+            return wrong("not in order", "records of the index in ascending order, each once");
+        }
+        Ok(self.search(queries, Some(samples), k))
+    }
+
+    fn search(&self, queries: &[f32], samples: Option<&[Vec<usize>]>, k: usize) -> Vec<Vec<Neighbor>> {
+        let mut queries = Cow::Borrowed(queries);
+        if self.metric == Metric::Cosine {
+            queries.to_mut().par_chunks_exact_mut(self.width).for_each(normalize);
+        }
+        // As many groups for each thread, none of them large.
+        let (count, threads) = (queries.len() / self.width, rayon::current_num_threads());
+        let group = count.div_ceil(threads * count.div_ceil(threads * QUERIES).max(1)).max(1);
+        let groups = queries.par_chunks(group * self.width).enumerate();
+        let answers = groups.flat_map_iter(|(number, queries)| {
+            let samples = samples.map(|samples| &samples[number * group..][..queries.len() / self.width]);
+            self.search_group(queries, samples, k)
+        });
+        answers.collect()
+    }
+
+    fn search_group(&self, queries: &[f32], samples: Option<&[Vec<usize>]>, k: usize) -> Vec<Vec<Neighbor>> {
+        let candidates = queries.chunks_exact(self.width).map(|query| {
+            let length = squared_length(query);
+            Candidates::new(if length.is_finite() { k } else { 0 }, self.margin, length)
+        });
+        let mut candidates: Vec<Candidates> = candidates.collect();
+        let doubled: Vec<f32> = queries.iter().map(|x| -2.0 * x).collect();
+        let pairs = |samples: &[Vec<usize>]| samples.iter().map(Vec::len).sum::<usize>() as f64;
+        match samples {
+            Some(samples) if pairs(samples) < DENSE * (self.len() * samples.len()) as f64 => {
+                self.scan_samples(&doubled, samples, &mut candidates);
+            }
+            samples => self.scan_all(&doubled, samples, &mut candidates),
+        }
+        let measured = queries.chunks_exact(self.width).zip(candidates).map(|(query, candidates)| {
+            let nearest = candidates.settle(&self.offsets, |record| self.distance(query, record));
+            nearest.into_iter().map(|(record, distance)| Neighbor { record: record as u32, distance }).collect()
+        });
+        measured.collect()
+    }
+
+    /// All records, block after block, by products of matrices.
+    fn scan_all(&self, doubled: &[f32], samples: Option<&[Vec<usize>]>, candidates: &mut [Candidates]) {
+        let mut found = Vec::with_capacity(RECORDS);
+        scratch(candidates.len() * RECORDS, |products| {
+            let blocks = self.rows.chunks(RECORDS * self.width).zip(self.offsets.chunks(RECORDS)).enumerate();
+            for (block, (rows, offsets)) in blocks {
+                let first = block * RECORDS;
+                let transposed = Matrix::new(rows, self.width).transposed();
+                multiply(Matrix::new(doubled, self.width), transposed, products, RECORDS, Into::Overwrite);
+                for (query, (candidates, products)) in candidates.iter_mut().zip(products.chunks_exact(RECORDS)).enumerate() {
+                    if candidates.wanted() == 0 {
+                        continue;
+                    }
+                    found.clear();
+                    not_above(&products[..offsets.len()], offsets, candidates.bound(), &mut found);
+                    let sample = samples.map(|samples| within(&samples[query], first, offsets.len()));
+                    for place in found.iter().map(|place| *place as usize) {
+                        if sample.is_none_or(|sample| sample.binary_search(&(first + place)).is_ok()) {
+                            candidates.push(first + place, products[place], offsets[place]);
+                        }
+                    }
+                    candidates.tidy(&self.offsets);
+                }
+            }
+        });
+    }
+
+    /// The records of each sample, tile after tile, so that a record that was fetched is there for the other queries, too.
+    fn scan_samples(&self, doubled: &[f32], samples: &[Vec<usize>], candidates: &mut [Candidates]) {
+        let records = (TILE / self.width).max(1);
+        let mut rests: Vec<&[usize]> = samples.iter().map(Vec::as_slice).collect();
+        scratch(records, |products| {
+            for first in (0..self.len()).step_by(records) {
+                let queries = doubled.chunks_exact(self.width).zip(&mut rests).zip(candidates.iter_mut());
+                for ((query, rest), candidates) in queries.filter(|(_, candidates)| candidates.wanted() > 0) {
+                    let sample = within(rest, first, records);
+                    *rest = &rest[sample.len()..];
+                    products_with(query, &self.rows, sample.iter().copied(), &mut products[..sample.len()]);
+                    for (record, product) in sample.iter().zip(&*products) {
+                        let offset = self.offsets[*record];
+                        let above = *product + offset > candidates.bound();
+                        if !above {
+                            candidates.push(*record, *product, offset);
+                        }
+                    }
+                    candidates.tidy(&self.offsets);
+                }
+            }
+        });
+    }
+
+    fn distance(&self, query: &[f32], record: usize) -> f32 {
+        let squared = squared_distance(query, &self.rows[record * self.width..(record + 1) * self.width]);
+        match self.metric {
+            Metric::SquaredEuclidean => squared as f32,
+            Metric::Cosine => (squared / 2.0) as f32,
+        }
+    }
+}
+
+/// How many of the neighbours are of each class, by the classes of all records. A class beyond the last, or a record without one, is not counted.
+///
+/// Sensitive: it is for a mechanism to look at.
+#[must_use]
+pub fn votes(neighbors: &[Neighbor], labels: &[u32], classes: usize) -> Vec<u32> {
+    let mut votes = vec![0; classes];
+    for label in neighbors.iter().filter_map(|neighbor| labels.get(neighbor.record as usize)) {
+        if let Some(count) = votes.get_mut(*label as usize) {
+            *count += 1;
+        }
+    }
+    votes
+}
+
+/// The part of a sample that is in a block of records.
+fn within(sample: &[usize], first: usize, count: usize) -> &[usize] {
+    let begin = sample.partition_point(|record| *record < first);
+    let end = sample.partition_point(|record| *record < first + count);
+    &sample[begin..end]
+}
+
+/// A vector of zeros becomes one of NaN: it has no direction.
+fn normalize(vector: &mut [f32]) {
+    let length = squared_length(vector).sqrt();
+    for x in vector {
+        *x = (f64::from(*x) / length) as f32;
+    }
+}
+
+fn check_rows(name: &'static str, rows: &[f32], width: usize) -> Result<(), Error> {
+    if width == 0 {
+        return Err(Error::Setting { name: "width", found: "0".into(), expected: "at least 1" });
+    }
+    if !rows.len().is_multiple_of(width) {
+        return Err(Error::Setting { name, found: "cut off within a row".into(), expected: "whole rows of the width" });
+    }
+    Ok(())
+}
