@@ -10,6 +10,11 @@ pub(crate) fn normal_below(x: f64) -> f64 {
     0.5 * libm::erfc(-x * FRAC_1_SQRT_2)
 }
 
+/// ln Φ(x), relative error a few ulps in both tails.
+pub(crate) fn ln_normal_below(x: f64) -> f64 {
+    if x < 0.0 { (0.5 * scaled_erfc(-x * FRAC_1_SQRT_2)).ln() - 0.5 * x * x } else { (-normal_below(-x)).ln_1p() }
+}
+
 /// Φ⁻¹(p) for p in (0, 1): bisection on the tail that is smaller, so that both ends come out right.
 pub(crate) fn normal_quantile(p: f64) -> f64 {
     if p > 0.5 {

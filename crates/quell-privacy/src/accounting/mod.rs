@@ -2,7 +2,7 @@
 //!
 //! [`Pld`] answers with an interval and is the one to use; [`Renyi`] answers where no dominating pair is known, and is what
 //! adaptive filters are made of; [`closed`] has the exact and the classical theorems; [`fourier`] is an independent check;
-//! [`TradeOff`] speaks of attacks; [`Calibration`] goes the other way. [`Method`] names them all for side-by-side tables.
+//! [`TradeOff`] speaks of attacks; [`Calibration`] goes the other way; [`votes`] has bounds that depend on the votes that were cast. [`Method`] names them all for side-by-side tables.
 
 mod calibrate;
 pub mod closed;
@@ -11,6 +11,7 @@ mod method;
 mod pld;
 mod renyi;
 mod tradeoff;
+pub mod votes;
 
 pub use calibrate::{Calibration, Target};
 pub use method::{Answer, Method, best};

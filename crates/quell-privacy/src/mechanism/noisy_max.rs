@@ -31,6 +31,11 @@ impl Votes {
         }
         Self { counts }
     }
+
+    /// For what is paid for.
+    pub(super) fn counts(&self) -> &[i64] {
+        &self.counts
+    }
 }
 
 /// How the noisy maximum is taken.
@@ -73,6 +78,11 @@ pub(super) fn laplace_event(scale: Scale, ballots: Neighbors) -> Event {
     unit_event(Epsilon::new(epsilon), |epsilon| Event::Pure { epsilon })
 }
 
+/// The standard deviation that is drawn, in votes: at most a grid step for each vote below what was asked for.
+pub(super) fn drawn(deviation: NoiseMultiplier) -> f64 {
+    GRID as f64 / rounded::steps_per_unit(deviation.get()) as f64
+}
+
 impl Sealed for NoisyMax {}
 
 impl Mechanism for NoisyMax {
@@ -90,8 +100,7 @@ impl Mechanism for NoisyMax {
             Rule::Gaussian(deviation) => {
                 // An exchange moves the counts by √2, and the event is stated for half of that.
                 let half = if neighbors == Neighbors::Replace { 2.0_f64.sqrt() } else { 1.0 };
-                let deviation = GRID as f64 / rounded::steps_per_unit(deviation.get()) as f64;
-                unit_event(NoiseMultiplier::new(deviation * half * (1.0 - 1e-15)), Event::gaussian)
+                unit_event(NoiseMultiplier::new(drawn(deviation) * half * (1.0 - 1e-15)), Event::gaussian)
             }
             Rule::Exponential(epsilon) | Rule::PermuteAndFlip(epsilon) => Event::Pure { epsilon },
         }

@@ -2,7 +2,7 @@
 
 use super::{
     Mechanism, Noise, Sampling, Sealed, Votes,
-    noisy_max::{Rule, laplace_event, winner},
+    noisy_max::{Rule, drawn, laplace_event, winner},
     unit_event,
 };
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     ledger::Paid,
     noise::{
         random::Key,
-        rounded::{self, DISTANCE, GRID},
+        rounded::{self, DISTANCE},
     },
     number::brief,
     units::{NoiseMultiplier, SamplingRate},
@@ -86,8 +86,7 @@ impl Poll {
 
 /// Of noise on whole numbers of votes, each a whole number of grid steps.
 fn gaussian(deviation: NoiseMultiplier, moves: f64) -> Event {
-    let deviation = GRID as f64 / rounded::steps_per_unit(deviation.get()) as f64;
-    unit_event(NoiseMultiplier::new(deviation / moves * (1.0 - 1e-15)), Event::gaussian)
+    unit_event(NoiseMultiplier::new(drawn(deviation) / moves * (1.0 - 1e-15)), Event::gaussian)
 }
 
 impl Sealed for Poll {}
