@@ -17,5 +17,6 @@ pub mod optimizer;
 mod range;
 pub mod run;
 pub mod schedule;
+pub mod student;
 
 pub use error::{Error, Place};
