@@ -20,6 +20,7 @@ pub mod pate;
 mod range;
 pub mod run;
 pub mod schedule;
+pub mod student;
 pub mod voting;
 
 pub use error::{Error, Place};

@@ -1,0 +1,151 @@
+//! Which public rows to ask about.
+
+use std::{cmp::Ordering, collections::BinaryHeap};
+
+use rayon::prelude::*;
+
+use super::{count_rows, neighbors::distances};
+use crate::{Error, chance::Chance};
+
+/// Rounds of moving centres to the middle of their rows. Later ones move them too little to matter for who is nearest to the middle.
+const ROUNDS: usize = 12;
+
+/// Rows that stand for all others, in an order in which any first part of them is a good choice: `count` of them, or all rows if there are fewer.
+///
+/// The rows nearest to the centres of `count` clusters, made by k-means (Lloyd's iterations from the start of Arthur and Vassilvitskii 2007); in front comes what brings
+/// all rows nearest to one that was chosen.
+///
+/// ```
+/// let points = [0.0, 0.1, 0.2, 9.0, 9.1, 5.0];
+/// let chosen = quell::student::representatives(&points, 1, 3, 0)?;
+/// assert_eq!(chosen, [1, 3, 5]);
+/// # Ok::<(), quell::Error>(())
+/// ```
+pub fn representatives(points: &[f32], width: usize, count: usize, seed: u64) -> Result<Vec<usize>, Error> {
+    let rows = count_rows(points, width)?;
+    if count >= rows {
+        return Ok(order(points, width, (0..rows).collect(), vec![1.0; rows]));
+    }
+    let mut centers = spread_out(points, width, count, seed);
+    let mut clusters = assign(points, &centers, width);
+    for _ in 1..ROUNDS {
+        move_centers(points, &clusters, &mut centers, width);
+        clusters = assign(points, &centers, width);
+    }
+    // The row nearest to each centre; a centre that lost all its rows has none.
+    let mut medoids: Vec<Option<(usize, f32)>> = vec![None; count];
+    let mut sizes = vec![0.0_f32; count];
+    for (row, (cluster, distance)) in clusters.iter().enumerate() {
+        sizes[*cluster] += 1.0;
+        let medoid = &mut medoids[*cluster];
+        if medoid.is_none_or(|(_, least)| *distance < least) {
+            *medoid = Some((row, *distance));
+        }
+    }
+    let (chosen, sizes): (Vec<usize>, Vec<f32>) =
+        medoids.iter().zip(sizes).filter_map(|(medoid, size)| medoid.map(|(row, _)| (row, size))).unzip();
+    Ok(order(points, width, chosen, sizes))
+}
+
+/// Rows to begin with: each is drawn with a probability in proportion to its squared distance to those before it.
+fn spread_out(points: &[f32], width: usize, count: usize, seed: u64) -> Vec<f32> {
+    let mut chance = Chance::of(seed, 0);
+    let rows = points.len() / width;
+    let (mut next, mut nearest) = (chance.below(rows), vec![f32::INFINITY; rows]);
+    let mut centers = Vec::with_capacity(count * width);
+    while centers.len() < count * width {
+        let center = &points[next * width..(next + 1) * width];
+        centers.extend_from_slice(center);
+        nearest.par_iter_mut().zip(points.par_chunks_exact(width)).with_min_len(256).for_each(|(nearest, row)| {
+            let distance: f32 = row.iter().zip(center).map(|(a, b)| (a - b) * (a - b)).sum();
+            *nearest = nearest.min(distance);
+        });
+        let total: f64 = nearest.iter().copied().map(f64::from).filter(|d| d.is_finite()).sum();
+        let mut left = f64::from(chance.between(0.0, 1.0)) * total;
+        // All rows are where a centre is: any will do.
+        next = if total > 0.0 {
+            let passed = |distance: &f32| {
+                left -= f64::from(*distance);
+                left < 0.0
+            };
+            nearest.iter().position(passed).unwrap_or(rows - 1)
+        } else {
+            chance.below(rows)
+        };
+    }
+    centers
+}
+
+/// For each row the nearest centre and its squared distance.
+fn assign(points: &[f32], centers: &[f32], width: usize) -> Vec<(usize, f32)> {
+    distances(points, centers, width, |_, distances| {
+        distances.iter().copied().enumerate().fold((0, f32::INFINITY), |best, next| if next.1 < best.1 { next } else { best })
+    })
+}
+
+/// Puts each centre in the middle of its rows.
+fn move_centers(points: &[f32], clusters: &[(usize, f32)], centers: &mut [f32], width: usize) {
+    let (mut sums, mut sizes) = (vec![0.0_f64; centers.len()], vec![0_u32; centers.len() / width]);
+    for (row, (cluster, _)) in points.chunks_exact(width).zip(clusters) {
+        sizes[*cluster] += 1;
+        sums[cluster * width..(cluster + 1) * width].iter_mut().zip(row).for_each(|(sum, x)| *sum += f64::from(*x));
+    }
+    for ((center, sum), size) in centers.chunks_exact_mut(width).zip(sums.chunks_exact(width)).zip(sizes) {
+        if size > 0 {
+            center.iter_mut().zip(sum).for_each(|(center, sum)| *center = (sum / f64::from(size)) as f32);
+        }
+    }
+}
+
+/// A row that may come next, and what it was last known to gain.
+struct Candidate {
+    gain: f32,
+    place: usize,
+    /// How many had been chosen when that was known.
+    known: usize,
+}
+
+impl Ord for Candidate {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.gain.total_cmp(&other.gain).then(other.place.cmp(&self.place))
+    }
+}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Candidate {}
+
+/// Puts first what most shortens the distances of all to the nearest that is chosen, each counted `size` times.
+///
+/// What a row gains can only fall as others are chosen, so a gain that is looked at again and is still the largest known is the largest (Minoux 1978).
+fn order(points: &[f32], width: usize, chosen: Vec<usize>, sizes: Vec<f32>) -> Vec<usize> {
+    let rows: Vec<f32> = chosen.iter().flat_map(|row| &points[row * width..(row + 1) * width]).copied().collect();
+    let between: Vec<Vec<f32>> = distances(&rows, &rows, width, |_, distances| distances.to_vec());
+    let farthest = between.iter().flatten().copied().filter(|d| d.is_finite()).fold(0.0, f32::max);
+    let mut nearest = vec![farthest; chosen.len()];
+    let gain = |place: usize, nearest: &[f32]| -> f32 {
+        let gains = between[place].iter().zip(nearest).zip(&sizes);
+        gains.map(|((distance, nearest), size)| size * (nearest - distance).max(0.0)).sum()
+    };
+    let first = (0..chosen.len()).map(|place| Candidate { gain: gain(place, &nearest), place, known: 0 });
+    let (mut waiting, mut ordered) = (first.collect::<BinaryHeap<_>>(), Vec::with_capacity(chosen.len()));
+    while let Some(candidate) = waiting.pop() {
+        if candidate.known < ordered.len() {
+            waiting.push(Candidate { gain: gain(candidate.place, &nearest), known: ordered.len(), ..candidate });
+            continue;
+        }
+        ordered.push(chosen[candidate.place]);
+        nearest.iter_mut().zip(&between[candidate.place]).for_each(|(nearest, distance)| *nearest = nearest.min(*distance));
+    }
+    ordered
+}

@@ -1,0 +1,79 @@
+//! Public rows with guesses about them, as a network learns from them.
+
+use super::views::{Views, arrange};
+use crate::{chance::Chance, data::Examples, network::Task};
+
+/// The task of predicting what is guessed about each row.
+pub(super) struct Lesson<'a> {
+    pub(super) examples: &'a Examples,
+    /// For each row how likely each class is.
+    pub(super) guesses: Vec<f32>,
+    pub(super) classes: usize,
+    /// How much each row counts.
+    pub(super) worth: Vec<f32>,
+    pub(super) views: Option<Views>,
+    /// The largest share of another row in what is shown.
+    pub(super) mixup: f32,
+    /// The chance of this step.
+    pub(super) seed: u64,
+}
+
+impl Lesson<'_> {
+    /// What is mixed into a row, and how much of it.
+    fn partner(&self, record: usize) -> Option<(usize, f32)> {
+        let mut chance = Chance::of(self.seed, 2 * record as u64);
+        (self.mixup > 0.0).then(|| (chance.below(self.examples.len()), chance.between(0.0, self.mixup)))
+    }
+
+    fn view(&self, record: usize, input: &mut [f32], chance: &mut Chance) {
+        let &[channels, height, columns] = self.examples.shape() else { return self.examples.gather(record, input) };
+        let shape = [channels, height, columns];
+        let mut numbers = vec![0.0; input.len()];
+        self.examples.gather(record, &mut numbers);
+        match self.views {
+            Some(views) => views.write(shape, &numbers, input, chance),
+            None => arrange(shape, &numbers, input),
+        }
+    }
+
+    /// Writes a row as it is.
+    pub(super) fn show(&self, record: usize, input: &mut [f32]) {
+        Lesson { views: None, guesses: Vec::new(), worth: Vec::new(), ..*self }.view(record, input, &mut Chance::new(0));
+    }
+
+    fn guess(&self, record: usize) -> &[f32] {
+        &self.guesses[record * self.classes..(record + 1) * self.classes]
+    }
+}
+
+impl Task for Lesson<'_> {
+    fn gather(&self, record: usize, _: usize, input: &mut [f32]) {
+        let mut chance = Chance::of(self.seed, 2 * record as u64 + 1);
+        self.view(record, input, &mut chance);
+        if let Some((other, share)) = self.partner(record) {
+            let mut mixed = vec![0.0; input.len()];
+            self.view(other, &mut mixed, &mut chance);
+            input.iter_mut().zip(&mixed).for_each(|(input, mixed)| *input += share * (mixed - *input));
+        }
+    }
+
+    fn differentiate(&self, record: usize, _: usize, outputs: &[f32], gradient: &mut [f32]) {
+        softmax(outputs, gradient);
+        let (other, share) = self.partner(record).unwrap_or((record, 0.0));
+        let worth = self.worth[record] + share * (self.worth[other] - self.worth[record]);
+        let wanted = self.guess(record).iter().zip(self.guess(other)).map(|(own, theirs)| own + share * (theirs - own));
+        gradient.iter_mut().zip(wanted).for_each(|(gradient, wanted)| *gradient = worth * (*gradient - wanted));
+    }
+
+    fn coin(&self, record: usize, _: usize) -> u64 {
+        Chance::of(self.seed ^ 1, record as u64).bits()
+    }
+}
+
+/// From outputs to probabilities.
+pub(super) fn softmax(outputs: &[f32], probabilities: &mut [f32]) {
+    let largest = outputs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    probabilities.iter_mut().zip(outputs).for_each(|(to, output)| *to = (output - largest).exp());
+    let total: f32 = probabilities.iter().sum();
+    probabilities.iter_mut().for_each(|probability| *probability /= total);
+}

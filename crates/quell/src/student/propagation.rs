@@ -1,0 +1,145 @@
+//! From the labels of few rows to guesses for all: labels spread along a graph of nearest neighbours.
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::{count_rows, neighbors::nearest};
+use crate::{
+    Error,
+    range::{INSIDE_UNIT, POSITIVE},
+};
+
+/// Label spreading (Zhou et al. 2004): F ← αSF + (1 - α)Y, with Y the answers and S the normalised weights of a graph in which each row is joined to its nearest neighbours.
+///
+/// An answer counts for 1 - α only: among neighbours who say something else, a wrong one is outvoted at its own row too.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Propagation {
+    /// How many neighbours each row is joined to.
+    pub neighbors: usize,
+    /// How many edges an answer travels at most.
+    pub steps: usize,
+    /// α: how much is taken over from neighbours. With few answers they have far to go, and it should be near one.
+    pub alpha: f64,
+}
+
+impl Default for Propagation {
+    fn default() -> Self {
+        Self { neighbors: 6, steps: 60, alpha: 0.99 }
+    }
+}
+
+impl Propagation {
+    /// Whether every setting is in its range.
+    pub fn check(&self) -> Result<(), Error> {
+        POSITIVE.check("neighbors", self.neighbors as f64)?;
+        POSITIVE.check("steps", self.steps as f64)?;
+        INSIDE_UNIT.check("alpha", self.alpha)
+    }
+
+    /// For each row of `width` numbers and each class how likely it is, from the classes of some rows. A row that no answer reaches counts all classes as equally likely.
+    ///
+    /// ```
+    /// use quell::student::Propagation;
+    /// let points = [0.0, 0.1, 0.2, 9.0, 9.1, 9.2];
+    /// let guesses = Propagation { neighbors: 2, ..Propagation::default() }.spread(&points, 1, &[(0, 0), (5, 1)], 2)?;
+    /// assert!(guesses[2 * 2] > 0.99 && guesses[3 * 2 + 1] > 0.99);
+    /// # Ok::<(), quell::Error>(())
+    /// ```
+    pub fn spread(&self, points: &[f32], width: usize, labels: &[(usize, u32)], classes: usize) -> Result<Vec<f32>, Error> {
+        self.check()?;
+        let rows = count_rows(points, width)?;
+        let answers = answers(labels, rows, classes)?;
+        let graph = Graph::new(points, width, self.neighbors);
+        let (mut guesses, mut next) = (answers.clone(), vec![0.0; rows * classes]);
+        let alpha = self.alpha as f32;
+        for _ in 0..self.steps {
+            graph.step(alpha, &guesses, &answers, &mut next, classes);
+            std::mem::swap(&mut guesses, &mut next);
+        }
+        for row in guesses.chunks_exact_mut(classes) {
+            let total: f32 = row.iter().sum();
+            if total > 0.0 && total.is_finite() {
+                row.iter_mut().for_each(|share| *share /= total);
+            } else {
+                row.fill(1.0 / classes as f32);
+            }
+        }
+        Ok(guesses)
+    }
+}
+
+/// One for each answer, over the number of answers of that class: so that a class that was met often does not flood the others.
+fn answers(labels: &[(usize, u32)], rows: usize, classes: usize) -> Result<Vec<f32>, Error> {
+    if classes == 0 {
+        return Err(Error::Setting { name: "classes", found: "0".into(), expected: "a whole number above 0" });
+    }
+    if labels.is_empty() {
+        return Err(Error::Missing { what: "label", hint: "ask about some rows first: nothing can be guessed from nothing" });
+    }
+    let mut counts = vec![0.0_f32; classes];
+    for (row, class) in labels {
+        if *row >= rows {
+            let expected = "the place of a public row, counted from 0";
+            return Err(Error::Setting { name: "row of a label", found: row.to_string(), expected });
+        }
+        let Some(count) = counts.get_mut(*class as usize) else {
+            let expected = "one of the classes, counted from 0";
+            return Err(Error::Setting { name: "label", found: class.to_string(), expected });
+        };
+        *count += 1.0;
+    }
+    let mut answers = vec![0.0; rows * classes];
+    for (row, class) in labels {
+        answers[row * classes + *class as usize] += counts[*class as usize].recip();
+    }
+    Ok(answers)
+}
+
+/// Weights between neighbours, row after row.
+struct Graph {
+    /// Where the edges of each row begin, and where those of the last end.
+    starts: Vec<usize>,
+    edges: Vec<(usize, f32)>,
+}
+
+impl Graph {
+    fn new(points: &[f32], width: usize, neighbors: usize) -> Self {
+        let near = nearest(points, width, neighbors);
+        let reach: Vec<f32> = near.iter().map(|row| row.last().map_or(0.0, |(_, distance)| distance.sqrt())).collect();
+        let mut joined: Vec<Vec<(usize, f32)>> = vec![Vec::new(); near.len()];
+        for (row, others) in near.iter().enumerate() {
+            for (other, distance) in others {
+                // Relative to how far both have to look (Zelnik-Manor and Perona 2005): dense and sparse regions conduct alike.
+                let weight = (-distance / (reach[row] * reach[*other]).max(f32::MIN_POSITIVE)).exp();
+                joined[row].push((*other, weight));
+                joined[*other].push((row, weight));
+            }
+        }
+        for edges in &mut joined {
+            // Who is a neighbour of a neighbour is in here twice.
+            edges.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
+            edges.dedup_by_key(|(other, _)| *other);
+        }
+        let degrees: Vec<f32> = joined.iter().map(|edges| edges.iter().map(|(_, weight)| weight).sum()).collect();
+        let mut graph = Self { starts: vec![0], edges: Vec::new() };
+        for (row, edges) in joined.into_iter().enumerate() {
+            let normal = |(other, weight): (usize, f32)| (other, weight / (degrees[row] * degrees[other]).sqrt().max(f32::MIN_POSITIVE));
+            graph.edges.extend(edges.into_iter().map(normal));
+            graph.starts.push(graph.edges.len());
+        }
+        graph
+    }
+
+    /// to = αSF + (1 - α)Y.
+    fn step(&self, alpha: f32, from: &[f32], answers: &[f32], to: &mut [f32], classes: usize) {
+        let rows = to.par_chunks_exact_mut(classes).zip(answers.par_chunks_exact(classes)).enumerate();
+        rows.with_min_len(256).for_each(|(row, (to, answers))| {
+            to.iter_mut().zip(answers).for_each(|(to, answer)| *to = (1.0 - alpha) * answer);
+            for (other, weight) in &self.edges[self.starts[row]..self.starts[row + 1]] {
+                let guesses = &from[other * classes..(other + 1) * classes];
+                to.iter_mut().zip(guesses).for_each(|(to, guess)| *to += alpha * weight * guess);
+            }
+        });
+    }
+}
