@@ -79,6 +79,30 @@ fn nothing_is_paid_for_a_plan_that_is_only_looked_at_or_cannot_be() {
     }
 }
 
+#[test]
+fn features_stand_before_the_model_wherever_it_is_used() {
+    let here = folder("train features");
+    let help = run(&here, "train --help").stdout;
+    assert!(help.contains("--features") && help.contains("scattering") && help.contains("hog"), "{help}");
+    let trained = json(&here, "train --features scattering --model logistic --output run --format json");
+    let accuracy = trained["accuracy"].as_f64().unwrap();
+    assert!(accuracy > 0.8, "{accuracy}");
+    let configuration = std::fs::read_to_string(here.join("run/config.toml")).unwrap();
+    assert!(configuration.contains("[features]\nkind = \"scattering\""), "{configuration}");
+    // Evaluated and asked as records are, without a word about features.
+    assert_eq!(json(&here, "evaluate run --format json")["accuracy"].as_f64(), Some(accuracy));
+    assert_eq!(run(&here, "predict run/model.safetensors").code, 0);
+    let report = std::fs::read_to_string(here.join("run/report.md")).unwrap();
+    assert!(report.contains("scattering") && report.contains("1 × 8 × 8"), "{report}");
+    // A flag goes over the file, and what does not fit is said before anything is paid.
+    std::fs::write(here.join("wide.toml"), "[features]\nkind = \"scattering\"\nscales = 4\n").unwrap();
+    let refused = run(&here, "train --config wide.toml --epsilon 1 --delta 1e-5 --steps 5");
+    assert!(refused.code == 2 && refused.stderr.contains("2^scales"), "{}", refused.stderr);
+    let looked = run(&here, "train --config wide.toml --features raw --epsilon 1 --delta 1e-5 --steps 5 --dry-run");
+    assert!(looked.code == 0 && !looked.stdout.contains("[features]"), "{} {}", looked.stdout, looked.stderr);
+    assert_eq!(run(&here, "train --features pixels").code, 2);
+}
+
 /// A number that differs from time to time, without chance: a multiplicative sequence.
 fn pause(time: u32) -> Duration {
     Duration::from_millis(u64::from(150 + time * 7919 % 400))

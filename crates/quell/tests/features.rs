@@ -62,9 +62,147 @@ fn pictures_become_what_kymatio_and_scikit_image_make_of_them() {
     assert_eq!(golden.cases.len(), 16);
     for case in golden.cases {
         let made = case.features.apply(&examples(&case.shape, case.picture)).unwrap();
-        assert_eq!((made.shape(), case.features.output_shape(&case.shape).unwrap().as_slice()), (&*case.output_shape, &*case.output_shape));
+        assert_eq!(
+            (made.shape(), case.features.output_shape(&case.shape).unwrap().as_slice()),
+            (&*case.output_shape, &*case.output_shape)
+        );
         let far = distance(&rows(&made)[0], &case.output);
         assert!(far < 1e-5, "{:?} of {:?} is off by {far}", case.features, case.shape);
     }
 }
 
+#[test]
+fn components_are_the_eigenvectors_of_the_covariance() {
+    let Components { rows: values, width, mean, variances, components } = golden().pca;
+    let all = examples(&[width], values);
+    for count in [1, 2, width] {
+        let pca = Pca::fit(&all, count).unwrap();
+        assert!(distance(&pca.mean, &mean) < 1e-6);
+        let found: Vec<f32> = pca.variances.iter().map(|x| *x as f32).collect();
+        assert!(distance(&found, &variances[..count]) < 1e-5, "{found:?}");
+        // The first three directions stand apart from the others; which way they point is nobody's choice.
+        for (found, expected) in pca.components.chunks(width).zip(components.chunks(width)).take(3) {
+            let along: f64 = found.iter().zip(expected).map(|(a, b)| f64::from(*a) * b).sum();
+            assert!(1.0 - along.abs() < 1e-6, "{along}");
+        }
+        // What is made of the records varies as much as was said, and around zero.
+        let made = rows(&pca.apply(&all).unwrap());
+        for (direction, variance) in variances[..count].iter().enumerate() {
+            let along: Vec<f64> = made.iter().map(|row| f64::from(row[direction])).collect();
+            let found = along.iter().map(|x| x * x).sum::<f64>() / along.len() as f64;
+            assert!(along.iter().sum::<f64>().abs() < 1e-4 && (found - variance).abs() < 1e-5 * variances[0]);
+        }
+    }
+}
+
+#[test]
+fn components_of_many_numbers_settle_at_right_angles() {
+    let images = digits().unwrap().train;
+    let pca = Pca::fit(&images, 12).unwrap();
+    let directions: Vec<&[f32]> = pca.components.chunks(images.width()).collect();
+    for (i, a) in directions.iter().enumerate() {
+        for (j, b) in directions.iter().enumerate() {
+            let product: f64 = a.iter().zip(*b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+            assert!((product - f64::from(i == j)).abs() < 1e-5, "{i} and {j}: {product}");
+        }
+    }
+    assert!(pca.variances.is_sorted_by(|a, b| a >= b) && pca.variances[11] > 0.0);
+    let said = |error: Error| error.to_string();
+    assert!(said(Pca::fit(&images, 0).unwrap_err()).contains("components is 0"));
+    assert!(said(Pca::fit(&images, 65).unwrap_err()).contains("components is 65"));
+    assert!(Pca::fit(&images.select(&[]), 2).is_err());
+    assert!(said(pca.apply(&examples(&[3], vec![0.0; 3])).unwrap_err()).contains('3'));
+}
+
+#[test]
+fn what_is_made_of_a_record_depends_on_that_record_alone() {
+    let images = digits().unwrap().train;
+    for features in [Features::hog(), Features::scattering()] {
+        let all = features.apply(&images).unwrap();
+        let few = features.apply(&images.select(&[700, 3])).unwrap();
+        let expected = rows(&all.select(&[700, 3]));
+        // To the last bit, and so do the coins that follow from it.
+        assert!(rows(&few) == expected, "{features:?}");
+        assert_eq!((few.fingerprint(0), few.fingerprint(1)), (all.fingerprint(700), all.fingerprint(3)));
+        assert_ne!(few.fingerprint(0), few.fingerprint(1));
+    }
+}
+
+#[test]
+fn targets_and_users_stay_with_their_records() {
+    let names = vec!["no".to_owned(), "yes".to_owned()];
+    let targets = Targets::Classes { labels: vec![1, 0, 1], names };
+    let pictures = Examples::bytes(&[1, 8, 8], (0..192).collect(), 255, targets).unwrap();
+    let pictures = pictures.with_users(&[Some("ada"), Some("bob"), Some("ada")]).unwrap();
+    for features in [Features::Raw {}, Features::hog(), Features::scattering()] {
+        let made = features.apply(&pictures).unwrap();
+        assert_eq!((made.label(0), made.label(1), made.label(2)), (Some(1), Some(0), Some(1)));
+        assert_eq!((made.users(), made.user_count()), (pictures.users(), Some(2)));
+        assert_eq!(made.classes(), pictures.classes());
+    }
+}
+
+#[test]
+fn a_picture_that_is_moved_a_little_scatters_almost_the_same() {
+    let moved = |by: usize| {
+        let bright = |row: usize, column: usize| f32::from((10..18).contains(&row) && (9 + by..14 + by).contains(&column));
+        let values = (0..28).flat_map(|row| (0..28).map(move |column| bright(row, column))).collect();
+        rows(&Features::scattering().apply(&examples(&[1, 28, 28], values)).unwrap()).remove(0)
+    };
+    let (here, there, far) = (moved(0), moved(1), moved(9));
+    let angle = |a: &[f32], b: &[f32]| {
+        let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
+        dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
+    };
+    assert!(angle(&here, &there) > 0.9 && angle(&here, &far) < 0.5, "{} {}", angle(&here, &there), angle(&here, &far));
+}
+
+#[test]
+fn groups_are_brought_to_mean_zero_and_variance_one_in_each_record() {
+    let images = digits().unwrap().train.select(&[0, 1, 2]);
+    let (groups, width) = (27, 81 * 4 / 27);
+    for row in rows(&Features::scattering().apply(&images).unwrap()) {
+        for group in row.chunks(width) {
+            let mean = group.iter().map(|x| f64::from(*x)).sum::<f64>() / width as f64;
+            let square = group.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>() / width as f64;
+            assert!(mean.abs() < 1e-5 && square < 1.0 + 1e-6 && square > 0.5, "{mean} {square} in {groups} groups");
+        }
+    }
+}
+
+#[test]
+fn settings_that_do_not_fit_are_refused_in_a_sentence() {
+    let scattering = |scales, angles, order, groups| Features::Scattering { scales, angles, order, groups };
+    for (features, shape, says) in [
+        (scattering(0, 8, 2, 0), &[1, 28, 28][..], "scales is 0, expected a whole number from 1 to 8"),
+        (scattering(60, 8, 2, 0), &[1, 28, 28], "scales is 60"),
+        (scattering(2, 0, 2, 0), &[1, 28, 28], "angles is 0"),
+        (scattering(2, 8, 3, 0), &[1, 28, 28], "order is 3, expected 1 or 2"),
+        (scattering(2, 8, 2, 10), &[1, 28, 28], "groups is 10 for 81"),
+        (scattering(4, 8, 2, 0), &[1, 28, 15], "shape is 1 × 28 × 15, expected at least 2^scales"),
+        (scattering(2, 8, 2, 0), &[784], "shape is 784, expected channels, rows and columns"),
+        (scattering(2, 8, 2, 0), &[usize::MAX, 28, 28], "expected channels, rows and columns"),
+        (scattering(1, 64, 2, 0), &[60, 1000, 1000], "too many numbers would come out"),
+        (Features::Hog { orientations: 0, cell: 4, block: 2 }, &[1, 28, 28], "orientations is 0"),
+        (Features::Hog { orientations: 9, cell: 4096, block: 2 }, &[1, 28, 28], "cell is 4096"),
+        (Features::Hog { orientations: 9, cell: 4, block: 8 }, &[1, 28, 28], "at least one block"),
+    ] {
+        let error = features.output_shape(shape).unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
+    assert_eq!(Features::Raw {}.output_shape(&[5]).unwrap(), [5]);
+    assert_eq!(Features::hog().output_shape(&[3, 32, 32]).unwrap(), [49 * 36]);
+}
+
+#[test]
+fn features_are_written_by_name_with_what_is_not_usual() {
+    let read = |text: &str| serde_json::from_str::<Features>(text);
+    assert_eq!(read(r#"{"kind":"scattering"}"#).unwrap(), Features::scattering());
+    assert_eq!(read(r#"{"kind":"hog"}"#).unwrap(), Features::hog());
+    let other = Features::Scattering { scales: 3, angles: 8, order: 2, groups: 0 };
+    assert_eq!(read(r#"{"kind":"scattering","scales":3,"groups":0}"#).unwrap(), other);
+    assert_eq!(read(&serde_json::to_string(&other).unwrap()).unwrap(), other);
+    for wrong in [r#"{"kind":"scatering"}"#, r#"{"kind":"hog","cells":4}"#, r#"{"kind":"raw","scales":1}"#] {
+        assert!(read(wrong).is_err(), "{wrong}");
+    }
+}

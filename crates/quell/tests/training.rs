@@ -5,7 +5,11 @@ use std::path::PathBuf;
 use quell::{
     Error,
     data::{Examples, Targets},
-    dp_sgd::{Clip, Facts, Going, Gradients, Plan, Progress, Recipe, Release, Sampler, Supervised, default_delta, evaluate},
+    dp_sgd::{
+        Augmentation, Clip, Facts, Going, Gradients, Plan, Progress, Recipe, Release, Sampler, Supervised, default_delta,
+        evaluate,
+    },
+    features::Features,
     loss::Loss,
     network::{self, Network, Workspace},
     run::{Configuration, Folder, Job, Model},
@@ -284,6 +288,41 @@ fn a_run_that_is_stopped_goes_on_and_pays_nothing_more() {
     assert_eq!(ledger.state().unwrap().spent().epsilon, spent);
     let charges = ledger.state().unwrap().charges().len();
     assert_eq!(charges, 1);
+}
+
+#[test]
+fn a_model_keeps_the_features_that_stand_before_it() {
+    let scratch = Scratch::new("features");
+    let job = small_job(|configuration| {
+        configuration.features = Features::scattering();
+        configuration.model.layers.clear();
+    });
+    assert_eq!((job.dataset.train.shape(), job.network.parameters()), ([81, 2, 2].as_slice(), 10 * (81 * 4 + 1)));
+    let (mut ledger, folder) = (scratch.ledger(&job), Folder::create(&scratch.0.join("run")).unwrap());
+    let stop = |step: u64| move |moment: quell::run::Moment| if moment.step == step { Going::Stop } else { Going::On };
+    assert!(!job.start(&mut ledger, &folder, stop(7)).unwrap().finished);
+    // As another process would.
+    let job = Job::new(folder.configuration().unwrap()).unwrap();
+    assert_eq!(job.configuration.features, Features::scattering());
+    let mut ledger = scratch.ledger(&job);
+    let outcome = job.resume(&mut ledger, &folder, stop(u64::MAX)).unwrap();
+    let accuracy = outcome.metrics.evaluation.as_ref().and_then(quell::dp_sgd::Evaluation::accuracy).unwrap();
+    assert!(outcome.finished && accuracy > 0.8, "{accuracy}");
+    let model = Model::restore(&job.model(&mut ledger, &folder).unwrap().save().unwrap()).unwrap();
+    assert_eq!((model.shape.as_slice(), &model.configuration.features), ([1, 8, 8].as_slice(), &Features::scattering()));
+    // Records as they are become what the network was trained on.
+    let images = model.configuration.data.open().unwrap().test.unwrap();
+    let again = evaluate(&model.network, &model.weights, &model.features(images).unwrap(), job.plan.loss);
+    assert_eq!(again.accuracy(), Some(accuracy));
+}
+
+#[test]
+fn features_and_versions_of_images_exclude_each_other() {
+    let mut configuration = Configuration::digits().unwrap();
+    configuration.features = Features::hog();
+    configuration.training.augmentation = Some(Augmentation { versions: 2, shift: 1, mirror: false });
+    let refused = Job::new(configuration).err().unwrap().to_string();
+    assert!(refused.starts_with("augmentation is several versions"), "{refused}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use quell::{
     dp_sgd::{Evaluation, Plan, Sampler},
+    features::Features,
     layer::Recipe,
     run::{Configuration, Folder, Metrics, Model, Paid},
 };
@@ -252,7 +253,7 @@ fn data(model: &Model) -> Vec<[String; 2]> {
     let sides: Vec<String> = model.shape.iter().map(ToString::to_string).collect();
     rows.push(row("numbers per example", sides.join(" × ")));
     if !model.configuration.features.is_raw() {
-        rows.push(row("features", words(&model.configuration.features)));
+        rows.push(row("features", features(&model.configuration.features)));
     }
     match &model.classes {
         Some(names) => rows.push(row("classes", shortened(names))),
@@ -265,6 +266,13 @@ fn data(model: &Model) -> Vec<[String; 2]> {
         rows.push(row("public test data", test.display().to_string()));
     }
     rows
+}
+
+/// Their name, and how they are set.
+fn features(features: &Features) -> String {
+    let mut settings = serde_json::to_value(features).unwrap_or_default();
+    let kind = settings.as_object_mut().and_then(|fields| fields.remove("kind"));
+    format!("{} ({})", words(&kind), words(&settings))
 }
 
 /// The first names of many.
@@ -337,6 +345,11 @@ mod tests {
         assert_eq!(words(&json!({"momentum": {"momentum": 0.9, "nesterov": false}})), "momentum (momentum 0.9, nesterov false)");
         assert_eq!(words(&json!("inverse_sqrt")), "inverse sqrt");
         assert_eq!(words(&json!({"learning_rate": 2.0, "shape": {"linear": {}}})), "learning rate 2, shape (linear)");
+    }
+
+    #[test]
+    fn features_are_named_with_their_settings() {
+        assert_eq!(features(&Features::hog()), "hog (block 2, cell 4, orientations 9)");
     }
 
     #[test]

@@ -29,6 +29,7 @@ Examples:
   quell train --epsilon 1 --steps 50 --output runs/small
   quell train --noise-multiplier 4 --sampling-rate 0.25 --steps 40 --model logistic --format json
   quell train census.csv --schema census.toml --records 5000 --epsilon 1 --epochs 5
+  quell train --features scattering --model logistic --learning-rate 2
   quell train --dry-run";
 
 /// Train a model with DP-SGD, paid for from the ledger of the dataset

@@ -40,10 +40,9 @@ impl Hog {
             if inside { f64::from(channel[place + stride]) - f64::from(channel[place - stride]) } else { 0.0 }
         };
         let place = row * columns + column;
-        let of_channel = |channel: &[f32]| {
-            [difference(channel, row, rows, place, columns), difference(channel, column, columns, place, 1)]
-        };
-        let mut steepest = [0.0; 2];
+        let of_channel =
+            |channel: &[f32]| [difference(channel, row, rows, place, columns), difference(channel, column, columns, place, 1)];
+        let mut steepest = [0.0_f64; 2];
         for gradient in picture.chunks_exact(rows * columns).map(of_channel) {
             // Of channels that are alike the first.
             if gradient[0].hypot(gradient[1]) > steepest[0].hypot(steepest[1]) {

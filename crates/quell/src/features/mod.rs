@@ -150,7 +150,7 @@ impl Features {
         self.check()?;
         let misfit = |expected: &'static str| Error::Setting { name: "shape", found: written(shape), expected };
         let image = || match *shape {
-            [channels, rows, columns] if channels > 0 && shape.iter().product::<usize>() <= MOST_NUMBERS => Ok([channels, rows, columns]),
+            [channels, rows, columns] if numbers(shape).is_some() => Ok([channels, rows, columns]),
             _ => Err(misfit("channels, rows and columns of a picture, which these features are made of")),
         };
         let output = match *self {
@@ -172,11 +172,7 @@ impl Features {
                 vec![channels, rows >> scales, columns >> scales]
             }
         };
-        let numbers = output.iter().try_fold(1_usize, |numbers, side| numbers.checked_mul(*side));
-        if numbers.is_none_or(|numbers| numbers > MOST_NUMBERS) {
-            return Err(misfit("fewer numbers: too many would come out"));
-        }
-        Ok(output)
+        if numbers(&output).is_some() { Ok(output) } else { Err(misfit("fewer pixels: too many numbers would come out")) }
     }
 
     /// The same records with these features, in the order and with the targets and users that they have.
@@ -226,6 +222,12 @@ fn normalize(record: &mut [f32], groups: usize) {
         let inverse = (variance + SMALLEST_VARIANCE).sqrt().recip();
         group.iter_mut().for_each(|x| *x = ((f64::from(*x) - mean) * inverse) as f32);
     }
+}
+
+/// How many numbers are in a shape, if it has any and not too many.
+fn numbers(shape: &[usize]) -> Option<usize> {
+    let numbers = shape.iter().try_fold(1_usize, |numbers, side| numbers.checked_mul(*side));
+    numbers.filter(|numbers| (1..=MOST_NUMBERS).contains(numbers))
 }
 
 /// Sides as they are said.

@@ -83,8 +83,7 @@ impl Scattering {
         let (folded, picture) = (&mut folded[..target.size()], &mut picture[..target.size()]);
         // To take every second point is to fold the spectrum.
         folded.fill(Complex::default());
-        for (column, (numbers, weights)) in
-            spectrum.chunks_exact(source.rows).zip(wavelet.chunks_exact(source.rows)).enumerate()
+        for (column, (numbers, weights)) in spectrum.chunks_exact(source.rows).zip(wavelet.chunks_exact(source.rows)).enumerate()
         {
             let folded = &mut folded[column % target.columns * target.rows..][..target.rows];
             for (numbers, weights) in numbers.chunks_exact(target.rows).zip(weights.chunks_exact(target.rows)) {
@@ -212,7 +211,9 @@ impl Transform for Scattering {
     fn apply(&self, record: &[f32], into: &mut [f32], buffers: &mut Buffers) {
         let pixels = self.image[0] * self.image[1];
         let channels = record.len() / pixels;
-        for (channel, into) in record.chunks_exact(pixels).zip(into.chunks_exact_mut(self.output.iter().product::<usize>() / channels)) {
+        for (channel, into) in
+            record.chunks_exact(pixels).zip(into.chunks_exact_mut(self.output.iter().product::<usize>() / channels))
+        {
             self.scatter(channel, into, buffers);
         }
     }

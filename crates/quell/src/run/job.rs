@@ -66,7 +66,11 @@ impl Job {
         if !configuration.features.is_raw() {
             if configuration.training.augmentation.is_some() {
                 let found = "several versions of every image".into();
-                return Err(Error::Setting { name: "augmentation", found, expected: "none, since features are made of images as they are" });
+                return Err(Error::Setting {
+                    name: "augmentation",
+                    found,
+                    expected: "none, since features are made of images as they are",
+                });
             }
             dataset.train = configuration.features.apply(&dataset.train)?;
             dataset.test = dataset.test.map(|test| configuration.features.apply(&test)).transpose()?;
