@@ -266,3 +266,24 @@ mod tests {
         assert!(parse_event(&bare.replace("}}", r#","unknown":1}}"#)).is_err());
     }
 }
+
+/// What is made of each picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Made {
+    /// Nothing: records are learned from as they are
+    Raw,
+    /// How steep it is in each direction, cell by cell
+    Hog,
+    /// How strongly it swings at each place, scale and angle: under a small ε, a linear model learns most from this
+    Scattering,
+}
+
+impl From<Made> for quell::features::Features {
+    fn from(made: Made) -> Self {
+        match made {
+            Made::Raw => Self::default(),
+            Made::Hog => Self::hog(),
+            Made::Scattering => Self::scattering(),
+        }
+    }
+}

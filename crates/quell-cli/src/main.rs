@@ -12,6 +12,8 @@ mod arguments;
 mod calibrate;
 mod curve;
 mod evaluate;
+mod interrupt;
+mod labels;
 mod ledger;
 mod model;
 mod models;
@@ -37,6 +39,8 @@ use refusal::Refusal;
 const EXAMPLES: &str = "\
 Examples:
   quell train
+  quell pate
+  quell knn
   quell account --noise-multiplier 1.1 --sampling-rate 0.01 --steps 10000 --delta 1e-5
   quell calibrate --epsilon 1 --delta 1e-5 --sampling-rate 0.01 --steps 1000
   quell curve moments-advanced
@@ -57,8 +61,10 @@ enum Verb {
     Calibrate(calibrate::Flags),
     Curve(curve::Flags),
     Evaluate(evaluate::Flags),
+    Knn(Box<labels::Knn>),
     Ledger(ledger::Flags),
     Models(models::Flags),
+    Pate(Box<labels::Pate>),
     Predict(predict::Flags),
     Query(query::Flags),
     Report(report::Flags),
@@ -75,8 +81,10 @@ fn main() -> ExitCode {
             Verb::Calibrate(flags) => calibrate::run(&flags).map(|()| true),
             Verb::Curve(flags) => curve::run(flags).map(|()| true),
             Verb::Evaluate(flags) => evaluate::run(&flags).map(|()| true),
+            Verb::Knn(flags) => labels::knn(&flags).map(|()| true),
             Verb::Ledger(flags) => ledger::run(flags),
             Verb::Models(flags) => models::run(&flags).map(|()| true),
+            Verb::Pate(flags) => labels::pate(&flags).map(|()| true),
             Verb::Predict(flags) => predict::run(&flags).map(|()| true),
             Verb::Query(flags) => query::run(&flags).map(|()| true),
             Verb::Report(flags) => report::run(&flags).map(|()| true),

@@ -2,7 +2,12 @@
 
 use anyhow::{Context, Result};
 use quell_ledger::{Location, Store, Volume};
-use quell_privacy::ledger::Ledger;
+use quell_privacy::{
+    ledger::{Ledger, Spent, Terms},
+    number::given,
+};
+
+use crate::{print, refusal::Refusal};
 
 /// Which ledger.
 #[derive(Clone, Debug, clap::Args)]
@@ -37,6 +42,27 @@ impl Purse {
         Ok(Store::open(self.location())?)
     }
 
+    /// The ledger of a dataset; opened with these terms if there is none. `public` data makes it a demonstration.
+    pub(crate) fn open_or_create(
+        &self,
+        name: &str,
+        terms: impl FnOnce() -> Result<Terms>,
+        public: bool,
+    ) -> Result<Ledger<Volume>> {
+        let mut store = self.make()?;
+        if store.datasets()?.iter().any(|known| known.dataset == name) {
+            return Ok(Ledger::open(store.book(name)?)?);
+        }
+        let terms = terms()?;
+        let (budget, delta) = (given(terms.budget.cap()), given(terms.budget.delta.get()));
+        let ledger = Ledger::create(store.book(name)?, terms)?;
+        let demonstration =
+            if public { "; the embedded digits are public, so it is a demonstration with a large budget" } else { "" };
+        let location = self.location();
+        print::note(&format!("opened a ledger for {name:?} at {location}: ε ≤ {budget} in all, at δ = {delta}{demonstration}"));
+        Ok(ledger)
+    }
+
     /// The ledger of a dataset that has one.
     pub(crate) fn ledger(&self, dataset: &str) -> Result<Ledger<Volume>> {
         let mut store = self.store()?;
@@ -44,4 +70,20 @@ impl Purse {
         store.entries(dataset)?;
         Ok(Ledger::open(store.book(dataset)?)?)
     }
+}
+
+/// Refuses a plan after which more would be spent than the budget bears, before anything is made for it.
+pub(crate) fn afford(ledger: &mut Ledger<Volume>, name: &str, after: Spent, smaller: &str, public: bool) -> Result<()> {
+    let (spent, budget) = (ledger.state()?.spent().epsilon, ledger.state()?.budget().cap());
+    let fits = after.epsilon <= budget;
+    if fits {
+        return Ok(());
+    }
+    let hint = if public {
+        "the demonstration's budget is used up; delete .quell, or keep another ledger with --ledger".to_owned()
+    } else {
+        format!("{smaller}, or raise the budget with `quell ledger raise {name}`")
+    };
+    let refused = quell_privacy::Error::Refused { would_be: after.epsilon, spent, budget };
+    Err(Refusal::new(refused.to_string(), hint).final_word().into())
 }

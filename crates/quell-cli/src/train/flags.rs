@@ -7,7 +7,6 @@ use clap::ValueEnum;
 use quell::{
     data::Schema,
     dp_sgd::{Clip, Sampler},
-    features::Features,
     run::{Allowance, Configuration, Job},
     schedule::{Schedule, Shape},
 };
@@ -17,7 +16,7 @@ use quell_privacy::{
 };
 
 use crate::{
-    arguments::{Change, Format, whole},
+    arguments::{Change, Format, Made, whole},
     print,
     purse::Purse,
     refusal::Refusal,
@@ -129,27 +128,6 @@ enum Drawn {
     WithoutReplacement,
     /// Every record once per epoch; no amplification
     Shuffled,
-}
-
-/// What is made of each picture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Made {
-    /// Nothing: records are learned from as they are
-    Raw,
-    /// How steep it is in each direction, cell by cell
-    Hog,
-    /// How strongly it swings at each place, scale and angle: under a small ε, a linear model learns most from this
-    Scattering,
-}
-
-impl From<Made> for Features {
-    fn from(made: Made) -> Self {
-        match made {
-            Made::Raw => Self::default(),
-            Made::Hog => Self::hog(),
-            Made::Scattering => Self::scattering(),
-        }
-    }
 }
 
 impl Flags {

@@ -4,10 +4,7 @@ mod flags;
 
 use std::{
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::Ordering,
 };
 
 use anyhow::{Context, Result};
@@ -23,7 +20,7 @@ use quell_privacy::{
 };
 use serde_json::json;
 
-use crate::{arguments::Format, print, purse::Purse, refusal::Refusal, report};
+use crate::{arguments::Format, interrupt, labels, print, purse::Purse, refusal::Refusal, report};
 pub(crate) use flags::Flags;
 
 const RESUME_EXAMPLES: &str = "\
@@ -54,7 +51,8 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     if flags.dry_run {
         return flags.report_price(&job);
     }
-    let mut ledger = ledger(&flags.purse, &job, &name)?;
+    let public = job.configuration.data.path.is_none();
+    let mut ledger = flags.purse.open_or_create(&name, || Ok(job.terms()?), public)?;
     afford(&job, &mut ledger, &name)?;
     let folder = match &flags.output {
         Some(path) => Folder::create(path)?,
@@ -66,6 +64,9 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
 
 pub(crate) fn resume(flags: &Resume) -> Result<()> {
     let folder = Folder::open(&flags.run)?;
+    if folder.labels_anything() {
+        return labels::resume(&folder, &flags.purse, flags.format);
+    }
     let job = prepared(folder.configuration()?)?;
     let mut ledger = flags.purse.ledger(&job.configuration.data.name())?;
     let outcome = watched(&job, |watch| Ok(job.resume(&mut ledger, &folder, watch)?))?;
@@ -78,25 +79,6 @@ fn prepared(configuration: Configuration) -> Result<Job> {
     Ok(Job::new(configuration)?)
 }
 
-/// The ledger of the dataset; opened with the budget asked for if this is the first run on it.
-fn ledger(purse: &Purse, job: &Job, name: &str) -> Result<Ledger<Volume>> {
-    let mut store = purse.make()?;
-    if store.datasets()?.iter().any(|known| known.dataset == name) {
-        return Ok(Ledger::open(store.book(name)?)?);
-    }
-    let terms = job.terms()?;
-    let (budget, delta) = (given(terms.budget.cap()), given(terms.budget.delta.get()));
-    let ledger = Ledger::create(store.book(name)?, terms)?;
-    let demonstration = if job.configuration.data.path.is_none() {
-        "; the embedded digits are public, so it is a demonstration with a large budget"
-    } else {
-        ""
-    };
-    let location = purse.location();
-    print::note(&format!("opened a ledger for {name:?} at {location}: ε ≤ {budget} in all, at δ = {delta}{demonstration}"));
-    Ok(ledger)
-}
-
 /// Says what a plan would cost if the budget does not bear it, before a folder is made.
 fn afford(job: &Job, ledger: &mut Ledger<Volume>, name: &str) -> Result<()> {
     use quell::dp_sgd::Release;
@@ -104,31 +86,13 @@ fn afford(job: &Job, ledger: &mut Ledger<Volume>, name: &str) -> Result<()> {
         Release::Sums(sum, steps) => ledger.quote(sum, *steps)?,
         Release::Epochs(epoch, epochs) => ledger.quote(epoch, *epochs)?,
     };
-    let (spent, cap) = (ledger.state()?.spent().epsilon, ledger.state()?.budget().cap());
-    let fits = after.epsilon <= cap;
-    if fits {
-        return Ok(());
-    }
-    let hint = if job.configuration.data.path.is_none() {
-        "the demonstration's budget is used up; delete .quell, or keep another ledger with --ledger".to_owned()
-    } else {
-        format!("train with a smaller --epsilon, or raise the budget with `quell ledger raise {name}`")
-    };
-    let refused = quell_privacy::Error::Refused { would_be: after.epsilon, spent, budget: cap };
-    Err(Refusal::new(refused.to_string(), hint).final_word().into())
+    let smaller = "train with a smaller --epsilon";
+    crate::purse::afford(ledger, name, after, smaller, job.configuration.data.path.is_none())
 }
 
 /// Runs with a bar, and stops after a step when asked to.
 fn watched(job: &Job, go: impl FnOnce(&mut dyn FnMut(Moment) -> Going) -> Result<Outcome>) -> Result<Outcome> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let asked = Arc::clone(&stop);
-    // Where no handler can be set, Ctrl-C kills, which costs no more than the block that was leased.
-    let _ = ctrlc::set_handler(move || {
-        // The second time there is no waiting.
-        if asked.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    });
+    let stop = interrupt::flag();
     let mut bar = print::Line::new();
     let start = std::time::Instant::now();
     let mut first = None;

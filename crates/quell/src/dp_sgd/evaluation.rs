@@ -47,30 +47,34 @@ impl Evaluation {
 /// What the network predicts for each example.
 #[must_use]
 pub fn predictions(network: &Network, weights: &[f32], examples: &Examples, loss: Loss) -> Vec<Option<Target>> {
-    let all = Mutex::new(vec![None; examples.len()]);
-    network.predict(
-        weights,
-        examples.len(),
-        |example, input| gather(examples, example, input),
-        |example, outputs| {
-            let predicted = loss.predict(outputs);
-            all.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[example] = predicted;
-        },
-    );
-    all.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+    each(network, weights, examples, |outputs| loss.predict(outputs))
 }
 
 /// What comes out of the network for each example, in the order of the examples: of classes the probability that each has according to the model, otherwise the number.
 #[must_use]
 pub fn scores(network: &Network, weights: &[f32], examples: &Examples, loss: Loss) -> Vec<Vec<f32>> {
-    let all = Mutex::new(vec![Vec::new(); examples.len()]);
+    each(network, weights, examples, |outputs| loss.scores(outputs))
+}
+
+/// What comes out of the network for each example, as it is, in the order of the examples.
+pub(crate) fn outputs(network: &Network, weights: &[f32], examples: &Examples) -> Vec<Vec<f32>> {
+    each(network, weights, examples, <[f32]>::to_vec)
+}
+
+fn each<T: Clone + Default + Send>(
+    network: &Network,
+    weights: &[f32],
+    examples: &Examples,
+    make: impl Fn(&[f32]) -> T + Sync,
+) -> Vec<T> {
+    let all = Mutex::new(vec![T::default(); examples.len()]);
     network.predict(
         weights,
         examples.len(),
         |example, input| gather(examples, example, input),
         |example, outputs| {
-            let scores = loss.scores(outputs);
-            all.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[example] = scores;
+            let made = make(outputs);
+            all.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[example] = made;
         },
     );
     all.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)

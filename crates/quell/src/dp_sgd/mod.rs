@@ -11,6 +11,7 @@ mod recipe;
 mod supervised;
 mod training;
 
+pub(crate) use evaluation::outputs;
 pub use evaluation::{Evaluation, evaluate, predictions, scores};
 pub use gradients::Gradients;
 pub use plan::{Facts, Plan, Release, default_delta};

@@ -4,6 +4,8 @@
 
 mod ballots;
 mod shards;
+mod teachers;
 
 pub use ballots::Ballots;
 pub use shards::Shards;
+pub use teachers::Teachers;

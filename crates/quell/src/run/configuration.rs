@@ -139,6 +139,14 @@ impl Architecture {
     }
 }
 
+impl Architecture {
+    /// All layers but the last, of a model that was built for examples of that shape: what it sees, before it decides.
+    pub(super) fn trunk(&self, shape: &[usize]) -> Result<Network, Error> {
+        let layers = self.layers.split_last().map_or(&[][..], |(_, layers)| layers);
+        network::build(&channels_last(shape), layers)
+    }
+}
+
 /// How a network wants to be told the shape of an image.
 fn channels_last(shape: &[usize]) -> Vec<usize> {
     match *shape {

@@ -9,7 +9,7 @@ use std::{
 use quell_privacy::{Bound, ledger::Receipt};
 use serde::{Deserialize, Serialize};
 
-use super::Configuration;
+use super::{Configuration, labels};
 use crate::{Error, dp_sgd::Evaluation};
 
 /// The folder of a run. Files are written whole or not at all.
@@ -64,8 +64,15 @@ impl Folder {
     const METRICS: &str = "metrics.json";
     const CHECKPOINT: &str = "checkpoint.safetensors";
 
+    const LABELS: &str = "labels.toml";
+    const OUTCOME: &str = "outcome.json";
+    const PRIVATE: &str = "private";
+
     /// The file with the model.
     pub const MODEL: &str = "model.safetensors";
+
+    /// The file with the answers that were released.
+    pub const ANSWERS: &str = "answers.jsonl";
 
     /// A new folder of that name; an error if there is one.
     pub fn create(path: &Path) -> Result<Self, Error> {
@@ -92,7 +99,11 @@ impl Folder {
     /// A folder of a run that was begun.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let folder = Self(path.to_owned());
-        if folder.file(Self::CONFIGURATION).is_file() { Ok(folder) } else { Err(Error::NoRun { path: path.to_owned() }) }
+        if folder.file(Self::CONFIGURATION).is_file() || folder.labels_anything() {
+            Ok(folder)
+        } else {
+            Err(Error::NoRun { path: path.to_owned() })
+        }
     }
 
     /// Where it is.
@@ -149,6 +160,69 @@ impl Folder {
 
     pub(super) fn write_paid(&self, paid: &Paid) -> Result<(), Error> {
         self.write_json(Self::PAID, paid)
+    }
+
+    pub(super) fn paid_if_any(&self) -> Result<Option<Paid>, Error> {
+        if self.file(Self::PAID).is_file() { self.paid().map(Some) } else { Ok(None) }
+    }
+
+    /// Whether the run is one that labels public records.
+    #[must_use]
+    pub fn labels_anything(&self) -> bool {
+        self.file(Self::LABELS).is_file()
+    }
+
+    /// What a run that labels was asked for.
+    pub fn labels_configuration(&self) -> Result<labels::Configuration, Error> {
+        let bytes = self.read(Self::LABELS)?;
+        labels::Configuration::parse(&String::from_utf8_lossy(&bytes))
+    }
+
+    pub(super) fn write_labels_configuration(&self, configuration: &labels::Configuration) -> Result<(), Error> {
+        self.write(Self::LABELS, configuration.write()?.as_bytes())
+    }
+
+    /// What came of a run that labels, so far.
+    pub fn labels(&self) -> Result<Option<labels::Outcome>, Error> {
+        if self.file(Self::OUTCOME).is_file() { self.read_json(Self::OUTCOME).map(Some) } else { Ok(None) }
+    }
+
+    pub(super) fn write_labels(&self, outcome: &labels::Outcome) -> Result<(), Error> {
+        self.write_json(Self::OUTCOME, outcome)
+    }
+
+    /// The folder of what must not leave the house.
+    fn private(&self) -> Result<Self, Error> {
+        let path = self.file(Self::PRIVATE);
+        fs::create_dir_all(&path).map_err(|error| Error::io(&path, &error))?;
+        Ok(Self(path))
+    }
+
+    /// Which shard each record is in.
+    pub(super) fn write_shards(&self, of: &[u32]) -> Result<(), Error> {
+        let text: String = of.iter().map(|shard| format!("{shard}\n")).collect();
+        self.private()?.write("shards.txt", text.as_bytes())
+    }
+
+    /// The ballots of a teacher that has voted, on so many questions.
+    pub(super) fn ballots(&self, teacher: usize, questions: usize) -> Option<Vec<u16>> {
+        let bytes = fs::read(self.file(Self::PRIVATE).join(format!("ballots-{teacher}"))).ok()?;
+        let (pairs, rest) = bytes.as_chunks::<2>();
+        (pairs.len() == questions && rest.is_empty()).then(|| pairs.iter().map(|pair| u16::from_le_bytes(*pair)).collect())
+    }
+
+    pub(super) fn write_ballots(&self, teacher: usize, ballots: &[u16]) -> Result<(), Error> {
+        let bytes: Vec<u8> = ballots.iter().flat_map(|ballot| ballot.to_le_bytes()).collect();
+        self.private()?.write(&format!("ballots-{teacher}"), &bytes)
+    }
+
+    /// Removes what must not leave the house.
+    pub(super) fn forget_private(&self) -> Result<(), Error> {
+        let path = self.file(Self::PRIVATE);
+        match fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io(&path, &error)),
+            _ => Ok(()),
+        }
     }
 
     /// What may be known about it.

@@ -6,6 +6,7 @@
 mod configuration;
 mod folder;
 mod job;
+pub mod labels;
 mod model;
 
 pub use configuration::{Allowance, Architecture, Configuration, Source};

@@ -17,22 +17,28 @@ pub struct Moment {
     pub answered: usize,
 }
 
-/// Puts questions until the lease or the questions are used up. Nothing is asked that is in the journal.
-///
-/// `choose` names the next questions by what was answered so far; none ends it. `put` puts them to the voters.
+/// Whoever knows what to ask next, and whom.
+pub trait Asker {
+    /// The next questions, by what was answered so far: none that is in the journal. None ends it.
+    fn choose(&mut self, journal: &Journal, polling: &Polling) -> Result<Vec<usize>, Error>;
+
+    /// Puts them to the voters; one answer for each.
+    fn put(&mut self, polling: &mut Polling, questions: &[usize]) -> Result<Vec<Answer>, Error>;
+}
+
+/// Puts questions until the lease or the questions are used up.
 pub fn ask<B: Book>(
     mut lease: Lease<'_, Poll, B>,
     journal: &mut Journal,
-    mut choose: impl FnMut(&Journal, &Polling) -> Result<Vec<usize>, Error>,
-    mut put: impl FnMut(&mut Polling, &[usize]) -> Result<Vec<Answer>, Error>,
+    asker: &mut impl Asker,
     mut watch: impl FnMut(Moment) -> Going,
-) -> Result<(), Error> {
+) -> Result<Going, Error> {
     let mut polling: Option<Polling> = None;
     loop {
         let mut open = match polling.take() {
             Some(open) if open.is_open() => open,
             spent => match lease.next() {
-                None => return Ok(()),
+                None => return Ok(Going::On),
                 Some(paid) => match spent {
                     None => paid?.run()?,
                     Some(mut spent) => {
@@ -42,17 +48,17 @@ pub fn ask<B: Book>(
                 },
             },
         };
-        let questions = choose(journal, &open)?;
+        let questions = asker.choose(journal, &open)?;
         if questions.is_empty() {
-            return Ok(());
+            return Ok(Going::On);
         }
-        let entries: Vec<Entry> = questions.iter().zip(put(&mut open, &questions)?).filter_map(entry).collect();
+        let entries: Vec<Entry> = questions.iter().zip(asker.put(&mut open, &questions)?).filter_map(entry).collect();
         journal.record(&entries)?;
         lease.confirm()?;
         polling = Some(open);
         let moment = Moment { asked: journal.entries().len(), answered: journal.answers().len() };
         if watch(moment) == Going::Stop {
-            return Ok(());
+            return Ok(Going::Stop);
         }
     }
 }

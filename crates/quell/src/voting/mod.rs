@@ -7,7 +7,8 @@ mod journal;
 mod plan;
 mod recipe;
 
-pub use asking::{Moment, ask};
+pub(crate) use asking::entry;
+pub use asking::{Asker, Moment, ask};
 pub use journal::{Entry, Journal};
 pub use plan::{Facts, Plan, Release};
 pub use recipe::{Aggregator, Recipe};

@@ -67,7 +67,7 @@ const SHARE_OF_BALLOTS: f64 = 0.16;
 const SCREENING: f64 = 2.5;
 const THRESHOLD: f64 = 0.6;
 
-/// Rounds that a plan is paid in: a run that is killed loses the round it is in.
+/// Most rounds that a plan is paid in: a run that is killed loses the round it is in.
 const ROUNDS: u32 = 16;
 
 /// Unstable winners, if nobody says.
@@ -155,14 +155,15 @@ impl Recipe {
             Aggregator::Laplace => Rule::Laplace(Scale::new(deviation)?),
             _ => Rule::Gaussian(NoiseMultiplier::new(deviation)?),
         };
-        let rounds = ROUNDS.min(answers).max(1);
+        let answers_each = answers.div_ceil(ROUNDS).max(1);
+        let rounds = answers.div_ceil(answers_each).max(1);
         let poll = Poll {
             candidates: facts.candidates,
             voters: facts.voters,
             screening: screening.transpose()?,
             rule,
             questions: self.questions(facts, answers).div_ceil(rounds),
-            answers: answers.div_ceil(rounds),
+            answers: answers_each,
         };
         poll.check(self.neighbors)?;
         Ok(Release::Polls(poll, rounds.into()))

@@ -1,0 +1,305 @@
+//! What can be said on the command line; it goes over what a configuration says.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use quell::{
+    data::Schema,
+    run::{
+        Allowance, Architecture,
+        labels::{Choice, Configuration, Electors},
+    },
+    voting::{self, Aggregator},
+};
+use quell_privacy::ledger::Unit;
+
+use crate::{
+    arguments::{Change, Format, Made, whole},
+    purse::Purse,
+    refusal::Refusal,
+};
+
+/// What questions to teachers and to the nearest records have in common.
+#[derive(clap::Args)]
+pub(super) struct Common {
+    /// File or folder of private records; part of the embedded digits if not given
+    data: Option<PathBuf>,
+    /// TOML file with everything below and more; flags go over it
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// TOML file that says what is public about the columns of a table
+    #[arg(long, value_name = "FILE")]
+    schema: Option<PathBuf>,
+    /// Public records to be labelled, in a file of the same kind; their own labels are used only to measure
+    #[arg(long, value_name = "DATA")]
+    public: Option<PathBuf>,
+    /// The first so many public records may be asked about; the others only measure (four fifths if not given)
+    #[arg(long, value_name = "N", value_parser = whole)]
+    questions: Option<u64>,
+    /// What is made of records before anybody votes
+    #[arg(long, value_enum)]
+    features: Option<Made>,
+    /// What the student is: one of `quell models`
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// How ballots become an answer
+    #[arg(long, value_enum)]
+    pub(super) aggregator: Option<By>,
+    /// ε of all answers together
+    #[arg(long, value_name = "E", allow_negative_numbers = true)]
+    epsilon: Option<f64>,
+    /// δ
+    #[arg(long, value_name = "D", allow_negative_numbers = true)]
+    delta: Option<f64>,
+    /// How many questions may be answered (as many as ε pays for if not given)
+    #[arg(long, value_name = "N", value_parser = whole)]
+    answers: Option<u64>,
+    /// Noise on the counts, in ballots
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    deviation: Option<f64>,
+    /// What share of the ballots must agree, with noise, where the aggregator refuses answers
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    threshold: Option<f64>,
+    /// Which questions come first
+    #[arg(long, value_enum)]
+    choice: Option<Which>,
+    /// Which change of the data is hidden
+    #[arg(long, value_enum)]
+    neighbors: Option<Change>,
+    /// Name of the dataset in the ledger (the name of the file if not given)
+    #[arg(long, value_name = "NAME")]
+    pub(super) dataset: Option<String>,
+    /// Most that all runs on the dataset together may cost, if its ledger is opened now (ε of this run if not given)
+    #[arg(long, value_name = "E", allow_negative_numbers = true)]
+    budget: Option<f64>,
+    /// What public chance follows from; noise does not
+    #[arg(long, value_name = "N", value_parser = whole)]
+    seed: Option<u64>,
+    /// Folder of the run (a new one in runs if not given)
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) output: Option<PathBuf>,
+    /// Say what would be done and what it would cost, and pay nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    #[command(flatten)]
+    pub(super) purse: Purse,
+    /// How what came of it is written
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) format: Format,
+}
+
+/// How ballots become an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum By {
+    /// Most votes after Laplace noise
+    Laplace,
+    /// Most votes after Gaussian noise
+    Gaussian,
+    /// The same, where enough agree
+    Confident,
+    /// The same, where enough disagree with the student
+    Interactive,
+    /// Most votes, where no few ballots could change that; only the other questions are paid for
+    Stable,
+}
+
+impl From<By> for Aggregator {
+    fn from(by: By) -> Self {
+        match by {
+            By::Laplace => Self::Laplace,
+            By::Gaussian => Self::Gaussian,
+            By::Confident => Self::Confident,
+            By::Interactive => Self::Interactive,
+            By::Stable => Self::Stable,
+        }
+    }
+}
+
+/// Which questions come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Which {
+    /// Those in the midst of many others
+    Representative,
+    /// Half of them so, then those that are most in doubt
+    Active,
+    /// As they stand in the file
+    InOrder,
+}
+
+impl Common {
+    /// What is asked for: flags over the file over what is usual.
+    pub(super) fn configuration(&self, usual: impl FnOnce() -> Result<Configuration>) -> Result<Configuration> {
+        let mut asked = match &self.config {
+            Some(path) => {
+                let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+                Configuration::parse(&text).with_context(|| format!("in {}", path.display()))?
+            }
+            None => usual()?,
+        };
+        let data = &mut asked.data;
+        data.path = self.data.clone().or(data.path.take());
+        data.test = self.public.clone().or(data.test.take());
+        data.dataset = self.dataset.clone().or(data.dataset.take());
+        if let Some(path) = &self.schema {
+            data.schema = Some(Schema::read(path)?);
+        }
+        if let Some(questions) = self.questions {
+            asked.questions = Some(usize::try_from(questions).unwrap_or(usize::MAX));
+        }
+        if let Some(features) = self.features {
+            asked.features = features.into();
+        }
+        if let Some(model) = &self.model {
+            asked.student.model = Architecture { name: Some(model.clone()), layers: Vec::new() };
+        }
+        if let Some(choice) = self.choice {
+            asked.student.choice = match choice {
+                Which::Representative => Choice::Representative,
+                Which::Active => Choice::Active,
+                Which::InOrder => Choice::InOrder,
+            };
+        }
+        self.votes(&mut asked.votes);
+        asked.seed = self.seed.unwrap_or(asked.seed);
+        if let Some(epsilon) = self.budget {
+            asked.budget = Some(self.allowance(epsilon, asked.votes.delta)?);
+        }
+        Ok(asked)
+    }
+
+    fn allowance(&self, epsilon: f64, delta: Option<f64>) -> Result<Allowance> {
+        let delta =
+            delta.ok_or_else(|| Refusal::new("a budget needs a δ, expected --delta beside --budget", "add --delta 1e-6, say"))?;
+        Ok(Allowance { epsilon, delta })
+    }
+
+    /// What is said about the votes.
+    pub(super) fn votes(&self, votes: &mut voting::Recipe) {
+        if let Some(aggregator) = self.aggregator {
+            votes.aggregator = aggregator.into();
+        }
+        if self.deviation.is_some() && self.answers.is_some() && self.epsilon.is_none() {
+            // Noise and answers say it all; an ε from elsewhere would contradict them.
+            votes.epsilon = None;
+        }
+        let given = [self.epsilon.is_some(), self.deviation.is_some(), self.answers.is_some()];
+        if given.iter().filter(|given| **given).count() == 2 {
+            // So do any two of them.
+            (votes.epsilon, votes.deviation, votes.answers) = (None, None, None);
+        }
+        votes.epsilon = self.epsilon.or(votes.epsilon);
+        votes.delta = self.delta.or(votes.delta);
+        votes.deviation = self.deviation.or(votes.deviation);
+        votes.answers = self.answers.map(|answers| u32::try_from(answers).unwrap_or(u32::MAX)).or(votes.answers);
+        votes.threshold = self.threshold.or(votes.threshold);
+        if let Some(change) = self.neighbors {
+            votes.neighbors = change.into();
+        }
+    }
+}
+
+const PATE_EXAMPLES: &str = "\
+Examples:
+  quell pate
+  quell pate --teachers 30 --aggregator confident --threshold 0.5 --answers 20 --epsilon 8 --output runs/confident
+  quell pate --dry-run --format json";
+
+/// Label public records by a vote of teachers that learned from disjoint parts of private ones, and train a student on the answers
+///
+/// Without DATA, the embedded digits: one part is private, the other public. Records are dealt to teachers by their own content (or by whose they are), so that
+/// one record touches one teacher. Of ε, noise and answers any may be left out. What was answered stands in answers.jsonl of the run's folder; a run that was
+/// stopped goes on with `quell resume`: teachers that have learned do not learn again, and no answer is paid for twice.
+#[derive(clap::Args)]
+#[command(after_help = PATE_EXAMPLES)]
+pub(crate) struct Pate {
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// How many teachers there are
+    #[arg(long, value_name = "N", value_parser = whole)]
+    teachers: Option<u64>,
+    /// What teachers are: one of `quell models`
+    #[arg(long, value_name = "NAME")]
+    teacher_model: Option<String>,
+    /// Protect people with all their records; who they are says the schema, or this file with a line for each record
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "")]
+    users: Option<PathBuf>,
+    /// Ballots of teachers from elsewhere, instead of DATA: a CSV or Parquet file with a row for each question and a column for each teacher; answers only, no student
+    #[arg(long, value_name = "FILE", requires = "classes", conflicts_with_all = ["data", "config", "teachers", "public"])]
+    pub(super) ballots: Option<PathBuf>,
+    /// How many classes the ballots are about
+    #[arg(long, value_name = "N", value_parser = whole, requires = "ballots")]
+    pub(super) classes: Option<u64>,
+}
+
+impl Pate {
+    pub(super) fn configuration(&self) -> Result<Configuration> {
+        let digits = self.common.data.is_none();
+        let usual = || Ok(if digits { Configuration::digits_by_teachers()? } else { Configuration::default() });
+        let mut asked = self.common.configuration(usual)?;
+        if let Some(users) = &self.users {
+            asked.data.unit = Unit::User;
+            asked.data.users = Some(users.clone()).filter(|path| !path.as_os_str().is_empty()).or(asked.data.users.take());
+        }
+        if !matches!(asked.voters, Electors::Teachers { .. }) {
+            asked.voters = Electors::teachers(250);
+        }
+        if let Electors::Teachers { count, model, .. } = &mut asked.voters {
+            if let Some(teachers) = self.teachers {
+                *count = usize::try_from(teachers).unwrap_or(usize::MAX);
+            }
+            if let Some(name) = &self.teacher_model {
+                *model = Architecture { name: Some(name.clone()), layers: Vec::new() };
+            }
+        }
+        Ok(asked)
+    }
+}
+
+const KNN_EXAMPLES: &str = "\
+Examples:
+  quell knn
+  quell knn --neighbors-that-vote 60 --sampling-rate 0.3 --epsilon 3 --output runs/nearest
+  quell knn --dry-run --format json";
+
+/// Label public records by a vote of the nearest private ones within a sample, and train a student on the answers
+///
+/// Without DATA, the embedded digits: one part is private, the other public. For each question a sample of the private records is drawn and those nearest to it
+/// vote, with noise; sampling makes an answer cheaper. Of ε, noise and answers any may be left out.
+#[derive(clap::Args)]
+#[command(after_help = KNN_EXAMPLES)]
+pub(crate) struct Knn {
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// How many of the nearest records vote
+    #[arg(long, value_name = "K", value_parser = whole)]
+    neighbors_that_vote: Option<u64>,
+    /// Probability that a record enters the sample of a question
+    #[arg(long, value_name = "Q", allow_negative_numbers = true)]
+    sampling_rate: Option<f64>,
+    /// Measure what is near on so many principal components of the public records
+    #[arg(long, value_name = "N", value_parser = whole)]
+    components: Option<u64>,
+    /// Train a student so often and ask by what it has learned to see
+    #[arg(long, value_name = "N", value_parser = whole)]
+    turns: Option<u64>,
+}
+
+impl Knn {
+    pub(super) fn configuration(&self) -> Result<Configuration> {
+        let digits = self.common.data.is_none();
+        let usual = || Ok(if digits { Configuration::digits_by_neighbors()? } else { Configuration::default() });
+        let mut asked = self.common.configuration(usual)?;
+        if !matches!(asked.voters, Electors::Nearest { .. }) {
+            asked.voters = Electors::Nearest { neighbors: 300, rate: 0.1, components: None, turns: 1 };
+        }
+        if let Electors::Nearest { neighbors, rate, components, turns } = &mut asked.voters {
+            let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+            *neighbors = self.neighbors_that_vote.map_or(*neighbors, whole);
+            *rate = self.sampling_rate.unwrap_or(*rate);
+            *components = self.components.map(whole).or(*components);
+            *turns = self.turns.map_or(*turns, |turns| u32::try_from(turns).unwrap_or(u32::MAX));
+        }
+        Ok(asked)
+    }
+}

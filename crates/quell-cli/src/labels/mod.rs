@@ -1,0 +1,215 @@
+//! `quell pate` and `quell knn`: from private votes to labels and a student.
+
+mod flags;
+
+use std::{path::Path, sync::atomic::Ordering};
+
+use anyhow::Result;
+use quell::{
+    dp_sgd::{Evaluation, Going},
+    pate::Ballots,
+    run::{
+        Folder,
+        labels::{Configuration, External, Job, Moment, Outcome},
+    },
+    voting::{Plan, Release},
+};
+use quell_ledger::Volume;
+use quell_privacy::{
+    Neighbors,
+    ledger::{Ledger, Spent, Unit},
+    number::{Toward, given, rounded},
+};
+use serde_json::json;
+
+use crate::{arguments::Format, interrupt, print, purse, purse::Purse, refusal::Refusal};
+use flags::Common;
+pub(crate) use flags::{Knn, Pate};
+
+pub(crate) fn pate(flags: &Pate) -> Result<()> {
+    if let Some(path) = &flags.ballots {
+        return answer_ballots(flags, path);
+    }
+    run(&flags.common, flags.configuration()?, "pate")
+}
+
+pub(crate) fn knn(flags: &Knn) -> Result<()> {
+    run(&flags.common, flags.configuration()?, "knn")
+}
+
+fn run(flags: &Common, configuration: Configuration, verb: &str) -> Result<()> {
+    // Whatever can be wrong is said before anything is paid.
+    let job = Job::new(configuration)?;
+    let name = job.configuration.data.name();
+    if flags.dry_run {
+        return report_price(&job, flags.format);
+    }
+    let public = job.configuration.data.path.is_none();
+    let mut ledger = flags.purse.open_or_create(&name, || Ok(job.terms()?), public)?;
+    let after = quote(&mut ledger, &job.plan)?;
+    purse::afford(&mut ledger, &name, after, "ask with a smaller --epsilon", public)?;
+    let folder = folder(flags.output.as_deref(), &format!("{name}-{verb}"))?;
+    let outcome = watched(|watch| Ok(job.go(&mut ledger, &folder, watch)?))?;
+    conclude(&job, &mut ledger, &folder, &outcome, flags.format)
+}
+
+/// Goes on with a run that labels.
+pub(crate) fn resume(folder: &Folder, purse: &Purse, format: Format) -> Result<()> {
+    let job = Job::new(folder.labels_configuration()?)?;
+    let mut ledger = purse.ledger(&job.configuration.data.name())?;
+    let outcome = watched(|watch| Ok(job.go(&mut ledger, folder, watch)?))?;
+    conclude(&job, &mut ledger, folder, &outcome, format)
+}
+
+fn folder(output: Option<&Path>, name: &str) -> Result<Folder> {
+    Ok(match output {
+        Some(path) => Folder::create(path)?,
+        None => Folder::number(Path::new("runs"), name)?,
+    })
+}
+
+/// What would be spent after it.
+fn quote(ledger: &mut Ledger<Volume>, plan: &Plan) -> Result<Spent> {
+    Ok(match &plan.release {
+        Release::Polls(poll, rounds) => ledger.quote(poll, *rounds)?.1,
+        Release::Stable(stable) => ledger.quote(stable, 1)?.1,
+    })
+}
+
+/// Runs with a bar, and stops when asked to.
+fn watched<T>(go: impl FnOnce(&mut (dyn FnMut(Moment) -> Going + Send)) -> Result<T>) -> Result<T> {
+    let stop = interrupt::flag();
+    let mut bar = print::Line::new();
+    let outcome = go(&mut |moment| {
+        bar.show(|| match moment {
+            Moment::Teachers { done, of } => format!("teacher {done} of {of} has learned"),
+            Moment::Asked { asked, answered, of } => format!("{asked} questions asked, {answered} answered of {of} paid for"),
+            Moment::Student { share } => format!("the student learns: {:.0} %", 100.0 * share),
+        });
+        if stop.load(Ordering::Relaxed) { Going::Stop } else { Going::On }
+    });
+    drop(bar);
+    outcome
+}
+
+fn report_price(job: &Job, format: Format) -> Result<()> {
+    let plan = &job.plan;
+    if format == Format::Json {
+        return print::json(&json!({
+            "configuration": job.configuration,
+            "answers": answers(plan),
+            "epsilon": plan.epsilon,
+            "delta": plan.delta.get(),
+        }));
+    }
+    print::data(&job.configuration.write()?)?;
+    print::note(&format!(
+        "{}: ε ≤ {} at δ = {}; nothing was paid",
+        answers(plan).map_or("all stable answers".into(), |answers| format!("{answers} answers")),
+        rounded(plan.epsilon.upper, 4, Toward::Up),
+        given(plan.delta.get())
+    ));
+    Ok(())
+}
+
+/// Answers that are paid for, where they are counted.
+fn answers(plan: &Plan) -> Option<u64> {
+    match &plan.release {
+        Release::Polls(poll, rounds) => Some(u64::from(poll.answers) * rounds),
+        Release::Stable(_) => None,
+    }
+}
+
+/// Says what came of it.
+fn conclude(job: &Job, ledger: &mut Ledger<Volume>, folder: &Folder, outcome: &Outcome, format: Format) -> Result<()> {
+    let place = folder.path().display();
+    if !outcome.finished {
+        let sentence = format!("stopped after {} answers", outcome.answered);
+        return Err(Refusal::new(sentence, format!("go on with `quell resume {place}`")).final_word().into());
+    }
+    let accuracy = |evaluation: &Option<Evaluation>| evaluation.as_ref().and_then(Evaluation::accuracy);
+    if format == Format::Json {
+        return print::json(&json!({
+            "run": folder.path(),
+            "ledger": outcome.paid.as_ref().map(|paid| &paid.receipt),
+            "epsilon": outcome.paid.as_ref().map(|paid| paid.epsilon),
+            "delta": job.plan.delta.get(),
+            "answered": outcome.answered,
+            "refused": outcome.refused,
+            "answers_right": outcome.right,
+            "accuracy": {"unseen": accuracy(&outcome.unseen), "all": accuracy(&outcome.all)},
+            "seconds": outcome.seconds,
+        }));
+    }
+    let right = outcome.right.map(|share| format!(", {:.1} % of the answers are right", 100.0 * share)).unwrap_or_default();
+    print::data(&format!("questions: {} answered, {} refused{right}", outcome.answered, outcome.refused))?;
+    for (evaluation, whose) in
+        [(&outcome.unseen, "public records that were never asked about"), (&outcome.all, "public records in all")]
+    {
+        if let Some(Evaluation::Classes { correct, count, .. }) = evaluation {
+            let share = 100.0 * accuracy(evaluation).unwrap_or(0.0);
+            print::data(&format!("accuracy: {share:.1} % ({correct} of {count} {whose})"))?;
+        }
+    }
+    claim(&job.plan, job.configuration.data.unit)?;
+    print::data(&format!("run: {place}"))?;
+    balance(ledger, outcome.paid.as_ref().map(|paid| paid.receipt.entry))
+}
+
+fn claim(plan: &Plan, unit: Unit) -> Result<()> {
+    let who = if unit == Unit::User { "user" } else { "record" };
+    let when = match plan.neighbors {
+        Neighbors::AddRemove => "added or removed",
+        Neighbors::Replace => "replaced",
+    };
+    let epsilon = rounded(plan.epsilon.upper, 4, Toward::Up);
+    print::data(&format!(
+        "claim: ε ≤ {epsilon} at δ = {} when one {who} is {when}, whatever the votes were",
+        given(plan.delta.get())
+    ))
+}
+
+fn balance(ledger: &mut Ledger<Volume>, entry: Option<u64>) -> Result<()> {
+    let state = ledger.state()?;
+    let line = entry.map(|entry| format!("paid in line {entry} of {:?}: ", state.terms().dataset)).unwrap_or_default();
+    print::note(&format!("{line}{}", crate::payment::balance(state.spent(), state.budget().cap())));
+    Ok(())
+}
+
+/// Answers of teachers from elsewhere.
+fn answer_ballots(flags: &Pate, path: &Path) -> Result<()> {
+    let classes = usize::try_from(flags.classes.unwrap_or(0)).unwrap_or(usize::MAX);
+    let mut votes = quell::voting::Recipe::default();
+    flags.common.votes(&mut votes);
+    let ballots = Ballots::read(path, classes)?;
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = flags.common.dataset.clone().unwrap_or(stem);
+    let external = External::new(ballots, &votes)?;
+    if flags.common.dry_run {
+        let epsilon = rounded(external.plan.epsilon.upper, 4, Toward::Up);
+        let answers = answers(&external.plan).map_or("all stable answers".into(), |answers| format!("{answers} answers"));
+        return print::data(&format!(
+            "{answers}: ε would be {epsilon} at δ = {}; nothing was paid",
+            given(external.plan.delta.get())
+        ));
+    }
+    let mut ledger = flags.common.purse.open_or_create(&name, || Ok(external.terms(&name, None)?), false)?;
+    let after = quote(&mut ledger, &external.plan)?;
+    purse::afford(&mut ledger, &name, after, "ask with a smaller --epsilon", false)?;
+    let folder = folder(flags.common.output.as_deref(), &format!("{name}-pate"))?;
+    let outcome = watched(|watch| Ok(external.go(&mut ledger, &folder, watch)?))?;
+    if flags.common.format == Format::Json {
+        return print::json(&json!({
+            "run": folder.path(),
+            "ledger": outcome.paid.as_ref().map(|paid| &paid.receipt),
+            "epsilon": outcome.paid.as_ref().map(|paid| paid.epsilon),
+            "delta": external.plan.delta.get(),
+            "answered": outcome.answered,
+            "refused": outcome.refused,
+        }));
+    }
+    print::data(&format!("questions: {} answered, {} refused", outcome.answered, outcome.refused))?;
+    claim(&external.plan, Unit::Example)?;
+    print::data(&format!("answers: {}", folder.file(Folder::ANSWERS).display()))?;
+    balance(&mut ledger, outcome.paid.as_ref().map(|paid| paid.receipt.entry))
+}

@@ -1,0 +1,201 @@
+//! `quell pate` and `quell knn`, as people and power cuts use them.
+
+mod command;
+
+use std::{
+    collections::BTreeSet,
+    path::Path,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use command::{Ran, folder};
+use serde_json::Value;
+
+fn start(here: &Path, arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quell"));
+    command.args(arguments.split_whitespace()).current_dir(here).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn run(here: &Path, arguments: &str) -> Ran {
+    start(here, arguments).output().unwrap().into()
+}
+
+fn json(here: &Path, arguments: &str) -> Value {
+    let ran = run(here, arguments);
+    assert_eq!(ran.code, 0, "{arguments}: {}", ran.stderr);
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+/// The questions of a journal, each with its answer.
+fn journal(here: &Path, run: &str) -> Vec<(u64, Option<u64>)> {
+    let text = std::fs::read_to_string(here.join(run).join("answers.jsonl")).unwrap();
+    let line = |line: &str| {
+        let entry: Value = serde_json::from_str(line).unwrap();
+        (entry["question"].as_u64().unwrap(), entry["answer"].as_u64())
+    };
+    text.lines().map(line).collect()
+}
+
+fn charges(here: &Path, dataset: &str) -> usize {
+    run(here, &format!("ledger show {dataset} --format json")).stdout.matches("\"charged\"").count()
+}
+
+#[test]
+fn both_commands_label_the_embedded_digits_and_train_a_student() {
+    let here = folder("labels digits");
+    for verb in ["pate", "knn"] {
+        let first = run(&here, verb);
+        assert_eq!(first.code, 0, "{}", first.stderr);
+        assert!(first.stdout.starts_with("questions: ") && first.stdout.contains("answered, "), "{}", first.stdout);
+        assert!(
+            first.stdout.contains("claim: ε ≤ ") && first.stdout.contains(&format!("run: runs/digits-{verb}-1")),
+            "{}",
+            first.stdout
+        );
+        let again = json(&here, &format!("{verb} --format json"));
+        assert!(again["epsilon"]["upper"].as_f64().unwrap() <= 3.0 && again["delta"] == 1e-5, "{again}");
+        // What the README says, less what noise may do.
+        assert!(again["accuracy"]["all"].as_f64().unwrap() > 0.7, "{again}");
+        let answered = again["answered"].as_u64().unwrap();
+        let entries = journal(&here, again["run"].as_str().unwrap());
+        let distinct: BTreeSet<u64> = entries.iter().map(|(question, _)| *question).collect();
+        assert!(answered > 10 && distinct.len() == entries.len(), "{again}");
+        assert_eq!(entries.iter().filter(|(_, answer)| answer.is_some()).count() as u64, answered);
+        for file in ["labels.toml", "paid.json", "outcome.json", "model.safetensors"] {
+            assert!(here.join(again["run"].as_str().unwrap()).join(file).is_file(), "{file}");
+        }
+        // Ballots do not outlive the questions.
+        assert!(!here.join(again["run"].as_str().unwrap()).join("private").exists());
+        // The student is a model like any other.
+        let model = format!("evaluate {}", again["run"].as_str().unwrap());
+        assert_eq!(run(&here, &model).code, 0);
+    }
+    assert_eq!(charges(&here, "digits"), 4);
+    assert_eq!(run(&here, "ledger verify").code, 0);
+}
+
+#[test]
+fn what_is_refused_leaves_no_trace() {
+    let here = folder("labels refused");
+    let looked = run(&here, "pate --dry-run");
+    assert!(
+        looked.code == 0 && looked.stdout.contains("[votes]") && looked.stderr.contains("nothing was paid"),
+        "{}",
+        looked.stderr
+    );
+    for (name, text) in [
+        ("outside.csv", "a,b,c\n0,1,2\n0,3,1\n"),
+        ("negative.csv", "a,b,c\n0,1,2\n0,-1,1\n"),
+        ("ragged.csv", "a,b,c\n0,1,2\n0,1\n"),
+        ("words.csv", "a,b,c\n0,1,two\n"),
+        ("empty.csv", "a,b,c\n"),
+        ("nothing.csv", ""),
+        ("good.csv", "a,b,c\n0,1,2\n0,1,1\n"),
+    ] {
+        std::fs::write(here.join(name), text).unwrap();
+    }
+    for (arguments, code, says) in [
+        ("pate --ballots outside.csv --classes 3", 2, "row 2: a ballot for no class, expected whole numbers from 0 to 2"),
+        ("pate --ballots negative.csv --classes 3", 2, "row 2: a ballot for no class"),
+        ("pate --ballots ragged.csv --classes 3", 2, "row 2: 2 ballots, expected 3, one of each teacher"),
+        ("pate --ballots words.csv --classes 3", 2, "row 1: 2 ballots"),
+        ("pate --ballots empty.csv --classes 3", 2, "no question is given"),
+        ("pate --ballots nothing.csv --classes 3", 2, "empty"),
+        ("pate --ballots missing.csv --classes 3", 2, "missing.csv"),
+        ("pate --ballots good.csv --classes 1", 2, "classes is 1"),
+        ("pate --ballots good.csv", 2, "--classes"),
+        ("pate --ballots good.csv --classes 3 --answers 3", 2, "answers is 3"),
+        ("pate --ballots good.csv --classes 3 --aggregator interactive", 2, "aggregator"),
+        ("pate --ballots good.csv --classes 3 --deviation 0.01 --epsilon 1", 2, "does not pay for a single answer"),
+        ("pate --teachers 0", 2, "voter"),
+        ("pate --epsilon 0", 2, "epsilon is 0"),
+        ("pate --epsilon 1 --deviation 1 --answers 50", 2, "epsilon"),
+        ("pate --questions 0", 2, "questions is 0"),
+        ("pate --questions 100000", 2, "questions is 100000"),
+        ("pate --model nonsense", 2, "nonsense"),
+        ("pate --teacher-model nonsense", 2, "nonsense"),
+        ("pate nothing.idx", 2, "nothing.idx"),
+        ("knn --sampling-rate 1.5", 2, "1.5"),
+        ("knn --neighbors-that-vote 0", 2, "voter"),
+        ("knn --aggregator laplace", 2, "aggregator"),
+        ("pate --epsilon 2 --budget 1 --delta 1e-5 --dataset small", 1, "the budget is 1"),
+        ("knn --epsilon 2 --budget 1 --delta 1e-5 --dataset small", 1, "the budget is 1"),
+    ] {
+        let ran = run(&here, arguments);
+        assert_eq!((ran.code, ran.stdout.as_str()), (code, ""), "{arguments}: {}", ran.stderr);
+        assert!(ran.stderr.contains(says) && !ran.stderr.contains("internal error"), "{arguments}: {}", ran.stderr);
+        assert!(ran.stderr.contains("error: ") || ran.stderr.contains("refused: "), "{arguments}: {}", ran.stderr);
+    }
+    assert!(!here.join("runs").exists(), "a run that was refused leaves no folder");
+    assert_eq!(charges(&here, "small"), 0);
+}
+
+#[test]
+fn ballots_from_elsewhere_are_answered_and_paid_for_as_far_as_that_goes() {
+    let here = folder("labels ballots");
+    let header: Vec<String> = (0..100).map(|teacher| format!("t{teacher}")).collect();
+    let row = |class: usize| vec![class.to_string(); 100].join(",");
+    let rows: Vec<String> = (0..30).map(|question| row(question % 4)).collect();
+    std::fs::write(here.join("votes.csv"), format!("{}\n{}\n", header.join(","), rows.join("\n"))).unwrap();
+    let ran = json(&here, "pate --ballots votes.csv --classes 4 --deviation 5 --answers 20 --output run --format json");
+    assert_eq!((ran["answered"].as_u64(), ran["refused"].as_u64()), (Some(20), Some(0)), "{ran}");
+    // Noise of 5 on counts that a record moves by √2, twenty times: μ = √20 · √2 / 5.
+    let epsilon = ran["epsilon"]["upper"].as_f64().unwrap();
+    assert!(epsilon > 5.7 && epsilon < 6.2, "{ran}");
+    let entries = journal(&here, "run");
+    // A lead of a hundred ballots over noise of 5.
+    assert!(entries.iter().all(|(question, answer)| *answer == Some(question % 4)) && entries.len() == 20, "{entries:?}");
+    let screened = "pate --ballots votes.csv --classes 4 --deviation 5 --answers 20 --aggregator confident --threshold 1";
+    let half = json(&here, &format!("{screened} --dataset other --output other --format json"));
+    let (answered, refused) = (half["answered"].as_u64().unwrap(), half["refused"].as_u64().unwrap());
+    assert!(answered <= 20 && refused > 0 && answered + refused <= 30, "{half}");
+    let stable = "pate --ballots votes.csv --classes 4 --aggregator stable --deviation 2 --epsilon 100";
+    let stable = json(&here, &format!("{stable} --dataset third --output third --format json"));
+    assert_eq!((stable["answered"].as_u64(), stable["refused"].as_u64()), (Some(30), Some(0)), "{stable}");
+    for aggregator in ["laplace", "gaussian"] {
+        let arguments =
+            format!("pate --ballots votes.csv --classes 4 --aggregator {aggregator} --epsilon 5 --dataset {aggregator}");
+        assert_eq!(run(&here, &arguments).code, 0, "{aggregator}");
+    }
+    assert_eq!(run(&here, "ledger verify").code, 0);
+}
+
+#[test]
+fn killed_again_and_again_no_answer_is_paid_for_twice_and_no_teacher_learns_twice() {
+    let here = folder("labels killed");
+    let mut child = start(&here, "pate --teachers 200 --output run").spawn().unwrap();
+    // Some teachers have voted.
+    while !here.join("run/private/ballots-3").is_file() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended too early");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let voted = |here: &Path| {
+        let files = std::fs::read_dir(here.join("run/private")).into_iter().flatten().flatten();
+        files.filter_map(|file| Some((file.file_name(), file.metadata().ok()?.modified().ok()?))).collect::<Vec<_>>()
+    };
+    let before: Vec<_> = voted(&here).into_iter().filter(|(name, _)| name.to_string_lossy().starts_with("ballots-")).collect();
+    assert_eq!(charges(&here, "digits"), 0, "nothing is paid before the teachers are there");
+    for time in 0..6 {
+        let mut child = start(&here, "resume run").spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(u64::from(40 + time * 97_u32 % 400)));
+        let after = voted(&here);
+        assert!(after.is_empty() || before.iter().all(|old| after.contains(old)), "a teacher voted twice");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let end = json(&here, "resume run --format json");
+    assert_eq!(charges(&here, "digits"), 1, "one plan was paid for once");
+    let entries = journal(&here, "run");
+    let distinct: BTreeSet<u64> = entries.iter().map(|(question, _)| *question).collect();
+    assert_eq!(distinct.len(), entries.len(), "a question was answered twice");
+    assert!(end["epsilon"]["upper"].as_f64().unwrap() <= 3.0 && !here.join("run/private").exists());
+    // Done is done: nothing is asked and nothing is paid.
+    assert_eq!(
+        (json(&here, "resume run --format json")["answered"].clone(), charges(&here, "digits")),
+        (end["answered"].clone(), 1)
+    );
+}

@@ -1,0 +1,181 @@
+//! What is asked next, and whom.
+
+use quell_privacy::{
+    ledger::Unit,
+    mechanism::{Answer, Electorate, Polling, Votes},
+};
+
+use super::{Choice, Job};
+use crate::{
+    Error,
+    knn::{Index, Metric},
+    pate::Ballots,
+    voting::{Aggregator, Asker, Journal},
+};
+
+/// Questions that are put to teachers at a time, and to the nearest records.
+const TEACHERS_BLOCK: usize = 64;
+const NEAREST_BLOCK: usize = 256;
+
+/// Which questions come next.
+pub(super) struct Chooser {
+    choice: Choice,
+    /// All questions, those to be asked first at the front.
+    order: Vec<usize>,
+    asked: Vec<bool>,
+    /// Answers in all.
+    answers: u64,
+}
+
+impl Chooser {
+    pub(super) fn new(job: &Job, order: Vec<usize>, journal: &Journal, answers: u64) -> Self {
+        let mut asked = vec![false; job.questions];
+        journal.entries().iter().filter(|entry| entry.question < job.questions).for_each(|entry| asked[entry.question] = true);
+        Self { choice: job.configuration.student.choice, order, asked, answers }
+    }
+
+    /// At most so many that were not asked.
+    fn next(&self, job: &Job, journal: &Journal, most: usize) -> Result<Vec<usize>, Error> {
+        let left = || self.order.iter().copied().filter(|question| !self.asked[*question]);
+        let answered = journal.answers();
+        if self.choice != Choice::Active || (answered.len() as u64) * 2 < self.answers {
+            return Ok(left().take(most).collect());
+        }
+        // Those whose two likeliest classes are closest.
+        let soft = job.spread(&answered)?;
+        let mut doubtful: Vec<(f32, usize)> = left().map(|question| (margin(job.row(&soft, question)), question)).collect();
+        doubtful.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        // Few at a time: each answer changes what is doubtful.
+        let few = most.min(self.answers.div_ceil(16) as usize).max(1);
+        Ok(doubtful.into_iter().take(few).map(|(_, question)| question).collect())
+    }
+}
+
+fn margin(row: &[f32]) -> f32 {
+    let mut sorted = row.to_vec();
+    sorted.sort_by(|a, b| b.total_cmp(a));
+    sorted.first().zip(sorted.get(1)).map_or(0.0, |(first, second)| first - second)
+}
+
+/// Asks teachers.
+pub(super) struct Classroom<'a> {
+    pub(super) job: &'a Job,
+    pub(super) chooser: Chooser,
+    pub(super) ballots: &'a Ballots,
+    /// What the student thinks, for each question the expected counts; nothing if it is not asked.
+    pub(super) expected: Vec<f32>,
+}
+
+impl Asker for Classroom<'_> {
+    fn choose(&mut self, journal: &Journal, polling: &Polling) -> Result<Vec<usize>, Error> {
+        journal.entries().iter().for_each(|entry| self.chooser.asked[entry.question] = true);
+        if self.job.configuration.votes.aggregator == Aggregator::Interactive && !journal.answers().is_empty() {
+            self.expected = self.job.spread(&journal.answers())?;
+        }
+        let most = TEACHERS_BLOCK.min(polling.answers_left() as usize);
+        self.chooser.next(self.job, journal, most)
+    }
+
+    fn put(&mut self, polling: &mut Polling, questions: &[usize]) -> Result<Vec<Answer>, Error> {
+        let teachers = self.ballots.teachers() as f32;
+        let ask = |question: &usize| {
+            let expected: Vec<i64> = if self.expected.is_empty() {
+                Vec::new()
+            } else {
+                self.job.row(&self.expected, *question).iter().map(|share| (share * teachers).round() as i64).collect()
+            };
+            Ok(polling.ask(&self.ballots.votes(*question), &expected)?)
+        };
+        questions.iter().map(ask).collect()
+    }
+}
+
+/// Asks the nearest records.
+pub(super) struct Neighborhood<'a> {
+    pub(super) job: &'a Job,
+    pub(super) chooser: Chooser,
+    pub(super) voters: Nearest<'a>,
+    /// Turns that are over, and in all.
+    pub(super) turn: u32,
+    pub(super) turns: u32,
+}
+
+/// The private records, where near can be told.
+pub(super) struct Nearest<'a> {
+    index: Index,
+    labels: &'a [u32],
+    classes: usize,
+    neighbors: usize,
+    /// What the questions look like, row after row.
+    questions: Vec<f32>,
+}
+
+impl<'a> Nearest<'a> {
+    pub(super) fn new(
+        job: &'a Job,
+        neighbors: usize,
+        records: Vec<f32>,
+        questions: Vec<f32>,
+        width: usize,
+    ) -> Result<Self, Error> {
+        let labels = match job.private.targets() {
+            crate::data::Targets::Classes { labels, .. } => labels.as_slice(),
+            crate::data::Targets::Numbers(_) => &[],
+        };
+        let index = Index::new(&records, width, Metric::SquaredEuclidean)?;
+        Ok(Self { index, labels, classes: job.classes.len(), neighbors, questions })
+    }
+}
+
+impl Electorate for Nearest<'_> {
+    fn tally(&mut self, questions: &[(usize, Vec<usize>)]) -> Vec<Votes> {
+        let width = self.index.width();
+        let rows: Vec<f32> = questions
+            .iter()
+            .flat_map(|(question, _)| &self.questions[question * width..(question + 1) * width])
+            .copied()
+            .collect();
+        let samples: Vec<Vec<usize>> = questions.iter().map(|(_, sample)| sample.clone()).collect();
+        // Nothing here can be wrong but by a mistake of this program; then nobody votes.
+        let near = self.index.nearest_among(&rows, &samples, self.neighbors).unwrap_or_default();
+        let vote = |near: &Vec<crate::knn::Neighbor>| {
+            Votes::tally(self.classes, near.iter().map(|near| self.labels[near.record as usize] as usize))
+        };
+        near.iter().map(vote).collect()
+    }
+}
+
+impl Asker for Neighborhood<'_> {
+    fn choose(&mut self, journal: &Journal, polling: &Polling) -> Result<Vec<usize>, Error> {
+        journal.entries().iter().for_each(|entry| self.chooser.asked[entry.question] = true);
+        let answered = journal.answers();
+        // The next turn begins when its share of the answers is there: near is then measured by what a student has learned to see.
+        let turn = (answered.len() as u64 * u64::from(self.turns) / self.chooser.answers.max(1)) as u32;
+        if turn > self.turn && turn < self.turns {
+            self.turn = turn;
+            self.voters = self.job.nearest_by_student(&answered)?;
+        }
+        let most = if self.job.configuration.votes.aggregator.screens() {
+            NEAREST_BLOCK
+        } else {
+            NEAREST_BLOCK.min(polling.answers_left() as usize)
+        };
+        self.chooser.next(self.job, journal, most)
+    }
+
+    fn put(&mut self, polling: &mut Polling, questions: &[usize]) -> Result<Vec<Answer>, Error> {
+        Ok(polling.ask_nearest(self.job.private.len(), questions, &mut self.voters)?)
+    }
+}
+
+/// Whether the unit that is protected is one record, which the nearest must be: of a person with several, several could vote.
+pub(super) fn one_record_each(job: &Job) -> Result<(), Error> {
+    if job.configuration.data.unit == Unit::User {
+        return Err(Error::Setting {
+            name: "unit",
+            found: "user".into(),
+            expected: "example, where the nearest records vote: several records of one person could vote at once",
+        });
+    }
+    Ok(())
+}
