@@ -105,7 +105,10 @@ fn arrange(shape: &[usize], from: &[f32], to: &mut [f32], [down, right]: [isize;
 /// Writes the features of an example as a network wants them: images with channels last.
 pub(super) fn gather(examples: &Examples, example: usize, input: &mut [f32]) {
     // One channel lies the same either way.
-    let &[channels @ 2.., rows, columns] = examples.shape() else { return examples.gather(example, input) };
+    let &[channels, rows, columns] = examples.shape() else { return examples.gather(example, input) };
+    if channels == 1 {
+        return examples.gather(example, input);
+    }
     scratch(input.len(), |numbers| {
         examples.gather(example, numbers);
         for (channel, plane) in numbers.chunks_exact(rows * columns).enumerate() {
