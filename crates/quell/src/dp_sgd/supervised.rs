@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     chance::Chance,
     data::Examples,
+    kernel::scratch,
     loss::{Loss, Target},
     network::Task,
 };
@@ -104,16 +105,16 @@ fn arrange(shape: &[usize], from: &[f32], to: &mut [f32], [down, right]: [isize;
 /// Writes the features of an example as a network wants them: images with channels last.
 pub(super) fn gather(examples: &Examples, example: usize, input: &mut [f32]) {
     // One channel lies the same either way.
-    if let [channels, ..] = examples.shape()
-        && examples.shape().len() == 3
-        && *channels > 1
-    {
-        let mut numbers = vec![0.0; input.len()];
-        examples.gather(example, &mut numbers);
-        arrange(examples.shape(), &numbers, input, [0, 0], false);
-    } else {
-        examples.gather(example, input);
+    let &[channels, rows, columns] = examples.shape() else { return examples.gather(example, input) };
+    if channels == 1 {
+        return examples.gather(example, input);
     }
+    scratch(input.len(), |numbers| {
+        examples.gather(example, numbers);
+        for (channel, plane) in numbers.chunks_exact(rows * columns).enumerate() {
+            input.iter_mut().skip(channel).step_by(channels).zip(plane).for_each(|(to, from)| *to = *from);
+        }
+    });
 }
 
 impl Task for Supervised<'_> {
