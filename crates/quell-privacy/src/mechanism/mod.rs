@@ -21,6 +21,7 @@ mod sampling;
 mod selection;
 mod sparse_vector;
 mod summation;
+mod vote_cost;
 
 pub use additive::Additive;
 pub use bounded::{Bounds, Mean, Sum, Variance};
@@ -39,6 +40,7 @@ pub use selection::Selection;
 pub use sparse_vector::{AboveThreshold, GaussianSparseVector, SparseVector};
 pub use summation::Step;
 pub(crate) use summation::{DRIFT, LENGTH_ERROR, TERM_ROUNDINGS};
+pub use vote_cost::{Asked, ReleasedCost, SmoothCost, VoteCost};
 
 use crate::{
     Error, Event, Neighbors,
