@@ -101,6 +101,15 @@
 //! }
 //! ```
 //!
+//! … or what they cost:
+//!
+//! ```compile_fail,E0616
+//! use quell_privacy::mechanism::VoteCost;
+//! fn show(cost: &VoteCost) -> usize {
+//!     cost.places.len()
+//! }
+//! ```
+//!
 //! To pass raw numbers for checked ones:
 //!
 //! ```compile_fail,E0308

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{Screen, likely::concentrated, rho};
+use super::{coin, likely::concentrated, rho};
 use crate::special::ln_normal_below;
 
 /// Rungs to the distance that one ballot can move the maximum.
@@ -56,10 +56,14 @@ impl Ladder {
         Self::new(levels, costs, FINE + 1)
     }
 
-    /// For the screen. A rung is the largest count, from none to all `teachers`, and one ballot moves it by at most one.
-    pub(crate) fn of_screen(screen: &Screen, deviation: f64, teachers: u32, alpha: f64) -> Self {
-        let costs = (0..=teachers).map(|most| screen.at(f64::from(most), deviation, 0.0, alpha)).collect();
-        Self::new(Vec::new(), costs, 1)
+    /// For the screen. A rung is the largest count, from none to all `teachers`, and one ballot moves it by at most one. The threshold may lie `aside` by so many
+    /// deviations, to either side: by which the rounding of noise moves it.
+    pub(crate) fn of_screen(threshold: u64, deviation: f64, teachers: u32, aside: f64, alpha: f64) -> Self {
+        let cost = |most: u32| {
+            let at = |aside: f64| coin((f64::from(most) - threshold as f64) / deviation + aside, deviation, 0.0, alpha);
+            at(-aside).max(at(aside))
+        };
+        Self::new(Vec::new(), (0..=teachers).map(cost).collect(), 1)
     }
 
     fn new(levels: Vec<f64>, costs: Vec<f64>, reach: usize) -> Self {

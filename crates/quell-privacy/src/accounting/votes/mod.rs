@@ -127,10 +127,15 @@ pub struct Screen {
 }
 
 impl Screen {
+    /// How many deviations the largest count is above the threshold.
+    fn above(&self, counts: &[u64]) -> f64 {
+        (counts.iter().copied().max().unwrap_or(0) as f64 - self.threshold as f64) / self.deviation.get()
+    }
+
     /// ln of the probability that the question passes.
     #[must_use]
     pub fn ln_passes(&self, counts: &[u64]) -> f64 {
-        ln_normal_below((largest(counts) - self.threshold as f64) / self.deviation.get())
+        ln_normal_below(self.above(counts))
     }
 
     /// Divergence at these votes, rounded up: at most [`independent`](Self::independent).
@@ -140,7 +145,7 @@ impl Screen {
     /// where that count has moved by one (THEORY, Votes). Never above [PSMRTE18, Theorem 6], which knows less.
     #[must_use]
     pub fn divergence(&self, counts: &[u64], order: Order) -> f64 {
-        self.at(largest(counts), self.deviation.get(), 0.0, order.get())
+        coin(self.above(counts), self.deviation.get(), 0.0, order.get())
     }
 
     /// Divergence whatever the votes: one ballot moves the largest count by at most one. [Mir17, Corollary 3]
@@ -152,32 +157,26 @@ impl Screen {
     /// What [PSMRTE18, Theorem 6] says, which knows of the likelier outcome and of ρ = 1/2σ² alone; for comparison.
     #[must_use]
     pub fn by_likely_outcome(&self, counts: &[u64], order: Order) -> f64 {
-        let x = (largest(counts) - self.threshold as f64) / self.deviation.get();
-        let rarer = ln_normal_below(-x.abs());
+        let rarer = ln_normal_below(-self.above(counts).abs());
         concentrated(rarer + 4e-15 * (4.0 - rarer), 0.5 * rho(self.deviation.get()), order.get())
-    }
-
-    /// For a largest count of `most`, noise of this deviation, and what follows if the question passes costing `after` more.
-    pub(crate) fn at(&self, most: f64, deviation: f64, after: f64, alpha: f64) -> f64 {
-        let x = (most - self.threshold as f64) / deviation;
-        // Two outcomes: the likelier one first, so that its probability keeps its distance from one.
-        let ways = [x - 1.0 / deviation, x + 1.0 / deviation].map(|y| {
-            let sides = if x >= 0.0 { [(x, y, after), (-x, -y, 0.0)] } else { [(-x, -y, 0.0), (x, y, after)] };
-            let [likely, rare] = sides.map(|(x, y, after)| {
-                let (ours, theirs) = (ln_normal_below(x), ln_normal_below(y));
-                // What rounding of x may have moved the logarithms by.
-                let lost = 1e-15 * (8.0 + x * x) * (alpha * -ours + (alpha - 1.0) * -theirs);
-                alpha * ours - (alpha - 1.0) * theirs + (alpha - 1.0) * after + lost
-                // p^α          q^(1-α)                 e^((α-1)·after)
-            });
-            moment(likely, rare, alpha)
-        });
-        ways[0].max(ways[1]).min(0.5 * rho(deviation) * alpha * (1.0 + 1e-14) + after)
     }
 }
 
-fn largest(counts: &[u64]) -> f64 {
-    counts.iter().copied().max().unwrap_or(0) as f64
+/// Divergence of a screen whose largest count is x deviations above the threshold, if what follows a pass costs `after` more; rounded up.
+pub(crate) fn coin(x: f64, deviation: f64, after: f64, alpha: f64) -> f64 {
+    // Two outcomes: the likelier one first, so that its probability keeps its distance from one.
+    let ways = [x - 1.0 / deviation, x + 1.0 / deviation].map(|y| {
+        let sides = if x >= 0.0 { [(x, y, after), (-x, -y, 0.0)] } else { [(-x, -y, 0.0), (x, y, after)] };
+        let [likely, rare] = sides.map(|(x, y, after)| {
+            let (ours, theirs) = (ln_normal_below(x), ln_normal_below(y));
+            // What rounding of x may have moved the logarithms by.
+            let lost = 1e-15 * (8.0 + x * x) * (alpha * -ours + (alpha - 1.0) * -theirs);
+            alpha * ours - (alpha - 1.0) * theirs + (alpha - 1.0) * after + lost
+            // p^α          q^(1-α)                 e^((α-1)·after)
+        });
+        moment(likely, rare, alpha)
+    });
+    ways[0].max(ways[1]).min(0.5 * rho(deviation) * alpha * (1.0 + 1e-14) + after)
 }
 
 /// A question that is answered by a noisy maximum if it passes a screen (Confident-GNMax).
@@ -198,7 +197,7 @@ impl Confident {
     #[must_use]
     pub fn divergence(&self, counts: &[u64], order: Order) -> f64 {
         let after = self.max.divergence(counts, order);
-        self.screen.at(largest(counts), self.screen.deviation.get(), after, order.get())
+        coin(self.screen.above(counts), self.screen.deviation.get(), after, order.get())
     }
 
     /// Divergence whatever the votes and the outcome.
