@@ -32,7 +32,9 @@ fn main() -> Result<(), Failure> {
         None => index.nearest(&asked, k),
         Some(samples) => index.nearest_among(&asked, samples, k),
     })?;
-    say(&serde_json::json!({"records": records, "width": width, "queries": queries, "k": k, "rate": rate.first(), "seconds": seconds}));
+    say(
+        &serde_json::json!({"records": records, "width": width, "queries": queries, "k": k, "rate": rate.first(), "seconds": seconds}),
+    );
     Ok(())
 }
 

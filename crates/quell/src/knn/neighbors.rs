@@ -136,9 +136,8 @@ impl Index {
         if samples.len() != queries.len() / self.width {
             return wrong(&format!("a list of {}", samples.len()), "a sample for each query");
         }
-        let ascending = |sample: &Vec<usize>| {
-            sample.is_sorted_by(|a, b| a < b) && sample.last().is_none_or(|record| *record < self.len())
-        };
+        let ascending =
+            |sample: &Vec<usize>| sample.is_sorted_by(|a, b| a < b) && sample.last().is_none_or(|record| *record < self.len());
         if !samples.par_iter().all(ascending) {
             return wrong("not in order", "records of the index in ascending order, each once");
         }
