@@ -57,7 +57,7 @@ fn both_commands_label_the_embedded_digits_and_train_a_student() {
         let again = json(&here, &format!("{verb} --format json"));
         assert!(again["epsilon"]["upper"].as_f64().unwrap() <= 3.0 && again["delta"] == 1e-5, "{again}");
         // What the README says, less what noise may do.
-        assert!(again["accuracy"]["all"].as_f64().unwrap() > 0.7, "{again}");
+        assert!(again["accuracy"]["all"].as_f64().unwrap() > 0.75, "{again}");
         let answered = again["answered"].as_u64().unwrap();
         let entries = journal(&here, again["run"].as_str().unwrap());
         let distinct: BTreeSet<u64> = entries.iter().map(|(question, _)| *question).collect();
@@ -108,6 +108,8 @@ fn what_is_refused_leaves_no_trace() {
         ("pate --ballots good.csv", 2, "--classes"),
         ("pate --ballots good.csv --classes 3 --answers 3", 2, "answers is 3"),
         ("pate --ballots good.csv --classes 3 --aggregator interactive", 2, "aggregator"),
+        ("pate --ballots good.csv --classes 3 --aggregator laplace --reveal-cost", 2, "reveal"),
+        ("pate --reveal-cost --choice active", 2, "reveal"),
         ("pate --ballots good.csv --classes 3 --deviation 0.01 --epsilon 1", 2, "does not pay for a single answer"),
         ("pate --teachers 0", 2, "voter"),
         ("pate --epsilon 0", 2, "epsilon is 0"),
@@ -154,6 +156,11 @@ fn ballots_from_elsewhere_are_answered_and_paid_for_as_far_as_that_goes() {
     let stable = "pate --ballots votes.csv --classes 4 --aggregator stable --deviation 2 --epsilon 100";
     let stable = json(&here, &format!("{stable} --dataset third --output third --format json"));
     assert_eq!((stable["answered"].as_u64(), stable["refused"].as_u64()), (Some(30), Some(0)), "{stable}");
+    // Where all agree, what was cast costs far less than what could have been.
+    let revealed = "pate --ballots votes.csv --classes 4 --deviation 8 --answers 30 --reveal-cost";
+    let revealed = json(&here, &format!("{revealed} --dataset fourth --output fourth --format json"));
+    let (worst, cast) = (&revealed["epsilon"]["upper"], &revealed["revealed"]["epsilon"]);
+    assert!(cast.as_f64().unwrap() < worst.as_f64().unwrap() && revealed["revealed"]["of_the_dataset"] == true, "{revealed}");
     for aggregator in ["laplace", "gaussian"] {
         let arguments =
             format!("pate --ballots votes.csv --classes 4 --aggregator {aggregator} --epsilon 5 --dataset {aggregator}");

@@ -227,16 +227,26 @@ pub(crate) struct Pate {
     /// Ballots of teachers from elsewhere, instead of DATA: a CSV or Parquet file with a row for each question and a column for each teacher; answers only, no student
     #[arg(long, value_name = "FILE", requires = "classes", conflicts_with_all = ["data", "config", "teachers", "public"])]
     pub(super) ballots: Option<PathBuf>,
+    /// Show, for a price of its own, what the answers cost at the votes that were cast: less, where teachers agree
+    #[arg(long)]
+    reveal_cost: bool,
     /// How many classes the ballots are about
     #[arg(long, value_name = "N", value_parser = whole, requires = "ballots")]
     pub(super) classes: Option<u64>,
 }
 
 impl Pate {
+    /// What is said about the votes.
+    pub(super) fn votes(&self, votes: &mut voting::Recipe) {
+        self.common.votes(votes);
+        votes.reveal |= self.reveal_cost;
+    }
+
     pub(super) fn configuration(&self) -> Result<Configuration> {
         let digits = self.common.data.is_none();
         let usual = || Ok(if digits { Configuration::digits_by_teachers()? } else { Configuration::default() });
         let mut asked = self.common.configuration(usual)?;
+        asked.votes.reveal |= self.reveal_cost;
         if let Some(users) = &self.users {
             asked.data.unit = Unit::User;
             asked.data.users = Some(users.clone()).filter(|path| !path.as_os_str().is_empty()).or(asked.data.users.take());

@@ -10,7 +10,7 @@ use quell::{
     pate::Ballots,
     run::{
         Folder,
-        labels::{Configuration, External, Job, Moment, Outcome},
+        labels::{Configuration, External, Job, Moment, Outcome, Revealed},
     },
     voting::{Plan, Release},
 };
@@ -134,6 +134,7 @@ fn conclude(job: &Job, ledger: &mut Ledger<Volume>, folder: &Folder, outcome: &O
             "ledger": outcome.paid.as_ref().map(|paid| &paid.receipt),
             "epsilon": outcome.paid.as_ref().map(|paid| paid.epsilon),
             "delta": job.plan.delta.get(),
+            "revealed": outcome.revealed,
             "answered": outcome.answered,
             "refused": outcome.refused,
             "answers_right": outcome.right,
@@ -152,6 +153,7 @@ fn conclude(job: &Job, ledger: &mut Ledger<Volume>, folder: &Folder, outcome: &O
         }
     }
     claim(&job.plan, job.configuration.data.unit)?;
+    reveal(outcome, &job.plan)?;
     print::data(&format!("run: {place}"))?;
     balance(ledger, outcome.paid.as_ref().map(|paid| paid.receipt.entry))
 }
@@ -169,6 +171,17 @@ fn claim(plan: &Plan, unit: Unit) -> Result<()> {
     ))
 }
 
+/// Says what the answers cost at the votes that were cast, where that was asked for.
+fn reveal(outcome: &Outcome, plan: &Plan) -> Result<()> {
+    let Some(Revealed { epsilon, of_the_dataset }) = outcome.revealed else { return Ok(()) };
+    let of = if of_the_dataset { "these data and their neighbours" } else { "what came out" };
+    let epsilon = rounded(epsilon, 4, Toward::Up);
+    print::data(&format!(
+        "at the votes that were cast: ε ≤ {epsilon} at δ = {}, of {of}, this line included",
+        given(plan.delta.get())
+    ))
+}
+
 fn balance(ledger: &mut Ledger<Volume>, entry: Option<u64>) -> Result<()> {
     let state = ledger.state()?;
     let line = entry.map(|entry| format!("paid in line {entry} of {:?}: ", state.terms().dataset)).unwrap_or_default();
@@ -180,7 +193,7 @@ fn balance(ledger: &mut Ledger<Volume>, entry: Option<u64>) -> Result<()> {
 fn answer_ballots(flags: &Pate, path: &Path) -> Result<()> {
     let classes = usize::try_from(flags.classes.unwrap_or(0)).unwrap_or(usize::MAX);
     let mut votes = quell::voting::Recipe::default();
-    flags.common.votes(&mut votes);
+    flags.votes(&mut votes);
     let ballots = Ballots::read(path, classes)?;
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let name = flags.common.dataset.clone().unwrap_or(stem);
@@ -204,12 +217,14 @@ fn answer_ballots(flags: &Pate, path: &Path) -> Result<()> {
             "ledger": outcome.paid.as_ref().map(|paid| &paid.receipt),
             "epsilon": outcome.paid.as_ref().map(|paid| paid.epsilon),
             "delta": external.plan.delta.get(),
+            "revealed": outcome.revealed,
             "answered": outcome.answered,
             "refused": outcome.refused,
         }));
     }
     print::data(&format!("questions: {} answered, {} refused", outcome.answered, outcome.refused))?;
     claim(&external.plan, Unit::Example)?;
+    reveal(&outcome, &external.plan)?;
     print::data(&format!("answers: {}", folder.file(Folder::ANSWERS).display()))?;
     balance(&mut ledger, outcome.paid.as_ref().map(|paid| paid.receipt.entry))
 }

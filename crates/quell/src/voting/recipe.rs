@@ -32,6 +32,9 @@ pub struct Recipe {
     /// Standard deviation of the noise on the largest count, in ballots; by default 2.5 times that on the counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub screening_deviation: Option<f64>,
+    /// Whether to show, for a price, what the votes cost at the votes that were cast.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub reveal: bool,
     /// Where only unstable questions are paid for: how many of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unstable: Option<u32>,

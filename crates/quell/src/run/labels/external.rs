@@ -5,7 +5,7 @@ use quell_privacy::{
     mechanism::{Answer, Polling, Voters},
 };
 
-use super::{Moment, Outcome, payment};
+use super::{Moment, Outcome, payment, reveal};
 use crate::{
     Error,
     dp_sgd::Going,
@@ -43,12 +43,15 @@ impl External {
             questions: ballots.questions().try_into().unwrap_or(u32::MAX),
         };
         let plan = votes.plan(&facts)?;
+        if votes.reveal && !matches!(votes.aggregator, Aggregator::Gaussian | Aggregator::Confident) {
+            return Err(reveal::unfit());
+        }
         Ok(Self { ballots, votes: votes.clone(), plan })
     }
 
     /// The first line of a ledger that is still to be opened.
     pub fn terms(&self, dataset: &str, budget: Option<Allowance>) -> Result<Terms, Error> {
-        payment::terms(&self.plan, dataset.into(), Unit::Example, budget, self.votes.epsilon)
+        payment::terms(&self.plan, dataset.into(), Unit::Example, budget, &self.votes)
     }
 
     /// Pays and asks, in the order of the questions.
@@ -66,6 +69,9 @@ impl External {
         let going = payment::answer(&self.plan, ledger, folder, &mut journal, &order, votes, &mut asker, watch)?;
         let mut outcome = Outcome { paid: folder.paid_if_any()?, finished: going != Going::Stop, ..Outcome::default() };
         outcome.count(&journal);
+        if outcome.finished && self.votes.reveal {
+            outcome.revealed = Some(reveal::reveal(&self.plan, &self.ballots, &journal, ledger)?);
+        }
         outcome.seconds = begun.elapsed().as_secs_f64();
         folder.write_labels(&outcome)?;
         Ok(outcome)

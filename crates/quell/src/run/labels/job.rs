@@ -12,7 +12,7 @@ use quell_privacy::{
 use super::{
     Choice, Configuration, Electors, Moment, Outcome,
     asker::{Chooser, Classroom, Nearest, Neighborhood, one_record_each},
-    payment,
+    payment, reveal,
 };
 use crate::{
     Error,
@@ -24,7 +24,7 @@ use crate::{
     pate::{Ballots, Shards, Teachers},
     run::{self, Architecture, Folder, Model},
     student,
-    voting::{Facts, Journal, Plan, Release},
+    voting::{Aggregator, Facts, Journal, Plan, Release},
 };
 
 /// A configuration without gaps, with the data it is about.
@@ -107,8 +107,14 @@ impl Job {
         let points = points(&asked)?;
         let job =
             Self { configuration, records: dataset.train, private, asked, public, questions, classes, points, network, plan };
-        if matches!(job.configuration.voters, Electors::Nearest { .. }) {
+        let (votes, teachers) = (&job.configuration.votes, matches!(job.configuration.voters, Electors::Teachers { .. }));
+        if !teachers {
             one_record_each(&job)?;
+        }
+        let known = matches!(votes.aggregator, Aggregator::Gaussian | Aggregator::Confident)
+            && job.configuration.student.choice != Choice::Active;
+        if votes.reveal && !(teachers && known) {
+            return Err(reveal::unfit());
         }
         Ok(job)
     }
@@ -116,7 +122,7 @@ impl Job {
     /// The first line of a ledger that is still to be opened.
     pub fn terms(&self) -> Result<Terms, Error> {
         let Configuration { data, budget, votes, .. } = &self.configuration;
-        payment::terms(&self.plan, data.name(), data.unit, *budget, votes.epsilon)
+        payment::terms(&self.plan, data.name(), data.unit, *budget, votes)
     }
 
     /// Begins, or goes on where the folder stands: teachers that have learned do not learn again, answers that were recorded are not paid for again.
@@ -172,7 +178,11 @@ impl Job {
                 };
                 let votes = |question: usize| ballots.votes(question);
                 let mut asker = Classroom { job: self, chooser, ballots: &ballots, expected: Vec::new() };
-                payment::answer(plan, ledger, folder, journal, &order, votes, &mut asker, watch)?
+                let going = payment::answer(plan, ledger, folder, journal, &order, votes, &mut asker, watch)?;
+                if going != Going::Stop && self.configuration.votes.reveal {
+                    outcome.revealed = Some(reveal::reveal(plan, &ballots, journal, ledger)?);
+                }
+                going
             }
             Electors::Nearest { neighbors, components, turns, .. } => {
                 let voters = self.nearest(*neighbors, *components)?;

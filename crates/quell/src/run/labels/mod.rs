@@ -9,8 +9,10 @@ mod external;
 mod job;
 mod outcome;
 mod payment;
+mod reveal;
 
 pub use configuration::{Choice, Configuration, Electors, Student};
 pub use external::External;
 pub use job::Job;
 pub use outcome::{Moment, Outcome};
+pub use reveal::Revealed;

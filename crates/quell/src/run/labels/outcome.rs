@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Revealed;
 use crate::{dp_sgd::Evaluation, run::Paid, voting::Journal};
 
 /// What who watches is told. All of it is public.
@@ -37,6 +38,9 @@ pub struct Outcome {
     /// Which debt it lived on; none if nothing was paid yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paid: Option<Paid>,
+    /// What the votes cost at the votes that were cast, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revealed: Option<Revealed>,
     /// Questions that were answered.
     pub answered: usize,
     /// Questions that were refused.
