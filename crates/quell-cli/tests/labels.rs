@@ -111,6 +111,7 @@ fn what_is_refused_leaves_no_trace() {
         ("pate --ballots good.csv --classes 3 --aggregator laplace --reveal-cost", 2, "reveal"),
         ("pate --reveal-cost --choice active", 2, "reveal"),
         ("pate --ballots good.csv --classes 3 --deviation 0.01 --epsilon 1", 2, "does not pay for a single answer"),
+        ("pate --ballots good.csv --classes 3 --aggregator stable --deviation 1 --epsilon 1", 2, "epsilon"),
         ("pate --teachers 0", 2, "voter"),
         ("pate --epsilon 0", 2, "epsilon is 0"),
         ("pate --epsilon 1 --deviation 1 --answers 50", 2, "epsilon"),
@@ -137,8 +138,8 @@ fn what_is_refused_leaves_no_trace() {
 #[test]
 fn ballots_from_elsewhere_are_answered_and_paid_for_as_far_as_that_goes() {
     let here = folder("labels ballots");
-    let header: Vec<String> = (0..100).map(|teacher| format!("t{teacher}")).collect();
-    let row = |class: usize| vec![class.to_string(); 100].join(",");
+    let header: Vec<String> = (0..200).map(|teacher| format!("t{teacher}")).collect();
+    let row = |class: usize| vec![class.to_string(); 200].join(",");
     let rows: Vec<String> = (0..30).map(|question| row(question % 4)).collect();
     std::fs::write(here.join("votes.csv"), format!("{}\n{}\n", header.join(","), rows.join("\n"))).unwrap();
     let ran = json(&here, "pate --ballots votes.csv --classes 4 --deviation 5 --answers 20 --output run --format json");
@@ -147,13 +148,13 @@ fn ballots_from_elsewhere_are_answered_and_paid_for_as_far_as_that_goes() {
     let epsilon = ran["epsilon"]["upper"].as_f64().unwrap();
     assert!(epsilon > 5.7 && epsilon < 6.2, "{ran}");
     let entries = journal(&here, "run");
-    // A lead of a hundred ballots over noise of 5.
+    // A lead of two hundred ballots over noise of 5.
     assert!(entries.iter().all(|(question, answer)| *answer == Some(question % 4)) && entries.len() == 20, "{entries:?}");
     let screened = "pate --ballots votes.csv --classes 4 --deviation 5 --answers 20 --aggregator confident --threshold 1";
     let half = json(&here, &format!("{screened} --dataset other --output other --format json"));
     let (answered, refused) = (half["answered"].as_u64().unwrap(), half["refused"].as_u64().unwrap());
     assert!(answered <= 20 && refused > 0 && answered + refused <= 30, "{half}");
-    let stable = "pate --ballots votes.csv --classes 4 --aggregator stable --deviation 2 --epsilon 100";
+    let stable = "pate --ballots votes.csv --classes 4 --aggregator stable --epsilon 20";
     let stable = json(&here, &format!("{stable} --dataset third --output third --format json"));
     assert_eq!((stable["answered"].as_u64(), stable["refused"].as_u64()), (Some(30), Some(0)), "{stable}");
     // Where all agree, what was cast costs far less than what could have been.

@@ -40,6 +40,8 @@ impl Ballots {
 
     /// Reads a table with one row for each question and one column for each teacher, whose cells are classes counted from 0.
     pub fn read(path: &Path, classes: usize) -> Result<Self, Error> {
+        // A wrong number of classes is no fault of the ballots.
+        Self::new(classes, 0)?;
         let table = Table::open(path)?;
         let names: Vec<String> = table.columns().iter().map(|column| column.name.clone()).collect();
         let columns: Vec<(&str, Use)> = names.iter().map(|name| (name.as_str(), Use::Number)).collect();

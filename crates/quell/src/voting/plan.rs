@@ -102,12 +102,17 @@ impl Recipe {
             (Some(_), Some(deviation), Some(answers)) => (deviation, answers),
         };
         let release = self.polls(facts, deviation, answers)?;
-        let epsilon = judge(&release)?;
+        let epsilon = self.within(judge(&release)?)?;
+        Ok(Plan { release, neighbors, delta, epsilon })
+    }
+
+    /// Refuses what costs more than was asked for.
+    fn within(&self, epsilon: Bound) -> Result<Bound, Error> {
         if let Some(wanted) = self.epsilon.filter(|wanted| epsilon.upper > *wanted) {
             let found = format!("{wanted}, and these answers with this noise cost {}", epsilon.upper);
             return Err(Error::Setting { name: "epsilon", found, expected: "at least as much; leave out noise or answers" });
         }
-        Ok(Plan { release, neighbors, delta, epsilon })
+        Ok(epsilon)
     }
 
     fn check(&self, facts: &Facts) -> Result<(), Error> {
@@ -238,7 +243,7 @@ impl Recipe {
                 expected: "more, or more teachers, or fewer unstable questions",
             });
         }
-        let epsilon = judge(&stable)?;
+        let epsilon = self.within(judge(&stable)?)?;
         Ok(Plan { release: Release::Stable(stable), neighbors, delta, epsilon })
     }
 }

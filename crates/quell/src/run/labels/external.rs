@@ -36,6 +36,9 @@ impl External {
                 expected: "another: without public records there is no student",
             });
         }
+        if votes.reveal && !matches!(votes.aggregator, Aggregator::Gaussian | Aggregator::Confident) {
+            return Err(reveal::unfit());
+        }
         let facts = Facts {
             candidates: ballots.classes(),
             voters: Voters::Teachers,
@@ -43,9 +46,6 @@ impl External {
             questions: ballots.questions().try_into().unwrap_or(u32::MAX),
         };
         let plan = votes.plan(&facts)?;
-        if votes.reveal && !matches!(votes.aggregator, Aggregator::Gaussian | Aggregator::Confident) {
-            return Err(reveal::unfit());
-        }
         Ok(Self { ballots, votes: votes.clone(), plan })
     }
 

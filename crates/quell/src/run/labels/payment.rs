@@ -25,9 +25,9 @@ pub(super) fn terms(plan: &Plan, dataset: String, unit: Unit, budget: Option<All
             (votes.epsilon.unwrap_or(plan.epsilon.upper * 1.001) + own, plan.delta)
         }
     };
-    // Stable winners have a Rényi bound and no other, of which a ledger for that alone can use more.
+    // Stable winners have a Rényi bound and no other. A ledger for that alone divides δ among its orders, and needs a little more room.
     let stable = matches!(plan.release, Release::Stable(_));
-    let (composition, room) = if stable { (Composition::Renyi, 1.01) } else { (Composition::Best, 1.0) };
+    let (composition, room) = if stable { (Composition::Renyi, 1.06) } else { (Composition::Best, 1.0) };
     let budget = Budget { epsilon: Some(Epsilon::new(epsilon * room)?), delta };
     Ok(Terms { dataset, unit, neighbors: plan.neighbors, budget, composition })
 }
