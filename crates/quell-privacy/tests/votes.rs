@@ -293,7 +293,6 @@ fn gaussian_bound_holds_for_all_votes_of_twelve_teachers_and_their_neighbours() 
         let max = gaussian_max(deviation);
         let law = |counts| winners(counts, deviation, density, normal_below, 12.0, 0.1 * deviation);
         let (better, closest) = compare(law, |counts, order| max.divergence(counts, order), |order| max.independent(order));
-        println!("σ {deviation}: better in {better}, {closest} of the bound reached");
         assert!(better > 50 && closest > 0.02, "σ {deviation}: {better} {closest}");
     }
 }
@@ -306,7 +305,6 @@ fn laplace_bound_holds_for_all_votes_of_twelve_teachers_and_their_neighbours() {
         let max = laplace_max(scale);
         let law = |counts| winners(counts, scale, density, below, 40.0, 1.0 / 16.0);
         let (better, closest) = compare(law, |counts, order| max.divergence(counts, order), |order| max.independent(order));
-        println!("scale {scale}: better in {better}, {closest} of the bound reached");
         assert!(better > 50 && closest > 0.02, "scale {scale}: {better} {closest}");
     }
 }
@@ -355,7 +353,6 @@ fn confident_bound_holds_where_the_average_of_costs_does_not() {
             }
         }
     }
-    println!("{above_average} above the average");
     assert!(above_average > 0);
 }
 
@@ -367,31 +364,32 @@ fn votes(counts: &[u64]) -> Votes {
 
 #[test]
 fn a_released_cost_is_below_the_independent_one_and_not_below_the_truth() {
-    let (noise, delta) = (NoiseMultiplier::new(40.0).unwrap(), Delta::new(1e-5).unwrap());
-    let order = order(14.0);
+    let (noise, delta) = (NoiseMultiplier::new(20.0).unwrap(), Delta::new(1e-5).unwrap());
+    let order = order(6.0);
     let mut cost = VoteCost::new(order, 250, Asked::InAdvance);
-    let (mut truth, max) = (0.0, gaussian_max(40.0));
+    let (mut truth, max) = (0.0, gaussian_max(20.0));
     for counts in reference_votes() {
         cost.answered(&votes(&counts), noise).unwrap();
         truth += max.divergence(&counts, order);
     }
-    let share = |value: f64| Delta::new(value).unwrap();
-    let release = SmoothCost::new(order, 0.03, NoiseMultiplier::new(8.0).unwrap(), share(1e-6), share(1e-6)).unwrap();
+    let [first, second] = [2.5, 2.5].map(|noise| NoiseMultiplier::new(noise).unwrap());
+    let release = SmoothCost::new(order, 0.08, first, second, Delta::new(2e-6).unwrap()).unwrap();
+    // The best that can be said whatever the votes.
+    let without = (4..80).map(|i| 1.0 + f64::from(i) / 4.0).map(|alpha| improved(alpha, alpha / 400.0 * 1000.0, 1e-5));
+    let without = without.fold(f64::INFINITY, f64::min);
     let mut ledger = book::without_cap(Neighbors::Replace);
-    for _ in 0..20 {
+    for _ in 0..5 {
         let released = ledger.charge(release).unwrap().run(&cost).unwrap();
-        let without = improved(14.0, cost.independent(), 1e-5);
         println!("{released:?} ε {} for {without}; truth {truth}", released.epsilon(delta));
         assert!(released.divergence >= truth, "{released:?} for {truth}");
-        assert!(released.epsilon(delta) < without, "{released:?} for {without}");
+        assert!(released.epsilon(delta) < 0.8 * without, "{released:?} for {without}");
     }
 }
 
 #[test]
 fn a_cost_is_released_at_the_order_that_was_paid_for_or_not_at_all() {
-    let share = |value: f64| Delta::new(value).unwrap();
     let noise = NoiseMultiplier::new(8.0).unwrap();
-    let release = SmoothCost::new(order(14.0), 0.03, noise, share(1e-6), share(1e-6)).unwrap();
+    let release = SmoothCost::new(order(14.0), 0.03, noise, noise, Delta::new(1e-6).unwrap()).unwrap();
     let mut ledger = book::without_cap(Neighbors::AddRemove);
     let mut other = VoteCost::new(order(12.0), 10, Asked::InAdvance);
     other.answered(&votes(&[6, 4]), noise).unwrap();

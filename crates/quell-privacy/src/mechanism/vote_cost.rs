@@ -16,7 +16,8 @@ use crate::{
         rounded::DISTANCE,
     },
     number::brief,
-    units::{Delta, Epsilon, NoiseMultiplier, Order, Scale},
+    special::normal_quantile,
+    units::{Delta, Epsilon, NoiseMultiplier, Order, Rho, Scale},
 };
 
 /// When the questions were chosen. What may be claimed differs (THEORY, Votes).
@@ -130,92 +131,83 @@ impl VoteCost {
     }
 }
 
-/// Releases an upper bound on a [`VoteCost`] by smooth sensitivity with Gaussian noise (GNSS).
+/// Releases an upper bound on a [`VoteCost`] by smooth sensitivity: first how far one person can move it, then the cost with noise to match.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SmoothCost {
     order: Order,
     smoothness: f64,
-    noise_multiplier: NoiseMultiplier,
+    scale_noise: NoiseMultiplier,
+    noise: NoiseMultiplier,
     failure: Delta,
-    delta: Delta,
 }
 
-/// The grid of what is released has so many steps to the largest cost, over the noise multiplier: scales of the noise are integers below 2³⁰.
-const STEPS: f64 = (1 << 29) as f64;
+/// Steps of the grid to what one person can move, in either release.
+const STEPS: f64 = (1 << 20) as f64;
 
-/// The least scale of the noise, in steps: rounding it to an integer is a part in 2¹².
-const LEAST_SCALE: f64 = 4096.0;
-
-/// Steps that rounding may add between neighbours: one for the sum, one for the shift, and two for floating point.
+/// Steps that rounding may add between neighbours: one for the next integer, and the rest for floating point.
 const ROUNDED: f64 = 4.0;
 
+/// Sensitivities below this part of the independent cost are taken for it.
+const LEAST: f64 = 1.0 / (1 << 24) as f64;
+
+/// No step of the second grid is smaller than this part of the independent cost: a million roundings are a tenth of it.
+const LEAST_STEP: f64 = 1.0 / (1 << 30) as f64;
+
 impl SmoothCost {
-    /// At the order of the cost; `smoothness` is β, in [0.001, 1]; the noise is `noise_multiplier`, in [0.1, 1e6], times the smooth sensitivity; what is released
-    /// is below the cost with probability at most `failure`; and `delta` is the δ at which the release itself is charged to the ledger.
+    /// At the order of the cost, with smoothness β in [0.001, 1]. Both noises, in [0.1, 900], are over what one person can move: the first that of the logarithm of the sensitivity,
+    /// the second that of the cost. What is released is no bound with probability at most `failure`, which is also the δ of the release.
     pub fn new(
         order: Order,
         smoothness: f64,
-        noise_multiplier: NoiseMultiplier,
+        scale_noise: NoiseMultiplier,
+        noise: NoiseMultiplier,
         failure: Delta,
-        delta: Delta,
     ) -> Result<Self, Error> {
-        let release = Self { order, smoothness, noise_multiplier, failure, delta };
         if !(0.001..=1.0).contains(&smoothness) {
             return Err(Error::OutOfRange { what: "smoothness", value: smoothness, range: "[0.001, 1]" });
         }
-        if !(0.1..=1e6).contains(&noise_multiplier.get()) {
-            return Err(Error::OutOfRange { what: "noise_multiplier", value: noise_multiplier.get(), range: "[0.1, 1e6]" });
+        if let Some(out) = [scale_noise, noise].into_iter().find(|noise| !(0.1..=900.0).contains(&noise.get())) {
+            return Err(Error::OutOfRange { what: "noise_multiplier", value: out.get(), range: "[0.1, 900]" });
         }
-        if release.divergence(order.get()).is_infinite() {
-            let range = "(1, 1/(1 - e^(-2 smoothness))), below which the release has a bound";
-            return Err(Error::OutOfRange { what: "order", value: order.get(), range });
-        }
-        Ok(release)
+        Ok(Self { order, smoothness, scale_noise, noise, failure })
     }
 
-    /// How many scales of the noise are added, so that the noise takes the sum below the cost with probability `failure` at most, and below that of a neighbour
-    /// too: √(2 ln(1/failure)) + 1/σ.
-    fn shift(&self) -> f64 {
-        (-2.0 * self.failure.get().ln()).sqrt() + 1.0 / self.noise_multiplier.get()
+    /// ρ of both releases, 1/2σ₁² + 1/2σ₂², rounded up.
+    fn rho(&self) -> f64 {
+        let each = |noise: NoiseMultiplier| 0.5 / (noise.get() * noise.get());
+        (each(self.scale_noise) + each(self.noise)) * (1.0 + 1e-14)
     }
 
-    /// Divergence of order α of what is released; rounded up, infinite where there is none.
+    /// Deviations that either noise exceeds downwards with a third of the probability of failure.
+    fn margin(&self) -> f64 {
+        -normal_quantile(self.failure.get() / 3.0) * (1.0 + 1e-12)
+    }
+
+    /// What is released.
     ///
     /// # Theorem
-    /// Two Gaussians whose scales have the ratio r ∈ [e^-β, e^β] and whose means are at most min(1, r)/σ + t|r - 1| apart, in units of the first scale; in closed form,
-    /// and the largest over r (THEORY, Votes). [PSMRTE18, Theorem 23] is the same for t = 0, less tightly. Each cell of r takes the worst of its ends.
-    fn divergence(&self, alpha: f64) -> f64 {
-        const CELLS: i32 = 64;
-        let (sigma, shift) = (self.noise_multiplier.get(), self.shift());
-        let cell = |low: f64, high: f64| {
-            let (least, most) = (low.exp(), high.exp());
-            let left = alpha * least * least + 1.0 - alpha;
-            let moved = most.min(1.0) / sigma + shift * (least - 1.0).abs().max((most - 1.0).abs());
-            // Falls below one and rises above it.
-            let square = if low < 0.0 { least * least } else { most * most };
-            let scales = (alpha * square.ln() - (alpha * square + 1.0 - alpha).ln()) / (2.0 * (alpha - 1.0));
-            //         = (α ln r² - ln(αr² + 1 - α)) / 2(α-1)
-            if left > 0.0 { scales + alpha * moved * moved / (2.0 * left) } else { f64::INFINITY }
-        };
-        let width = self.smoothness / f64::from(CELLS);
-        let cells = (-CELLS..CELLS).map(|i| cell(width * f64::from(i), width * f64::from(i + 1)));
-        cells.fold(0.0, f64::max) * (1.0 + 1e-9) + 1e-12
-    }
-
-    /// What is released, in steps, and the length of a step, which is public.
-    ///
-    /// # Theorem
-    /// An integer with discrete Gaussian noise of an integer scale k, drawn exactly. Neighbours' integers are at most k/σ + t|k - k'| apart, and k ≤ e^β k' (THEORY, Votes).
-    fn draw(&self, cost: &VoteCost, stream: &mut Stream) -> Result<(i64, f64), Error> {
-        let sigma = self.noise_multiplier.get();
-        let step = cost.independent * sigma / STEPS;
-        // β, less what rounding the scale to an integer and floating point take.
-        let smooth = smooth_sum(&cost.places, self.smoothness - 1.0 / LEAST_SCALE - 1e-6);
-        let sensitivity = smooth * (1.0 + 1e-9) + ROUNDED * step;
-        let scale = (sensitivity * sigma / step).ceil().clamp(LEAST_SCALE, 1e9);
+    /// The logarithm of a β-smooth bound S moves by at most β, so noise makes it public; with the margin it is Ŝ ≥ S but for a third of the failure. Then noise for a sensitivity
+    /// of Ŝ makes the cost public, and with the margin, and Ŝ for the neighbours, it is a bound. Integers with discrete Gaussian noise, drawn exactly. (THEORY, Votes)
+    fn draw(&self, cost: &VoteCost, stream: &mut Stream) -> Result<f64, Error> {
+        let smooth = smooth_sum(&cost.places, self.smoothness) * (1.0 + 1e-9);
+        let step = self.smoothness / STEPS;
+        let logarithm = (smooth.max(LEAST * cost.independent).ln() / step).ceil();
+        let logarithm = self.above(logarithm, self.scale_noise, STEPS, stream)?;
+        let sensitivity = (logarithm * step).exp().min(cost.independent) * (1.0 + 1e-9);
+        let step = (sensitivity / STEPS).max(LEAST_STEP * cost.independent);
         let spent: f64 = cost.places.iter().map(Place::cost).sum();
-        let above = (spent / step).ceil() as i64 + (self.shift() * scale).ceil() as i64;
-        Ok((above + discrete_gaussian(Ratio::above(Scale::new(scale)?), stream), step))
+        let bound = self.above((spent / step).ceil(), self.noise, sensitivity / step, stream)?;
+        Ok(((bound * step + sensitivity) * (1.0 + 1e-14)).clamp(0.0, cost.independent))
+    }
+
+    /// An integer of which one person moves so many steps, with noise, and the margin by which it is not below the integer.
+    ///
+    /// # Theorem
+    /// [CKS20, Theorem 4], and Pr[X ≤ -m] ≤ Φ(-(m-1)/scale): a falling function summed from m on is at most its integral from m - 1 on.
+    fn above(&self, integer: f64, noise: NoiseMultiplier, moves: f64, stream: &mut Stream) -> Result<f64, Error> {
+        let scale = Scale::new(((moves + ROUNDED) * noise.get()).ceil())?;
+        let margin = (self.margin() * scale.get()).ceil() + 1.0;
+        Ok(integer + margin + discrete_gaussian(Ratio::above(scale), stream) as f64)
     }
 }
 
@@ -223,27 +215,28 @@ impl Sealed for SmoothCost {}
 
 impl Mechanism for SmoothCost {
     /// # Theorem
-    /// What was released before is fixed, so the sum is a function of the dataset with this smooth sensitivity, and the divergences are those of
-    /// [`SmoothCost::divergence`]. They end at an order that ledgers go beyond, so what is charged is their (ε, δ). [CKS20, Proposition 12]
+    /// What was released before is fixed, so the sum is a function of the dataset alone. Two releases with discrete Gaussian noise [CKS20, Theorem 4]; the second has its
+    /// sensitivity but for a third of the failure, which is slack (THEORY, Votes; Filters).
     fn event(&self, _: Neighbors) -> Event {
-        let end = -1.0 / (-2.0 * self.smoothness).exp_m1();
-        let orders = (1..256).map(|i| 1.0 + (end - 1.0) * f64::from(i) / 256.0);
-        let epsilon = |alpha: f64| renyi_epsilon(Conversion::Tight, alpha, self.divergence(alpha), self.delta.get());
-        let least = orders.map(epsilon).fold(f64::INFINITY, f64::min);
-        super::unit_event(Epsilon::new(least), |epsilon| Event::Approximate { epsilon, delta: self.delta })
+        let noise = super::unit_event(Rho::new(self.rho()), |rho| Event::ZeroConcentrated { rho });
+        let slack = super::unit_event(Epsilon::new(0.0), |epsilon| Event::Approximate { epsilon, delta: self.failure });
+        Event::Composed(vec![noise, slack])
     }
 }
 
 impl std::fmt::Display for SmoothCost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (order, beta) = (brief(self.order.get()), brief(self.smoothness));
-        let (noise, failure) = (brief(self.noise_multiplier.get()), brief(self.failure.get()));
-        write!(f, "cost of votes at order {order} by smooth sensitivity, smoothness {beta}, noise {noise}, failure {failure}")
+        let (order, beta, failure) = (brief(self.order.get()), brief(self.smoothness), brief(self.failure.get()));
+        let (first, second) = (brief(self.scale_noise.get()), brief(self.noise.get()));
+        write!(
+            f,
+            "cost of votes at order {order} by smooth sensitivity, smoothness {beta}, noise {first} and {second}, failure {failure}"
+        )
     }
 }
 
 impl Paid<SmoothCost> {
-    /// A bound on the cost, which holds but for the probability of failure. How much noise is in it is a secret of the votes.
+    /// A bound on the cost, which holds but for the probability of failure. How close it is is a secret of the votes.
     pub fn run(mut self, cost: &VoteCost) -> Result<ReleasedCost, Error> {
         let release = self.mechanism;
         if cost.order != release.order {
@@ -255,11 +248,10 @@ impl Paid<SmoothCost> {
             return Err(Error::OutOfRange { what: "number of releases", value: releases, range: "[1, 1e6]" });
         }
         let mut stream = self.key()?.stream(0);
-        let (noisy, step) = release.draw(cost, &mut stream)?;
         Ok(ReleasedCost {
             order: cost.order,
-            divergence: (noisy as f64 * step).clamp(0.0, cost.independent),
-            own: release.divergence(cost.order.get()),
+            divergence: release.draw(cost, &mut stream)?,
+            own: release.rho() * cost.order.get(),
             failure: release.failure,
             asked: cost.asked,
             distance: cost.distance,
@@ -276,7 +268,7 @@ pub struct ReleasedCost {
     pub divergence: f64,
     /// Of this release.
     pub own: f64,
-    /// Probability that `divergence` is too small.
+    /// Probability that `divergence` is too small, or this release dearer than `own`.
     pub failure: Delta,
     /// When the questions were chosen.
     pub asked: Asked,
