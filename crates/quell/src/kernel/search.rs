@@ -3,7 +3,7 @@
 use super::fast;
 
 /// How many numbers are looked at together: nearly always none of them is wanted.
-const TOGETHER: usize = 32;
+const TOGETHER: usize = 16;
 
 /// The places where `value + offset` is not above the bound. What is no number is above nothing, so its place is among them.
 pub(crate) fn not_above(values: &[f32], offsets: &[f32], bound: f32, found: &mut Vec<u32>) {
@@ -39,67 +39,104 @@ pub(crate) fn not_above(values: &[f32], offsets: &[f32], bound: f32, found: &mut
     );
 }
 
+/// As many rows at a time as are worth it: their sums do not wait for each other, nor do the caches for one row after the other.
+const ROWS: usize = 4;
+const LANES: usize = 8;
+
 /// The product of a vector with some rows of a matrix, each into its place of `products`.
 pub(crate) fn products_with(vector: &[f32], matrix: &[f32], rows: impl Iterator<Item = usize>, products: &mut [f32]) {
-    const LANES: usize = 8;
-    /// As many rows as a vector unit can add up without waiting for itself.
-    const ROWS: usize = 4;
+    by_fours(
+        vector,
+        matrix,
+        rows,
+        products,
+        // A closure, since a function by its name would not be compiled for the vector unit.
+        #[inline(always)]
+        |vector, rows| multiply_four(vector, rows),
+    );
+}
 
-    #[inline(always)]
-    fn with_each(vector: &[f32], rows: [&[f32]; ROWS]) -> [f32; ROWS] {
-        let mut sums = [[0.0_f32; LANES]; ROWS];
-        let (chunks, rest) = vector.as_chunks::<LANES>();
-        let [a, b, c, d] = rows.map(|row| row.as_chunks::<LANES>().0);
-        for ((((x, a), b), c), d) in chunks.iter().zip(a).zip(b).zip(c).zip(d) {
-            for lane in 0..LANES {
-                sums[0][lane] += x[lane] * a[lane];
-                sums[1][lane] += x[lane] * b[lane];
-                sums[2][lane] += x[lane] * c[lane];
-                sums[3][lane] += x[lane] * d[lane];
-            }
-        }
-        let tails = rows.map(|row| &row[row.len() - rest.len()..]);
-        let mut totals = [0.0; ROWS];
-        for ((total, lanes), tail) in totals.iter_mut().zip(sums).zip(tails) {
-            *total = lanes.iter().sum::<f32>() + rest.iter().zip(tail).map(|(x, y)| x * y).sum::<f32>();
-        }
-        totals
-    }
+/// Σ (x - y)² of a vector and some rows of a matrix, each into its place of `distances`.
+///
+/// In double precision and in one order, so that it is the same whatever other rows are asked for, and on every machine: nothing cancels, however near the two are.
+pub(crate) fn squared_distances(vector: &[f32], matrix: &[f32], rows: impl Iterator<Item = usize>, distances: &mut [f64]) {
+    by_fours(
+        vector,
+        matrix,
+        rows,
+        distances,
+        // A closure, since a function by its name would not be compiled for the vector unit.
+        #[inline(always)]
+        |vector, rows| measure_four(vector, rows),
+    );
+}
 
+#[inline(always)]
+fn by_fours<T>(
+    vector: &[f32],
+    matrix: &[f32],
+    rows: impl Iterator<Item = usize>,
+    results: &mut [T],
+    four: impl Fn(&[f32], [&[f32]; ROWS]) -> [T; ROWS],
+) {
     let width = vector.len();
     let mut rows = rows.map(|row| &matrix[row * width..(row + 1) * width]);
     fast(
         #[inline(always)]
         || {
-            for products in products.chunks_mut(ROWS) {
+            for results in results.chunks_mut(ROWS) {
                 let Some(first) = rows.next() else { return };
                 // The last few are made up to four.
-                let four = [first, rows.next().unwrap_or(first), rows.next().unwrap_or(first), rows.next().unwrap_or(first)];
-                products.iter_mut().zip(with_each(vector, four)).for_each(|(to, product)| *to = product);
+                let all = [first, rows.next().unwrap_or(first), rows.next().unwrap_or(first), rows.next().unwrap_or(first)];
+                results.iter_mut().zip(four(vector, all)).for_each(|(to, result)| *to = result);
             }
         },
     );
 }
 
-/// Σ (x - y)², in double precision and in one order, so that it is the same on every machine: nothing cancels, however near the two are.
-pub(crate) fn squared_distance(a: &[f32], b: &[f32]) -> f64 {
-    const LANES: usize = 16;
-    fast(
-        #[inline(always)]
-        || {
-            let difference = |x: &f32, y: &f32| f64::from(*x) - f64::from(*y);
-            let mut lanes = [0.0_f64; LANES];
-            let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-            for (a, b) in a.iter().zip(b) {
-                for (lane, (x, y)) in lanes.iter_mut().zip(a.iter().zip(b)) {
-                    let difference = difference(x, y);
-                    *lane += difference * difference;
-                }
-            }
-            let rest: f64 = a_rest.iter().zip(b_rest).map(|(x, y)| difference(x, y).powi(2)).sum();
-            lanes.iter().sum::<f64>() + rest
-        },
-    )
+#[inline(always)]
+fn multiply_four(vector: &[f32], rows: [&[f32]; ROWS]) -> [f32; ROWS] {
+    let mut sums = [[0.0; LANES]; ROWS];
+    let (chunks, rest) = vector.as_chunks::<LANES>();
+    let [a, b, c, d] = rows.map(|row| row.as_chunks::<LANES>().0);
+    for ((((x, a), b), c), d) in chunks.iter().zip(a).zip(b).zip(c).zip(d) {
+        for lane in 0..LANES {
+            sums[0][lane] += x[lane] * a[lane];
+            sums[1][lane] += x[lane] * b[lane];
+            sums[2][lane] += x[lane] * c[lane];
+            sums[3][lane] += x[lane] * d[lane];
+        }
+    }
+    let tail = |row: usize| rest.iter().zip(&rows[row][chunks.len() * LANES..]).map(|(x, y)| x * y).sum::<f32>();
+    std::array::from_fn(|row| halved(sums[row]) + tail(row))
+}
+
+#[inline(always)]
+fn measure_four(vector: &[f32], rows: [&[f32]; ROWS]) -> [f64; ROWS] {
+    let square = |x: f32, y: f32| {
+        let difference = f64::from(x) - f64::from(y);
+        difference * difference
+    };
+    let mut sums = [[0.0; LANES]; ROWS];
+    let (chunks, rest) = vector.as_chunks::<LANES>();
+    let [a, b, c, d] = rows.map(|row| row.as_chunks::<LANES>().0);
+    for ((((x, a), b), c), d) in chunks.iter().zip(a).zip(b).zip(c).zip(d) {
+        for lane in 0..LANES {
+            sums[0][lane] += square(x[lane], a[lane]);
+            sums[1][lane] += square(x[lane], b[lane]);
+            sums[2][lane] += square(x[lane], c[lane]);
+            sums[3][lane] += square(x[lane], d[lane]);
+        }
+    }
+    let tail = |row: usize| rest.iter().zip(&rows[row][chunks.len() * LANES..]).map(|(x, y)| square(*x, *y)).sum::<f64>();
+    std::array::from_fn(|row| halved(sums[row]) + tail(row))
+}
+
+/// A sum by halves onto halves: one after the other, each would wait for the one before it.
+#[inline(always)]
+fn halved<T: Copy + std::ops::Add<Output = T>>(lanes: [T; LANES]) -> T {
+    let four: [T; 4] = std::array::from_fn(|lane| lanes[lane] + lanes[lane + 4]);
+    (four[0] + four[2]) + (four[1] + four[3])
 }
 
 #[cfg(test)]
@@ -134,15 +171,15 @@ mod tests {
         for width in [1, 2, 7, 8, 9, 16, 17, 100] {
             let (vector, matrix) = (numbers(width, 3), numbers(11 * width, 4));
             for rows in [&[][..], &[5], &[0, 10], &[1, 2, 4, 8], &[0, 1, 2, 3, 4, 5, 6, 9, 10]] {
-                let mut products = vec![f32::NAN; rows.len()];
+                let (mut products, mut distances) = (vec![f32::NAN; rows.len()], vec![f64::NAN; rows.len()]);
                 products_with(&vector, &matrix, rows.iter().copied(), &mut products);
-                for (row, product) in rows.iter().zip(products) {
+                squared_distances(&vector, &matrix, rows.iter().copied(), &mut distances);
+                for (row, (product, distance)) in rows.iter().zip(products.iter().zip(distances)) {
                     let pairs = || vector.iter().zip(&matrix[row * width..]).map(|(x, y)| (f64::from(*x), f64::from(*y)));
                     let exact: f64 = pairs().map(|(x, y)| x * y).sum();
-                    assert!((f64::from(product) - exact).abs() < 1e-5, "width {width}, row {row}");
+                    assert!((f64::from(*product) - exact).abs() < 1e-5, "width {width}, row {row}");
                     let exact: f64 = pairs().map(|(x, y)| (x - y) * (x - y)).sum();
-                    let found = squared_distance(&vector, &matrix[row * width..(row + 1) * width]);
-                    assert!((found - exact).abs() <= 1e-14 * exact, "width {width}, row {row}");
+                    assert!((distance - exact).abs() <= 1e-14 * exact, "width {width}, row {row}");
                 }
             }
         }

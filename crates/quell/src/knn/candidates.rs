@@ -105,11 +105,12 @@ impl Candidates {
     }
 
     /// The nearest by the exact distance, nearest first; of two at the same distance, that with the lower number first.
-    pub(super) fn settle(mut self, offsets: &[f32], distance: impl Fn(usize) -> f32) -> Vec<(usize, f32)> {
+    pub(super) fn settle(mut self, offsets: &[f32], distances: impl FnOnce(&[usize]) -> Vec<f32>) -> Vec<(usize, f32)> {
         self.drop_far(offsets);
         let Self { mut keys, wanted, .. } = self;
-        for name in &mut keys {
-            *name = key(distance(record(*name)), record(*name));
+        let records: Vec<usize> = keys.iter().map(|key| record(*key)).collect();
+        for (measured, (record, distance)) in keys.iter_mut().zip(records.iter().zip(distances(&records))) {
+            *measured = key(distance, *record);
         }
         if wanted > 0 && keys.len() > wanted {
             keys.select_nth_unstable(wanted - 1);

@@ -12,7 +12,7 @@ use crate::{
         numbers::squared_length,
         product::{Into, Matrix, multiply},
         scratch,
-        search::{not_above, products_with, squared_distance},
+        search::{not_above, products_with, squared_distances},
     },
 };
 
@@ -175,7 +175,7 @@ impl Index {
             samples => self.scan_all(&doubled, samples, &mut candidates),
         }
         let measured = queries.chunks_exact(self.width).zip(candidates).map(|(query, candidates)| {
-            let nearest = candidates.settle(&self.offsets, |record| self.distance(query, record));
+            let nearest = candidates.settle(&self.offsets, |records| self.distances(query, records));
             nearest.into_iter().map(|(record, distance)| Neighbor { record: record as u32, distance }).collect()
         });
         measured.collect()
@@ -232,12 +232,11 @@ impl Index {
         });
     }
 
-    fn distance(&self, query: &[f32], record: usize) -> f32 {
-        let squared = squared_distance(query, &self.rows[record * self.width..(record + 1) * self.width]);
-        match self.metric {
-            Metric::SquaredEuclidean => squared as f32,
-            Metric::Cosine => (squared / 2.0) as f32,
-        }
+    fn distances(&self, query: &[f32], records: &[usize]) -> Vec<f32> {
+        let mut squared = vec![0.0; records.len()];
+        squared_distances(query, &self.rows, records.iter().copied(), &mut squared);
+        let scale = if self.metric == Metric::Cosine { 0.5 } else { 1.0 };
+        squared.into_iter().map(|squared| (scale * squared) as f32).collect()
     }
 }
 
