@@ -60,7 +60,7 @@ fn spread_out(points: &[f32], width: usize, count: usize, seed: u64) -> Vec<f32>
             let distance: f32 = row.iter().zip(center).map(|(a, b)| (a - b) * (a - b)).sum();
             *nearest = nearest.min(distance);
         });
-        let total: f64 = nearest.iter().copied().map(f64::from).filter(|d| d.is_finite()).sum();
+        let total: f64 = nearest.iter().copied().map(f64::from).sum();
         let mut left = f64::from(chance.between(0.0, 1.0)) * total;
         // All rows are where a centre is: any will do.
         next = if total > 0.0 {
@@ -131,7 +131,7 @@ impl Eq for Candidate {}
 fn order(points: &[f32], width: usize, chosen: Vec<usize>, sizes: Vec<f32>) -> Vec<usize> {
     let rows: Vec<f32> = chosen.iter().flat_map(|row| &points[row * width..(row + 1) * width]).copied().collect();
     let between: Vec<Vec<f32>> = distances(&rows, &rows, width, |_, distances| distances.to_vec());
-    let farthest = between.iter().flatten().copied().filter(|d| d.is_finite()).fold(0.0, f32::max);
+    let farthest = between.iter().flatten().copied().fold(0.0, f32::max);
     let mut nearest = vec![farthest; chosen.len()];
     let gain = |place: usize, nearest: &[f32]| -> f32 {
         let gains = between[place].iter().zip(nearest).zip(&sizes);

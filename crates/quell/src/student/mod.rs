@@ -19,7 +19,7 @@ pub use views::Views;
 
 use crate::Error;
 
-/// How many rows of `width` numbers there are; an error if there are none, or numbers are left over.
+/// How many rows of `width` finite numbers there are; an error if there are none, or numbers are left over.
 fn count_rows(points: &[f32], width: usize) -> Result<usize, Error> {
     if width == 0 {
         return Err(Error::Setting { name: "width", found: "0".into(), expected: "a whole number above 0" });
@@ -30,6 +30,10 @@ fn count_rows(points: &[f32], width: usize) -> Result<usize, Error> {
     let rows = points.len() / width;
     if points.len() != rows * width {
         return Err(Error::Length { what: "the last public row", found: points.len() % width, expected: width });
+    }
+    if let Some(value) = points.iter().find(|value| !value.is_finite()) {
+        // It is public, so it may be said.
+        return Err(Error::OutOfRange { what: "a number of a public row", value: f64::from(*value), range: "(-inf, inf)" });
     }
     Ok(rows)
 }

@@ -25,7 +25,13 @@ pub(super) fn distances<T: Send>(
     blocks
         .flat_map_iter(|(block, rows)| {
             let mut products = vec![0.0; rows.len() / width * theirs.len()];
-            multiply(Matrix::new(rows, width), Matrix::new(others, width).transposed(), &mut products, theirs.len(), Into::Overwrite);
+            multiply(
+                Matrix::new(rows, width),
+                Matrix::new(others, width).transposed(),
+                &mut products,
+                theirs.len(),
+                Into::Overwrite,
+            );
             let mut found = Vec::with_capacity(BLOCK);
             for (place, distances) in products.chunks_exact_mut(theirs.len()).enumerate() {
                 let row = block * BLOCK + place;

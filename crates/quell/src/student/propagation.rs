@@ -124,7 +124,8 @@ impl Graph {
         let degrees: Vec<f32> = joined.iter().map(|edges| edges.iter().map(|(_, weight)| weight).sum()).collect();
         let mut graph = Self { starts: vec![0], edges: Vec::new() };
         for (row, edges) in joined.into_iter().enumerate() {
-            let normal = |(other, weight): (usize, f32)| (other, weight / (degrees[row] * degrees[other]).sqrt().max(f32::MIN_POSITIVE));
+            let normal =
+                |(other, weight): (usize, f32)| (other, weight / (degrees[row] * degrees[other]).sqrt().max(f32::MIN_POSITIVE));
             graph.edges.extend(edges.into_iter().map(normal));
             graph.starts.push(graph.edges.len());
         }

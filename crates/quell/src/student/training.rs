@@ -16,7 +16,7 @@ use crate::{
     dp_sgd::Gradients,
     network::{Network, Workspace},
     optimizer::{Optimizer, Step},
-    range::{BELOW_ONE, POSITIVE, UP_TO_ONE},
+    range::{BELOW_ONE, POSITIVE},
     schedule::{Schedule, Shape},
 };
 
@@ -128,12 +128,16 @@ impl Recipe {
                 return Err(Error::Length { what, found, expected });
             }
         }
+        // Shares that were divided by their sum may be above one by rounding.
         if let Some(wrong) = guesses.iter().find(|guess| !(0.0..=1.0001).contains(*guess)) {
-            UP_TO_ONE.check("a soft label", f64::from(*wrong))?;
+            return Err(Error::OutOfRange { what: "a soft label", value: f64::from(*wrong), range: "[0, 1]" });
         }
         let worth = worths(guesses, classes);
         if worth.iter().all(|worth| *worth == 0.0) {
-            return Err(Error::Missing { what: "label", hint: "the soft labels of all rows say nothing: ask about some rows first" });
+            return Err(Error::Missing {
+                what: "label",
+                hint: "the soft labels of all rows say nothing: ask about some rows first",
+            });
         }
         let (views, mixup) = (self.views, self.mixup);
         Ok(Lesson { examples: public, guesses: guesses.to_vec(), classes, worth, views, mixup, seed: 0 })
@@ -155,7 +159,12 @@ impl Recipe {
             },
         );
         let said = said.into_inner().unwrap_or_else(PoisonError::into_inner);
-        lesson.guesses.iter_mut().zip(given).zip(&said).for_each(|((guess, given), said)| *guess = given + self.trust * (said - given));
+        lesson
+            .guesses
+            .iter_mut()
+            .zip(given)
+            .zip(&said)
+            .for_each(|((guess, given), said)| *guess = given + self.trust * (said - given));
         lesson.worth = worths(&lesson.guesses, classes);
     }
 }
