@@ -109,6 +109,7 @@ fn what_is_refused_leaves_no_trace() {
         ("pate --ballots good.csv --classes 3 --answers 3", 2, "answers is 3"),
         ("pate --ballots good.csv --classes 3 --aggregator interactive", 2, "aggregator"),
         ("pate --ballots good.csv --classes 3 --aggregator laplace --reveal-cost", 2, "reveal"),
+        ("pate --ballots good.csv --classes 3 --deviation 9 --answers 2 --reveal-cost", 2, "no budget is given"),
         ("pate --reveal-cost --choice active", 2, "reveal"),
         ("pate --ballots good.csv --classes 3 --deviation 0.01 --epsilon 1", 2, "does not pay for a single answer"),
         ("pate --ballots good.csv --classes 3 --aggregator stable --deviation 1 --epsilon 1", 2, "epsilon"),
@@ -158,7 +159,7 @@ fn ballots_from_elsewhere_are_answered_and_paid_for_as_far_as_that_goes() {
     let stable = json(&here, &format!("{stable} --dataset third --output third --format json"));
     assert_eq!((stable["answered"].as_u64(), stable["refused"].as_u64()), (Some(30), Some(0)), "{stable}");
     // Where all agree, what was cast costs far less than what could have been.
-    let revealed = "pate --ballots votes.csv --classes 4 --deviation 8 --answers 30 --reveal-cost";
+    let revealed = "pate --ballots votes.csv --classes 4 --deviation 8 --answers 30 --delta 1e-5 --budget 20 --reveal-cost";
     let revealed = json(&here, &format!("{revealed} --dataset fourth --output fourth --format json"));
     let (worst, cast) = (&revealed["epsilon"]["upper"], &revealed["revealed"]["epsilon"]);
     assert!(cast.as_f64().unwrap() < worst.as_f64().unwrap() && revealed["revealed"]["of_the_dataset"] == true, "{revealed}");

@@ -162,16 +162,16 @@ impl Common {
         }
         self.votes(&mut asked.votes);
         asked.seed = self.seed.unwrap_or(asked.seed);
-        if let Some(epsilon) = self.budget {
-            asked.budget = Some(self.allowance(epsilon, asked.votes.delta)?);
-        }
+        asked.budget = self.allowance(asked.votes.delta)?.or(asked.budget);
         Ok(asked)
     }
 
-    fn allowance(&self, epsilon: f64, delta: Option<f64>) -> Result<Allowance> {
+    /// What may be spent in all, if that is said.
+    pub(super) fn allowance(&self, delta: Option<f64>) -> Result<Option<Allowance>> {
+        let Some(epsilon) = self.budget else { return Ok(None) };
         let delta =
             delta.ok_or_else(|| Refusal::new("a budget needs a δ, expected --delta beside --budget", "add --delta 1e-6, say"))?;
-        Ok(Allowance { epsilon, delta })
+        Ok(Some(Allowance { epsilon, delta }))
     }
 
     /// What is said about the votes.

@@ -206,7 +206,8 @@ fn answer_ballots(flags: &Pate, path: &Path) -> Result<()> {
             given(external.plan.delta.get())
         ));
     }
-    let mut ledger = flags.common.purse.open_or_create(&name, || Ok(external.terms(&name, None)?), false)?;
+    let budget = flags.common.allowance(votes.delta)?;
+    let mut ledger = flags.common.purse.open_or_create(&name, || Ok(external.terms(&name, budget)?), false)?;
     let after = quote(&mut ledger, &external.plan)?;
     purse::afford(&mut ledger, &name, after, "ask with a smaller --epsilon", false)?;
     let folder = folder(flags.common.output.as_deref(), &format!("{name}-pate"))?;

@@ -1,13 +1,12 @@
 //! The debt of a run that labels: written down before the first question, and whatever is recorded is never paid for again.
 
 use quell_privacy::{
-    Event,
     ledger::{Book, Budget, Composition, Ledger, Terms, Unit},
-    mechanism::{Mechanism, Votes},
+    mechanism::Votes,
     units::{Delta, Epsilon},
 };
 
-use super::{Moment, reveal};
+use super::Moment;
 use crate::{
     Error,
     dp_sgd::Going,
@@ -20,25 +19,19 @@ pub(super) fn terms(plan: &Plan, dataset: String, unit: Unit, budget: Option<All
     let (epsilon, delta) = match budget {
         Some(allowance) => (allowance.epsilon, Delta::new(allowance.delta)?),
         // A little room for rounding: what is promised is what is spent.
-        None => {
-            let own = if votes.reveal { reveal_epsilon(plan)? } else { 0.0 };
-            (votes.epsilon.unwrap_or(plan.epsilon.upper * 1.001) + own, plan.delta)
+        None if votes.reveal => {
+            return Err(Error::Missing {
+                what: "budget",
+                hint: "what the votes cost is itself paid for: say with --budget what may be spent in all, more than --epsilon by half and one",
+            });
         }
+        None => (votes.epsilon.unwrap_or(plan.epsilon.upper * 1.001), plan.delta),
     };
     // Stable winners have a Rényi bound and no other. A ledger for that alone divides δ among its orders, and needs a little more room.
     let stable = matches!(plan.release, Release::Stable(_));
     let (composition, room) = if stable { (Composition::Renyi, 1.06) } else { (Composition::Best, 1.0) };
     let budget = Budget { epsilon: Some(Epsilon::new(epsilon * room)?), delta };
     Ok(Terms { dataset, unit, neighbors: plan.neighbors, budget, composition })
-}
-
-/// What it costs to show what the votes cost.
-fn reveal_epsilon(plan: &Plan) -> Result<f64, Error> {
-    let Event::Approximate { epsilon, .. } = reveal::mechanism(plan.delta)?.event(plan.neighbors) else {
-        return Err(reveal::unfit());
-    };
-    // Two plans add up by a theorem that is a little less tight than that for one.
-    Ok(epsilon.get() * 1.1 + 0.1)
 }
 
 /// Pays, if that is still to be done, and asks until everything is answered that was paid for.

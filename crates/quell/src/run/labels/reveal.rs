@@ -24,21 +24,19 @@ pub struct Revealed {
 }
 
 /// The order is fixed before votes are seen. At ε about one and δ = 1e-5 the best is between 10 and 20.
-const ORDER: f64 = 16.0;
+const ORDER: f64 = 12.0;
 
-/// Half of the most smoothness for which there is a bound at this order, and noise of so many times the smooth sensitivity: the release itself then costs about as much
-/// as a tenth of an ε of one.
-const SMOOTHNESS: f64 = 0.016;
-const NOISE: f64 = 20.0;
+/// Smoothness, and noise over what one record can move: the release itself then costs ρ = 1/64.
+const SMOOTHNESS: f64 = 0.02;
+const NOISE: f64 = 8.0;
 
-/// Part of δ with which the bound may fail, and that at which the ledger charges for it.
-const FAILURE: f64 = 0.1;
-const CHARGED: f64 = 1e-4;
+/// Part of δ with which the bound may fail: less than what a ledger has set aside.
+const FAILURE: f64 = 1e-3;
 
 /// The mechanism, for a plan at this δ.
-pub(super) fn mechanism(delta: Delta) -> Result<SmoothCost, Error> {
-    let part = |share: f64| Delta::new(share * delta.get());
-    Ok(SmoothCost::new(Order::new(ORDER)?, SMOOTHNESS, NoiseMultiplier::new(NOISE)?, part(FAILURE)?, part(CHARGED)?)?)
+fn mechanism(delta: Delta) -> Result<SmoothCost, Error> {
+    let noise = NoiseMultiplier::new(NOISE)?;
+    Ok(SmoothCost::new(Order::new(ORDER)?, SMOOTHNESS, noise, noise, Delta::new(FAILURE * delta.get())?)?)
 }
 
 /// Pays, adds up what every question of the journal cost at its votes, and shows a bound.
