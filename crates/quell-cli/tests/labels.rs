@@ -159,10 +159,16 @@ fn ballots_from_elsewhere_are_answered_and_paid_for_as_far_as_that_goes() {
     let stable = json(&here, &format!("{stable} --dataset third --output third --format json"));
     assert_eq!((stable["answered"].as_u64(), stable["refused"].as_u64()), (Some(30), Some(0)), "{stable}");
     // Where all agree, what was cast costs far less than what could have been.
-    let revealed = "pate --ballots votes.csv --classes 4 --deviation 8 --answers 30 --delta 1e-5 --budget 20 --reveal-cost";
+    let header: Vec<String> = (0..600).map(|teacher| format!("t{teacher}")).collect();
+    let rows = [vec!["1"; 600].join(","), String::new()].join("\n").repeat(300);
+    std::fs::write(here.join("many.csv"), format!("{}\n{rows}", header.join(","))).unwrap();
+    let revealed = "pate --ballots many.csv --classes 4 --deviation 40 --answers 300 --delta 1e-5 --budget 20 --reveal-cost";
     let revealed = json(&here, &format!("{revealed} --dataset fourth --output fourth --format json"));
     let (worst, cast) = (&revealed["epsilon"]["upper"], &revealed["revealed"]["epsilon"]);
-    assert!(cast.as_f64().unwrap() < worst.as_f64().unwrap() && revealed["revealed"]["of_the_dataset"] == true, "{revealed}");
+    assert!(
+        cast.as_f64().unwrap() < 0.6 * worst.as_f64().unwrap() && revealed["revealed"]["of_the_dataset"] == true,
+        "{revealed}"
+    );
     for aggregator in ["laplace", "gaussian"] {
         let arguments =
             format!("pate --ballots votes.csv --classes 4 --aggregator {aggregator} --epsilon 5 --dataset {aggregator}");

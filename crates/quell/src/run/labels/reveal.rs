@@ -26,17 +26,18 @@ pub struct Revealed {
 /// The order is fixed before votes are seen. At ε about one and δ = 1e-5 the best is between 10 and 20.
 const ORDER: f64 = 12.0;
 
-/// Smoothness, and noise over what one record can move: the release itself then costs ρ = 1/64.
-const SMOOTHNESS: f64 = 0.02;
+/// Noise over what one record can move: the release itself then costs ρ = 1/64.
 const NOISE: f64 = 8.0;
 
 /// Part of δ with which the bound may fail: less than what a ledger has set aside.
 const FAILURE: f64 = 1e-3;
 
-/// The mechanism, for a plan at this δ.
-fn mechanism(delta: Delta) -> Result<SmoothCost, Error> {
+/// The mechanism, for a plan at this δ. Costs change over as many ballots as the noise has: that is what smoothness is
+/// measured in. Where teachers agree by ten times the noise, a smoothness of four over the noise leaves next to nothing of the sensitivity.
+fn mechanism(delta: Delta, deviation: NoiseMultiplier) -> Result<SmoothCost, Error> {
+    let smoothness = (4.0 / deviation.get()).clamp(1e-3, 1.0);
     let noise = NoiseMultiplier::new(NOISE)?;
-    Ok(SmoothCost::new(Order::new(ORDER)?, SMOOTHNESS, noise, noise, Delta::new(FAILURE * delta.get())?)?)
+    Ok(SmoothCost::new(Order::new(ORDER)?, smoothness, noise, noise, Delta::new(FAILURE * delta.get())?)?)
 }
 
 /// Pays, adds up what every question of the journal cost at its votes, and shows a bound.
@@ -59,7 +60,7 @@ pub(super) fn reveal<B: Book>(
             cost.answered(&votes, deviation)?;
         }
     }
-    let released: ReleasedCost = ledger.charge(mechanism(plan.delta)?)?.run(&cost)?;
+    let released: ReleasedCost = ledger.charge(mechanism(plan.delta, deviation)?)?.run(&cost)?;
     Ok(Revealed { epsilon: released.epsilon(plan.delta), of_the_dataset: released.asked == Asked::InAdvance })
 }
 
