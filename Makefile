@@ -27,8 +27,9 @@ faults: ## kill, corrupt and fill up ledgers for longer than `make test` does (Q
 fuzz: ## every reader of files on FUZZ_RUNS random inputs each, a million unless told otherwise (installs cargo-fuzz if it is missing)
 	fuzz/run
 
-bench: ## training, noise, ledger and accountant beside their peers, each in one run (installs the peers into scratch environments)
+bench: ## training, neighbours, noise, ledger and accountant beside their peers, each in one run (installs the peers into scratch environments)
 	python3 benches/training.py
+	python3 benches/neighbors.py
 	python3 benches/noise.py
 	cargo run --release -p quell-ledger --example bench_ledger
 	python3 benches/accounting.py

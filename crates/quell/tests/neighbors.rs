@@ -137,7 +137,7 @@ fn one_more_record_brings_at_most_itself_and_removes_at_most_one() {
         let labels: Vec<u32> = (0..records).map(|record| (record * 7 % classes) as u32).collect();
         let index = euclidean(&rows, width);
         // Small samples and large ones, which are searched in different ways.
-        for rate in [0.02, 0.1, 0.34, 0.36, 0.9] {
+        for rate in [0.02, 0.1, 0.24, 0.26, 0.9] {
             let sample = sample(records, rate, 13);
             let before = index.nearest_among(&asked, &vec![sample.clone(); 8], k).unwrap();
             for more in (0..records).filter(|record| !sample.contains(record)) {

@@ -1,5 +1,7 @@
 //! Loops of a search for the nearest of many vectors.
 
+use std::ops::AddAssign;
+
 use super::fast;
 
 /// How many numbers are looked at together: nearly always none of them is wanted.
@@ -39,104 +41,78 @@ pub(crate) fn not_above(values: &[f32], offsets: &[f32], bound: f32, found: &mut
     );
 }
 
-/// As many rows at a time as are worth it: their sums do not wait for each other, nor do the caches for one row after the other.
-const ROWS: usize = 4;
-const LANES: usize = 8;
-
 /// The product of a vector with some rows of a matrix, each into its place of `products`.
 pub(crate) fn products_with(vector: &[f32], matrix: &[f32], rows: impl Iterator<Item = usize>, products: &mut [f32]) {
-    by_fours(
+    // Closures, since a function by its name would not be compiled for the vector unit.
+    for_rows::<f32, 32>(
         vector,
         matrix,
         rows,
         products,
-        // A closure, since a function by its name would not be compiled for the vector unit.
         #[inline(always)]
-        |vector, rows| multiply_four(vector, rows),
+        |x, y| x * y,
     );
 }
 
 /// Σ (x - y)² of a vector and some rows of a matrix, each into its place of `distances`.
 ///
-/// In double precision and in one order, so that it is the same whatever other rows are asked for, and on every machine: nothing cancels, however near the two are.
+/// In double precision and in one order, so that it is the same whatever other rows are asked for, whichever of the two is the row, and on every machine. Nothing
+/// cancels, however near they are.
 pub(crate) fn squared_distances(vector: &[f32], matrix: &[f32], rows: impl Iterator<Item = usize>, distances: &mut [f64]) {
-    by_fours(
+    for_rows::<f64, 16>(
         vector,
         matrix,
         rows,
         distances,
-        // A closure, since a function by its name would not be compiled for the vector unit.
         #[inline(always)]
-        |vector, rows| measure_four(vector, rows),
+        |x, y| {
+            let difference = f64::from(x) - f64::from(y);
+            difference * difference
+        },
     );
 }
 
+/// Σ term(x, y) for every row.
 #[inline(always)]
-fn by_fours<T>(
+fn for_rows<T: Copy + Default + AddAssign, const LANES: usize>(
     vector: &[f32],
     matrix: &[f32],
     rows: impl Iterator<Item = usize>,
-    results: &mut [T],
-    four: impl Fn(&[f32], [&[f32]; ROWS]) -> [T; ROWS],
+    sums: &mut [T],
+    term: impl Fn(f32, f32) -> T,
 ) {
     let width = vector.len();
-    let mut rows = rows.map(|row| &matrix[row * width..(row + 1) * width]);
     fast(
         #[inline(always)]
         || {
-            for results in results.chunks_mut(ROWS) {
-                let Some(first) = rows.next() else { return };
-                // The last few are made up to four.
-                let all = [first, rows.next().unwrap_or(first), rows.next().unwrap_or(first), rows.next().unwrap_or(first)];
-                results.iter_mut().zip(four(vector, all)).for_each(|(to, result)| *to = result);
+            let (chunks, rest) = vector.as_chunks::<LANES>();
+            for (sum, row) in sums.iter_mut().zip(rows) {
+                let (row_chunks, row_rest) = matrix[row * width..(row + 1) * width].as_chunks::<LANES>();
+                let mut lanes = [T::default(); LANES];
+                for (x, y) in chunks.iter().zip(row_chunks) {
+                    for (lane, (x, y)) in lanes.iter_mut().zip(x.iter().zip(y)) {
+                        *lane += term(*x, *y);
+                    }
+                }
+                *sum = halved(lanes);
+                rest.iter().zip(row_rest).for_each(|(x, y)| *sum += term(*x, *y));
             }
         },
     );
 }
 
-#[inline(always)]
-fn multiply_four(vector: &[f32], rows: [&[f32]; ROWS]) -> [f32; ROWS] {
-    let mut sums = [[0.0; LANES]; ROWS];
-    let (chunks, rest) = vector.as_chunks::<LANES>();
-    let [a, b, c, d] = rows.map(|row| row.as_chunks::<LANES>().0);
-    for ((((x, a), b), c), d) in chunks.iter().zip(a).zip(b).zip(c).zip(d) {
-        for lane in 0..LANES {
-            sums[0][lane] += x[lane] * a[lane];
-            sums[1][lane] += x[lane] * b[lane];
-            sums[2][lane] += x[lane] * c[lane];
-            sums[3][lane] += x[lane] * d[lane];
-        }
-    }
-    let tail = |row: usize| rest.iter().zip(&rows[row][chunks.len() * LANES..]).map(|(x, y)| x * y).sum::<f32>();
-    std::array::from_fn(|row| halved(sums[row]) + tail(row))
-}
-
-#[inline(always)]
-fn measure_four(vector: &[f32], rows: [&[f32]; ROWS]) -> [f64; ROWS] {
-    let square = |x: f32, y: f32| {
-        let difference = f64::from(x) - f64::from(y);
-        difference * difference
-    };
-    let mut sums = [[0.0; LANES]; ROWS];
-    let (chunks, rest) = vector.as_chunks::<LANES>();
-    let [a, b, c, d] = rows.map(|row| row.as_chunks::<LANES>().0);
-    for ((((x, a), b), c), d) in chunks.iter().zip(a).zip(b).zip(c).zip(d) {
-        for lane in 0..LANES {
-            sums[0][lane] += square(x[lane], a[lane]);
-            sums[1][lane] += square(x[lane], b[lane]);
-            sums[2][lane] += square(x[lane], c[lane]);
-            sums[3][lane] += square(x[lane], d[lane]);
-        }
-    }
-    let tail = |row: usize| rest.iter().zip(&rows[row][chunks.len() * LANES..]).map(|(x, y)| square(*x, *y)).sum::<f64>();
-    std::array::from_fn(|row| halved(sums[row]) + tail(row))
-}
-
 /// A sum by halves onto halves: one after the other, each would wait for the one before it.
 #[inline(always)]
-fn halved<T: Copy + std::ops::Add<Output = T>>(lanes: [T; LANES]) -> T {
-    let four: [T; 4] = std::array::from_fn(|lane| lanes[lane] + lanes[lane + 4]);
-    (four[0] + four[2]) + (four[1] + four[3])
+fn halved<T: Copy + AddAssign, const LANES: usize>(lanes: [T; LANES]) -> T {
+    // Put down first: a compiler that saw how the sum ends, with pairs, would cut the lanes into pairs from the start.
+    let mut lanes = std::hint::black_box(lanes);
+    let mut half = LANES / 2;
+    while half > 0 {
+        let (low, high) = lanes.split_at_mut(half);
+        low.iter_mut().zip(&high[..half]).for_each(|(low, high)| *low += *high);
+        half /= 2;
+    }
+    lanes[0]
 }
 
 #[cfg(test)]
@@ -168,7 +144,7 @@ mod tests {
 
     #[test]
     fn products_and_distances_are_those_of_the_definition() {
-        for width in [1, 2, 7, 8, 9, 16, 17, 100] {
+        for width in [1, 2, 15, 16, 17, 31, 32, 33, 100] {
             let (vector, matrix) = (numbers(width, 3), numbers(11 * width, 4));
             for rows in [&[][..], &[5], &[0, 10], &[1, 2, 4, 8], &[0, 1, 2, 3, 4, 5, 6, 9, 10]] {
                 let (mut products, mut distances) = (vec![f32::NAN; rows.len()], vec![f64::NAN; rows.len()]);

@@ -104,20 +104,26 @@ impl Candidates {
         });
     }
 
-    /// The nearest by the exact distance, nearest first; of two at the same distance, that with the lower number first.
-    pub(super) fn settle(mut self, offsets: &[f32], distances: impl FnOnce(&[usize]) -> Vec<f32>) -> Vec<(usize, f32)> {
+    /// Those that must be measured, in no order.
+    pub(super) fn remaining(&mut self, offsets: &[f32]) -> impl Iterator<Item = usize> {
         self.drop_far(offsets);
+        self.keys.drain(..).map(record)
+    }
+
+    /// The exact distance of one of them.
+    pub(super) fn measured(&mut self, record: usize, distance: f32) {
+        self.keys.push(key(distance, record));
+    }
+
+    /// When all have been measured: the nearest, nearest first; of two at the same distance, that with the lower number first.
+    pub(super) fn nearest(self) -> impl Iterator<Item = (usize, f32)> {
         let Self { mut keys, wanted, .. } = self;
-        let records: Vec<usize> = keys.iter().map(|key| record(*key)).collect();
-        for (measured, (record, distance)) in keys.iter_mut().zip(records.iter().zip(distances(&records))) {
-            *measured = key(distance, *record);
-        }
         if wanted > 0 && keys.len() > wanted {
             keys.select_nth_unstable(wanted - 1);
         }
         keys.truncate(wanted);
         keys.sort_unstable();
-        keys.into_iter().map(|key| (record(key), number(key))).collect()
+        keys.into_iter().map(|key| (record(key), number(key)))
     }
 }
 

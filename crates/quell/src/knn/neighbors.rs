@@ -70,7 +70,7 @@ const RECORDS: usize = 256;
 /// Numbers in the records that are measured against query after query, where each has a sample of its own.
 const TILE: usize = 1 << 16;
 /// From this share of the records on, the product with all of them takes less time than one by one with those of the sample.
-const DENSE: f64 = 0.35;
+const DENSE: f64 = 0.25;
 
 impl Index {
     /// An index of rows of `width` numbers, one after the other.
@@ -174,16 +174,15 @@ impl Index {
             }
             samples => self.scan_all(&doubled, samples, &mut candidates),
         }
-        let measured = queries.chunks_exact(self.width).zip(candidates).map(|(query, candidates)| {
-            let nearest = candidates.settle(&self.offsets, |records| self.distances(query, records));
-            nearest.into_iter().map(|(record, distance)| Neighbor { record: record as u32, distance }).collect()
-        });
-        measured.collect()
+        self.measure(queries, &mut candidates);
+        let neighbor = |(record, distance)| Neighbor { record: record as u32, distance };
+        candidates.into_iter().map(|candidates| candidates.nearest().map(neighbor).collect()).collect()
     }
 
     /// All records, block after block, by products of matrices.
     fn scan_all(&self, doubled: &[f32], samples: Option<&[Vec<usize>]>, candidates: &mut [Candidates]) {
         let mut found = Vec::with_capacity(RECORDS);
+        let mut rests: Option<Vec<&[usize]>> = samples.map(|samples| samples.iter().map(Vec::as_slice).collect());
         scratch(candidates.len() * RECORDS, |products| {
             let blocks = self.rows.chunks(RECORDS * self.width).zip(self.offsets.chunks(RECORDS)).enumerate();
             for (block, (rows, offsets)) in blocks {
@@ -196,7 +195,7 @@ impl Index {
                     }
                     found.clear();
                     not_above(&products[..offsets.len()], offsets, candidates.bound(), &mut found);
-                    let sample = samples.map(|samples| within(&samples[query], first, offsets.len()));
+                    let sample = rests.as_mut().map(|rests| take_until(&mut rests[query], first + RECORDS));
                     for place in found.iter().map(|place| *place as usize) {
                         if sample.is_none_or(|sample| sample.binary_search(&(first + place)).is_ok()) {
                             candidates.push(first + place, products[place], offsets[place]);
@@ -216,8 +215,7 @@ impl Index {
             for first in (0..self.len()).step_by(records) {
                 let queries = doubled.chunks_exact(self.width).zip(&mut rests).zip(candidates.iter_mut());
                 for ((query, rest), candidates) in queries.filter(|(_, candidates)| candidates.wanted() > 0) {
-                    let sample = within(rest, first, records);
-                    *rest = &rest[sample.len()..];
+                    let sample = take_until(rest, first + records);
                     products_with(query, &self.rows, sample.iter().copied(), &mut products[..sample.len()]);
                     for (record, product) in sample.iter().zip(&*products) {
                         let offset = self.offsets[*record];
@@ -232,11 +230,23 @@ impl Index {
         });
     }
 
-    fn distances(&self, query: &[f32], records: &[usize]) -> Vec<f32> {
-        let mut squared = vec![0.0; records.len()];
-        squared_distances(query, &self.rows, records.iter().copied(), &mut squared);
+    /// Measures whoever is left, record after record, so that each is fetched once for all queries.
+    fn measure(&self, queries: &[f32], candidates: &mut [Candidates]) {
+        let mut pairs: Vec<(u32, u32)> = Vec::new();
+        for (query, candidates) in candidates.iter_mut().enumerate() {
+            pairs.extend(candidates.remaining(&self.offsets).map(|record| (record as u32, query as u32)));
+        }
+        pairs.sort_unstable();
         let scale = if self.metric == Metric::Cosine { 0.5 } else { 1.0 };
-        squared.into_iter().map(|squared| (scale * squared) as f32).collect()
+        let mut distances = vec![0.0; candidates.len()];
+        for pairs in pairs.chunk_by(|a, b| a.0 == b.0) {
+            let record = pairs[0].0 as usize;
+            let row = &self.rows[record * self.width..(record + 1) * self.width];
+            squared_distances(row, queries, pairs.iter().map(|pair| pair.1 as usize), &mut distances[..pairs.len()]);
+            for ((_, query), distance) in pairs.iter().zip(&distances) {
+                candidates[*query as usize].measured(record, (scale * distance) as f32);
+            }
+        }
     }
 }
 
@@ -254,11 +264,11 @@ pub fn votes(neighbors: &[Neighbor], labels: &[u32], classes: usize) -> Vec<u32>
     votes
 }
 
-/// The part of a sample that is in a block of records.
-fn within(sample: &[usize], first: usize, count: usize) -> &[usize] {
-    let begin = sample.partition_point(|record| *record < first);
-    let end = sample.partition_point(|record| *record < first + count);
-    &sample[begin..end]
+/// Takes from the rest of a sample what comes before a record. One after the other: a search would look at places far away, which are in no cache.
+fn take_until<'a>(rest: &mut &'a [usize], end: usize) -> &'a [usize] {
+    let (taken, left) = rest.split_at(rest.iter().take_while(|record| **record < end).count());
+    *rest = left;
+    taken
 }
 
 /// A vector of zeros becomes one of NaN: it has no direction.
