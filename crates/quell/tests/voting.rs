@@ -1,0 +1,154 @@
+//! Shards, ballots, plans and the journal: what voting rests on before anybody votes.
+
+use quell::{
+    Error,
+    data::{Examples, Targets, digits},
+    pate::{Ballots, Shards},
+    voting::{Aggregator, Entry, Facts, Journal, Recipe, Release},
+};
+use quell_privacy::{
+    Neighbors,
+    mechanism::{Mechanism, Voters},
+    units::SamplingRate,
+};
+
+fn without(examples: &Examples, record: usize) -> Examples {
+    examples.select(&(0..examples.len()).filter(|other| *other != record).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_record_that_leaves_touches_one_shard() {
+    let digits = digits().unwrap().train;
+    let all = Shards::deal(&digits, 30, Neighbors::AddRemove).unwrap();
+    let sizes: Vec<usize> = (0..30).map(|shard| all.records(shard).len()).collect();
+    assert_eq!(sizes.iter().sum::<usize>(), digits.len());
+    // About 48 each; five standard deviations.
+    assert!(sizes.iter().all(|size| (14..=82).contains(size)), "{sizes:?}");
+    for record in [0, 700, digits.len() - 1] {
+        let fewer = Shards::deal(&without(&digits, record), 30, Neighbors::AddRemove).unwrap();
+        let mut expected = all.of().to_vec();
+        expected.remove(record);
+        assert!(fewer.of() == expected, "others moved when record {record} left");
+    }
+}
+
+/// Records whose content says nothing, two for each of so many users.
+fn people(users: usize) -> Examples {
+    let names = vec!["no".into(), "yes".into()];
+    let values: Vec<f32> = (0..2 * users).map(|record| record as f32).collect();
+    let labels = vec![0; 2 * users];
+    let of: Vec<Option<String>> = (0..2 * users).map(|record| Some(format!("user {}", record % users))).collect();
+    Examples::numbers(&[1], values, Targets::Classes { labels, names }).unwrap().with_users(&of).unwrap()
+}
+
+#[test]
+fn all_records_of_a_person_are_in_one_shard() {
+    let people = people(200);
+    let shards = Shards::deal(&people, 10, Neighbors::AddRemove).unwrap();
+    assert!((0..200).all(|user| shards.of()[user] == shards.of()[user + 200]));
+    assert!((0..10).all(|shard| !shards.records(shard).is_empty()));
+    // A person exchanged for another would touch two.
+    assert!(Shards::deal(&people, 10, Neighbors::Replace).is_err());
+    let mut given: Vec<u32> = (0..400).map(|record| record % 200 % 10).collect();
+    assert!(Shards::given(&people, given.clone(), 10).is_ok());
+    assert!(matches!(Shards::given(&people, given.clone(), 5), Err(Error::Setting { name: "shard", .. })));
+    assert!(matches!(Shards::given(&people, given[1..].to_vec(), 10), Err(Error::Sizes { .. })));
+    given[399] = (given[399] + 1) % 10;
+    assert!(matches!(Shards::given(&people, given, 10), Err(Error::TwoShards { record: 400, .. })));
+}
+
+#[test]
+fn where_one_record_is_exchanged_its_place_says_the_shard() {
+    let digits = digits().unwrap().train;
+    let shards = Shards::deal(&digits, 7, Neighbors::Replace).unwrap();
+    assert!((0..digits.len()).all(|record| shards.of()[record] as usize == record % 7));
+    assert!(Shards::deal(&digits, 0, Neighbors::Replace).is_err());
+}
+
+const FACTS: Facts = Facts { candidates: 10, voters: Voters::Teachers, ballots: 250, questions: 9000 };
+
+fn answers(release: &Release) -> u64 {
+    match release {
+        Release::Polls(poll, rounds) => u64::from(poll.answers) * rounds,
+        Release::Stable(_) => panic!("stable"),
+    }
+}
+
+#[test]
+fn of_epsilon_noise_and_answers_any_may_be_left_out() {
+    for aggregator in [Aggregator::Gaussian, Aggregator::Confident, Aggregator::Laplace] {
+        let recipe = |epsilon, deviation, answers| Recipe { aggregator, epsilon, deviation, answers, ..Recipe::default() };
+        let fixed = recipe(None, Some(60.0), Some(64)).plan(&FACTS).unwrap();
+        let epsilon = fixed.epsilon.upper;
+        assert_eq!(answers(&fixed.release), 64);
+        // Given that ε, as many answers; given ε and answers, as little noise.
+        let most = recipe(Some(epsilon * 1.001), Some(60.0), None).plan(&FACTS).unwrap();
+        assert_eq!(answers(&most.release), 64, "{aggregator:?}");
+        let least = recipe(Some(epsilon), None, Some(64)).plan(&FACTS).unwrap();
+        assert!(least.epsilon.upper <= epsilon && least.epsilon.upper > 0.99 * epsilon, "{aggregator:?}: {least:?}");
+        assert!(recipe(Some(0.9 * epsilon), Some(60.0), Some(64)).plan(&FACTS).is_err(), "{aggregator:?}");
+    }
+}
+
+#[test]
+fn the_plan_costs_what_its_mechanism_says() {
+    let recipe = Recipe { epsilon: Some(1.0), ..Recipe::default() };
+    let plan = recipe.plan(&FACTS).unwrap();
+    assert!(plan.epsilon.upper <= 1.0 && plan.epsilon.lower > 0.97, "{plan:?}");
+    let Release::Polls(poll, rounds) = plan.release else { panic!() };
+    assert_eq!(plan.release.event(plan.neighbors), poll.event(plan.neighbors).repeated(rounds));
+    assert_eq!(poll.screening, None);
+    let confident = Recipe { aggregator: Aggregator::Confident, ..recipe.clone() }.plan(&FACTS).unwrap();
+    let Release::Polls(poll, _) = confident.release else { panic!() };
+    assert_eq!((poll.screening.unwrap().threshold, poll.questions > poll.answers), (150, true));
+    // Sampling makes answers cheaper: more of them for the same ε.
+    let nearest = Facts { voters: Voters::Nearest { rate: SamplingRate::new(0.1).unwrap() }, ..FACTS };
+    let more = recipe.plan(&nearest).unwrap();
+    assert!(answers(&more.release) > 20 * answers(&plan.release), "{}", answers(&more.release));
+    for wrong in [Aggregator::Laplace, Aggregator::Interactive, Aggregator::Stable] {
+        assert!(Recipe { aggregator: wrong, ..recipe.clone() }.plan(&nearest).is_err(), "{wrong:?}");
+    }
+}
+
+#[test]
+fn stable_winners_need_many_teachers() {
+    let recipe = Recipe { aggregator: Aggregator::Stable, epsilon: Some(4.0), unstable: Some(1), ..Recipe::default() };
+    let plan = recipe.plan(&Facts { ballots: 2000, ..FACTS }).unwrap();
+    let Release::Stable(stable) = plan.release else { panic!() };
+    assert!(plan.epsilon.upper <= 4.0 && stable.threshold < 1000 && stable.distance() < 1e-9, "{plan:?}");
+    assert!(recipe.plan(&Facts { ballots: 30, ..FACTS }).is_err());
+}
+
+#[test]
+fn a_journal_survives_a_line_that_was_cut_off() {
+    let folder = std::env::temp_dir().join(format!("quell-journal-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("answers.jsonl");
+    let entry = |question, answer| Entry { question, answer };
+    let mut journal = Journal::open(&path).unwrap();
+    journal.record(&[entry(3, Some(1)), entry(5, None)]).unwrap();
+    drop(journal);
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, format!("{text}{{\"question\":9,\"ans")).unwrap();
+    let mut journal = Journal::open(&path).unwrap();
+    assert_eq!(journal.entries(), [entry(3, Some(1)), entry(5, None)]);
+    journal.record(&[entry(9, Some(2))]).unwrap();
+    drop(journal);
+    let journal = Journal::open(&path).unwrap();
+    assert_eq!((journal.answers(), journal.entries().len()), (vec![(3, 1), (9, 2)], 3));
+    drop(journal);
+    std::fs::write(&path, "nonsense\n").unwrap();
+    assert!(Journal::open(&path).is_err());
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn ballots_are_read_as_they_were_cast() {
+    let path = std::env::temp_dir().join(format!("quell-ballots-{}.csv", std::process::id()));
+    std::fs::write(&path, "a,b,c\n0,1,1\n2,2,0\n").unwrap();
+    let ballots = Ballots::read(&path, 3).unwrap();
+    assert_eq!((ballots.teachers(), ballots.questions(), ballots.classes()), (3, 2, 3));
+    assert!(!format!("{ballots:?}").contains("of:"), "ballots are not for reading");
+    std::fs::remove_file(&path).unwrap();
+    assert!(Ballots::new(1, 5).is_err() && Ballots::new(70_000, 5).is_err());
+}
