@@ -10,7 +10,7 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 struct Golden {
     cases: Vec<Case>,
-    pca: Components,
+    pca: Directions,
 }
 
 #[derive(Deserialize)]
@@ -23,7 +23,7 @@ struct Case {
 }
 
 #[derive(Deserialize)]
-struct Components {
+struct Directions {
     rows: Vec<f32>,
     width: usize,
     mean: Vec<f64>,
@@ -73,7 +73,7 @@ fn pictures_become_what_kymatio_and_scikit_image_make_of_them() {
 
 #[test]
 fn components_are_the_eigenvectors_of_the_covariance() {
-    let Components { rows: values, width, mean, variances, components } = golden().pca;
+    let Directions { rows: values, width, mean, variances, components } = golden().pca;
     let all = examples(&[width], values);
     for count in [1, 2, width] {
         let pca = Pca::fit(&all, count).unwrap();

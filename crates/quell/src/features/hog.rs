@@ -74,10 +74,14 @@ impl Hog {
 fn normalize(block: &mut [f64]) {
     let shorten = |block: &mut [f64]| {
         let length = (block.iter().map(|x| x * x).sum::<f64>() + SMALLEST * SMALLEST).sqrt();
-        block.iter_mut().for_each(|x| *x /= length);
+        for x in block.iter_mut() {
+            *x /= length;
+        }
     };
     shorten(block);
-    block.iter_mut().for_each(|x| *x = x.min(LARGEST));
+    for x in block.iter_mut() {
+        *x = x.min(LARGEST);
+    }
     shorten(block);
 }
 

@@ -220,7 +220,9 @@ fn normalize(record: &mut [f32], groups: usize) {
         let mean = group.iter().map(|x| f64::from(*x)).sum::<f64>() / size as f64;
         let variance = group.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / size as f64;
         let inverse = (variance + SMALLEST_VARIANCE).sqrt().recip();
-        group.iter_mut().for_each(|x| *x = ((f64::from(*x) - mean) * inverse) as f32);
+        for x in group.iter_mut() {
+            *x = ((f64::from(*x) - mean) * inverse) as f32;
+        }
     }
 }
 

@@ -96,7 +96,9 @@ fn covariance(examples: &Examples, mean: &[f32]) -> Vec<f32> {
     for from in (0..examples.len()).step_by(TOGETHER) {
         let mut rows = centred(examples, mean, from, TOGETHER.min(examples.len() - from));
         let share = (examples.len() as f32).sqrt().recip();
-        rows.iter_mut().for_each(|x| *x *= share);
+        for x in &mut rows {
+            *x *= share;
+        }
         let rows = Matrix::new(&rows, width);
         multiply(rows.transposed(), rows, &mut covariance, width, Into::Add);
     }
@@ -170,7 +172,9 @@ fn orthonormalize(rows: &mut [f64], width: usize) {
             }
             let left = dot(own, own).sqrt();
             if left > 1e-9 * length {
-                own.iter_mut().for_each(|x| *x /= left);
+                for x in own.iter_mut() {
+                    *x /= left;
+                }
                 break;
             }
             let Some(axis) = next_axis.next() else { break };
