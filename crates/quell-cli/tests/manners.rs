@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use command::{folder, quell};
 
 /// Every subcommand that has a help page.
-const PAGES: [&str; 18] = [
+const PAGES: [&str; 20] = [
     "",
     "account",
     "calibrate",
@@ -18,8 +18,10 @@ const PAGES: [&str; 18] = [
     "curve laplace-gaussian",
     "curve moments-advanced",
     "evaluate",
+    "knn",
     "ledger",
     "models",
+    "pate",
     "predict",
     "query",
     "report",
@@ -52,7 +54,7 @@ fn every_example_in_the_help_runs() {
             let stderr = String::from_utf8(ran.stderr).unwrap();
             assert!(ran.status.success(), "{example}: {stderr}");
             // These say what was paid, or what is promised, beside what they print.
-            if ["ledger", "query", "train", "resume", "predict", "evaluate", "report", "schema"]
+            if ["knn", "ledger", "pate", "query", "train", "resume", "predict", "evaluate", "report", "schema"]
                 .iter()
                 .any(|verb| example.contains(&format!("quell {verb}")))
             {

@@ -143,11 +143,10 @@ impl Mechanism for Poll {
 impl std::fmt::Display for Poll {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { candidates, voters, screening, rule, questions, answers } = self;
+        write!(f, "{answers} answers of ")?;
         match voters {
-            Voters::Teachers => write!(f, "{answers} answers of teachers")?,
-            Voters::Nearest { rate } => {
-                write!(f, "{answers} answers of the nearest in Poisson samples of rate {}", brief(rate.get()))?
-            }
+            Voters::Teachers => f.write_str("teachers")?,
+            Voters::Nearest { rate } => write!(f, "the nearest in Poisson samples of rate {}", brief(rate.get()))?,
         }
         write!(f, " among {candidates} candidates with {rule}")?;
         if let Some(Screening { threshold, deviation }) = screening {
