@@ -29,13 +29,17 @@ fn main() -> Result<(), Failure> {
     let index = Index::new(&numbers(records * width), width, Metric::SquaredEuclidean)?;
     let asked = numbers(queries * width);
     let samples = rate.first().map(|rate| samples(queries, records, *rate));
-    let seconds = best(|| match &samples {
+    let search = || match &samples {
         None => index.nearest(&asked, k),
         Some(samples) => index.nearest_among(&asked, samples, k),
-    })?;
-    say(
-        &serde_json::json!({"records": records, "width": width, "queries": queries, "k": k, "rate": rate.first(), "seconds": seconds}),
-    );
+    };
+    search()?;
+    say(&serde_json::json!("ready"));
+    for line in std::io::stdin().lines() {
+        line?;
+        let (seconds, processor_seconds) = best(search)?;
+        say(&serde_json::json!({"seconds": seconds, "processor_seconds": processor_seconds}));
+    }
     Ok(())
 }
 
