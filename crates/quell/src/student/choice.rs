@@ -26,6 +26,9 @@ pub fn representatives(points: &[f32], width: usize, count: usize, seed: u64) ->
     if count >= rows {
         return Ok(order(points, width, (0..rows).collect(), vec![1.0; rows]));
     }
+    if count == 0 {
+        return Ok(Vec::new());
+    }
     let mut centers = spread_out(points, width, count, seed);
     let mut clusters = assign(points, &centers, width);
     for _ in 1..ROUNDS {
@@ -127,10 +130,13 @@ impl Eq for Candidate {}
 
 /// Puts first what most shortens the distances of all to the nearest that is chosen, each counted `size` times.
 ///
+/// Distances, not their squares: for those a row between two clusters would come before one in the middle of either.
+///
 /// What a row gains can only fall as others are chosen, so a gain that is looked at again and is still the largest known is the largest (Minoux 1978).
 fn order(points: &[f32], width: usize, chosen: Vec<usize>, sizes: Vec<f32>) -> Vec<usize> {
     let rows: Vec<f32> = chosen.iter().flat_map(|row| &points[row * width..(row + 1) * width]).copied().collect();
-    let between: Vec<Vec<f32>> = distances(&rows, &rows, width, |_, distances| distances.to_vec());
+    let between: Vec<Vec<f32>> =
+        distances(&rows, &rows, width, |_, distances| distances.iter().map(|distance| distance.sqrt()).collect());
     let farthest = between.iter().flatten().copied().fold(0.0, f32::max);
     let mut nearest = vec![farthest; chosen.len()];
     let gain = |place: usize, nearest: &[f32]| -> f32 {

@@ -19,13 +19,13 @@ pub struct Propagation {
     pub neighbors: usize,
     /// How many edges an answer travels at most.
     pub steps: usize,
-    /// α: how much is taken over from neighbours. With few answers they have far to go, and it should be near one.
+    /// α: how much is taken over from neighbours. With few answers they have far to go, and it should be near one; with hundreds for each class 0.95 is better.
     pub alpha: f64,
 }
 
 impl Default for Propagation {
     fn default() -> Self {
-        Self { neighbors: 6, steps: 60, alpha: 0.99 }
+        Self { neighbors: 4, steps: 60, alpha: 0.99 }
     }
 }
 

@@ -26,7 +26,9 @@ use crate::{
 pub struct Recipe {
     /// How often each row is seen.
     pub epochs: u64,
-    /// Rows of a step.
+    /// Steps that are taken at least: where there are few rows, each is seen more often.
+    pub least_steps: u64,
+    /// Rows of a step; an eighth of all, if that is less.
     pub batch: usize,
     /// How weights follow gradients.
     pub optimizer: Optimizer,
@@ -39,7 +41,8 @@ pub struct Recipe {
     pub views: Option<Views>,
     /// Each row is mixed with another, of which this is the largest share (Zhang et al. 2018); 0 for not at all.
     pub mixup: f32,
-    /// In the second half of the training, how much the student's own guess about a row counts beside the one it was given. What does not fit to the rest is then forgotten.
+    /// In the second half of the training, how much the student's own guess about a row counts beside the one it was given. It is made surer than it is, and what does not fit to the rest is
+    /// forgotten.
     pub trust: f32,
 }
 
@@ -47,13 +50,14 @@ impl Default for Recipe {
     fn default() -> Self {
         Self {
             epochs: 60,
+            least_steps: 1000,
             batch: 128,
             optimizer: Optimizer::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.0 },
             schedule: Schedule { learning_rate: 2e-3, warm_up: 20, shape: Shape::Cosine { last: 0.0 } },
-            average: Average::Exponential { decay: 0.995 },
+            average: Average::Exponential { decay: 0.99 },
             views: Some(Views::default()),
             mixup: 0.0,
-            trust: 0.5,
+            trust: 0.9,
         }
     }
 }
@@ -84,21 +88,23 @@ impl Recipe {
     ) -> Result<Vec<f32>, Error> {
         self.check()?;
         let mut lesson = self.lesson(network, public, soft_labels)?;
-        let batches = public.len().div_ceil(self.batch) as u64;
-        let steps = batches.saturating_mul(self.epochs);
+        let batch = self.batch.min(public.len().div_ceil(8));
+        let batches = public.len().div_ceil(batch) as u64;
+        let epochs = self.epochs.max(self.least_steps.div_ceil(batches));
+        let steps = batches.saturating_mul(epochs);
         let (mut weights, mut workspace) = (network.initialize(seed), Workspace::default());
         let mut stepper = self.optimizer.start(&network.parts())?;
         let mut mean = self.average.start(weights.len())?;
         let (mut wide, mut sum) = (vec![0.0_f64; weights.len()], vec![0.0_f32; weights.len()]);
         let mut order: Vec<usize> = (0..public.len()).collect();
-        for epoch in 0..self.epochs {
-            if self.trust > 0.0 && epoch > 0 && 2 * epoch >= self.epochs {
+        for epoch in 0..epochs {
+            if self.trust > 0.0 && epoch > 0 && 2 * epoch >= epochs {
                 let model = mean.weights();
                 self.reconsider(network, model.as_deref().unwrap_or(&weights), soft_labels, &mut lesson);
             }
             let mut chance = Chance::of(seed, 1 + epoch);
             (1..order.len()).rev().for_each(|place| order.swap(place, chance.below(place + 1)));
-            for (number, rows) in order.chunks(self.batch).enumerate() {
+            for (number, rows) in order.chunks(batch).enumerate() {
                 let taken = epoch * batches + number as u64;
                 lesson.seed = chance.bits();
                 wide.fill(0.0);
@@ -153,7 +159,8 @@ impl Recipe {
             |row, input| lesson.show(row, input),
             |row, outputs| {
                 let mut probabilities = vec![0.0; classes];
-                softmax(outputs, &mut probabilities);
+                // Twice the outputs: the squares of the probabilities, over their sum.
+                softmax(&outputs.iter().map(|output| 2.0 * output).collect::<Vec<_>>(), &mut probabilities);
                 let place = row * classes..(row + 1) * classes;
                 said.lock().unwrap_or_else(PoisonError::into_inner)[place].copy_from_slice(&probabilities);
             },
