@@ -47,9 +47,9 @@ fn an_answer_of_teachers_costs_a_move_of_root_two_and_a_screening_a_move_of_one(
         let moves: Vec<(f64, u64)> = found.iter().map(|(multiplier, count)| (reach / multiplier, *count)).collect();
         let [(screened, questions), (answered, answers)] = moves[..] else { panic!("{moves:?}") };
         assert_eq!((questions, answers), (300, 200));
-        assert!(screened >= 1.0 / 150.0 && screened < 1.000_001 / 150.0, "{screened}");
+        assert!((1.0 / 150.0..1.000_001 / 150.0).contains(&screened), "{screened}");
         let root = 2.0_f64.sqrt();
-        assert!(answered >= root / 40.0 && answered < 1.000_001 * root / 40.0, "{answered}");
+        assert!((root / 40.0..1.000_001 * root / 40.0).contains(&answered), "{answered}");
     }
     let laplace = Poll { rule: Rule::Laplace(Scale::new(20.0).unwrap()), ..poll(Voters::Teachers, 1.0, 1, 1) };
     for neighbors in [Neighbors::AddRemove, Neighbors::Replace] {

@@ -200,8 +200,8 @@ impl Folder {
 
     /// Which shard each record is in.
     pub(super) fn write_shards(&self, of: &[u32]) -> Result<(), Error> {
-        let text: String = of.iter().map(|shard| format!("{shard}\n")).collect();
-        self.private()?.write("shards.txt", text.as_bytes())
+        let lines: Vec<String> = of.iter().map(u32::to_string).collect();
+        self.private()?.write("shards.txt", lines.join("\n").as_bytes())
     }
 
     /// The ballots of a teacher that has voted, on so many questions.

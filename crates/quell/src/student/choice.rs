@@ -24,7 +24,7 @@ const ROUNDS: usize = 12;
 pub fn representatives(points: &[f32], width: usize, count: usize, seed: u64) -> Result<Vec<usize>, Error> {
     let rows = count_rows(points, width)?;
     if count >= rows {
-        return Ok(order(points, width, (0..rows).collect(), vec![1.0; rows]));
+        return Ok(order(points, width, &(0..rows).collect::<Vec<_>>(), &vec![1.0; rows]));
     }
     if count == 0 {
         return Ok(Vec::new());
@@ -47,7 +47,7 @@ pub fn representatives(points: &[f32], width: usize, count: usize, seed: u64) ->
     }
     let (chosen, sizes): (Vec<usize>, Vec<f32>) =
         medoids.iter().zip(sizes).filter_map(|(medoid, size)| medoid.map(|(row, _)| (row, size))).unzip();
-    Ok(order(points, width, chosen, sizes))
+    Ok(order(points, width, &chosen, &sizes))
 }
 
 /// Rows to begin with: each is drawn with a probability in proportion to its squared distance to those before it.
@@ -133,14 +133,14 @@ impl Eq for Candidate {}
 /// Distances, not their squares: for those a row between two clusters would come before one in the middle of either.
 ///
 /// What a row gains can only fall as others are chosen, so a gain that is looked at again and is still the largest known is the largest (Minoux 1978).
-fn order(points: &[f32], width: usize, chosen: Vec<usize>, sizes: Vec<f32>) -> Vec<usize> {
+fn order(points: &[f32], width: usize, chosen: &[usize], sizes: &[f32]) -> Vec<usize> {
     let rows: Vec<f32> = chosen.iter().flat_map(|row| &points[row * width..(row + 1) * width]).copied().collect();
     let between: Vec<Vec<f32>> =
         distances(&rows, &rows, width, |_, distances| distances.iter().map(|distance| distance.sqrt()).collect());
     let farthest = between.iter().flatten().copied().fold(0.0, f32::max);
     let mut nearest = vec![farthest; chosen.len()];
     let gain = |place: usize, nearest: &[f32]| -> f32 {
-        let gains = between[place].iter().zip(nearest).zip(&sizes);
+        let gains = between[place].iter().zip(nearest).zip(sizes);
         gains.map(|((distance, nearest), size)| size * (nearest - distance).max(0.0)).sum()
     };
     let first = (0..chosen.len()).map(|place| Candidate { gain: gain(place, &nearest), place, known: 0 });

@@ -75,5 +75,7 @@ pub(super) fn softmax(outputs: &[f32], probabilities: &mut [f32]) {
     let largest = outputs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     probabilities.iter_mut().zip(outputs).for_each(|(to, output)| *to = (output - largest).exp());
     let total: f32 = probabilities.iter().sum();
-    probabilities.iter_mut().for_each(|probability| *probability /= total);
+    for probability in probabilities.iter_mut() {
+        *probability /= total;
+    }
 }

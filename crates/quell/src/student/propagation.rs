@@ -60,7 +60,9 @@ impl Propagation {
         for row in guesses.chunks_exact_mut(classes) {
             let total: f32 = row.iter().sum();
             if total > 0.0 && total.is_finite() {
-                row.iter_mut().for_each(|share| *share /= total);
+                for share in row.iter_mut() {
+                    *share /= total;
+                }
             } else {
                 row.fill(1.0 / classes as f32);
             }

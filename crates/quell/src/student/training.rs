@@ -186,7 +186,9 @@ fn worths(guesses: &[f32], classes: usize) -> Vec<f32> {
     let mut worth: Vec<f32> = guesses.chunks_exact(classes).map(surety).collect();
     let mean = worth.iter().sum::<f32>() / worth.len() as f32;
     if mean > 0.0 {
-        worth.iter_mut().for_each(|worth| *worth /= mean);
+        for worth in &mut worth {
+            *worth /= mean;
+        }
     }
     worth
 }

@@ -39,7 +39,7 @@ fn straighten(from: &[f32], height: usize, columns: usize, to: &mut [f32]) {
         down += ink * y;
         right += ink * x;
     }
-    if !(mass > 0.0) {
+    if mass.is_nan() || mass <= 0.0 {
         return to.copy_from_slice(from);
     }
     let (down, right) = (down / mass, right / mass);

@@ -88,7 +88,7 @@ impl Recipe {
         let judge = |release: &Release| Ok::<_, Error>(Pld::default().epsilon(&release.event(neighbors), neighbors, delta)?);
         let usual = SHARE_OF_BALLOTS * f64::from(facts.ballots);
         let (deviation, answers) = match (self.epsilon, self.deviation, self.answers) {
-            (None, Some(deviation), Some(answers)) => (deviation, answers),
+            (_, Some(deviation), Some(answers)) => (deviation, answers),
             (epsilon, None, Some(answers)) => {
                 let wanted = epsilon.unwrap_or(EPSILON);
                 (self.least_deviation(facts, answers, |release| Ok(judge(release)?.upper <= wanted))?, answers)
@@ -99,7 +99,6 @@ impl Recipe {
                 let fits = |answers: u32| Ok::<_, Error>(judge(&self.polls(facts, deviation, answers)?)?.upper <= wanted);
                 (deviation, most_answers(facts.questions, wanted, fits)?)
             }
-            (Some(_), Some(deviation), Some(answers)) => (deviation, answers),
         };
         let release = self.polls(facts, deviation, answers)?;
         let epsilon = self.within(judge(&release)?)?;

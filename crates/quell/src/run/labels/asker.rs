@@ -111,18 +111,12 @@ pub(super) struct Nearest<'a> {
 }
 
 impl<'a> Nearest<'a> {
-    pub(super) fn new(
-        job: &'a Job,
-        neighbors: usize,
-        records: Vec<f32>,
-        questions: Vec<f32>,
-        width: usize,
-    ) -> Result<Self, Error> {
+    pub(super) fn new(job: &'a Job, neighbors: usize, records: &[f32], questions: Vec<f32>, width: usize) -> Result<Self, Error> {
         let labels = match job.private.targets() {
             crate::data::Targets::Classes { labels, .. } => labels.as_slice(),
             crate::data::Targets::Numbers(_) => &[],
         };
-        let index = Index::new(&records, width, Metric::SquaredEuclidean)?;
+        let index = Index::new(records, width, Metric::SquaredEuclidean)?;
         Ok(Self { index, labels, classes: job.classes.len(), neighbors, questions })
     }
 }

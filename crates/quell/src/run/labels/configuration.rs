@@ -75,6 +75,7 @@ fn once() -> u32 {
 fn teacher() -> student::Recipe {
     student::Recipe {
         epochs: 40,
+        least_steps: 300,
         batch: 32,
         optimizer: Optimizer::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.0 },
         schedule: Schedule { learning_rate: 5e-3, warm_up: 0, shape: Shape::Cosine { last: 0.0 } },

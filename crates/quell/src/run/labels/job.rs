@@ -243,11 +243,11 @@ impl Job {
     /// The private records where near is measured on features, or on principal components of the public ones.
     fn nearest(&self, neighbors: usize, components: Option<usize>) -> Result<Nearest<'_>, Error> {
         let Some(components) = components else {
-            return Nearest::new(self, neighbors, rows(&self.private), rows(&self.asked), self.private.width());
+            return Nearest::new(self, neighbors, &rows(&self.private), rows(&self.asked), self.private.width());
         };
         let pca = Pca::fit(&self.asked, components)?;
         let (records, questions) = (pca.apply(&self.private)?, pca.apply(&self.asked)?);
-        Nearest::new(self, neighbors, rows(&records), rows(&questions), records.width())
+        Nearest::new(self, neighbors, &rows(&records), rows(&questions), records.width())
     }
 
     /// The same, where near is measured on what a student of the answers so far has learned to see: everything but its last layer.
@@ -260,7 +260,7 @@ impl Job {
         let weights = &weights[..trunk.parameters()];
         let private = seen(&self.configuration.student.features, self.records.clone())?;
         let pool = self.public.select(&(0..self.questions).collect::<Vec<_>>());
-        Nearest::new(self, neighbors, outputs(&trunk, weights, &private), outputs(&trunk, weights, &pool), trunk.outputs())
+        Nearest::new(self, neighbors, &outputs(&trunk, weights, &private), outputs(&trunk, weights, &pool), trunk.outputs())
     }
 
     /// All questions, those to be asked first at the front.
@@ -276,7 +276,9 @@ impl Job {
                 let mut order = student::representatives(&self.points.0, self.points.1, wanted, self.configuration.seed)?;
                 // The others after them.
                 let mut first = vec![false; self.questions];
-                order.iter().for_each(|question| first[*question] = true);
+                for question in &order {
+                    first[*question] = true;
+                }
                 order.extend((0..self.questions).filter(|question| !first[*question]));
                 Ok(order)
             }
