@@ -84,10 +84,15 @@ fn features_stand_before_the_model_wherever_it_is_used() {
     let here = folder("train features");
     let help = run(&here, "train --help").stdout;
     assert!(help.contains("--features") && help.contains("scattering") && help.contains("hog"), "{help}");
-    let trained = json(&here, "train --features scattering --model logistic --output run --format json");
+    let small = "[training.privacy]\nepsilon = 3.0\ndelta = 1e-5\n[training.sampling]\nrate = 0.25\n[training]\nsteps = 40\n\
+                 [training.clipping.flat]\nnorm = 0.1\n[training.schedule]\nlearning_rate = 4.0\n";
+    std::fs::write(here.join("small.toml"), small).unwrap();
+    let trained = json(&here, "train --config small.toml --features scattering --output run --format json");
     let accuracy = trained["accuracy"].as_f64().unwrap();
     assert!(accuracy > 0.8, "{accuracy}");
     let configuration = std::fs::read_to_string(here.join("run/config.toml")).unwrap();
+    // A linear model, unless somebody says otherwise.
+    assert!(configuration.contains("name = \"logistic\""), "{configuration}");
     assert!(configuration.contains("[features]\nkind = \"scattering\""), "{configuration}");
     // Evaluated and asked as records are, without a word about features.
     assert_eq!(json(&here, "evaluate run --format json")["accuracy"].as_f64(), Some(accuracy));
@@ -98,7 +103,8 @@ fn features_stand_before_the_model_wherever_it_is_used() {
     std::fs::write(here.join("wide.toml"), "[features]\nkind = \"scattering\"\nscales = 4\n").unwrap();
     let refused = run(&here, "train --config wide.toml --epsilon 1 --delta 1e-5 --steps 5");
     assert!(refused.code == 2 && refused.stderr.contains("2^scales"), "{}", refused.stderr);
-    let looked = run(&here, "train --config wide.toml --features raw --epsilon 1 --delta 1e-5 --steps 5 --dry-run");
+    let looked =
+        run(&here, "train --config wide.toml --features raw --model logistic --epsilon 1 --delta 1e-5 --steps 5 --dry-run");
     assert!(looked.code == 0 && !looked.stdout.contains("[features]"), "{} {}", looked.stdout, looked.stderr);
     assert_eq!(run(&here, "train --features pixels").code, 2);
 }

@@ -148,21 +148,26 @@ impl Features {
     /// Shape of what comes out for records of a shape, channels first.
     pub fn output_shape(&self, shape: &[usize]) -> Result<Vec<usize>, Error> {
         self.check()?;
-        let misfit = |expected: &'static str| Error::Setting { name: "shape", found: written(shape), expected };
+        let misfit = |name: &'static str, setting: &dyn std::fmt::Display, expected: &'static str| {
+            let found = format!("{setting} for records of {}", written(shape));
+            Error::Setting { name, found, expected }
+        };
         let image = || match *shape {
             [channels, rows, columns] if numbers(shape).is_some() => Ok([channels, rows, columns]),
-            _ => Err(misfit("channels, rows and columns of a picture, which these features are made of")),
+            _ => Err(misfit("features", &"made of pictures", "records with channels, rows and columns")),
         };
         let output = match *self {
             Self::Raw {} => return Ok(shape.to_vec()),
             Self::Hog { orientations, cell, block } => {
                 let hog = Hog::new(image()?, orientations, cell, block);
-                hog.ok_or_else(|| misfit("rows and columns for at least one block of cells"))?.output().to_vec()
+                hog.ok_or_else(|| misfit("block", &block, "few enough cells, and small ones, for one block to fit"))?
+                    .output()
+                    .to_vec()
             }
             Self::Scattering { scales, angles, order, groups } => {
                 let [channels, rows, columns] = image()?;
                 if rows.min(columns) >> scales == 0 {
-                    return Err(misfit("at least 2^scales rows and columns"));
+                    return Err(misfit("scales", &scales, "so few that there are 2^scales rows and columns"));
                 }
                 let channels = channels * coefficients(scales, angles, order);
                 if groups > 0 && !channels.is_multiple_of(groups) {
@@ -172,7 +177,11 @@ impl Features {
                 vec![channels, rows >> scales, columns >> scales]
             }
         };
-        if numbers(&output).is_some() { Ok(output) } else { Err(misfit("fewer pixels: too many numbers would come out")) }
+        if numbers(&output).is_some() {
+            Ok(output)
+        } else {
+            Err(misfit("features", &"too many numbers", "fewer, or of smaller pictures"))
+        }
     }
 
     /// The same records with these features, in the order and with the targets and users that they have.

@@ -74,6 +74,10 @@ impl Job {
             }
             dataset.train = configuration.features.apply(&dataset.train)?;
             dataset.test = dataset.test.map(|test| configuration.features.apply(&test)).transpose()?;
+            // They are made for it; what is usual for pictures is not meant for them.
+            if configuration.model.layers.is_empty() {
+                configuration.model.name.get_or_insert_with(|| "logistic".into());
+            }
         }
         let train = &dataset.train;
         let by_user = configuration.data.unit == Unit::User;
