@@ -140,20 +140,20 @@ fn a_student_of_sixty_noisy_answers_reads_digits_it_never_saw() {
     let digits = digits().unwrap();
     let (public, width) = (digits.train, 64);
     let labels: Vec<u32> = (0..public.len()).map(|row| public.label(row).unwrap()).collect();
-    let points = upright(&public).unwrap();
+    let points = features(&public);
     let chosen = representatives(&points, width, 60, 1).unwrap();
     let mut answers: Vec<(usize, u32)> = chosen.iter().map(|row| (*row, labels[*row])).collect();
     answers[20].1 = (answers[20].1 + 1) % 10;
     let guesses = Propagation::default().spread(&points, width, &answers, 10).unwrap();
-    assert!(wrong(&guesses, &labels, 10) * 100 < 8 * labels.len(), "{} wrong", wrong(&guesses, &labels, 10));
+    assert!(wrong(&guesses, &labels, 10) * 100 < 4 * labels.len(), "{} wrong", wrong(&guesses, &labels, 10));
     // What the rows really are is nothing a student knows.
-    let unlabelled = Examples::numbers(public.shape(), features(&public), named(vec![0; public.len()], 10)).unwrap();
+    let unlabelled = Examples::numbers(public.shape(), points, named(vec![0; public.len()], 10)).unwrap();
     let network = named_network("digits", &[8, 8, 1], 10);
     let mut told = Vec::new();
     let recipe = Recipe { epochs: 1, least_steps: 600, ..Recipe::default() };
     let weights = recipe.train(&network, &unlabelled, &guesses, 1, |taken, steps| told.push((taken, steps))).unwrap();
     let reached = accuracy(&network, &weights, &digits.test.unwrap());
-    assert!(reached > 0.93, "{reached}");
+    assert!(reached > 0.95, "{reached}");
     assert!(told.len() as u64 == told[0].1 && (600..612).contains(&told.len()), "{}", told.len());
     assert_eq!(told.last(), Some(&(told[0].1, told[0].1)));
 }
