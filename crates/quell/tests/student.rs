@@ -54,6 +54,8 @@ fn a_wrong_answer_in_a_tight_cluster_is_corrected() {
     answers[1].1 = 2;
     let guesses = Propagation::default().spread(&points, 2, &answers, 3).unwrap();
     assert_eq!(wrong(&guesses, &labels, 3), 0, "the answer about row 8 included");
+    let stubborn = Propagation { alpha: 0.01, ..Propagation::default() }.spread(&points, 2, &answers, 3).unwrap();
+    assert_eq!(arg_max(&stubborn[3 * 8..3 * 9]), Some(2), "who listens to nobody keeps it");
     for row in guesses.chunks_exact(3) {
         assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-5);
     }
