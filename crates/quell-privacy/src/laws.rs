@@ -1,7 +1,7 @@
 //! What every learner must obey, as checks that its tests call.
 
 use crate::{
-    mechanism::{Clip, Contributions, DRIFT, Electorate, LENGTH_ERROR, TERM_ROUNDINGS},
+    mechanism::{BLOCK, Clip, Contributions, DRIFT, Electorate, LENGTH_ERROR, TERM_ROUNDINGS},
     units::ClipNorm,
 };
 
@@ -33,7 +33,7 @@ pub fn broken_in_parts(contributions: &mut impl Contributions, records: &[usize]
     }
     // Blocks of one record, several blocks, one block.
     for size in [1, records.len().div_ceil(3), records.len()] {
-        let blocks: Vec<&[usize]> = records.chunks(size.clamp(1, 64)).collect();
+        let blocks: Vec<&[usize]> = records.chunks(size.clamp(1, BLOCK)).collect();
         if let Some(law) = learner.together(&blocks, &alone) {
             return Some(law);
         }

@@ -18,7 +18,7 @@ pub trait Contributions {
     fn dimension(&self) -> usize;
 
     /// `sum += Σ s · v(record)` over all records of all blocks, with the scales s that `clip` gives for the squared lengths of the parts of v,
-    /// asked once per record. A block has at most 64 records, in increasing order.
+    /// asked once per record. A block has at most 96 records, in increasing order.
     fn add_clipped(&mut self, blocks: &[&[usize]], clip: &Clip, sum: &mut [f64]);
 }
 

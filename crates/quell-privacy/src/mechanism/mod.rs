@@ -43,7 +43,7 @@ pub use selection::Selection;
 pub use sparse_vector::{AboveThreshold, GaussianSparseVector, SparseVector};
 pub use stable_max::{Stability, StableMax};
 pub use summation::Step;
-pub(crate) use summation::{DRIFT, LENGTH_ERROR, TERM_ROUNDINGS};
+pub(crate) use summation::{BLOCK, DRIFT, LENGTH_ERROR, TERM_ROUNDINGS};
 pub use vote_cost::{Asked, ReleasedCost, SmoothCost, VoteCost};
 
 use crate::{

@@ -159,7 +159,7 @@ fn halve<'b>(batch: &'b [Drawn], bits: u32, most: usize, pieces: &mut Vec<&'b [D
         halve(low, bit, most, pieces);
         halve(high, bit, most, pieces);
     } else {
-        // 65 equal tags: for fewer than 2⁵⁰ records the probability is below 2⁻⁸⁰⁰.
+        // 97 equal tags: for fewer than 2⁵⁰ records the probability is below 2⁻⁸⁰⁰.
         pieces.extend(batch.chunks(most));
     }
 }

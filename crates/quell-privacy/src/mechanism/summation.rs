@@ -36,8 +36,8 @@ pub(super) struct Summation<'s> {
     pub(super) dimension: usize,
 }
 
-/// Records that a learner adds up in single precision, at most.
-pub(super) const BLOCK: usize = 64;
+/// Records that a learner adds up in single precision, at most. What the noise grows by for it grows with its square, what a step takes falls with it.
+pub(crate) const BLOCK: usize = 96;
 
 /// Records whose blocks are added up in double precision, at most. The sum of a group is put on the grid, where addition is exact.
 const GROUP: usize = 1 << 18;
@@ -59,7 +59,7 @@ impl Summation<'_> {
     /// Standard deviation of the noise that is drawn on the sum over that of the ideal mechanism; none if the vector is too long for the grid.
     ///
     /// # Theorem
-    /// (THEORY, Steps) A record touches one block (or the two halves of it) of at most n = 65 records, in one group (or the two halves of it) of at most
+    /// (THEORY, Steps) A record touches one block (or the two halves of it) of at most n = 97 records, in one group (or the two halves of it) of at most
     /// m = 2¹⁸ + 1. Sums in single precision err by γ = (n + 4)/2²⁴ of the sum of sizes, so by at most nγC for either neighbour, in L2; n vectors drift by a part in
     /// 2²⁰, and their scales by another; at most m sums in double precision err by m/2⁵³ of the sum of sizes, so by m²C/2⁵³ for either
     /// neighbour; the record's own length may be under-reported by a part in 2¹³; and rounding to the grid moves three sums by √d/2 steps each. A record
@@ -136,11 +136,7 @@ impl Summation<'_> {
         let total = Total::new(&batch(&key), grid, &clip, self.dimension, contributions);
         let mut sum = vec![0.0; self.dimension];
         let indices = |from: usize, indices: &mut [i64]| total.indices(grid, from, indices);
-        let values = |indices: &[i64], values: &mut [f32]| {
-            for (value, index) in values.iter_mut().zip(indices) {
-                *value = grid.single(*index);
-            }
-        };
+        let values = |indices: &[i64], values: &mut [f32]| grid.singles(indices, values);
         rounded::add_between(Noise::Gaussian.shape(), &key, &mut sum, indices, values);
         let count = clip
             .count()
@@ -200,9 +196,7 @@ impl Total {
 
     /// In grid steps, from one coordinate on. A coordinate that is no number, which an honest learner never makes, is zero.
     fn indices(&self, grid: Grid, from: usize, indices: &mut [i64]) {
-        for (index, value) in indices.iter_mut().zip(&self.last[from..]) {
-            *index = grid.near(*value);
-        }
+        grid.near(&self.last[from..from + indices.len()], indices);
         for (index, before) in indices.iter_mut().zip(self.before.get(from..).unwrap_or(&[])) {
             *index = index.wrapping_add(*before);
         }

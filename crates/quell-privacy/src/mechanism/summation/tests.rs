@@ -264,9 +264,9 @@ fn a_count_follows_the_last_digits_of_a_length_and_does_not_jump() {
 fn inflation_of_a_million_numbers_is_below_half_a_percent() {
     for z in [0.3, 1.0, 10.0, 100.0] {
         let inflation = Case::flat(1.0, z, 1_000_000).summation().inflation().unwrap();
-        assert!(inflation > 1.0007 && inflation < 1.005, "{inflation} at {z}");
+        assert!(inflation > 1.0014 && inflation < 1.005, "{inflation} at {z}");
     }
-    assert!(Case::flat(1.0, 10.0, 1_000_000).summation().inflation().unwrap() < 1.001);
+    assert!(Case::flat(1.0, 10.0, 1_000_000).summation().inflation().unwrap() < 1.0016);
     assert!(Case::flat(1.0, 1e6, 1_000_000).summation().check().is_err());
 }
 
