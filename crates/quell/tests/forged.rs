@@ -119,6 +119,17 @@ fn packed_idx_is_refused_wherever_it_is_cut_or_changed() {
 }
 
 #[test]
+fn records_that_are_not_there_are_not_of_any_size() {
+    let opened = |sides: [u32; 2]| {
+        let folder = Folder::new().with("train-images-idx3-ubyte", idx(8, &[0, sides[0], sides[1]], &[]));
+        folder.put("train-labels-idx1-ubyte", idx(8, &[0], &[]));
+        small(folder.path()).map(|data| data.train.width())
+    };
+    assert_eq!(opened([28, 28]).unwrap(), 784);
+    assert!(matches!(opened([0x0800_0001, 0x0803_0607]), Err(Error::TooLarge { .. })));
+}
+
+#[test]
 fn packed_bombs_are_stopped_by_the_memory_that_is_allowed() {
     let start = Instant::now();
     // 16 MiB of zeros in 16 kB, with a header that is right.
