@@ -27,6 +27,16 @@ pub enum Form {
 }
 
 impl Form {
+    /// Whether there is something to say.
+    pub fn check(self) -> Result<(), Error> {
+        let wrong = |what, value: usize, range| Err(Error::OutOfRange { what, value: value as f64, range });
+        match self {
+            Self::Labels { labels, .. } if !(1..=1 << 24).contains(&labels) => wrong("labels", labels, "[1, 2^24]"),
+            Self::Labels { labels, most } if !(1..=labels).contains(&most) => wrong("most", most, "[1, labels]"),
+            Self::Labels { .. } | Self::Number(_) => Ok(()),
+        }
+    }
+
     /// How far an exchange of one ballot moves the counts in L2, or the sum, of which the distance of the bounds is the unit.
     fn moves(self) -> f64 {
         match self {
@@ -117,20 +127,12 @@ impl Mechanism for Survey {
     }
 
     fn check(&self, _: Neighbors) -> Result<(), Error> {
-        let wrong = |what, value, range| Err(Error::OutOfRange { what, value, range });
-        if self.questions == 0 {
-            return wrong("questions", 0.0, "at least 1");
-        }
-        if self.teachers == 0 {
-            return wrong("teachers", 0.0, "at least 1");
-        }
-        match self.form {
-            Form::Labels { labels, .. } if !(1..=1 << 24).contains(&labels) => wrong("labels", labels as f64, "[1, 2^24]"),
-            Form::Labels { labels, most } if !(1..=labels).contains(&most) => {
-                wrong("most labels of a ballot", most as f64, "[1, labels]")
+        for (what, number) in [("questions", self.questions), ("teachers", self.teachers)] {
+            if number == 0 {
+                return Err(Error::OutOfRange { what, value: 0.0, range: "at least 1" });
             }
-            Form::Labels { .. } | Form::Number(_) => Ok(()),
         }
+        self.form.check()
     }
 
     fn distance(&self) -> f64 {
