@@ -108,7 +108,8 @@ fn reply(survey: &Survey, finding: Finding) -> Option<Reply> {
     let half = 0.5 * f64::from(survey.teachers);
     match (finding, survey.form) {
         (Finding::Counts(counts), _) => {
-            Some(Reply::Labels((0_u32..).zip(counts).filter(|(_, n)| *n > half).map(|(l, _)| l).collect()))
+            let won = (0_u32..).zip(counts).filter(|(_, count)| *count > half);
+            Some(Reply::Labels(won.map(|(label, _)| label).collect()))
         }
         (Finding::Mean(mean), Form::Number(bounds)) => Some(Reply::Number(mean.clamp(bounds.lower(), bounds.upper()))),
         (Finding::Mean(_) | Finding::Exhausted, _) => None,
