@@ -466,7 +466,7 @@ impl Error {
             Self::NoRun { .. } => "name the folder that `quell train` made".into(),
             Self::OtherPromise { .. } => "train with the unit and the neighbours of the ledger, or name another dataset".into(),
             Self::Missing { hint, .. } => (*hint).into(),
-            Self::Ballot { .. } => "write one row for each question and one column for each teacher, whose cells are classes counted from 0".into(),
+            Self::Ballot { .. } => "write one row for each question and one column for each teacher".into(),
             Self::TwoShards { .. } => "let all records of a person go to one shard; without --shards, that is how they are dealt".into(),
             Self::Privacy(_) => "change the settings of the privacy, or ask for less".into(),
             Self::Length { .. } => "use the weights that the state was started with".into(),

@@ -3,12 +3,12 @@
 use quell::{
     Error,
     data::{Examples, Targets, digits},
-    pate::{Ballots, Shards},
-    voting::{Aggregator, Entry, Facts, Journal, Recipe, Release},
+    pate::{Ballots, Replies, Shards},
+    voting::{Aggregator, Entry, Facts, Journal, Recipe, Release, Reply},
 };
 use quell_privacy::{
     Neighbors,
-    mechanism::{Mechanism, Voters},
+    mechanism::{Ballot, Bounds, Form, Mechanism, Voters},
     units::SamplingRate,
 };
 
@@ -68,10 +68,7 @@ fn where_one_record_is_exchanged_its_place_says_the_shard() {
 const FACTS: Facts = Facts { candidates: 10, voters: Voters::Teachers, ballots: 250, questions: 9000 };
 
 fn answers(release: &Release) -> u64 {
-    match release {
-        Release::Polls(poll, rounds) => u64::from(poll.answers) * rounds,
-        Release::Stable(_) => panic!("stable"),
-    }
+    release.answers().unwrap()
 }
 
 #[test]
@@ -125,7 +122,7 @@ fn a_journal_survives_a_line_that_was_cut_off() {
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("answers.jsonl");
     let entry = |question, answer| Entry { question, answer };
-    let mut journal = Journal::open(&path).unwrap();
+    let mut journal = Journal::<u32>::open(&path).unwrap();
     journal.record(&[entry(3, Some(1)), entry(5, None)]).unwrap();
     drop(journal);
     let text = std::fs::read_to_string(&path).unwrap();
@@ -138,7 +135,7 @@ fn a_journal_survives_a_line_that_was_cut_off() {
     assert_eq!((journal.answers(), journal.entries().len()), (vec![(3, 1), (9, 2)], 3));
     drop(journal);
     std::fs::write(&path, "nonsense\n").unwrap();
-    assert!(Journal::open(&path).is_err());
+    assert!(Journal::<u32>::open(&path).is_err());
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
@@ -151,4 +148,68 @@ fn ballots_are_read_as_they_were_cast() {
     assert!(!format!("{ballots:?}").contains("of:"), "ballots are not for reading");
     std::fs::remove_file(&path).unwrap();
     assert!(Ballots::new(1, 5).is_err() && Ballots::new(70_000, 5).is_err());
+}
+
+#[test]
+fn a_survey_costs_what_was_asked_for_whatever_is_left_out() {
+    let forms = [Form::Labels { labels: 14, most: 3 }, Form::Number(Bounds::new(-1.0, 4.0).unwrap())];
+    for form in forms {
+        let recipe = |epsilon, deviation, answers| Recipe { epsilon, deviation, answers, ..Recipe::default() };
+        let fixed = recipe(None, Some(60.0), Some(64)).survey(form, 250, 9000).unwrap();
+        let epsilon = fixed.epsilon.upper;
+        assert_eq!(fixed.release.answers(), Some(64));
+        let Release::Surveys(survey, rounds) = fixed.release else { panic!("{fixed:?}") };
+        assert_eq!((survey.form, survey.teachers, u64::from(survey.questions) * rounds), (form, 250, 64));
+        assert_eq!(fixed.release.event(fixed.neighbors), survey.event(fixed.neighbors).repeated(rounds));
+        let most = recipe(Some(epsilon * 1.001), Some(60.0), None).survey(form, 250, 9000).unwrap();
+        assert_eq!(most.release.answers(), Some(64), "{form}");
+        let least = recipe(Some(epsilon), None, Some(64)).survey(form, 250, 9000).unwrap();
+        assert!(least.epsilon.upper <= epsilon && least.epsilon.upper > 0.99 * epsilon, "{form}: {least:?}");
+        let usual = recipe(Some(1.0), None, None).survey(form, 250, 9000).unwrap();
+        assert!(usual.epsilon.upper <= 1.0 && usual.release.answers() > Some(1), "{form}: {usual:?}");
+        assert!(recipe(Some(0.9 * epsilon), Some(60.0), Some(64)).survey(form, 250, 9000).is_err(), "{form}");
+        for wrong in [
+            Recipe { aggregator: Aggregator::Confident, ..Recipe::default() },
+            Recipe { reveal: true, ..Recipe::default() },
+            recipe(None, None, Some(9001)),
+        ] {
+            assert!(wrong.survey(form, 250, 9000).is_err(), "{wrong:?}");
+        }
+        assert!(recipe(None, None, None).survey(form, 0, 9000).is_err());
+    }
+}
+
+#[test]
+fn replies_are_read_as_they_were_said() {
+    let path = std::env::temp_dir().join(format!("quell-replies-{}.csv", std::process::id()));
+    std::fs::write(&path, "a,b,c\n0, 2;1 ,\n3;0 1,,2\n").unwrap();
+    let read = |form| Replies::read(&path, form);
+    let replies = read(Form::Labels { labels: 4, most: 3 }).unwrap();
+    assert_eq!((replies.teachers(), replies.questions()), (3, 2));
+    let said = |labels: &[u32]| Ballot::Labels(labels.to_vec());
+    assert!(replies.ballots(0) == [said(&[0]), said(&[2, 1]), said(&[])]);
+    assert!(replies.ballots(1) == [said(&[3, 0, 1]), said(&[]), said(&[2])]);
+    assert!(replies.ballots(2).is_empty() && !format!("{replies:?}").contains("sheet"), "ballots are not for reading");
+    for wrong in [Form::Labels { labels: 4, most: 2 }, Form::Labels { labels: 3, most: 3 }] {
+        assert!(matches!(read(wrong), Err(Error::Ballot { row: 2, .. })), "{wrong}");
+    }
+    let number = Form::Number(Bounds::new(0.0, 1.0).unwrap());
+    assert!(matches!(read(number), Err(Error::Ballot { row: 1, .. })));
+    std::fs::write(&path, "a,b\n0.5,-7\n").unwrap();
+    // Outside of the bounds is the trusted room's to hold.
+    assert!(read(number).unwrap().ballots(0) == [Ballot::Number(0.5), Ballot::Number(-7.0)]);
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn a_journal_keeps_sets_and_numbers_apart() {
+    let folder = std::env::temp_dir().join(format!("quell-replies-journal-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("answers.jsonl");
+    let answers = [Reply::Labels(vec![]), Reply::Labels(vec![3, 5]), Reply::Number(4.0), Reply::Number(-0.1)];
+    let entries: Vec<Entry<Reply>> =
+        answers.into_iter().enumerate().map(|(question, answer)| Entry { question, answer: Some(answer) }).collect();
+    Journal::open(&path).unwrap().record(&entries).unwrap();
+    assert_eq!(Journal::open(&path).unwrap().entries(), entries);
+    std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -1,6 +1,6 @@
 //! What can be said on the command line; it goes over what a configuration says.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
@@ -8,11 +8,11 @@ use quell::{
     data::Schema,
     run::{
         Allowance, Architecture,
-        labels::{Choice, Configuration, Electors},
+        labels::{About, Choice, Configuration, Electors, Elsewhere},
     },
     voting::{self, Aggregator},
 };
-use quell_privacy::ledger::Unit;
+use quell_privacy::{ledger::Unit, mechanism::Bounds};
 
 use crate::{
     arguments::{Change, Format, Made, whole},
@@ -175,7 +175,7 @@ impl Common {
     }
 
     /// What is said about the votes.
-    pub(super) fn votes(&self, votes: &mut voting::Recipe) {
+    fn votes(&self, votes: &mut voting::Recipe) {
         if let Some(aggregator) = self.aggregator {
             votes.aggregator = aggregator.into();
         }
@@ -203,6 +203,9 @@ const PATE_EXAMPLES: &str = "\
 Examples:
   quell pate
   quell pate --teachers 30 --aggregator confident --threshold 0.5 --answers 20 --epsilon 8 --output runs/confident
+  quell pate --ballots votes.csv --classes 10 --epsilon 2
+  quell pate --ballots findings.csv --labels 14 --most 4 --epsilon 4
+  quell pate --ballots ages.csv --range 0,120 --answers 50 --epsilon 2
   quell pate --dry-run --format json";
 
 /// Label public records by a vote of teachers that learned from disjoint parts of private ones, and train a student on the answers
@@ -225,21 +228,48 @@ pub(crate) struct Pate {
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "")]
     users: Option<PathBuf>,
     /// Ballots of teachers from elsewhere, instead of DATA: a CSV or Parquet file with a row for each question and a column for each teacher; answers only, no student
-    #[arg(long, value_name = "FILE", requires = "classes", conflicts_with_all = ["data", "config", "teachers", "public"])]
+    #[arg(long, value_name = "FILE", requires = "about", conflicts_with_all = ["data", "config", "teachers", "public"])]
     pub(super) ballots: Option<PathBuf>,
     /// Show, for a price of its own, what the answers cost at the votes that were cast: less, where teachers agree
     #[arg(long)]
     reveal_cost: bool,
-    /// How many classes the ballots are about
-    #[arg(long, value_name = "N", value_parser = whole, requires = "ballots")]
-    pub(super) classes: Option<u64>,
+    /// How many classes the ballots are about; each names one, counted from 0
+    #[arg(long, value_name = "N", value_parser = whole, requires = "ballots", group = "about")]
+    classes: Option<u64>,
+    /// How many labels the ballots are about; each names some, counted from 0, with ; between them
+    #[arg(long, value_name = "N", value_parser = whole, requires = "ballots", group = "about")]
+    labels: Option<u64>,
+    /// How many labels a ballot may name: the fewer, the less noise (all of them if not given)
+    #[arg(long, value_name = "N", value_parser = whole, requires = "labels")]
+    most: Option<u64>,
+    /// The ballots are numbers, held to these bounds: LOW,HIGH
+    #[arg(long, value_name = "LOW,HIGH", value_parser = bounds, requires = "ballots", group = "about", allow_hyphen_values = true)]
+    range: Option<Bounds>,
+}
+
+/// Two numbers with a comma between them.
+fn bounds(text: &str) -> Result<Bounds, String> {
+    let number = |text: &str| text.trim().parse().ok();
+    let (lower, upper) = text
+        .split_once(',')
+        .and_then(|(lower, upper)| Some((number(lower)?, number(upper)?)))
+        .ok_or("expected two numbers with a comma between them")?;
+    Bounds::new(lower, upper).map_err(|error| error.to_string())
 }
 
 impl Pate {
-    /// What is said about the votes.
-    pub(super) fn votes(&self, votes: &mut voting::Recipe) {
-        self.common.votes(votes);
+    /// What is wanted from ballots that lie in a file.
+    pub(super) fn elsewhere(&self, ballots: &Path) -> Elsewhere {
+        let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let about = match (self.labels.map(count), self.range) {
+            (Some(labels), _) => About::Labels { labels, most: self.most.map_or(labels, count) },
+            (None, Some(bounds)) => About::Range(bounds),
+            (None, None) => About::Classes(self.classes.map_or(0, count)),
+        };
+        let mut votes = voting::Recipe::default();
+        self.common.votes(&mut votes);
         votes.reveal |= self.reveal_cost;
+        Elsewhere { ballots: ballots.to_owned(), dataset: self.common.dataset.clone(), about, votes }
     }
 
     pub(super) fn configuration(&self) -> Result<Configuration> {

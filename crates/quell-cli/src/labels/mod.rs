@@ -7,10 +7,9 @@ use std::{path::Path, sync::atomic::Ordering};
 use anyhow::Result;
 use quell::{
     dp_sgd::{Evaluation, Going},
-    pate::Ballots,
     run::{
         Folder,
-        labels::{Configuration, External, Job, Moment, Outcome, Revealed},
+        labels::{Configuration, Elsewhere, External, Job, Moment, Outcome, Revealed},
     },
     voting::{Plan, Release},
 };
@@ -28,7 +27,7 @@ pub(crate) use flags::{Knn, Pate};
 
 pub(crate) fn pate(flags: &Pate) -> Result<()> {
     if let Some(path) = &flags.ballots {
-        return answer_ballots(flags, path);
+        return answer_ballots(&flags.common, &flags.elsewhere(path));
     }
     run(&flags.common, flags.configuration()?, "pate")
 }
@@ -53,8 +52,12 @@ fn run(flags: &Common, configuration: Configuration, verb: &str) -> Result<()> {
     conclude(&job, &mut ledger, &folder, &outcome, flags.format)
 }
 
-/// Goes on with a run that labels.
+/// Goes on with a run that labels, or with one on ballots from elsewhere.
 pub(crate) fn resume(folder: &Folder, purse: &Purse, format: Format) -> Result<()> {
+    if let Some(asked) = folder.elsewhere()? {
+        let external = asked.open()?;
+        return answer(&external, &mut purse.ledger(&asked.name())?, folder, format);
+    }
     let job = Job::new(folder.labels_configuration()?)?;
     let mut ledger = purse.ledger(&job.configuration.data.name())?;
     let outcome = watched(|watch| Ok(job.go(&mut ledger, folder, watch)?))?;
@@ -73,6 +76,7 @@ fn quote(ledger: &mut Ledger<Volume>, plan: &Plan) -> Result<Spent> {
     Ok(match &plan.release {
         Release::Polls(poll, rounds) => ledger.quote(poll, *rounds)?.1,
         Release::Stable(stable) => ledger.quote(stable, 1)?.1,
+        Release::Surveys(survey, rounds) => ledger.quote(survey, *rounds)?.1,
     })
 }
 
@@ -97,7 +101,7 @@ fn report_price(job: &Job, format: Format) -> Result<()> {
     if format == Format::Json {
         return print::json(&json!({
             "configuration": job.configuration,
-            "answers": answers(plan),
+            "answers": plan.release.answers(),
             "epsilon": plan.epsilon,
             "delta": plan.delta.get(),
         }));
@@ -105,27 +109,29 @@ fn report_price(job: &Job, format: Format) -> Result<()> {
     print::data(&job.configuration.write()?)?;
     print::note(&format!(
         "{}: ε ≤ {} at δ = {}; nothing was paid",
-        answers(plan).map_or("all stable answers".into(), |answers| format!("{answers} answers")),
+        answers(plan),
         rounded(plan.epsilon.upper, 4, Toward::Up),
         given(plan.delta.get())
     ));
     Ok(())
 }
 
-/// Answers that are paid for, where they are counted.
-fn answers(plan: &Plan) -> Option<u64> {
-    match &plan.release {
-        Release::Polls(poll, rounds) => Some(u64::from(poll.answers) * rounds),
-        Release::Stable(_) => None,
-    }
+/// What is paid for.
+fn answers(plan: &Plan) -> String {
+    plan.release.answers().map_or("all stable answers".into(), |answers| format!("{answers} answers"))
+}
+
+/// Says that there is more to come.
+fn stopped(folder: &Folder, outcome: &Outcome) -> anyhow::Error {
+    let sentence = format!("stopped after {} answers", outcome.answered);
+    Refusal::new(sentence, format!("go on with `quell resume {}`", folder.path().display())).final_word().into()
 }
 
 /// Says what came of it.
 fn conclude(job: &Job, ledger: &mut Ledger<Volume>, folder: &Folder, outcome: &Outcome, format: Format) -> Result<()> {
     let place = folder.path().display();
     if !outcome.finished {
-        let sentence = format!("stopped after {} answers", outcome.answered);
-        return Err(Refusal::new(sentence, format!("go on with `quell resume {place}`")).final_word().into());
+        return Err(stopped(folder, outcome));
     }
     let accuracy = |evaluation: &Option<Evaluation>| evaluation.as_ref().and_then(Evaluation::accuracy);
     if format == Format::Json {
@@ -190,29 +196,32 @@ fn balance(ledger: &mut Ledger<Volume>, entry: Option<u64>) -> Result<()> {
 }
 
 /// Answers of teachers from elsewhere.
-fn answer_ballots(flags: &Pate, path: &Path) -> Result<()> {
-    let classes = usize::try_from(flags.classes.unwrap_or(0)).unwrap_or(usize::MAX);
-    let mut votes = quell::voting::Recipe::default();
-    flags.votes(&mut votes);
-    let ballots = Ballots::read(path, classes)?;
-    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let name = flags.common.dataset.clone().unwrap_or(stem);
-    let external = External::new(ballots, &votes)?;
-    if flags.common.dry_run {
+fn answer_ballots(flags: &Common, asked: &Elsewhere) -> Result<()> {
+    let (name, external) = (asked.name(), asked.open()?);
+    if flags.dry_run {
         let epsilon = rounded(external.plan.epsilon.upper, 4, Toward::Up);
-        let answers = answers(&external.plan).map_or("all stable answers".into(), |answers| format!("{answers} answers"));
         return print::data(&format!(
-            "{answers}: ε would be {epsilon} at δ = {}; nothing was paid",
+            "{}: ε would be {epsilon} at δ = {}; nothing was paid",
+            answers(&external.plan),
             given(external.plan.delta.get())
         ));
     }
-    let budget = flags.common.allowance(votes.delta)?;
-    let mut ledger = flags.common.purse.open_or_create(&name, || Ok(external.terms(&name, budget)?), false)?;
+    let budget = flags.allowance(asked.votes.delta)?;
+    let mut ledger = flags.purse.open_or_create(&name, || Ok(external.terms(&name, budget)?), false)?;
     let after = quote(&mut ledger, &external.plan)?;
     purse::afford(&mut ledger, &name, after, "ask with a smaller --epsilon", false)?;
-    let folder = folder(flags.common.output.as_deref(), &format!("{name}-pate"))?;
-    let outcome = watched(|watch| Ok(external.go(&mut ledger, &folder, watch)?))?;
-    if flags.common.format == Format::Json {
+    let folder = folder(flags.output.as_deref(), &format!("{name}-pate"))?;
+    folder.write_elsewhere(asked)?;
+    answer(&external, &mut ledger, &folder, flags.format)
+}
+
+/// Asks, and says what came of it.
+fn answer(external: &External, ledger: &mut Ledger<Volume>, folder: &Folder, format: Format) -> Result<()> {
+    let outcome = watched(|watch| Ok(external.go(ledger, folder, watch)?))?;
+    if !outcome.finished {
+        return Err(stopped(folder, &outcome));
+    }
+    if format == Format::Json {
         return print::json(&json!({
             "run": folder.path(),
             "ledger": outcome.paid.as_ref().map(|paid| &paid.receipt),
@@ -227,5 +236,5 @@ fn answer_ballots(flags: &Pate, path: &Path) -> Result<()> {
     claim(&external.plan, Unit::Example)?;
     reveal(&outcome, &external.plan)?;
     print::data(&format!("answers: {}", folder.file(Folder::ANSWERS).display()))?;
-    balance(&mut ledger, outcome.paid.as_ref().map(|paid| paid.receipt.entry))
+    balance(ledger, outcome.paid.as_ref().map(|paid| paid.receipt.entry))
 }

@@ -23,6 +23,7 @@ mod selection;
 mod sparse_vector;
 mod stable_max;
 mod summation;
+mod survey;
 mod vote_cost;
 
 pub use additive::Additive;
@@ -44,6 +45,7 @@ pub use sparse_vector::{AboveThreshold, GaussianSparseVector, SparseVector};
 pub use stable_max::{Stability, StableMax};
 pub use summation::Step;
 pub(crate) use summation::{BLOCK, DRIFT, LENGTH_ERROR, TERM_ROUNDINGS};
+pub use survey::{Ballot, Finding, Form, Survey, Surveying};
 pub use vote_cost::{Asked, ReleasedCost, SmoothCost, VoteCost};
 
 use crate::{

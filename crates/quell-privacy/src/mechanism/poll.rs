@@ -85,7 +85,7 @@ impl Poll {
 }
 
 /// Of noise on whole numbers of votes, each a whole number of grid steps.
-fn gaussian(deviation: NoiseMultiplier, moves: f64) -> Event {
+pub(super) fn gaussian(deviation: NoiseMultiplier, moves: f64) -> Event {
     unit_event(NoiseMultiplier::new(drawn(deviation) / moves * (1.0 - 1e-15)), Event::gaussian)
 }
 

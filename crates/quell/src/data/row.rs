@@ -26,6 +26,15 @@ pub(super) enum Cells<'a> {
 }
 
 impl Row<'_> {
+    /// Whether there is a cell, if perhaps an empty one: short rows of CSV have fewer than others.
+    #[must_use]
+    pub fn has(&self, slot: usize) -> bool {
+        match &self.0 {
+            Cells::Csv { record, readings } => readings.get(slot).is_some_and(|reading| reading.column < record.len()),
+            Cells::Parquet { columns, .. } => slot < columns.len(),
+        }
+    }
+
     /// A cell that was asked for as a number; none if it is missing or not a finite number.
     #[must_use]
     pub fn number(&self, slot: usize) -> Option<f64> {

@@ -4,10 +4,8 @@ use std::path::Path;
 
 use quell_privacy::mechanism::Votes;
 
-use crate::{
-    Error,
-    data::{Table, Use},
-};
+use super::sheet::{Fault, Sheet};
+use crate::{Error, data::Use};
 
 /// For each teacher a ballot on each question. They are private, and so has `Debug` no word about them.
 pub struct Ballots {
@@ -42,35 +40,16 @@ impl Ballots {
     pub fn read(path: &Path, classes: usize) -> Result<Self, Error> {
         // A wrong number of classes is no fault of the ballots.
         Self::new(classes, 0)?;
-        let table = Table::open(path)?;
-        let names: Vec<String> = table.columns().iter().map(|column| column.name.clone()).collect();
-        let columns: Vec<(&str, Use)> = names.iter().map(|name| (name.as_str(), Use::Number)).collect();
-        let (mut rows, mut wrong) = (Vec::new(), None);
-        let teachers = columns.len();
-        table.all().scan(&columns, |row| {
-            let cells: Vec<Option<f64>> = (0..teachers).map(|teacher| row.number(teacher)).collect();
-            let number = rows.len() / teachers.max(1) + 1;
-            let fail = |found: String, expected: String| Error::Ballot { path: path.to_owned(), row: number, found, expected };
-            let cast = cells.iter().flatten().count();
-            if wrong.is_none() && cast != teachers {
-                wrong = Some(fail(format!("{cast} ballots"), format!("{teachers}, one of each teacher")));
-            }
-            let inside = |ballot: f64| ballot >= 0.0 && ballot < classes as f64 && ballot.fract() == 0.0;
-            if wrong.is_none() && cells.iter().flatten().any(|ballot| !inside(*ballot)) {
-                wrong =
-                    Some(fail("a ballot for no class".into(), format!("whole numbers from 0 to {}", classes.saturating_sub(1))));
-            }
-            rows.extend(cells.iter().map(|cell| cell.unwrap_or(f64::from(u16::MAX)) as u16));
+        let wrong = ("a ballot for no class", format!("whole numbers from 0 to {}", classes.saturating_sub(1)));
+        let inside = |ballot: f64| ballot >= 0.0 && ballot < classes as f64 && ballot.fract() == 0.0;
+        let sheet = Sheet::read(path, Use::Number, wrong, |row, teacher| match row.number(teacher) {
+            None => Err(Fault::Missing),
+            Some(ballot) if inside(ballot) => Ok(ballot as u16),
+            Some(_) => Err(Fault::Wrong),
         })?;
-        if let Some(wrong) = wrong {
-            return Err(wrong);
-        }
-        let questions = rows.len() / teachers.max(1);
-        if questions == 0 {
-            return Err(Error::Missing { what: "question", hint: "the file of ballots has a header and no row behind it" });
-        }
-        let mut ballots = Self::new(classes, questions)?;
-        ballots.of = (0..teachers).flat_map(|teacher| rows.iter().skip(teacher).step_by(teachers).copied()).collect();
+        let mut ballots = Self::new(classes, sheet.questions())?;
+        ballots.of =
+            (0..sheet.teachers).flat_map(|teacher| sheet.cells.iter().skip(teacher).step_by(sheet.teachers).copied()).collect();
         Ok(ballots)
     }
 

@@ -65,6 +65,7 @@ impl Folder {
     const CHECKPOINT: &str = "checkpoint.safetensors";
 
     const LABELS: &str = "labels.toml";
+    const BALLOTS: &str = "ballots.toml";
     const OUTCOME: &str = "outcome.json";
     const PRIVATE: &str = "private";
 
@@ -166,10 +167,10 @@ impl Folder {
         if self.file(Self::PAID).is_file() { self.paid().map(Some) } else { Ok(None) }
     }
 
-    /// Whether the run is one that labels public records.
+    /// Whether the run is one that puts questions to voters.
     #[must_use]
     pub fn labels_anything(&self) -> bool {
-        self.file(Self::LABELS).is_file()
+        self.file(Self::LABELS).is_file() || self.file(Self::BALLOTS).is_file()
     }
 
     /// What a run that labels was asked for.
@@ -180,6 +181,22 @@ impl Folder {
 
     pub(super) fn write_labels_configuration(&self, configuration: &labels::Configuration) -> Result<(), Error> {
         self.write(Self::LABELS, configuration.write()?.as_bytes())
+    }
+
+    /// What a run on ballots from elsewhere was asked for; none if it is no such run.
+    pub fn elsewhere(&self) -> Result<Option<labels::Elsewhere>, Error> {
+        if !self.file(Self::BALLOTS).is_file() {
+            return Ok(None);
+        }
+        let bytes = self.read(Self::BALLOTS)?;
+        let parsed = toml::from_str(&String::from_utf8_lossy(&bytes));
+        parsed.map(Some).map_err(|error| Error::Configuration { because: error.to_string() })
+    }
+
+    /// Writes down what a run on ballots from elsewhere is asked for, so that it can go on if it is stopped.
+    pub fn write_elsewhere(&self, asked: &labels::Elsewhere) -> Result<(), Error> {
+        let text = toml::to_string(asked).map_err(|error| Error::Configuration { because: error.to_string() })?;
+        self.write(Self::BALLOTS, text.as_bytes())
     }
 
     /// What came of a run that labels, so far.

@@ -6,28 +6,38 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::Error;
 
 /// What came of one question. All of it is public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct Entry<A = u32> {
     /// Which question.
     pub question: usize,
-    /// The class; none if an answer was refused.
-    pub answer: Option<u32>,
+    /// The class, or whatever else was asked for; none if an answer was refused.
+    pub answer: Option<A>,
+}
+
+/// An answer that is no class.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Reply {
+    /// The labels that more than half of the teachers named.
+    Labels(Vec<u32>),
+    /// The mean of what they said.
+    Number(f64),
 }
 
 /// A file with one line for each question that was put. What it holds is never asked, and so never paid for, again.
-pub struct Journal {
+pub struct Journal<A = u32> {
     path: PathBuf,
     file: File,
-    entries: Vec<Entry>,
+    entries: Vec<Entry<A>>,
 }
 
-impl Journal {
+impl<A: Clone + Serialize + DeserializeOwned> Journal<A> {
     /// Opens a journal, or begins one. A last line that was cut off, which no answer depends on, is dropped.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let failed = |error: std::io::Error| Error::io(path, &error);
@@ -40,7 +50,7 @@ impl Journal {
         let entries = text[..whole]
             .lines()
             .map(|line| serde_json::from_str(line).map_err(|_| Error::saved("answers.jsonl", "damaged", "what the run wrote")))
-            .collect::<Result<Vec<Entry>, Error>>()?;
+            .collect::<Result<Vec<Entry<A>>, Error>>()?;
         let file = OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
         file.set_len(whole as u64).map_err(failed)?;
         Ok(Self { path: path.to_owned(), file, entries })
@@ -48,18 +58,18 @@ impl Journal {
 
     /// Everything that was asked.
     #[must_use]
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[Entry<A>] {
         &self.entries
     }
 
     /// The questions that were answered, with their answers.
     #[must_use]
-    pub fn answers(&self) -> Vec<(usize, u32)> {
-        self.entries.iter().filter_map(|entry| Some((entry.question, entry.answer?))).collect()
+    pub fn answers(&self) -> Vec<(usize, A)> {
+        self.entries.iter().filter_map(|entry| Some((entry.question, entry.answer.clone()?))).collect()
     }
 
     /// Writes down, so that it survives whatever comes.
-    pub fn record(&mut self, entries: &[Entry]) -> Result<(), Error> {
+    pub fn record(&mut self, entries: &[Entry<A>]) -> Result<(), Error> {
         let mut text = String::new();
         for entry in entries {
             text += &serde_json::to_string(entry).map_err(|_| Error::saved("answers.jsonl", "not writable", "numbers"))?;

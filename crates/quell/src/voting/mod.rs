@@ -1,4 +1,4 @@
-//! Labels for public questions, by private votes: what PATE and Private-kNN have in common.
+//! Answers to public questions, by private votes: what PATE and Private-kNN have in common.
 //!
 //! Who votes is private; what is asked, and which answers were released, is public.
 
@@ -9,6 +9,6 @@ mod recipe;
 
 pub(crate) use asking::entry;
 pub use asking::{Asker, Moment, ask};
-pub use journal::{Entry, Journal};
+pub use journal::{Entry, Journal, Reply};
 pub use plan::{Facts, Plan, Release};
 pub use recipe::{Aggregator, Recipe};

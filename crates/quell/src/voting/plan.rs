@@ -3,7 +3,7 @@
 use quell_privacy::{
     Bound, Event, Neighbors,
     accounting::{Conversion, Pld, Renyi},
-    mechanism::{Mechanism, Poll, Rule, Screening, StableMax, Voters},
+    mechanism::{Form, Mechanism, Poll, Rule, Screening, StableMax, Survey, Voters},
     units::{Delta, NoiseMultiplier, Scale},
 };
 
@@ -30,6 +30,8 @@ pub enum Release {
     Polls(Poll, u64),
     /// Stable winners.
     Stable(StableMax),
+    /// So many rounds of questions about labels or numbers.
+    Surveys(Survey, u64),
 }
 
 impl Release {
@@ -39,6 +41,17 @@ impl Release {
         match self {
             Self::Polls(poll, rounds) => poll.event(neighbors).repeated(*rounds),
             Self::Stable(stable) => stable.event(neighbors),
+            Self::Surveys(survey, rounds) => survey.event(neighbors).repeated(*rounds),
+        }
+    }
+
+    /// Answers that are paid for, where they are counted.
+    #[must_use]
+    pub fn answers(&self) -> Option<u64> {
+        match self {
+            Self::Polls(poll, rounds) => Some(u64::from(poll.answers) * rounds),
+            Self::Stable(_) => None,
+            Self::Surveys(survey, rounds) => Some(u64::from(survey.questions) * rounds),
         }
     }
 }
@@ -63,6 +76,9 @@ const DELTA: f64 = 1e-5;
 /// Noise on the counts over all ballots, if nobody says how many answers are wanted.
 const SHARE_OF_BALLOTS: f64 = 0.16;
 
+/// The same where numbers are asked for: of a mean, a twentieth of the distance of the bounds.
+const SHARE_OF_NUMBERS: f64 = 0.05;
+
 /// Noise on the largest count over noise on the counts, and what share of the ballots it must reach, if nobody says.
 const SCREENING: f64 = 2.5;
 const THRESHOLD: f64 = 0.6;
@@ -84,23 +100,56 @@ impl Recipe {
         if self.aggregator == Aggregator::Stable {
             return self.stable(facts, delta);
         }
+        let usual = SHARE_OF_BALLOTS * f64::from(facts.ballots);
+        self.fill(facts.questions, usual, delta, |deviation, answers| self.polls(facts, deviation, answers))
+    }
+
+    /// The same for teachers who name labels or say numbers.
+    pub fn survey(&self, form: Form, teachers: u32, questions: u32) -> Result<Plan, Error> {
+        let delta = Delta::new(self.delta.unwrap_or(DELTA))?;
+        if self.aggregator != Aggregator::Gaussian || self.reveal {
+            let (name, found) =
+                if self.reveal { ("reveal", "true".into()) } else { ("aggregator", format!("{:?}", self.aggregator)) };
+            return Err(Error::Setting {
+                name,
+                found,
+                expected: "Gaussian noise and no more, where teachers name labels or numbers",
+            });
+        }
+        let (candidates, share) = match form {
+            Form::Labels { labels, .. } => (labels, SHARE_OF_BALLOTS),
+            Form::Number(_) => (1, SHARE_OF_NUMBERS),
+        };
+        self.check(&Facts { candidates, voters: Voters::Teachers, ballots: teachers, questions })?;
+        self.fill(questions, share * f64::from(teachers), delta, |deviation, answers| {
+            let (questions, rounds) = in_rounds(answers);
+            let survey = Survey { form, teachers, deviation: NoiseMultiplier::new(deviation)?, questions };
+            survey.check(self.neighbors)?;
+            Ok(Release::Surveys(survey, rounds.into()))
+        })
+    }
+
+    /// Of ε, noise and answers, what is left out.
+    fn fill(
+        &self,
+        questions: u32,
+        usual: f64,
+        delta: Delta,
+        release: impl Fn(f64, u32) -> Result<Release, Error>,
+    ) -> Result<Plan, Error> {
         let neighbors = self.neighbors;
         let judge = |release: &Release| Ok::<_, Error>(Pld::default().epsilon(&release.event(neighbors), neighbors, delta)?);
-        let usual = SHARE_OF_BALLOTS * f64::from(facts.ballots);
-        let (deviation, answers) = match (self.epsilon, self.deviation, self.answers) {
-            (_, Some(deviation), Some(answers)) => (deviation, answers),
-            (epsilon, None, Some(answers)) => {
-                let wanted = epsilon.unwrap_or(EPSILON);
-                (self.least_deviation(facts, answers, |release| Ok(judge(release)?.upper <= wanted))?, answers)
-            }
-            (epsilon, deviation, None) => {
+        let wanted = self.epsilon.unwrap_or(EPSILON);
+        let fits = |deviation: f64, answers: u32| Ok::<_, Error>(judge(&release(deviation, answers)?)?.upper <= wanted);
+        let (deviation, answers) = match (self.deviation, self.answers) {
+            (Some(deviation), Some(answers)) => (deviation, answers),
+            (None, Some(answers)) => (least_deviation(answers, |deviation| fits(deviation, answers))?, answers),
+            (deviation, None) => {
                 let deviation = deviation.unwrap_or(usual);
-                let wanted = epsilon.unwrap_or(EPSILON);
-                let fits = |answers: u32| Ok::<_, Error>(judge(&self.polls(facts, deviation, answers)?)?.upper <= wanted);
-                (deviation, most_answers(facts.questions, wanted, fits)?)
+                (deviation, most_answers(questions, wanted, |answers| fits(deviation, answers))?)
             }
         };
-        let release = self.polls(facts, deviation, answers)?;
+        let release = release(deviation, answers)?;
         let epsilon = self.within(judge(&release)?)?;
         Ok(Plan { release, neighbors, delta, epsilon })
     }
@@ -159,8 +208,7 @@ impl Recipe {
             Aggregator::Laplace => Rule::Laplace(Scale::new(deviation)?),
             _ => Rule::Gaussian(NoiseMultiplier::new(deviation)?),
         };
-        let answers_each = answers.div_ceil(ROUNDS).max(1);
-        let rounds = answers.div_ceil(answers_each).max(1);
+        let (answers_each, rounds) = in_rounds(answers);
         let poll = Poll {
             candidates: facts.candidates,
             voters: facts.voters,
@@ -171,32 +219,6 @@ impl Recipe {
         };
         poll.check(self.neighbors)?;
         Ok(Release::Polls(poll, rounds.into()))
-    }
-
-    /// The least noise with which so many answers fit, to a part in a thousand.
-    fn least_deviation(&self, facts: &Facts, answers: u32, fits: impl Fn(&Release) -> Result<bool, Error>) -> Result<f64, Error> {
-        let at = |deviation: f64| fits(&self.polls(facts, deviation, answers)?);
-        let mut high = 1.0;
-        while !at(high)? {
-            high *= 2.0;
-            if high > 1e8 {
-                let found = answers.to_string();
-                return Err(Error::Setting {
-                    name: "answers",
-                    found,
-                    expected: "fewer; no noise is enough for these at this epsilon",
-                });
-            }
-        }
-        let mut low = high / 2.0;
-        if high == 1.0 {
-            return Ok(high);
-        }
-        while high - low > 1e-3 * high {
-            let middle = 0.5 * (low + high);
-            if at(middle)? { high = middle } else { low = middle }
-        }
-        Ok(high)
     }
 
     /// Stable winners at this ε: the least noise, and the threshold that noise asks for.
@@ -245,6 +267,37 @@ impl Recipe {
         let epsilon = self.within(judge(&stable)?)?;
         Ok(Plan { release: Release::Stable(stable), neighbors, delta, epsilon })
     }
+}
+
+/// How many answers to a round, and how many rounds.
+fn in_rounds(answers: u32) -> (u32, u32) {
+    let each = answers.div_ceil(ROUNDS).max(1);
+    (each, answers.div_ceil(each).max(1))
+}
+
+/// The least noise with which so many answers fit, to a part in a thousand.
+fn least_deviation(answers: u32, fits: impl Fn(f64) -> Result<bool, Error>) -> Result<f64, Error> {
+    let mut high = 1.0;
+    while !fits(high)? {
+        high *= 2.0;
+        if high > 1e8 {
+            let found = answers.to_string();
+            return Err(Error::Setting {
+                name: "answers",
+                found,
+                expected: "fewer; no noise is enough for these at this epsilon",
+            });
+        }
+    }
+    let mut low = high / 2.0;
+    if high == 1.0 {
+        return Ok(high);
+    }
+    while high - low > 1e-3 * high {
+        let middle = 0.5 * (low + high);
+        if fits(middle)? { high = middle } else { low = middle }
+    }
+    Ok(high)
 }
 
 /// The most answers that fit, up to the number of questions.

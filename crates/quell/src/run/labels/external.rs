@@ -1,22 +1,76 @@
 //! Answers of teachers from elsewhere: there are ballots, and nothing else is known.
 
+use std::path::PathBuf;
+
 use quell_privacy::{
     ledger::{Book, Ledger, Terms, Unit},
-    mechanism::{Answer, Polling, Voters},
+    mechanism::{Answer, Bounds, Form, Polling, Voters},
 };
+use serde::{Deserialize, Serialize};
 
 use super::{Moment, Outcome, payment, reveal};
 use crate::{
     Error,
     dp_sgd::Going,
-    pate::Ballots,
+    pate::{Ballots, Cast, Replies},
     run::{Allowance, Folder},
     voting::{Aggregator, Asker, Facts, Journal, Plan, Recipe},
 };
 
+/// What somebody wants from ballots that lie in a file, as a file of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Elsewhere {
+    /// A CSV or Parquet file with a row for each question and a column for each teacher.
+    pub ballots: PathBuf,
+    /// Name of the dataset in the ledger; that of the file if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<String>,
+    /// What the ballots say.
+    pub about: About,
+    /// How questions are put, and what may be spent on them.
+    pub votes: Recipe,
+}
+
+/// What ballots say.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum About {
+    /// One of so many classes.
+    Classes(usize),
+    /// Some of so many labels.
+    Labels {
+        /// How many labels there are.
+        labels: usize,
+        /// How many of them a ballot may name.
+        most: usize,
+    },
+    /// A number, which is held to bounds.
+    Range(Bounds),
+}
+
+impl Elsewhere {
+    /// Name of the ledger.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let stem = || self.ballots.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        self.dataset.clone().or_else(stem).unwrap_or_default()
+    }
+
+    /// Reads the ballots and fills the gaps. Nothing is paid.
+    pub fn open(&self) -> Result<External, Error> {
+        let cast = match self.about {
+            About::Classes(classes) => Ballots::read(&self.ballots, classes)?.into(),
+            About::Labels { labels, most } => Replies::read(&self.ballots, Form::Labels { labels, most })?.into(),
+            About::Range(bounds) => Replies::read(&self.ballots, Form::Number(bounds))?.into(),
+        };
+        External::new(cast, &self.votes)
+    }
+}
+
 /// Ballots, and how questions are put to whoever cast them.
 pub struct External {
-    ballots: Ballots,
+    cast: Cast,
     votes: Recipe,
     /// What will be asked and what it costs.
     pub plan: Plan,
@@ -27,26 +81,21 @@ impl External {
     ///
     /// # Contract
     /// One record, or one user, touches the ballots of one teacher alone.
-    pub fn new(ballots: Ballots, votes: &Recipe) -> Result<Self, Error> {
-        if votes.aggregator == Aggregator::Interactive {
-            let found = "interactive".into();
-            return Err(Error::Setting {
-                name: "aggregator",
-                found,
-                expected: "another: without public records there is no student",
-            });
-        }
-        if votes.reveal && !matches!(votes.aggregator, Aggregator::Gaussian | Aggregator::Confident) {
-            return Err(reveal::unfit());
-        }
-        let facts = Facts {
-            candidates: ballots.classes(),
-            voters: Voters::Teachers,
-            ballots: ballots.teachers().try_into().unwrap_or(u32::MAX),
-            questions: ballots.questions().try_into().unwrap_or(u32::MAX),
-        };
-        let plan = votes.plan(&facts)?;
-        Ok(Self { ballots, votes: votes.clone(), plan })
+    pub fn new(cast: Cast, votes: &Recipe) -> Result<Self, Error> {
+        let count = |number: usize| number.try_into().unwrap_or(u32::MAX);
+        let plan = match &cast {
+            Cast::Classes(ballots) => {
+                check(votes)?;
+                votes.plan(&Facts {
+                    candidates: ballots.classes(),
+                    voters: Voters::Teachers,
+                    ballots: count(ballots.teachers()),
+                    questions: count(ballots.questions()),
+                })
+            }
+            Cast::Replies(replies) => votes.survey(replies.form(), count(replies.teachers()), count(replies.questions())),
+        }?;
+        Ok(Self { cast, votes: votes.clone(), plan })
     }
 
     /// The first line of a ledger that is still to be opened.
@@ -54,7 +103,7 @@ impl External {
         payment::terms(&self.plan, dataset.into(), Unit::Example, budget, &self.votes)
     }
 
-    /// Pays and asks, in the order of the questions.
+    /// Pays and asks, in the order of the questions; or goes on where the folder stands.
     pub fn go<B: Book>(
         &self,
         ledger: &mut Ledger<B>,
@@ -62,20 +111,48 @@ impl External {
         watch: &mut (dyn FnMut(Moment) -> Going + Send),
     ) -> Result<Outcome, Error> {
         let begun = std::time::Instant::now();
-        let mut journal = Journal::open(&folder.file(Folder::ANSWERS))?;
-        let order: Vec<usize> = (0..self.ballots.questions()).collect();
-        let votes = |question: usize| self.ballots.votes(question);
-        let mut asker = InOrder { ballots: &self.ballots };
-        let going = payment::answer(&self.plan, ledger, folder, &mut journal, &order, votes, &mut asker, watch)?;
-        let mut outcome = Outcome { paid: folder.paid_if_any()?, finished: going != Going::Stop, ..Outcome::default() };
-        outcome.count(&journal);
-        if outcome.finished && self.votes.reveal {
-            outcome.revealed = Some(reveal::reveal(&self.plan, &self.ballots, &journal, ledger)?);
+        let mut outcome = folder.labels()?.unwrap_or_default();
+        if outcome.finished {
+            return Ok(outcome);
         }
-        outcome.seconds = begun.elapsed().as_secs_f64();
+        let answers = folder.file(Folder::ANSWERS);
+        let going = match &self.cast {
+            Cast::Classes(ballots) => {
+                let mut journal = Journal::open(&answers)?;
+                let order: Vec<usize> = (0..ballots.questions()).collect();
+                let votes = |question: usize| ballots.votes(question);
+                let mut asker = InOrder { ballots };
+                let going = payment::answer(&self.plan, ledger, folder, &mut journal, &order, votes, &mut asker, watch)?;
+                outcome.count(&journal);
+                if going != Going::Stop && self.votes.reveal {
+                    outcome.revealed = Some(reveal::reveal(&self.plan, ballots, &journal, ledger)?);
+                }
+                going
+            }
+            Cast::Replies(replies) => {
+                let mut journal = Journal::open(&answers)?;
+                let going = payment::survey(&self.plan, ledger, folder, &mut journal, replies, watch)?;
+                outcome.count(&journal);
+                going
+            }
+        };
+        (outcome.paid, outcome.finished) = (folder.paid_if_any()?, going != Going::Stop);
+        outcome.seconds += begun.elapsed().as_secs_f64();
         folder.write_labels(&outcome)?;
         Ok(outcome)
     }
+}
+
+/// Whether there is a theorem, or a student, for what is wanted.
+fn check(votes: &Recipe) -> Result<(), Error> {
+    if votes.aggregator == Aggregator::Interactive {
+        let expected = "another: without public records there is no student";
+        return Err(Error::Setting { name: "aggregator", found: "interactive".into(), expected });
+    }
+    if votes.reveal && !matches!(votes.aggregator, Aggregator::Gaussian | Aggregator::Confident) {
+        return Err(reveal::unfit());
+    }
+    Ok(())
 }
 
 /// Asks one question after the other.

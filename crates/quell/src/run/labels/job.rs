@@ -166,10 +166,7 @@ impl Job {
         watch: &mut (dyn FnMut(Moment) -> Going + Send),
     ) -> Result<Going, Error> {
         let (plan, order) = (&self.plan, self.order()?);
-        let answers = match &plan.release {
-            Release::Polls(poll, rounds) => u64::from(poll.answers) * rounds,
-            Release::Stable(_) => self.questions as u64,
-        };
+        let answers = plan.release.answers().unwrap_or(self.questions as u64);
         let chooser = Chooser::new(self, order.clone(), journal, answers);
         let going = match &self.configuration.voters {
             Electors::Teachers { count, model, training } => {
@@ -270,7 +267,7 @@ impl Job {
             Choice::Representative | Choice::Active => {
                 let wanted = match &self.plan.release {
                     Release::Polls(poll, rounds) => u64::from(poll.questions) * rounds,
-                    Release::Stable(_) => self.questions as u64,
+                    Release::Stable(_) | Release::Surveys(..) => self.questions as u64,
                 };
                 let wanted = self.questions.min(wanted as usize);
                 let mut order = student::representatives(&self.points.0, self.points.1, wanted, self.configuration.seed)?;

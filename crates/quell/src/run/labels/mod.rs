@@ -12,7 +12,7 @@ mod payment;
 mod reveal;
 
 pub use configuration::{Choice, Configuration, Electors, Student};
-pub use external::External;
+pub use external::{About, Elsewhere, External};
 pub use job::Job;
 pub use outcome::{Moment, Outcome};
 pub use reveal::Revealed;

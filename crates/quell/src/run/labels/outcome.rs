@@ -1,6 +1,6 @@
 //! What may be known about a run that labels.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::Revealed;
 use crate::{dp_sgd::Evaluation, run::Paid, voting::Journal};
@@ -61,7 +61,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    pub(super) fn count(&mut self, journal: &Journal) {
+    pub(super) fn count<A: Clone + Serialize + DeserializeOwned>(&mut self, journal: &Journal<A>) {
         self.answered = journal.answers().len();
         self.refused = journal.entries().len() - self.answered;
     }
