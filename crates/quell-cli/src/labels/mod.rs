@@ -22,7 +22,7 @@ use quell_privacy::{
 };
 use serde_json::json;
 
-use crate::{arguments::Format, interrupt, print, purse, purse::Purse, refusal::Refusal};
+use crate::{arguments::Format, interrupt, model, print, purse, purse::Purse, refusal::Refusal, report};
 use flags::Common;
 pub(crate) use flags::{Knn, Pate};
 
@@ -97,7 +97,7 @@ fn report_price(job: &Job, format: Format) -> Result<()> {
     if format == Format::Json {
         return print::json(&json!({
             "configuration": job.configuration,
-            "answers": answers(plan),
+            "answers": plan.release.answers(),
             "epsilon": plan.epsilon,
             "delta": plan.delta.get(),
         }));
@@ -105,28 +105,21 @@ fn report_price(job: &Job, format: Format) -> Result<()> {
     print::data(&job.configuration.write()?)?;
     print::note(&format!(
         "{}: ε ≤ {} at δ = {}; nothing was paid",
-        answers(plan).map_or("all stable answers".into(), |answers| format!("{answers} answers")),
+        plan.release.answers().map_or("all stable answers".into(), |answers| format!("{answers} answers")),
         rounded(plan.epsilon.upper, 4, Toward::Up),
         given(plan.delta.get())
     ));
     Ok(())
 }
 
-/// Answers that are paid for, where they are counted.
-fn answers(plan: &Plan) -> Option<u64> {
-    match &plan.release {
-        Release::Polls(poll, rounds) => Some(u64::from(poll.answers) * rounds),
-        Release::Stable(_) => None,
-    }
-}
-
-/// Says what came of it.
+/// Writes the report and says what came of it.
 fn conclude(job: &Job, ledger: &mut Ledger<Volume>, folder: &Folder, outcome: &Outcome, format: Format) -> Result<()> {
     let place = folder.path().display();
     if !outcome.finished {
         let sentence = format!("stopped after {} answers", outcome.answered);
         return Err(Refusal::new(sentence, format!("go on with `quell resume {place}`")).final_word().into());
     }
+    report::write(folder, &model::of_run(folder.path())?.1)?;
     let accuracy = |evaluation: &Option<Evaluation>| evaluation.as_ref().and_then(Evaluation::accuracy);
     if format == Format::Json {
         return print::json(&json!({
@@ -200,7 +193,7 @@ fn answer_ballots(flags: &Pate, path: &Path) -> Result<()> {
     let external = External::new(ballots, &votes)?;
     if flags.common.dry_run {
         let epsilon = rounded(external.plan.epsilon.upper, 4, Toward::Up);
-        let answers = answers(&external.plan).map_or("all stable answers".into(), |answers| format!("{answers} answers"));
+        let answers = external.plan.release.answers().map_or("all stable answers".into(), |answers| format!("{answers} answers"));
         return print::data(&format!(
             "{answers}: ε would be {epsilon} at δ = {}; nothing was paid",
             given(external.plan.delta.get())

@@ -31,19 +31,15 @@ impl Journal {
     /// Opens a journal, or begins one. A last line that was cut off, which no answer depends on, is dropped.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let failed = |error: std::io::Error| Error::io(path, &error);
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(failed(error)),
-        };
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        let entries = text[..whole]
-            .lines()
-            .map(|line| serde_json::from_str(line).map_err(|_| Error::saved("answers.jsonl", "damaged", "what the run wrote")))
-            .collect::<Result<Vec<Entry>, Error>>()?;
+        let (entries, whole) = parse(path)?;
         let file = OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
-        file.set_len(whole as u64).map_err(failed)?;
+        file.set_len(whole).map_err(failed)?;
         Ok(Self { path: path.to_owned(), file, entries })
+    }
+
+    /// What one holds, without opening it for more; nothing if there is none.
+    pub fn read(path: &Path) -> Result<Vec<Entry>, Error> {
+        Ok(parse(path)?.0)
     }
 
     /// Everything that was asked.
@@ -70,4 +66,17 @@ impl Journal {
         self.entries.extend_from_slice(entries);
         Ok(())
     }
+}
+
+/// The whole lines of a file, and where they end.
+fn parse(path: &Path) -> Result<(Vec<Entry>, u64), Error> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(Error::io(path, &error)),
+    };
+    let whole = text.rfind('\n').map_or(0, |end| end + 1);
+    let entry = |line| serde_json::from_str(line).map_err(|_| Error::saved("answers.jsonl", "damaged", "what the run wrote"));
+    let entries = text[..whole].lines().map(entry).collect::<Result<Vec<Entry>, Error>>()?;
+    Ok((entries, whole as u64))
 }

@@ -41,6 +41,15 @@ impl Release {
             Self::Stable(stable) => stable.event(neighbors),
         }
     }
+
+    /// Answers that are paid for, where they are counted.
+    #[must_use]
+    pub fn answers(&self) -> Option<u64> {
+        match self {
+            Self::Polls(poll, rounds) => Some(u64::from(poll.answers) * rounds),
+            Self::Stable(_) => None,
+        }
+    }
 }
 
 /// Everything that is fixed before the first ballot is looked at.

@@ -5,8 +5,7 @@ use std::sync::Mutex;
 use quell_privacy::{
     Statement,
     ledger::{Book, Ledger, Terms},
-    mechanism::{Voters, Votes},
-    units::SamplingRate,
+    mechanism::Votes,
 };
 
 use super::{
@@ -24,7 +23,7 @@ use crate::{
     pate::{Ballots, Shards, Teachers},
     run::{self, Architecture, Folder, Model},
     student,
-    voting::{Aggregator, Facts, Journal, Plan, Release},
+    voting::{Aggregator, Journal, Plan, Release},
 };
 
 /// A configuration without gaps, with the data it is about.
@@ -87,23 +86,13 @@ impl Job {
         let private = seen(&configuration.features, dataset.train.clone())?;
         let public = seen(&configuration.student.features, raw)?;
         let network = configuration.student.model.build(public.shape(), classes.len())?;
-        let voters = match &mut configuration.voters {
-            Electors::Teachers { count, model, .. } => {
-                if model.name.is_none() && model.layers.is_empty() {
-                    model.name = Some("logistic".into());
-                }
-                model.build(private.shape(), classes.len())?;
-                (Voters::Teachers, *count)
+        if let Electors::Teachers { model, .. } = &mut configuration.voters {
+            if model.name.is_none() && model.layers.is_empty() {
+                model.name = Some("logistic".into());
             }
-            Electors::Nearest { neighbors, rate, .. } => (Voters::Nearest { rate: SamplingRate::new(*rate)? }, *neighbors),
-        };
-        let facts = Facts {
-            candidates: classes.len(),
-            voters: voters.0,
-            ballots: voters.1.try_into().unwrap_or(u32::MAX),
-            questions: questions.try_into().unwrap_or(u32::MAX),
-        };
-        let plan = configuration.votes.plan(&facts)?;
+            model.build(private.shape(), classes.len())?;
+        }
+        let plan = configuration.votes.plan(&configuration.election(classes.len())?)?;
         let points = points(&asked)?;
         let job =
             Self { configuration, records: dataset.train, private, asked, public, questions, classes, points, network, plan };
@@ -166,10 +155,7 @@ impl Job {
         watch: &mut (dyn FnMut(Moment) -> Going + Send),
     ) -> Result<Going, Error> {
         let (plan, order) = (&self.plan, self.order()?);
-        let answers = match &plan.release {
-            Release::Polls(poll, rounds) => u64::from(poll.answers) * rounds,
-            Release::Stable(_) => self.questions as u64,
-        };
+        let answers = plan.release.answers().unwrap_or(self.questions as u64);
         let chooser = Chooser::new(self, order.clone(), journal, answers);
         let going = match &self.configuration.voters {
             Electors::Teachers { count, model, training } => {

@@ -73,7 +73,7 @@ pub(super) fn answer<B: Book>(
             if before.is_none() {
                 folder.write_paid(&paid(lease.receipt().clone()))?;
             }
-            let of = u64::from(poll.answers) * rounds;
+            let of = plan.release.answers().unwrap_or(0);
             ask(lease.in_blocks_of(1), journal, asker, |moment| {
                 watch(Moment::Asked { asked: moment.asked, answered: moment.answered, of })
             })
