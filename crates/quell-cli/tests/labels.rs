@@ -233,7 +233,9 @@ fn a_report_says_who_voted_what_was_asked_and_what_was_promised() {
         let head = said["ledger"]["head"].as_str().unwrap();
         let asked = format!("to {} questions", answered + refused);
         for page in [&markdown, &html] {
-            for words in [voters, "if one example were added or removed", "Not covered", "1e-5", head, &right, &unseen, &all, &asked] {
+            for words in
+                [voters, "if one example were added or removed", "Not covered", "1e-5", head, &right, &unseen, &all, &asked]
+            {
                 assert!(page.contains(words), "no {words:?} in {page}");
             }
             for words in ["Privacy loss over the answers", "What the best attack gets wrong", "was taken for which"] {

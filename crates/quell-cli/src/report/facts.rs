@@ -182,6 +182,9 @@ pub(super) fn debt(paid: &Paid) -> Vec<[String; 2]> {
 
 /// Their name, and how they are set.
 pub(super) fn features(features: &Features) -> String {
+    if let Features::Network { path, .. } = features {
+        return format!("all layers but the last of {}, which was declared public", path.display());
+    }
     let mut settings = serde_json::to_value(features).unwrap_or_default();
     let kind = settings.as_object_mut().and_then(|fields| fields.remove("kind"));
     format!("{} ({})", words(&kind), words(&settings))

@@ -5,10 +5,7 @@ use quell::{
     dp_sgd::{Evaluation, Plan, Sampler},
     run::{Folder, Metrics, Model, Paid},
 };
-use quell_privacy::{
-    ledger::Unit,
-    number::{brief, given},
-};
+use quell_privacy::{ledger::Unit, number::brief};
 use serde_json::json;
 
 use super::{

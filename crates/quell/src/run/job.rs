@@ -61,6 +61,7 @@ const POINTS: u64 = 25;
 impl Job {
     /// Reads the data and fills the gaps. Nothing is paid.
     pub fn new(mut configuration: Configuration) -> Result<Self, Error> {
+        configuration.features.pin(&mut configuration.data)?;
         let mut dataset = configuration.data.open()?;
         let shape = dataset.train.shape().to_vec();
         if !configuration.features.is_raw() {

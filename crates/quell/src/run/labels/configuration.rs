@@ -137,6 +137,20 @@ impl Configuration {
         toml::from_str(text).map_err(|error| Error::Configuration { because: error.to_string() })
     }
 
+    /// Writes down which public networks voters and the student look through.
+    pub(super) fn pin(&mut self) -> Result<(), Error> {
+        self.features.pin(&mut self.data)?;
+        let scaling = self.data.scaling.clone();
+        self.student.features.pin(&mut self.data)?;
+        match (&self.features, &self.student.features) {
+            (Features::Network { .. }, Features::Network { path, .. }) if scaling != self.data.scaling => {
+                let found = "learned from records that were scaled otherwise than voters see them".into();
+                Err(Error::PublicNetwork { path: path.clone(), found, expected: "one that sees records as voters do" })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// What is public about the votes among so many classes.
     pub fn election(&self, classes: usize) -> Result<voting::Facts, Error> {
         let (voters, ballots) = match self.voters {
