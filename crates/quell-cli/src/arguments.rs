@@ -1,9 +1,10 @@
 //! Flags that several subcommands share: how an event is described, and for which neighbours.
 
-use std::io::Read;
+use std::{io::Read, path::PathBuf};
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
+use quell::features::Features;
 use quell_privacy::{
     Event, Neighbors,
     event::Record,
@@ -278,7 +279,25 @@ pub(crate) enum Made {
     Scattering,
 }
 
-impl From<Made> for quell::features::Features {
+/// What stands between records and whoever looks at them.
+#[derive(clap::Args)]
+pub(crate) struct Sight {
+    /// What is made of each picture before anybody learns from it
+    #[arg(long, value_enum)]
+    features: Option<Made>,
+    /// Public model.safetensors: all its layers but the last are put before whoever learns
+    #[arg(long, value_name = "FILE", conflicts_with = "features")]
+    public_network: Option<PathBuf>,
+}
+
+impl Sight {
+    /// What was asked for, if anything was.
+    pub(crate) fn features(&self) -> Option<Features> {
+        self.public_network.as_ref().map(Features::network).or(self.features.map(Features::from))
+    }
+}
+
+impl From<Made> for Features {
     fn from(made: Made) -> Self {
         match made {
             Made::Raw => Self::default(),

@@ -30,7 +30,7 @@ pub(crate) fn of_run(path: &Path) -> Result<(Folder, Model)> {
 /// Whatever is wrong inside the file is said with its name.
 fn read(path: &Path) -> Result<Model> {
     Model::open(path).map_err(|error| match error {
-        error @ (Error::Absent { .. } | Error::Unreadable { .. }) => error.into(),
+        error @ (Error::Absent { .. } | Error::Unreadable { .. } | Error::PublicNetwork { .. }) => error.into(),
         error => {
             let sentence = format!("{} is no model that can be read: {error}", path.display());
             Refusal::new(sentence, "name the folder of a run, or the model.safetensors that `quell train` left in it").into()

@@ -214,3 +214,52 @@ fn killed_again_and_again_no_answer_is_paid_for_twice_and_no_teacher_learns_twic
         (end["answered"].clone(), 1)
     );
 }
+
+#[test]
+fn a_report_says_who_voted_what_was_asked_and_what_was_promised() {
+    let here = folder("labels report");
+    for (arguments, voters) in [
+        ("pate --teachers 60 --aggregator confident --threshold 0.5 --answers 20 --epsilon 8", "60 teachers"),
+        ("knn --turns 2", "the 40 records nearest to a question"),
+    ] {
+        let verb = arguments.split_whitespace().next().unwrap();
+        let said = json(&here, &format!("{arguments} --output {verb} --format json"));
+        let [markdown, html] =
+            ["report.md", "report.html"].map(|name| std::fs::read_to_string(here.join(verb).join(name)).unwrap());
+        let (answered, refused) = (said["answered"].as_u64().unwrap(), said["refused"].as_u64().unwrap());
+        let share = |value: &Value| format!("{:.1} %", 100.0 * value.as_f64().unwrap());
+        let (right, unseen, all) =
+            (share(&said["answers_right"]), share(&said["accuracy"]["unseen"]), share(&said["accuracy"]["all"]));
+        let head = said["ledger"]["head"].as_str().unwrap();
+        let asked = format!("to {} questions", answered + refused);
+        for page in [&markdown, &html] {
+            for words in
+                [voters, "if one example were added or removed", "Not covered", "1e-5", head, &right, &unseen, &all, &asked]
+            {
+                assert!(page.contains(words), "no {words:?} in {page}");
+            }
+            for words in ["Privacy loss over the answers", "What the best attack gets wrong", "was taken for which"] {
+                assert!(page.contains(words), "no {words:?}");
+            }
+        }
+        assert_eq!(html.matches("<svg").count(), 2);
+        assert!(!html.contains("<script") && !html.contains("http://www.w3.org/1999") && !html.contains("src="));
+        let line = |name: &str, value: u64| format!("| {name} | {value} |");
+        assert!(markdown.contains(&line("answered", answered)) && markdown.contains(&line("refused", refused)), "{markdown}");
+        // The same again, from what the folder holds.
+        let again = run(&here, &format!("report {verb}"));
+        assert_eq!((again.code, again.stdout == markdown), (0, true), "{}", again.stderr);
+        let report = json(&here, &format!("report {verb} --format json"));
+        let per_class: u64 = report["answers_per_class"].as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).sum();
+        assert_eq!(per_class, answered);
+        // What the answers so far cost rises to what was paid.
+        let points = report["figures"][0]["series"][0]["points"].as_array().unwrap();
+        let costs: Vec<f64> = points.iter().map(|point| point["upper"].as_f64().unwrap()).collect();
+        assert!(costs[0] == 0.0 && costs.is_sorted_by(|a, b| a < b), "{costs:?}");
+        assert_eq!(costs.last().unwrap(), &report["epsilon"]["upper"].as_f64().unwrap());
+    }
+    let [teachers, nearest] = ["pate", "knn"].map(|verb| std::fs::read_to_string(here.join(verb).join("report.md")).unwrap());
+    assert!(teachers.contains("the largest count reaches 30 of 60 ballots, with Gaussian noise"), "{teachers}");
+    assert!(nearest.contains("| rate of a sample | 0.5 |") && nearest.contains("| turns | 2; "), "{nearest}");
+    assert!(!nearest.contains("answered only where"), "{nearest}");
+}

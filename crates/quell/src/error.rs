@@ -181,6 +181,16 @@ pub enum Error {
         /// What it may be.
         expected: &'static str,
     },
+    /// A file with a network that was to make features, and cannot.
+    #[error("the public network {} {found}, expected {expected}", path.display())]
+    PublicNetwork {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        found: String,
+        /// What would do.
+        expected: &'static str,
+    },
     /// A binary file that is not what its header or its length says. Offsets are into what was unpacked.
     #[error("{} has {found} at byte {offset}, expected {expected}", path.display())]
     Broken {
@@ -459,6 +469,9 @@ impl Error {
                 format!("give it bounds or categories, or write it into the list: ignore = [{}]", quoted(name))
             }
             Self::Setting { name, .. } => format!("change {name}"),
+            Self::PublicNetwork { .. } => {
+                "features come from the model.safetensors that `quell train` left; put it back to where it was, or name another".into()
+            }
             Self::Sizes { .. } => "give every record its features, its target and, if there are users, its user".into(),
             Self::OutOfRange { what, .. } => format!("change {what} in the configuration"),
             Self::Configuration { .. } => "see the examples; names are written with underscores".into(),

@@ -15,7 +15,7 @@ use quell::{
 use quell_privacy::{ledger::Unit, mechanism::Bounds};
 
 use crate::{
-    arguments::{Change, Format, Made, whole},
+    arguments::{Change, Format, Sight, whole},
     purse::Purse,
     refusal::Refusal,
 };
@@ -37,9 +37,8 @@ pub(super) struct Common {
     /// The first so many public records may be asked about; the others only measure (four fifths if not given)
     #[arg(long, value_name = "N", value_parser = whole)]
     questions: Option<u64>,
-    /// What is made of records before anybody votes
-    #[arg(long, value_enum)]
-    features: Option<Made>,
+    #[command(flatten)]
+    sight: Sight,
     /// What the student is: one of `quell models`
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
@@ -147,8 +146,8 @@ impl Common {
         if let Some(questions) = self.questions {
             asked.questions = Some(usize::try_from(questions).unwrap_or(usize::MAX));
         }
-        if let Some(features) = self.features {
-            asked.features = features.into();
+        if let Some(features) = self.sight.features() {
+            asked.features = features;
         }
         if let Some(model) = &self.model {
             asked.student.model = Architecture { name: Some(model.clone()), layers: Vec::new() };

@@ -21,7 +21,7 @@ use quell_privacy::{
 };
 use serde_json::json;
 
-use crate::{arguments::Format, interrupt, print, purse, purse::Purse, refusal::Refusal};
+use crate::{arguments::Format, interrupt, model, print, purse, purse::Purse, refusal::Refusal, report};
 use flags::Common;
 pub(crate) use flags::{Knn, Pate};
 
@@ -127,12 +127,13 @@ fn stopped(folder: &Folder, outcome: &Outcome) -> anyhow::Error {
     Refusal::new(sentence, format!("go on with `quell resume {}`", folder.path().display())).final_word().into()
 }
 
-/// Says what came of it.
+/// Writes the report and says what came of it.
 fn conclude(job: &Job, ledger: &mut Ledger<Volume>, folder: &Folder, outcome: &Outcome, format: Format) -> Result<()> {
     let place = folder.path().display();
     if !outcome.finished {
         return Err(stopped(folder, outcome));
     }
+    report::write(folder, &model::of_run(folder.path())?.1)?;
     let accuracy = |evaluation: &Option<Evaluation>| evaluation.as_ref().and_then(Evaluation::accuracy);
     if format == Format::Json {
         return print::json(&json!({

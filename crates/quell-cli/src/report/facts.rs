@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use quell::{
-    dp_sgd::{Evaluation, Plan, Sampler},
+    dp_sgd::Evaluation,
     features::Features,
     layer::Recipe,
-    run::{Configuration, Folder, Metrics, Model, Paid},
+    run::{Architecture, Folder, Model, Paid, Source},
 };
 use quell_privacy::{
     Neighbors,
@@ -13,27 +13,39 @@ use quell_privacy::{
     number::{Toward, brief, given, rounded},
 };
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::figures;
-use crate::{answer::Interval, plot::Figure};
+use super::{labelled, trained};
+use crate::plot::Figure;
 
 /// Everything that is said about a run.
 pub(super) struct Facts {
-    /// What was trained on what.
+    /// What was done on what.
     pub(super) title: String,
+    /// What kind of thing that is, in a sentence.
+    pub(super) kind: &'static str,
     /// The few numbers that everybody looks for first: what, how much, and a word about it.
     pub(super) headlines: Vec<[String; 3]>,
     /// The promise in sentences, each with the word it begins with.
     pub(super) statement: Vec<(String, String)>,
     /// Lists of names and values, with their headings.
-    pub(super) lists: Vec<(&'static str, Vec<[String; 2]>)>,
+    pub(super) lists: Vec<List>,
     /// Pictures, with a sentence on how to read each.
     pub(super) figures: Vec<(Figure, &'static str)>,
     pub(super) confusion: Option<Confusion>,
     /// The same for programs.
     pub(super) document: Value,
 }
+
+impl Facts {
+    /// Of a run of either kind.
+    pub(super) fn new(folder: &Folder, model: &Model) -> Result<Self> {
+        if folder.labels_anything() { labelled::facts(folder, model) } else { trained::facts(folder, model) }
+    }
+}
+
+/// A heading with its list.
+pub(super) type List = (&'static str, Vec<[String; 2]>);
 
 /// How often each class was taken for each, on public data.
 pub(super) struct Confusion {
@@ -65,70 +77,24 @@ impl Confusion {
     }
 }
 
-impl Facts {
-    pub(super) fn new(folder: &Folder, model: &Model) -> Result<Self> {
-        let (metrics, configuration) = (folder.metrics()?, &model.configuration);
-        let classes = model.classes.as_ref().map(Vec::len);
-        let plan = configuration.training.plan(&quell::dp_sgd::Facts { records: None, classes }, &model.network)?;
-        let figures: Vec<(Figure, &str)> =
-            [figures::accuracy(&metrics), figures::epsilon(&metrics, &model.paid), figures::attack(&plan)?]
-                .into_iter()
-                .flatten()
-                .collect();
-        let drawn: Vec<&Figure> = figures.iter().map(|(figure, _)| figure).collect();
-        let Paid { receipt, epsilon, delta } = &model.paid;
-        let name = architecture(configuration);
-        let document = json!({
-            "run": folder.path(),
-            "dataset": receipt.dataset,
-            "unit": configuration.data.unit,
-            "neighbors": plan.neighbors,
-            "epsilon": Interval(*epsilon),
-            "delta": delta,
-            "receipt": receipt,
-            "statement": model.statement,
-            "accuracy": metrics.evaluation.as_ref().and_then(Evaluation::accuracy),
-            "metrics": metrics,
-            "model": {"name": name, "shape": model.shape, "classes": model.classes, "weights": model.network.parameters()},
-            "configuration": configuration,
-            "figures": drawn,
-        });
-        let mut lists = vec![
-            ("The guarantee of this run", promise(model, &plan)),
-            ("The debt that paid for it", debt(&model.paid)),
-            ("What came of it", result(model, &metrics)),
-            ("What it was trained on", data(model)),
-            ("How it was trained", settings(model, &plan, &metrics)),
-        ];
-        let mut confusion = match (&metrics.evaluation, &model.classes) {
-            (Some(Evaluation::Classes { confusion, .. }), Some(names)) => {
-                Some(Confusion { names: names.clone(), counts: confusion.clone() })
-            }
-            _ => None,
-        };
-        if let Some(many) = confusion.take_if(|confusion| confusion.names.len() > MOST_CLASSES) {
-            lists.push(("Most frequent mistakes", many.mistakes()));
-        }
-        Ok(Self {
-            title: format!("{name} on {}", receipt.dataset),
-            headlines: headlines(model, &metrics),
-            statement: sentences(&model.statement),
-            lists,
-            figures,
-            confusion,
-            document,
-        })
+/// Of a few classes each against each; of many a list of the most frequent mistakes.
+pub(super) fn confusion(evaluation: &Evaluation, names: &[String], lists: &mut Vec<List>) -> Option<Confusion> {
+    let Evaluation::Classes { confusion, .. } = evaluation else { return None };
+    let confusion = Confusion { names: names.to_vec(), counts: confusion.clone() };
+    if names.len() <= MOST_CLASSES {
+        return Some(confusion);
     }
+    lists.push(("Most frequent mistakes", confusion.mistakes()));
+    None
 }
 
 /// What the model is called; its layers if it has no name.
-fn architecture(configuration: &Configuration) -> String {
-    let layers = || format!("network of {} layers", configuration.model.layers.len());
-    configuration.model.name.clone().unwrap_or_else(layers)
+pub(super) fn architecture(model: &Architecture) -> String {
+    model.name.clone().unwrap_or_else(|| format!("network of {} layers", model.layers.len()))
 }
 
 /// Names of layers, with how much comes out of those that say so.
-fn layers(recipes: &[Recipe]) -> String {
+pub(super) fn layers(recipes: &[Recipe]) -> String {
     let name = |recipe: &Recipe| {
         let name = recipe.name().replace('_', " ");
         match recipe {
@@ -142,38 +108,19 @@ fn layers(recipes: &[Recipe]) -> String {
     recipes.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
-fn up(value: f64) -> String {
+pub(super) fn up(value: f64) -> String {
     rounded(value, 4, Toward::Up)
 }
 
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-fn row(name: &str, value: impl Into<String>) -> [String; 2] {
+pub(super) fn row(name: &str, value: impl Into<String>) -> [String; 2] {
     [name.into(), value.into()]
 }
 
-fn headlines(model: &Model, metrics: &Metrics) -> Vec<[String; 3]> {
-    let mut all = vec![
-        ["ε".into(), format!("≤ {}", rounded(model.paid.epsilon.upper, 3, Toward::Up)), "of this run".into()],
-        ["δ".into(), given(model.paid.delta), "chance that ε fails".into()],
-    ];
-    match &metrics.evaluation {
-        Some(evaluation @ Evaluation::Classes { count, .. }) => {
-            let accuracy = evaluation.accuracy().map_or_else(|| "none".into(), percent);
-            all.push(["accuracy".into(), accuracy, format!("on {count} public examples")]);
-        }
-        Some(Evaluation::Numbers { error, count }) => {
-            all.push(["error".into(), brief(in_units(model, *error)), format!("root mean square on {count} public examples")]);
-        }
-        None => all.push(["accuracy".into(), "not measured".into(), "there are no public test data".into()]),
-    }
-    all.push(["steps".into(), metrics.steps.to_string(), format!("in {}", duration(metrics.seconds))]);
-    all
-}
-
-fn duration(seconds: f64) -> String {
+pub(super) fn duration(seconds: f64) -> String {
     match seconds {
         ..90.0 => format!("{seconds:.1} s"),
         ..5400.0 => format!("{:.1} min", seconds / 60.0),
@@ -181,14 +128,26 @@ fn duration(seconds: f64) -> String {
     }
 }
 
-/// An error of numbers in [-1, 1] as one of the numbers of the column.
-fn in_units(model: &Model, error: f64) -> f64 {
-    let bounds = model.configuration.data.schema.as_ref().and_then(|schema| schema.label.bounds);
-    bounds.map_or(error, |[low, high]| error * 0.5 * (high - low))
+/// What it costs, for everybody who looks for that first.
+pub(super) fn cost(paid: &Paid) -> Vec<[String; 3]> {
+    vec![
+        ["ε".into(), format!("≤ {}", rounded(paid.epsilon.upper, 3, Toward::Up)), "of this run".into()],
+        ["δ".into(), given(paid.delta), "chance that ε fails".into()],
+    ]
+}
+
+/// Where records come from.
+pub(super) fn source(source: &Source) -> String {
+    source.path.as_ref().map_or_else(|| "the embedded digits, which are public".into(), |path| path.display().to_string())
+}
+
+/// How many numbers an example has.
+pub(super) fn sides(shape: &[usize]) -> String {
+    shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(" × ")
 }
 
 /// Lines of a statement, of which most begin with a word and a colon.
-fn sentences(statement: &str) -> Vec<(String, String)> {
+pub(super) fn sentences(statement: &str) -> Vec<(String, String)> {
     let lines = statement.lines().map(str::trim).filter(|line| !line.is_empty());
     lines
         .map(|line| match line.split_once(": ") {
@@ -198,13 +157,13 @@ fn sentences(statement: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-fn promise(model: &Model, plan: &Plan) -> Vec<[String; 2]> {
-    let Paid { receipt, epsilon, delta } = &model.paid;
-    let change = match plan.neighbors {
+pub(super) fn promise(paid: &Paid, unit: Unit, neighbors: Neighbors) -> Vec<[String; 2]> {
+    let Paid { receipt, epsilon, delta } = paid;
+    let change = match neighbors {
         Neighbors::AddRemove => "is added or removed",
         Neighbors::Replace => "is exchanged for another",
     };
-    let hidden = match model.configuration.data.unit {
+    let hidden = match unit {
         Unit::Example => format!("that one example {change}"),
         Unit::User => format!("that one person {change}, with all their examples"),
     };
@@ -217,107 +176,30 @@ fn promise(model: &Model, plan: &Plan) -> Vec<[String; 2]> {
     rows
 }
 
-fn debt(paid: &Paid) -> Vec<[String; 2]> {
+pub(super) fn debt(paid: &Paid) -> Vec<[String; 2]> {
     vec![row("ledger", &paid.receipt.dataset), row("line", paid.receipt.entry.to_string()), row("head", &paid.receipt.head)]
 }
 
-fn result(model: &Model, metrics: &Metrics) -> Vec<[String; 2]> {
-    let mut rows = match &metrics.evaluation {
-        Some(evaluation @ Evaluation::Classes { correct, count, .. }) => vec![
-            row("accuracy", evaluation.accuracy().map_or_else(|| "none".into(), percent)),
-            row("public test data", format!("{correct} of {count} examples predicted right")),
-        ],
-        Some(Evaluation::Numbers { error, count }) => vec![
-            row("root mean square error", brief(in_units(model, *error))),
-            row("public test data", format!("{count} examples")),
-        ],
-        None => vec![row("public test data", "none, or the run has not come to its end: private data is not looked at for free")],
-    };
-    if metrics.taken < metrics.steps {
-        let lost = "paid for, and lost when the run was interrupted or not yet taken";
-        rows.push(row("steps", format!("{} of {} taken; the others were {lost}", metrics.taken, metrics.steps)));
-    }
-    rows.push(row("time", duration(metrics.seconds)));
-    rows
-}
-
-fn data(model: &Model) -> Vec<[String; 2]> {
-    let (source, training) = (&model.configuration.data, &model.configuration.training);
-    let path =
-        source.path.as_ref().map_or_else(|| "the embedded digits, which are public".into(), |path| path.display().to_string());
-    let mut rows = vec![row("dataset", &model.paid.receipt.dataset), row("source", path)];
-    if let Some(records) = training.sampling.records {
-        let what = if source.unit == Unit::User { "people" } else { "examples" };
-        rows.push(row("size, as publicly known", format!("{records} {what}")));
-    }
-    let sides: Vec<String> = model.shape.iter().map(ToString::to_string).collect();
-    rows.push(row("numbers per example", sides.join(" × ")));
-    if !model.configuration.features.is_raw() {
-        rows.push(row("features", features(&model.configuration.features)));
-    }
-    match &model.classes {
-        Some(names) => rows.push(row("classes", shortened(names))),
-        None => rows.push(row("target", "a number")),
-    }
-    if let Some(schema) = &source.schema {
-        rows.push(row("learned", format!("{} from {} columns", schema.label.column, schema.columns.len())));
-    }
-    if let Some(test) = &source.test {
-        rows.push(row("public test data", test.display().to_string()));
-    }
-    rows
-}
-
 /// Their name, and how they are set.
-fn features(features: &Features) -> String {
+pub(super) fn features(features: &Features) -> String {
+    if let Features::Network { path, .. } = features {
+        return format!("all layers but the last of {}, which was declared public", path.display());
+    }
     let mut settings = serde_json::to_value(features).unwrap_or_default();
     let kind = settings.as_object_mut().and_then(|fields| fields.remove("kind"));
     format!("{} ({})", words(&kind), words(&settings))
 }
 
 /// The first names of many.
-fn shortened(names: &[String]) -> String {
+pub(super) fn shortened(names: &[String]) -> String {
     const MOST: usize = 20;
     let first = names.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
     let more = names.len().saturating_sub(MOST);
     if more == 0 { format!("{}: {first}", names.len()) } else { format!("{}: {first} and {more} more", names.len()) }
 }
 
-fn settings(model: &Model, plan: &Plan, metrics: &Metrics) -> Vec<[String; 2]> {
-    let training = &model.configuration.training;
-    let sampling = match training.sampling.by {
-        Sampler::Poisson => "each record on its own coin",
-        Sampler::Full => "every record in every step",
-        Sampler::WithoutReplacement => "a set of fixed size",
-        Sampler::Shuffled => "every record once per epoch",
-    };
-    let rate = training.sampling.rate.map(|rate| format!(", rate {}", brief(rate))).unwrap_or_default();
-    let mut rows = vec![
-        row("model", architecture(&model.configuration)),
-        row("layers", layers(&model.configuration.model.layers)),
-        row("weights", model.network.parameters().to_string()),
-        row("steps", metrics.steps.max(plan.release.steps()).to_string()),
-        row("who takes part", format!("{sampling}{rate}")),
-        row("batch on average", brief(plan.expected_batch)),
-        row("noise multiplier", brief(plan.release.noise_multiplier())),
-        row("clipping", words(&training.clipping)),
-        row("loss", words(&plan.loss)),
-        row("optimizer", words(&plan.optimizer)),
-        row("learning rate", format!("{}, {}", brief(plan.schedule.learning_rate), words(&plan.schedule.shape))),
-        row("average of iterates", words(&plan.average)),
-    ];
-    if plan.schedule.warm_up > 0 {
-        rows.push(row("warm-up", format!("{} steps", plan.schedule.warm_up)));
-    }
-    if let Some(augmentation) = &plan.augmentation {
-        rows.push(row("versions of an image", words(augmentation)));
-    }
-    rows.push(row("seed of what is public", plan.seed.to_string()));
-    rows
-}
-
 /// A setting as it is written in a configuration, on one line.
-fn words(setting: &impl Serialize) -> String {
+pub(super) fn words(setting: &impl Serialize) -> String {
     fn spoken(value: &Value) -> String {
         match value {
             Value::String(text) => text.replace('_', " "),
@@ -338,6 +220,8 @@ fn words(setting: &impl Serialize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

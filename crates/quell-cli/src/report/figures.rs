@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 use quell::{
-    dp_sgd::Plan,
     run::{Metrics, Paid},
+    voting::{Plan, Release},
 };
 use quell_privacy::{
-    Error,
+    Error, Event, Neighbors,
     accounting::{Pld, TradeOff},
     number::given,
     units::Probability,
@@ -52,11 +52,35 @@ pub(super) fn epsilon(metrics: &Metrics, paid: &Paid) -> Option<(Figure, &'stati
     })
 }
 
-/// None where no trade-off function is known for the plan.
-pub(super) fn attack(plan: &Plan) -> Result<Option<(Figure, &'static str)>> {
+/// None where answers are not paid for one by one.
+pub(super) fn epsilon_of_answers(plan: &Plan) -> Result<Option<(Figure, &'static str)>> {
+    let Release::Polls(poll, rounds) = &plan.release else { return Ok(None) };
+    let delta = given(plan.delta.get());
+    let costs = (1..=*rounds).map(|round| {
+        let cost = Pld::default().epsilon(&Release::Polls(*poll, round).event(plan.neighbors), plan.neighbors, plan.delta)?;
+        Ok(Point { x: (u64::from(poll.answers) * round) as f64, lower: cost.lower, upper: cost.upper })
+    });
+    let points = std::iter::once(Ok(Point::exact(0.0, 0.0))).chain(costs).collect::<Result<Vec<_>, Error>>()?;
+    let ends = [points.first(), points.last()].into_iter().flatten();
+    let paid = ends.map(|end| Point::exact(end.x, plan.epsilon.upper)).collect();
+    let figure = Figure {
+        title: "Privacy loss over the answers".into(),
+        subtitle: format!("at δ = {delta}; all of it was paid for before the first question"),
+        x: Axis::linear("answers"),
+        y: Axis::linear(format!("ε at δ = {delta}")),
+        series: vec![
+            Series { name: "ε of the answers so far".into(), claim: Edge::Upper, points },
+            Series { name: "ε that was paid for".into(), claim: Edge::Upper, points: paid },
+        ],
+    };
+    Ok(Some((figure, "What so many answers say about one record, at most, whatever the votes were.")))
+}
+
+/// None where no trade-off function is known for what was released, which the subtitle names.
+pub(super) fn attack(event: &Event, neighbors: Neighbors, subtitle: &str) -> Result<Option<(Figure, &'static str)>> {
     let attack = {
         let _progress = Progress::new("composing", None);
-        match TradeOff::new(&Pld::default(), &plan.release.event(plan.neighbors), plan.neighbors) {
+        match TradeOff::new(&Pld::default(), event, neighbors) {
             Err(Error::Unsupported { .. }) => return Ok(None),
             other => other?,
         }
@@ -71,7 +95,7 @@ pub(super) fn attack(plan: &Plan) -> Result<Option<(Figure, &'static str)>> {
     let guess = [0.0, 0.25, 0.5, 0.75, 1.0].map(|alpha| Point::exact(alpha, 1.0 - alpha)).to_vec();
     let figure = Figure {
         title: "What the best attack gets wrong".into(),
-        subtitle: "a test for one record's presence by everything this run released, all iterates included".into(),
+        subtitle: subtitle.into(),
         x: Axis::linear("false-positive rate α (fraction of records wrongly accused)"),
         y: Axis::linear("false-negative rate β (fraction missed)"),
         series: vec![

@@ -49,10 +49,10 @@ svg [stroke='#222222']{stroke:var(--ink)}svg [stroke='#e4e4e4']{stroke:var(--lin
 
 /// The whole page.
 pub(super) fn page(facts: &Facts) -> String {
-    let title = escaped(&facts.title);
+    let (title, kind) = (escaped(&facts.title), escaped(facts.kind));
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n<p class=\"faint\">A model trained with differential privacy.</p>\n\
+         <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n<p class=\"faint\">{kind}</p>\n\
          <div class=\"headlines\">\n"
     );
     // Writing to a string does not fail.

@@ -5,7 +5,9 @@
 mod facts;
 mod figures;
 mod html;
+mod labelled;
 mod markdown;
+mod trained;
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +23,9 @@ Examples:
   quell train --output first
   quell report first
   quell report first --format json
-  quell report first --output first.html";
+  quell report first --output first.html
+  quell knn --output nearest
+  quell report nearest";
 
 /// What a run was, what it promises and what came of it
 ///

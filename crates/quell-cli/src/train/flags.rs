@@ -16,7 +16,7 @@ use quell_privacy::{
 };
 
 use crate::{
-    arguments::{Change, Format, Made, whole},
+    arguments::{Change, Format, Sight, whole},
     print,
     purse::Purse,
     refusal::Refusal,
@@ -50,9 +50,8 @@ pub(crate) struct Flags {
     /// Public examples to test on
     #[arg(long, value_name = "DATA")]
     test: Option<PathBuf>,
-    /// What is made of each picture before it is learned from
-    #[arg(long, value_enum)]
-    features: Option<Made>,
+    #[command(flatten)]
+    sight: Sight,
     /// What learns: one of `quell models`
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
@@ -149,8 +148,8 @@ impl Flags {
             data.unit = Unit::User;
             data.users = Some(users.clone()).filter(|path| !path.as_os_str().is_empty()).or(data.users.take());
         }
-        if let Some(made) = self.features {
-            asked.features = made.into();
+        if let Some(features) = self.sight.features() {
+            asked.features = features;
         }
         if let Some(model) = &self.model {
             asked.model.name = Some(model.clone());

@@ -28,7 +28,7 @@ Examples:
   quell train --output runs/first
   quell resume runs/first";
 
-/// Go on with a run that was stopped or killed; nothing more is paid
+/// Go on with a run that was stopped or killed; nothing is paid twice
 ///
 /// Steps that were leased and not written down are lost: they are paid for, and taking them again would be another release.
 #[derive(clap::Args)]

@@ -1,18 +1,22 @@
-//! Features that nobody learned: transforms of one record at a time, which can stand before any learner.
+//! Features that nobody learned from private records: transforms of one record at a time, which can stand before any learner.
 //!
 //! What comes out for a record depends on that record alone and on public settings, so neighbours stay neighbours and nothing is to be paid. Under privacy a small model on
 //! such features learns more than a deep one on pixels, as long as there are not very many records (Tramèr and Boneh 2021).
 
 mod filters;
 mod hog;
+mod network;
 mod pca;
 mod scattering;
+
+use std::path::PathBuf;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, data::Examples};
+use crate::{Error, data::Examples, run::Source};
 use hog::Hog;
+use network::Public;
 pub use pca::Pca;
 use scattering::{Scattering, coefficients};
 
@@ -57,6 +61,14 @@ pub enum Features {
         /// Into how many groups the channels that come out are cut, each of which is brought to mean zero and variance one within each record; 0 for none.
         #[serde(default = "twenty_seven")]
         groups: usize,
+    },
+    /// What comes out of all layers but the last of a model that Quell saved. Whoever names it declares it public. Records are scaled as those that it learned from.
+    Network {
+        /// The file.
+        path: PathBuf,
+        /// BLAKE3 of the file in hexadecimal, written down when it is first used: another file in its place is refused.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        digest: Option<String>,
     },
 }
 
@@ -116,6 +128,22 @@ impl Features {
         Self::Scattering { scales: two(), angles: eight(), order: two(), groups: twenty_seven() }
     }
 
+    /// All layers but the last of the model in a file, which is declared public.
+    #[must_use]
+    pub fn network(path: impl Into<PathBuf>) -> Self {
+        Self::Network { path: path.into(), digest: None }
+    }
+
+    /// Writes down which file it is, where there is one; records are then scaled as those that its network learned from.
+    pub(crate) fn pin(&mut self, data: &mut Source) -> Result<(), Error> {
+        if let Self::Network { path, digest } = self {
+            let network = Public::open(path, digest.as_deref())?;
+            data.scaling = network.scaling();
+            *digest = Some(network.digest());
+        }
+        Ok(())
+    }
+
     /// Whether records stay as they are.
     #[must_use]
     pub fn is_raw(&self) -> bool {
@@ -129,7 +157,7 @@ impl Features {
             if allowed { Ok(()) } else { Err(Error::Setting { name, found: found.to_string(), expected }) }
         };
         match *self {
-            Self::Raw {} => Ok(()),
+            Self::Raw {} | Self::Network { .. } => Ok(()),
             Self::Hog { orientations, cell, block } => {
                 for (name, found) in [("orientations", orientations), ("cell", cell), ("block", block)] {
                     within(name, found, 1, LARGEST, "a whole number from 1 to 1024")?;
@@ -158,6 +186,7 @@ impl Features {
         };
         let output = match *self {
             Self::Raw {} => return Ok(shape.to_vec()),
+            Self::Network { ref path, ref digest } => vec![Public::open(path, digest.as_deref())?.outputs(shape)?],
             Self::Hog { orientations, cell, block } => {
                 let hog = Hog::new(image()?, orientations, cell, block);
                 hog.ok_or_else(|| misfit("block", &block, "few enough cells, and small ones, for one block to fit"))?
@@ -186,6 +215,9 @@ impl Features {
 
     /// The same records with these features, in the order and with the targets and users that they have.
     pub fn apply(&self, examples: &Examples) -> Result<Examples, Error> {
+        if let Self::Network { path, digest } = self {
+            return Public::open(path, digest.as_deref())?.apply(examples);
+        }
         let output = self.output_shape(examples.shape())?;
         match (self, examples.shape()) {
             (&Self::Hog { orientations, cell, block }, &[channels, rows, columns]) => {

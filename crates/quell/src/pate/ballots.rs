@@ -42,7 +42,7 @@ impl Ballots {
         Self::new(classes, 0)?;
         let wrong = ("a ballot for no class", format!("whole numbers from 0 to {}", classes.saturating_sub(1)));
         let inside = |ballot: f64| ballot >= 0.0 && ballot < classes as f64 && ballot.fract() == 0.0;
-        let sheet = Sheet::read(path, Use::Number, wrong, |row, teacher| match row.number(teacher) {
+        let sheet = Sheet::read(path, Use::Number, &wrong, |row, teacher| match row.number(teacher) {
             None => Err(Fault::Missing),
             Some(ballot) if inside(ballot) => Ok(ballot as u16),
             Some(_) => Err(Fault::Wrong),

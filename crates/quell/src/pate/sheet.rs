@@ -26,7 +26,7 @@ impl<T> Sheet<T> {
     pub(super) fn read(
         path: &Path,
         usage: Use,
-        wrong: (&str, String),
+        wrong: &(&str, String),
         ballot: impl Fn(&Row<'_>, usize) -> Result<T, Fault>,
     ) -> Result<Self, Error> {
         let table = Table::open(path)?;

@@ -141,7 +141,7 @@ impl Architecture {
 
 impl Architecture {
     /// All layers but the last, of a model that was built for examples of that shape: what it sees, before it decides.
-    pub(super) fn trunk(&self, shape: &[usize]) -> Result<Network, Error> {
+    pub(crate) fn trunk(&self, shape: &[usize]) -> Result<Network, Error> {
         let layers = self.layers.split_last().map_or(&[][..], |(_, layers)| layers);
         network::build(&channels_last(shape), layers)
     }

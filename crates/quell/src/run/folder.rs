@@ -61,6 +61,7 @@ pub struct Metrics {
 impl Folder {
     const CONFIGURATION: &str = "config.toml";
     const PAID: &str = "paid.json";
+    const INTENDED: &str = "intended.json";
     const METRICS: &str = "metrics.json";
     const CHECKPOINT: &str = "checkpoint.safetensors";
 
@@ -165,6 +166,15 @@ impl Folder {
 
     pub(super) fn paid_if_any(&self) -> Result<Option<Paid>, Error> {
         if self.file(Self::PAID).is_file() { self.paid().map(Some) } else { Ok(None) }
+    }
+
+    /// Where the ledger ended when the run was about to pay.
+    pub(super) fn intended(&self) -> Result<Option<u64>, Error> {
+        if self.file(Self::INTENDED).is_file() { self.read_json(Self::INTENDED).map(Some) } else { Ok(None) }
+    }
+
+    pub(super) fn write_intended(&self, lines: u64) -> Result<(), Error> {
+        self.write_json(Self::INTENDED, &lines)
     }
 
     /// Whether the run is one that puts questions to voters.

@@ -7,7 +7,7 @@ use quell_privacy::{
     units::{Delta, Epsilon},
 };
 
-use super::{Configuration, Folder, Metrics, Model, Paid, Point};
+use super::{Configuration, Folder, Metrics, Model, Paid, Point, debt};
 use crate::{
     Error,
     data::{Dataset, Examples},
@@ -61,6 +61,7 @@ const POINTS: u64 = 25;
 impl Job {
     /// Reads the data and fills the gaps. Nothing is paid.
     pub fn new(mut configuration: Configuration) -> Result<Self, Error> {
+        configuration.features.pin(&mut configuration.data)?;
         let mut dataset = configuration.data.open()?;
         let shape = dataset.train.shape().to_vec();
         if !configuration.features.is_raw() {
@@ -161,17 +162,10 @@ impl Job {
     ) -> Result<Outcome, Error> {
         self.check(ledger)?;
         folder.write_configuration(&self.configuration)?;
-        let lease = match &self.plan.release {
-            Release::Sums(sum, steps) => Leased::Sums(ledger.reserve(sum.clone(), *steps)?),
-            Release::Epochs(epoch, epochs) => Leased::Epochs(ledger.reserve(epoch.clone(), *epochs)?),
-        };
-        let paid = Paid { receipt: lease.receipt().clone(), epsilon: self.plan.epsilon, delta: self.plan.delta.get() };
-        folder.write_paid(&paid)?;
-        let progress = Progress::new(&self.network, &self.plan)?;
-        self.go(lease, folder, paid, progress, watch)
+        self.resume(ledger, folder, watch)
     }
 
-    /// Goes on where the last lease ended. Nothing more is paid.
+    /// Goes on where the last lease ended. Nothing is paid but by a run that was killed before it had.
     pub fn resume<B: Book>(
         &self,
         ledger: &mut Ledger<B>,
@@ -179,15 +173,20 @@ impl Job {
         watch: impl FnMut(Moment) -> Going,
     ) -> Result<Outcome, Error> {
         self.check(ledger)?;
-        let paid = folder.paid()?;
         let progress = match folder.checkpoint()? {
             Some(bytes) => Progress::restore(&bytes, &self.network, &self.plan)?,
             None => Progress::new(&self.network, &self.plan)?,
         };
-        let entry = paid.receipt.entry;
-        let lease = match &self.plan.release {
-            Release::Sums(sum, _) => Leased::Sums(ledger.resume(sum.clone(), entry)?),
-            Release::Epochs(epoch, _) => Leased::Epochs(ledger.resume(epoch.clone(), entry)?),
+        let price = (self.plan.epsilon, self.plan.delta);
+        let (lease, paid) = match &self.plan.release {
+            Release::Sums(sum, steps) => {
+                let (lease, paid) = debt::lease(ledger, folder, (sum.clone(), *steps), price)?;
+                (Leased::Sums(lease), paid)
+            }
+            Release::Epochs(epoch, epochs) => {
+                let (lease, paid) = debt::lease(ledger, folder, (epoch.clone(), *epochs), price)?;
+                (Leased::Epochs(lease), paid)
+            }
         };
         self.go(lease, folder, paid, progress, watch)
     }

@@ -4,6 +4,7 @@
 //! for steps before they are taken; so whatever kills a run, nothing is paid twice and at most the steps of one block are lost.
 
 mod configuration;
+mod debt;
 mod folder;
 mod job;
 pub mod labels;

@@ -59,26 +59,42 @@ impl Model {
         serialize(tensors, Some(metadata)).map_err(|_| Error::saved("model", "not writable", "tensors and text"))
     }
 
+    /// All layers but the last, and their weights: what the model sees, before it decides.
+    pub(crate) fn trunk(&self) -> Result<(Network, &[f32]), Error> {
+        let seen = self.configuration.features.output_shape(&self.shape)?;
+        let trunk = self.configuration.model.trunk(&seen)?;
+        let weights = &self.weights[..trunk.parameters()];
+        Ok((trunk, weights))
+    }
+
     /// Reads a file.
     pub fn open(path: &Path) -> Result<Self, Error> {
+        Self::restore(&Self::read(path)?)
+    }
+
+    /// The bytes of a file, unless it is too large for a model.
+    pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
         let size = std::fs::metadata(path).map_err(|error| Error::io(path, &error))?.len();
         if size > LARGEST_FILE {
             return Err(Error::saved("model", "larger than 8 GiB", "a model"));
         }
-        Self::restore(&std::fs::read(path).map_err(|error| Error::io(path, &error))?)
+        std::fs::read(path).map_err(|error| Error::io(path, &error))
+    }
+
+    /// What was asked for when what [`Model::save`] made was trained.
+    pub(crate) fn describe(bytes: &[u8]) -> Result<Configuration, Error> {
+        Configuration::parse(&text(bytes, CONFIGURATION)?)
     }
 
     /// From what [`Model::save`] made.
     pub fn restore(bytes: &[u8]) -> Result<Self, Error> {
-        let damaged = |part: &str| Error::saved(part, "missing or damaged", "what a model of Quell holds");
         let file = SafeTensors::deserialize(bytes).map_err(|_| damaged("the file"))?;
-        let (_, header) = SafeTensors::read_metadata(bytes).map_err(|_| damaged("the header"))?;
-        let text = |name: &str| header.metadata().as_ref().and_then(|metadata| metadata.get(name)).ok_or_else(|| damaged(name));
-        let mut configuration = Configuration::parse(text(CONFIGURATION)?)?;
-        let shape: Vec<usize> = serde_json::from_str(text(SHAPE)?).map_err(|_| damaged(SHAPE))?;
-        let classes: Option<Vec<String>> = serde_json::from_str(text(CLASSES)?).map_err(|_| damaged(CLASSES))?;
-        let paid = serde_json::from_str(text(PAID)?).map_err(|_| damaged(PAID))?;
-        let statement = text(STATEMENT)?.clone();
+        let text = |name: &str| text(bytes, name);
+        let mut configuration = Self::describe(bytes)?;
+        let shape: Vec<usize> = serde_json::from_str(&text(SHAPE)?).map_err(|_| damaged(SHAPE))?;
+        let classes: Option<Vec<String>> = serde_json::from_str(&text(CLASSES)?).map_err(|_| damaged(CLASSES))?;
+        let paid = serde_json::from_str(&text(PAID)?).map_err(|_| damaged(PAID))?;
+        let statement = text(STATEMENT)?;
         let loss = configuration.training.loss.ok_or_else(|| damaged("the loss"))?;
         let features = configuration.features.output_shape(&shape)?;
         let network = configuration.model.build(&features, loss.outputs(classes.as_ref().map_or(1, Vec::len)))?;
@@ -94,4 +110,14 @@ impl Model {
         }
         Ok(Self { configuration, shape, classes, paid, statement, network, weights })
     }
+}
+
+fn damaged(part: &str) -> Error {
+    Error::saved(part, "missing or damaged", "what a model of Quell holds")
+}
+
+/// What stands under a name beside the tensors.
+fn text(bytes: &[u8], name: &str) -> Result<String, Error> {
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(|_| damaged("the header"))?;
+    header.metadata().as_ref().and_then(|metadata| metadata.get(name)).cloned().ok_or_else(|| damaged(name))
 }

@@ -4,8 +4,12 @@ use std::{cmp::Ordering, collections::BinaryHeap};
 
 use rayon::prelude::*;
 
-use super::{count_rows, neighbors::distances};
-use crate::{Error, chance::Chance};
+use super::count_rows;
+use crate::{
+    Error,
+    chance::Chance,
+    knn::{Index, Metric, Neighbor},
+};
 
 /// Rounds of moving centres to the middle of their rows. Later ones move them too little to matter for who is nearest to the middle.
 const ROUNDS: usize = 12;
@@ -24,16 +28,16 @@ const ROUNDS: usize = 12;
 pub fn representatives(points: &[f32], width: usize, count: usize, seed: u64) -> Result<Vec<usize>, Error> {
     let rows = count_rows(points, width)?;
     if count >= rows {
-        return Ok(order(points, width, &(0..rows).collect::<Vec<_>>(), &vec![1.0; rows]));
+        return order(points, width, &(0..rows).collect::<Vec<_>>(), &vec![1.0; rows]);
     }
     if count == 0 {
         return Ok(Vec::new());
     }
     let mut centers = spread_out(points, width, count, seed);
-    let mut clusters = assign(points, &centers, width);
+    let mut clusters = assign(points, &centers, width)?;
     for _ in 1..ROUNDS {
         move_centers(points, &clusters, &mut centers, width);
-        clusters = assign(points, &centers, width);
+        clusters = assign(points, &centers, width)?;
     }
     // The row nearest to each centre; a centre that lost all its rows has none.
     let mut medoids: Vec<Option<(usize, f32)>> = vec![None; count];
@@ -47,7 +51,7 @@ pub fn representatives(points: &[f32], width: usize, count: usize, seed: u64) ->
     }
     let (chosen, sizes): (Vec<usize>, Vec<f32>) =
         medoids.iter().zip(sizes).filter_map(|(medoid, size)| medoid.map(|(row, _)| (row, size))).unzip();
-    Ok(order(points, width, &chosen, &sizes))
+    order(points, width, &chosen, &sizes)
 }
 
 /// Rows to begin with: each is drawn with a probability in proportion to its squared distance to those before it.
@@ -80,10 +84,10 @@ fn spread_out(points: &[f32], width: usize, count: usize, seed: u64) -> Vec<f32>
 }
 
 /// For each row the nearest centre and its squared distance.
-fn assign(points: &[f32], centers: &[f32], width: usize) -> Vec<(usize, f32)> {
-    distances(points, centers, width, |_, distances| {
-        distances.iter().copied().enumerate().fold((0, f32::INFINITY), |best, next| if next.1 < best.1 { next } else { best })
-    })
+fn assign(points: &[f32], centers: &[f32], width: usize) -> Result<Vec<(usize, f32)>, Error> {
+    let nearest = Index::new(centers, width, Metric::SquaredEuclidean)?.nearest(points, 1)?;
+    let first = |near: &Vec<Neighbor>| near.first().map_or((0, f32::INFINITY), |near| (near.record as usize, near.distance));
+    Ok(nearest.iter().map(first).collect())
 }
 
 /// Puts each centre in the middle of its rows.
@@ -133,10 +137,17 @@ impl Eq for Candidate {}
 /// Distances, not their squares: for those a row between two clusters would come before one in the middle of either.
 ///
 /// What a row gains can only fall as others are chosen, so a gain that is looked at again and is still the largest known is the largest (Minoux 1978).
-fn order(points: &[f32], width: usize, chosen: &[usize], sizes: &[f32]) -> Vec<usize> {
+fn order(points: &[f32], width: usize, chosen: &[usize], sizes: &[f32]) -> Result<Vec<usize>, Error> {
     let rows: Vec<f32> = chosen.iter().flat_map(|row| &points[row * width..(row + 1) * width]).copied().collect();
-    let between: Vec<Vec<f32>> =
-        distances(&rows, &rows, width, |_, distances| distances.iter().map(|distance| distance.sqrt()).collect());
+    let near = Index::new(&rows, width, Metric::SquaredEuclidean)?.nearest(&rows, chosen.len())?;
+    let by_place = |near: Vec<Neighbor>| {
+        let mut distances = vec![f32::INFINITY; chosen.len()];
+        for near in near {
+            distances[near.record as usize] = near.distance.sqrt();
+        }
+        distances
+    };
+    let between: Vec<Vec<f32>> = near.into_iter().map(by_place).collect();
     let farthest = between.iter().flatten().copied().fold(0.0, f32::max);
     let mut nearest = vec![farthest; chosen.len()];
     let gain = |place: usize, nearest: &[f32]| -> f32 {
@@ -153,5 +164,5 @@ fn order(points: &[f32], width: usize, chosen: &[usize], sizes: &[f32]) -> Vec<u
         ordered.push(chosen[candidate.place]);
         nearest.iter_mut().zip(&between[candidate.place]).for_each(|(nearest, distance)| *nearest = nearest.min(*distance));
     }
-    ordered
+    Ok(ordered)
 }

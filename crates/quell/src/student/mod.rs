@@ -5,7 +5,6 @@
 
 mod choice;
 mod lesson;
-mod neighbors;
 mod propagation;
 mod training;
 mod upright;

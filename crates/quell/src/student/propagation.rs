@@ -3,9 +3,10 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{count_rows, neighbors::nearest};
+use super::count_rows;
 use crate::{
     Error,
+    knn::{Index, Metric},
     range::{INSIDE_UNIT, POSITIVE},
 };
 
@@ -50,7 +51,7 @@ impl Propagation {
         self.check()?;
         let rows = count_rows(points, width)?;
         let answers = answers(labels, rows, classes)?;
-        let graph = Graph::new(points, width, self.neighbors);
+        let graph = Graph::new(points, width, self.neighbors)?;
         let (mut guesses, mut next) = (answers.clone(), vec![0.0; rows * classes]);
         let alpha = self.alpha as f32;
         for _ in 0..self.steps {
@@ -98,6 +99,17 @@ fn answers(labels: &[(usize, u32)], rows: usize, classes: usize) -> Result<Vec<f
     Ok(answers)
 }
 
+/// For each row the nearest others with their squared distances, nearest first; of equally near ones those that stand first.
+fn nearest(points: &[f32], width: usize, count: usize) -> Result<Vec<Vec<(usize, f32)>>, Error> {
+    // One more: a row is near to itself.
+    let near = Index::new(points, width, Metric::SquaredEuclidean)?.nearest(points, count.saturating_add(1))?;
+    let others = near.into_iter().enumerate().map(|(row, near)| {
+        let others = near.into_iter().map(|near| (near.record as usize, near.distance)).filter(|(other, _)| *other != row);
+        others.take(count).collect()
+    });
+    Ok(others.collect())
+}
+
 /// Weights between neighbours, row after row.
 struct Graph {
     /// Where the edges of each row begin, and where those of the last end.
@@ -106,8 +118,8 @@ struct Graph {
 }
 
 impl Graph {
-    fn new(points: &[f32], width: usize, neighbors: usize) -> Self {
-        let near = nearest(points, width, neighbors);
+    fn new(points: &[f32], width: usize, neighbors: usize) -> Result<Self, Error> {
+        let near = nearest(points, width, neighbors)?;
         let reach: Vec<f32> = near.iter().map(|row| row.last().map_or(0.0, |(_, distance)| distance.sqrt())).collect();
         let mut joined: Vec<Vec<(usize, f32)>> = vec![Vec::new(); near.len()];
         for (row, others) in near.iter().enumerate() {
@@ -131,7 +143,7 @@ impl Graph {
             graph.edges.extend(edges.into_iter().map(normal));
             graph.starts.push(graph.edges.len());
         }
-        graph
+        Ok(graph)
     }
 
     /// to = αSF + (1 - α)Y.

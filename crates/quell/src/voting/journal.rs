@@ -41,19 +41,15 @@ impl<A: Clone + Serialize + DeserializeOwned> Journal<A> {
     /// Opens a journal, or begins one. A last line that was cut off, which no answer depends on, is dropped.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let failed = |error: std::io::Error| Error::io(path, &error);
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(failed(error)),
-        };
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        let entries = text[..whole]
-            .lines()
-            .map(|line| serde_json::from_str(line).map_err(|_| Error::saved("answers.jsonl", "damaged", "what the run wrote")))
-            .collect::<Result<Vec<Entry<A>>, Error>>()?;
+        let (entries, whole) = parse(path)?;
         let file = OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
-        file.set_len(whole as u64).map_err(failed)?;
+        file.set_len(whole).map_err(failed)?;
         Ok(Self { path: path.to_owned(), file, entries })
+    }
+
+    /// What one holds, without opening it for more; nothing if there is none.
+    pub fn read(path: &Path) -> Result<Vec<Entry<A>>, Error> {
+        Ok(parse(path)?.0)
     }
 
     /// Everything that was asked.
@@ -80,4 +76,17 @@ impl<A: Clone + Serialize + DeserializeOwned> Journal<A> {
         self.entries.extend_from_slice(entries);
         Ok(())
     }
+}
+
+/// The whole lines of a file, and where they end.
+fn parse<A: DeserializeOwned>(path: &Path) -> Result<(Vec<Entry<A>>, u64), Error> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(Error::io(path, &error)),
+    };
+    let whole = text.rfind('\n').map_or(0, |end| end + 1);
+    let entry = |line| serde_json::from_str(line).map_err(|_| Error::saved("answers.jsonl", "damaged", "what the run wrote"));
+    let entries = text[..whole].lines().map(entry).collect::<Result<Vec<Entry<A>>, Error>>()?;
+    Ok((entries, whole as u64))
 }

@@ -1,5 +1,6 @@
 //! What a run that labels public records is asked to do, as a file.
 
+use quell_privacy::{mechanism::Voters, units::SamplingRate};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -134,6 +135,30 @@ impl Configuration {
     /// Reads TOML.
     pub fn parse(text: &str) -> Result<Self, Error> {
         toml::from_str(text).map_err(|error| Error::Configuration { because: error.to_string() })
+    }
+
+    /// Writes down which public networks voters and the student look through.
+    pub(super) fn pin(&mut self) -> Result<(), Error> {
+        self.features.pin(&mut self.data)?;
+        let scaling = self.data.scaling.clone();
+        self.student.features.pin(&mut self.data)?;
+        match (&self.features, &self.student.features) {
+            (Features::Network { .. }, Features::Network { path, .. }) if scaling != self.data.scaling => {
+                let found = "learned from records that were scaled otherwise than voters see them".into();
+                Err(Error::PublicNetwork { path: path.clone(), found, expected: "one that sees records as voters do" })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What is public about the votes among so many classes.
+    pub fn election(&self, classes: usize) -> Result<voting::Facts, Error> {
+        let (voters, ballots) = match self.voters {
+            Electors::Teachers { count, .. } => (Voters::Teachers, count),
+            Electors::Nearest { neighbors, rate, .. } => (Voters::Nearest { rate: SamplingRate::new(rate)? }, neighbors),
+        };
+        let most = |count: usize| count.try_into().unwrap_or(u32::MAX);
+        Ok(voting::Facts { candidates: classes, voters, ballots: most(ballots), questions: most(self.questions.unwrap_or(0)) })
     }
 
     /// How the embedded digits are labelled by teachers unless somebody says otherwise.

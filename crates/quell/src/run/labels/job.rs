@@ -1,17 +1,14 @@
 //! From a configuration to labels and a student.
 
-use std::sync::Mutex;
-
 use quell_privacy::{
     Statement,
     ledger::{Book, Ledger, Terms},
-    mechanism::{Voters, Votes},
-    units::SamplingRate,
+    mechanism::Votes,
 };
 
 use super::{
     Choice, Configuration, Electors, Moment, Outcome,
-    asker::{Chooser, Classroom, Nearest, Neighborhood, one_record_each},
+    asker::{Chooser, Classroom, Neighborhood, one_record_each},
     payment, reveal,
 };
 use crate::{
@@ -21,10 +18,9 @@ use crate::{
     features::{Features, Pca},
     loss::Loss,
     network::Network,
-    pate::{Ballots, Shards, Teachers},
-    run::{self, Architecture, Folder, Model},
+    run::{self, Folder, Model},
     student,
-    voting::{Aggregator, Facts, Journal, Plan, Release},
+    voting::{Aggregator, Journal, Plan, Release},
 };
 
 /// A configuration without gaps, with the data it is about.
@@ -32,13 +28,13 @@ pub struct Job {
     /// What was asked for, and what was chosen where nothing was said.
     pub configuration: Configuration,
     /// Private records as they are.
-    records: Examples,
+    pub(super) records: Examples,
     /// What voters see of them.
     pub(super) private: Examples,
     /// What voters see of the questions.
-    asked: Examples,
+    pub(super) asked: Examples,
     /// What the student sees of all public records, questions first.
-    public: Examples,
+    pub(super) public: Examples,
     /// How many of them may be asked about.
     pub(super) questions: usize,
     /// Names of the classes.
@@ -62,6 +58,7 @@ const COMPONENTS: usize = 64;
 impl Job {
     /// Reads the data and fills the gaps. Nothing is paid, and no teacher has learned.
     pub fn new(mut configuration: Configuration) -> Result<Self, Error> {
+        configuration.pin()?;
         let dataset = configuration.data.open()?;
         let classes = dataset.train.classes().map(<[String]>::to_vec).ok_or(Error::Setting {
             name: "targets",
@@ -87,23 +84,13 @@ impl Job {
         let private = seen(&configuration.features, dataset.train.clone())?;
         let public = seen(&configuration.student.features, raw)?;
         let network = configuration.student.model.build(public.shape(), classes.len())?;
-        let voters = match &mut configuration.voters {
-            Electors::Teachers { count, model, .. } => {
-                if model.name.is_none() && model.layers.is_empty() {
-                    model.name = Some("logistic".into());
-                }
-                model.build(private.shape(), classes.len())?;
-                (Voters::Teachers, *count)
+        if let Electors::Teachers { model, .. } = &mut configuration.voters {
+            if model.name.is_none() && model.layers.is_empty() {
+                model.name = Some("logistic".into());
             }
-            Electors::Nearest { neighbors, rate, .. } => (Voters::Nearest { rate: SamplingRate::new(*rate)? }, *neighbors),
-        };
-        let facts = Facts {
-            candidates: classes.len(),
-            voters: voters.0,
-            ballots: voters.1.try_into().unwrap_or(u32::MAX),
-            questions: questions.try_into().unwrap_or(u32::MAX),
-        };
-        let plan = configuration.votes.plan(&facts)?;
+            model.build(private.shape(), classes.len())?;
+        }
+        let plan = configuration.votes.plan(&configuration.election(classes.len())?)?;
         let points = points(&asked)?;
         let job =
             Self { configuration, records: dataset.train, private, asked, public, questions, classes, points, network, plan };
@@ -197,69 +184,6 @@ impl Job {
         Ok(going)
     }
 
-    /// What teachers say, those of earlier sittings included; nothing if it was stopped.
-    fn ballots(
-        &self,
-        count: usize,
-        model: &mut Architecture,
-        training: &student::Recipe,
-        folder: &Folder,
-        watch: &mut (dyn FnMut(Moment) -> Going + Send),
-    ) -> Result<Option<Ballots>, Error> {
-        let network = model.build(self.private.shape(), self.classes.len())?;
-        let shards = Shards::deal(&self.records, count, self.plan.neighbors)?;
-        folder.write_shards(shards.of())?;
-        let missing: Vec<usize> = (0..count).filter(|teacher| folder.ballots(*teacher, self.questions).is_none()).collect();
-        let (seed, stop) = (self.configuration.seed, Mutex::new((count - missing.len(), watch, false)));
-        let teachers =
-            Teachers { examples: &self.private, shards: &shards, network: &network, training, public: &self.asked, seed };
-        for some in missing.chunks(64) {
-            teachers.vote(some, |teacher, ballots| {
-                folder.write_ballots(teacher, ballots)?;
-                let mut stop = stop.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                stop.0 += 1;
-                let moment = Moment::Teachers { done: stop.0, of: count };
-                stop.2 |= (stop.1)(moment) == Going::Stop;
-                Ok(())
-            })?;
-            if stop.lock().unwrap_or_else(std::sync::PoisonError::into_inner).2 {
-                return Ok(None);
-            }
-        }
-        let mut ballots = Ballots::new(self.classes.len(), self.questions)?;
-        for teacher in 0..count {
-            ballots.push(
-                &folder
-                    .ballots(teacher, self.questions)
-                    .ok_or_else(|| Error::saved("ballots", "damaged", "what the run wrote"))?,
-            );
-        }
-        Ok(Some(ballots))
-    }
-
-    /// The private records where near is measured on features, or on principal components of the public ones.
-    fn nearest(&self, neighbors: usize, components: Option<usize>) -> Result<Nearest<'_>, Error> {
-        let Some(components) = components else {
-            return Nearest::new(self, neighbors, &rows(&self.private), rows(&self.asked), self.private.width());
-        };
-        let pca = Pca::fit(&self.asked, components)?;
-        let (records, questions) = (pca.apply(&self.private)?, pca.apply(&self.asked)?);
-        Nearest::new(self, neighbors, &rows(&records), rows(&questions), records.width())
-    }
-
-    /// The same, where near is measured on what a student of the answers so far has learned to see: everything but its last layer.
-    pub(super) fn nearest_by_student(&self, answers: &[(usize, u32)]) -> Result<Nearest<'_>, Error> {
-        let Electors::Nearest { neighbors, .. } = self.configuration.voters else {
-            return Err(Error::Missing { what: "neighbour", hint: "teachers have no features to learn" });
-        };
-        let weights = self.student(answers, |_| ())?;
-        let trunk = self.configuration.student.model.trunk(self.public.shape())?;
-        let weights = &weights[..trunk.parameters()];
-        let private = seen(&self.configuration.student.features, self.records.clone())?;
-        let pool = self.public.select(&(0..self.questions).collect::<Vec<_>>());
-        Nearest::new(self, neighbors, &outputs(&trunk, weights, &private), outputs(&trunk, weights, &pool), trunk.outputs())
-    }
-
     /// All questions, those to be asked first at the front.
     fn order(&self) -> Result<Vec<usize>, Error> {
         match self.configuration.student.choice {
@@ -292,7 +216,7 @@ impl Job {
         &rows[question * self.classes.len()..(question + 1) * self.classes.len()]
     }
 
-    fn student(&self, answers: &[(usize, u32)], mut progress: impl FnMut(f64)) -> Result<Vec<f32>, Error> {
+    pub(super) fn student(&self, answers: &[(usize, u32)], mut progress: impl FnMut(f64)) -> Result<Vec<f32>, Error> {
         let soft = self.spread(answers)?;
         let pool = self.public.select(&(0..self.questions).collect::<Vec<_>>());
         let seed = self.configuration.seed;
@@ -354,11 +278,11 @@ impl Job {
     }
 }
 
-fn seen(features: &Features, examples: Examples) -> Result<Examples, Error> {
+pub(super) fn seen(features: &Features, examples: Examples) -> Result<Examples, Error> {
     if features.is_raw() { Ok(examples) } else { features.apply(&examples) }
 }
 
-fn rows(examples: &Examples) -> Vec<f32> {
+pub(super) fn rows(examples: &Examples) -> Vec<f32> {
     let width = examples.width();
     let mut rows = vec![0.0; examples.len() * width];
     rows.chunks_exact_mut(width).enumerate().for_each(|(record, row)| examples.gather(record, row));
@@ -373,10 +297,4 @@ fn points(asked: &Examples) -> Result<(Vec<f32>, usize), Error> {
     }
     let asked = Pca::fit(asked, components)?.apply(asked)?;
     Ok((rows(&asked), asked.width()))
-}
-
-/// What comes out of a network, row after row.
-fn outputs(network: &Network, weights: &[f32], examples: &Examples) -> Vec<f32> {
-    let scores = crate::dp_sgd::outputs(network, weights, examples);
-    scores.concat()
 }

@@ -10,6 +10,7 @@ mod job;
 mod outcome;
 mod payment;
 mod reveal;
+mod voters;
 
 pub use configuration::{Choice, Configuration, Electors, Student};
 pub use external::{About, Elsewhere, External};

@@ -1,8 +1,8 @@
 //! The debt of a run that labels: written down before the first question, and whatever is recorded is never paid for again.
 
 use quell_privacy::{
-    ledger::{Book, Budget, Composition, Lease, Ledger, Receipt, Terms, Unit},
-    mechanism::{Finding, Form, Mechanism, Survey, Votes},
+    ledger::{Book, Budget, Composition, Ledger, Terms, Unit},
+    mechanism::{Finding, Form, Survey, Votes},
     units::{Delta, Epsilon},
 };
 
@@ -11,7 +11,7 @@ use crate::{
     Error,
     dp_sgd::Going,
     pate::Replies,
-    run::{Allowance, Folder, Paid},
+    run::{Allowance, Folder, Paid, debt},
     voting::{Asker, Entry, Journal, Plan, Recipe, Release, Reply, ask, entry},
 };
 
@@ -55,7 +55,8 @@ pub(super) fn answer<B: Book>(
         Release::Stable(_) if folder.paid_if_any()?.is_some() => Ok(Going::On),
         Release::Stable(stable) => {
             let charged = ledger.charge(*stable)?;
-            folder.write_paid(&paid(plan, charged.receipt()))?;
+            let receipt = charged.receipt().clone();
+            folder.write_paid(&Paid { receipt, epsilon: plan.epsilon, delta: plan.delta.get() })?;
             let mut stability = charged.run()?;
             for block in order.chunks(64) {
                 let answers = block.iter().map(|question| stability.ask(&votes(*question)));
@@ -65,9 +66,11 @@ pub(super) fn answer<B: Book>(
             Ok(Going::On)
         }
         Release::Polls(poll, rounds) => {
-            let lease = lease(plan, *poll, *rounds, ledger, folder)?;
-            let of = u64::from(poll.answers) * rounds;
-            ask(lease, journal, asker, |moment| watch(Moment::Asked { asked: moment.asked, answered: moment.answered, of }))
+            let (lease, _) = debt::lease(ledger, folder, (*poll, *rounds), (plan.epsilon, plan.delta))?;
+            let of = plan.release.answers().unwrap_or(0);
+            ask(lease.in_blocks_of(1), journal, asker, |moment| {
+                watch(Moment::Asked { asked: moment.asked, answered: moment.answered, of })
+            })
         }
         Release::Surveys(..) => Err(Error::Setting { name: "votes", found: "a survey".into(), expected: "a poll about classes" }),
     }
@@ -85,7 +88,9 @@ pub(super) fn survey<B: Book>(
     let Release::Surveys(survey, rounds) = plan.release else {
         return Err(Error::Setting { name: "votes", found: "a poll".into(), expected: "a survey about labels or numbers" });
     };
-    let mut lease = lease(plan, survey, rounds, ledger, folder)?;
+    let (lease, _) = debt::lease(ledger, folder, (survey, rounds), (plan.epsilon, plan.delta))?;
+    // A run that is killed loses the round it is in.
+    let mut lease = lease.in_blocks_of(1);
     while journal.entries().len() < replies.questions() {
         let Some(paid) = lease.next() else { break };
         let mut open = paid?.run()?;
@@ -114,27 +119,4 @@ fn reply(survey: &Survey, finding: Finding) -> Option<Reply> {
         (Finding::Mean(mean), Form::Number(bounds)) => Some(Reply::Number(mean.clamp(bounds.lower(), bounds.upper()))),
         (Finding::Mean(_) | Finding::Exhausted, _) => None,
     }
-}
-
-fn paid(plan: &Plan, receipt: &Receipt) -> Paid {
-    Paid { receipt: receipt.clone(), epsilon: plan.epsilon, delta: plan.delta.get() }
-}
-
-/// What is left of what was paid for; it is paid for now if that is still to be done. A run that is killed loses the round it is in.
-fn lease<'l, M: Mechanism, B: Book>(
-    plan: &Plan,
-    mechanism: M,
-    rounds: u64,
-    ledger: &'l mut Ledger<B>,
-    folder: &Folder,
-) -> Result<Lease<'l, M, B>, Error> {
-    let lease = match folder.paid_if_any()? {
-        Some(before) => ledger.resume(mechanism, before.receipt.entry)?,
-        None => {
-            let lease = ledger.reserve(mechanism, rounds)?;
-            folder.write_paid(&paid(plan, lease.receipt()))?;
-            lease
-        }
-    };
-    Ok(lease.in_blocks_of(1))
 }
