@@ -239,7 +239,7 @@ pub(crate) struct Pate {
     #[arg(long, value_name = "N", value_parser = whole, requires = "ballots", group = "about")]
     labels: Option<u64>,
     /// How many labels a ballot may name: the fewer, the less noise (all of them if not given)
-    #[arg(long, value_name = "N", value_parser = whole, requires = "labels")]
+    #[arg(long, value_name = "N", value_parser = whole, requires = "labels", conflicts_with_all = ["classes", "range"])]
     most: Option<u64>,
     /// The ballots are numbers, held to these bounds: LOW,HIGH
     #[arg(long, value_name = "LOW,HIGH", value_parser = bounds, requires = "ballots", group = "about", allow_hyphen_values = true)]
