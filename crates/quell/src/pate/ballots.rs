@@ -40,13 +40,14 @@ impl Ballots {
     pub fn read(path: &Path, classes: usize) -> Result<Self, Error> {
         // A wrong number of classes is no fault of the ballots.
         Self::new(classes, 0)?;
-        let wrong = ("a ballot for no class", format!("whole numbers from 0 to {}", classes.saturating_sub(1)));
+        let expected = format!("whole numbers from 0 to {}", classes.saturating_sub(1));
         let inside = |ballot: f64| ballot >= 0.0 && ballot < classes as f64 && ballot.fract() == 0.0;
-        let sheet = Sheet::read(path, Use::Number, wrong, |row, teacher| match row.number(teacher) {
-            None => Err(Fault::Missing),
-            Some(ballot) if inside(ballot) => Ok(ballot as u16),
-            Some(_) => Err(Fault::Wrong),
-        })?;
+        let sheet =
+            Sheet::read(path, Use::Number, ("a ballot for no class", &expected), |row, teacher| match row.number(teacher) {
+                None => Err(Fault::Missing),
+                Some(ballot) if inside(ballot) => Ok(ballot as u16),
+                Some(_) => Err(Fault::Wrong),
+            })?;
         let mut ballots = Self::new(classes, sheet.questions())?;
         ballots.of =
             (0..sheet.teachers).flat_map(|teacher| sheet.cells.iter().skip(teacher).step_by(sheet.teachers).copied()).collect();

@@ -28,15 +28,13 @@ impl Replies {
             Form::Labels { labels, most } => {
                 let last = labels.saturating_sub(1);
                 let expected = format!("at most {most} different whole numbers from 0 to {last}, with ; between them");
-                Sheet::read(path, Use::Text, ("a ballot that is no set of labels", expected), |row, teacher| {
+                Sheet::read(path, Use::Text, ("a ballot that is no set of labels", &expected), |row, teacher| {
                     named(row, teacher, labels, most).map(Ballot::Labels)
                 })
             }
-            Form::Number(_) => {
-                Sheet::read(path, Use::Number, ("a ballot that is no number", "numbers".into()), |row, teacher| {
-                    row.number(teacher).map(Ballot::Number).ok_or(Fault::Missing)
-                })
-            }
+            Form::Number(_) => Sheet::read(path, Use::Number, ("a ballot that is no number", "numbers"), |row, teacher| {
+                row.number(teacher).map(Ballot::Number).ok_or(Fault::Missing)
+            }),
         }?;
         Ok(Self { form, sheet })
     }

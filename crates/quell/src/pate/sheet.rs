@@ -26,7 +26,7 @@ impl<T> Sheet<T> {
     pub(super) fn read(
         path: &Path,
         usage: Use,
-        wrong: (&str, String),
+        wrong: (&str, &str),
         ballot: impl Fn(&Row<'_>, usize) -> Result<T, Fault>,
     ) -> Result<Self, Error> {
         let table = Table::open(path)?;
@@ -47,7 +47,7 @@ impl<T> Sheet<T> {
             }
             let (found, expected) = match (missing, bad) {
                 (0, false) => return,
-                (0, true) => (wrong.0.to_owned(), wrong.1.clone()),
+                (0, true) => (wrong.0.to_owned(), wrong.1.to_owned()),
                 (missing, _) => (format!("{} ballots", teachers - missing), format!("{teachers}, one of each teacher")),
             };
             failed = Some(Error::Ballot { path: path.to_owned(), row: row_number, found, expected });

@@ -128,13 +128,10 @@ fn lease<'l, M: Mechanism, B: Book>(
     ledger: &'l mut Ledger<B>,
     folder: &Folder,
 ) -> Result<Lease<'l, M, B>, Error> {
-    let lease = match folder.paid_if_any()? {
-        Some(before) => ledger.resume(mechanism, before.receipt.entry)?,
-        None => {
-            let lease = ledger.reserve(mechanism, rounds)?;
-            folder.write_paid(&paid(plan, lease.receipt()))?;
-            lease
-        }
-    };
+    if let Some(before) = folder.paid_if_any()? {
+        return Ok(ledger.resume(mechanism, before.receipt.entry)?.in_blocks_of(1));
+    }
+    let lease = ledger.reserve(mechanism, rounds)?;
+    folder.write_paid(&paid(plan, lease.receipt()))?;
     Ok(lease.in_blocks_of(1))
 }
