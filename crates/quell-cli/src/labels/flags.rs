@@ -203,8 +203,8 @@ Examples:
   quell pate
   quell pate --teachers 30 --aggregator confident --threshold 0.5 --answers 20 --epsilon 8 --output runs/confident
   quell pate --ballots votes.csv --classes 10 --epsilon 2
-  quell pate --ballots findings.csv --labels 14 --most 4 --epsilon 4
-  quell pate --ballots ages.csv --range 0,120 --answers 50 --epsilon 2
+  quell pate --ballots votes.csv --labels 10 --most 2 --epsilon 4 --dry-run
+  quell pate --ballots votes.csv --range 0,9 --answers 30 --epsilon 2 --dry-run
   quell pate --dry-run --format json";
 
 /// Label public records by a vote of teachers that learned from disjoint parts of private ones, and train a student on the answers

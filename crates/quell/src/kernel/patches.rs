@@ -51,15 +51,15 @@ impl Window {
         self.kernel[0] * self.kernel[1] * self.channels
     }
 
-    fn padded(&self) -> bool {
-        self.padding != [0, 0]
-    }
-
     /// Writes the patch at every position of one image, a row each.
     pub(crate) fn cut(&self, image: &[f32], patches: &mut [f32]) {
         let (Some(positions), length) = (self.positions(), self.length()) else { return };
-        if self.padded() {
-            patches.fill(0.0);
+        // Zeros where a window reaches beyond the image; elsewhere every number is written below.
+        for (position, patch) in patches.chunks_exact_mut(length).take(positions[0] * positions[1]).enumerate() {
+            let whole = |axis: usize, place: usize| self.overlap(axis, place).1 == self.kernel[axis];
+            if !(whole(0, position / positions[1]) && whole(1, position % positions[1])) {
+                patch.fill(0.0);
+            }
         }
         self.runs(positions, |position, patch, place, run| {
             let patch = position * length + patch;
