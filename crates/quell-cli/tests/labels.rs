@@ -2,31 +2,10 @@
 
 mod command;
 
-use std::{
-    collections::BTreeSet,
-    path::Path,
-    process::{Command, Stdio},
-    time::Duration,
-};
+use std::{collections::BTreeSet, path::Path, time::Duration};
 
-use command::{Ran, folder};
+use command::{charges, folder, json, run, start};
 use serde_json::Value;
-
-fn start(here: &Path, arguments: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_quell"));
-    command.args(arguments.split_whitespace()).current_dir(here).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
-fn run(here: &Path, arguments: &str) -> Ran {
-    start(here, arguments).output().unwrap().into()
-}
-
-fn json(here: &Path, arguments: &str) -> Value {
-    let ran = run(here, arguments);
-    assert_eq!(ran.code, 0, "{arguments}: {}", ran.stderr);
-    serde_json::from_str(&ran.stdout).unwrap()
-}
 
 /// The questions of a journal, each with its answer.
 fn journal(here: &Path, run: &str) -> Vec<(u64, Option<u64>)> {
@@ -36,10 +15,6 @@ fn journal(here: &Path, run: &str) -> Vec<(u64, Option<u64>)> {
         (entry["question"].as_u64().unwrap(), entry["answer"].as_u64())
     };
     text.lines().map(line).collect()
-}
-
-fn charges(here: &Path, dataset: &str) -> usize {
-    run(here, &format!("ledger show {dataset} --format json")).stdout.matches("\"charged\"").count()
 }
 
 #[test]

@@ -2,30 +2,10 @@
 
 mod command;
 
-use std::{
-    path::Path,
-    process::{Command, Stdio},
-    time::Duration,
-};
+use std::{path::Path, time::Duration};
 
-use command::{Ran, folder};
+use command::{charges, folder, json, run, start};
 use serde_json::{Value, json};
-
-fn start(here: &Path, arguments: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_quell"));
-    command.args(arguments.split_whitespace()).current_dir(here).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
-fn run(here: &Path, arguments: &str) -> Ran {
-    start(here, arguments).output().unwrap().into()
-}
-
-fn json(here: &Path, arguments: &str) -> Value {
-    let ran = run(here, arguments);
-    assert_eq!(ran.code, 0, "{arguments}: {}", ran.stderr);
-    serde_json::from_str(&ran.stdout).unwrap()
-}
 
 /// The answers of a journal, whose questions must come in order and without a gap.
 fn answers(here: &Path, run: &str) -> Vec<Value> {
@@ -33,10 +13,6 @@ fn answers(here: &Path, run: &str) -> Vec<Value> {
     let entries: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!((0..).zip(&entries).all(|(question, entry): (u64, _)| entry["question"] == question), "{run}");
     entries.into_iter().map(|entry| entry["answer"].clone()).collect()
-}
-
-fn charges(here: &Path, dataset: &str) -> usize {
-    run(here, &format!("ledger show {dataset} --format json")).stdout.matches("\"charged\"").count()
 }
 
 /// A file with a row for each question, in which a teacher's cell is what `cell` says.

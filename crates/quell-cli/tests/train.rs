@@ -4,28 +4,12 @@ mod command;
 
 use std::{
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Child, Command},
     time::Duration,
 };
 
-use command::{Ran, folder};
+use command::{Ran, folder, json, run, start};
 use serde_json::Value;
-
-fn start(here: &Path, arguments: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_quell"));
-    command.args(arguments.split_whitespace()).current_dir(here).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
-fn run(here: &Path, arguments: &str) -> Ran {
-    start(here, arguments).output().unwrap().into()
-}
-
-fn json(here: &Path, arguments: &str) -> Value {
-    let ran = run(here, arguments);
-    assert_eq!(ran.code, 0, "{arguments}: {}", ran.stderr);
-    serde_json::from_str(&ran.stdout).unwrap()
-}
 
 #[test]
 fn the_first_command_works_and_works_again() {

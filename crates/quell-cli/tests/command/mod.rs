@@ -3,7 +3,7 @@
 
 use std::{
     io::Write,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Output, Stdio},
 };
 
@@ -65,4 +65,28 @@ pub(crate) fn folder(name: &str) -> PathBuf {
     let _ = std::fs::remove_dir_all(&path);
     std::fs::create_dir_all(&path).expect("a folder for the test");
     path
+}
+
+/// The command with arguments separated by spaces, ready to start in a folder.
+pub(crate) fn start(here: &Path, arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quell"));
+    command.args(arguments.split_whitespace()).current_dir(here).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// What it did there.
+pub(crate) fn run(here: &Path, arguments: &str) -> Ran {
+    start(here, arguments).output().expect("the command starts").into()
+}
+
+/// What it printed there, as JSON; it must succeed, whatever else it says.
+pub(crate) fn json(here: &Path, arguments: &str) -> serde_json::Value {
+    let ran = run(here, arguments);
+    assert_eq!(ran.code, 0, "{arguments}: {}", ran.stderr);
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {}", ran.stdout))
+}
+
+/// How often the ledger of a dataset there was charged.
+pub(crate) fn charges(here: &Path, dataset: &str) -> usize {
+    run(here, &format!("ledger show {dataset} --format json")).stdout.matches("\"charged\"").count()
 }
