@@ -2,7 +2,7 @@
 
 use quell_privacy::{
     Bound,
-    ledger::{Book, Lease, Ledger},
+    ledger::{Account, Book, Lease, Ledger},
     mechanism::Mechanism,
     units::Delta,
 };
@@ -24,15 +24,17 @@ pub(super) fn lease<'l, M: Mechanism, B: Book>(
     if let Some(paid) = folder.paid_if_any()? {
         return Ok((ledger.resume(mechanism, paid.receipt.entry)?, paid));
     }
-    let (state, what) = (ledger.state()?, mechanism.to_string());
-    let found = folder.intended()?.and_then(|since| {
-        let same = |charge: &quell_privacy::ledger::Charge| charge.what == what && charge.steps == steps;
-        state.charges().iter().find(|account| account.entry >= since && account.leased == 0 && same(&account.charge))
-    });
-    let lease = if let Some(entry) = found.map(|account| account.entry) {
+    let mut found = None;
+    if let Some(since) = folder.intended()? {
+        let (wanted, _) = ledger.quote(&mechanism, steps)?;
+        let same = |account: &&Account| account.charge.plan == wanted.plan && account.charge.steps == steps;
+        let mut unused = ledger.state()?.charges().iter().filter(|account| account.entry >= since && account.leased == 0);
+        found = unused.find(same).map(|account| account.entry);
+    }
+    let lease = if let Some(entry) = found {
         ledger.resume(mechanism, entry)?
     } else {
-        folder.write_intended(state.lines())?;
+        folder.write_intended(ledger.state()?.lines())?;
         ledger.reserve(mechanism, steps)?
     };
     let paid = Paid { receipt: lease.receipt().clone(), epsilon, delta: delta.get() };
