@@ -134,10 +134,7 @@ impl Summation<'_> {
         let key = key()?;
         let clip = self.clipping.clip(self.dimension);
         let total = Total::new(&batch(&key), grid, &clip, self.dimension, contributions);
-        let mut sum = vec![0.0; self.dimension];
-        let indices = |from: usize, indices: &mut [i64]| total.indices(grid, from, indices);
-        let values = |indices: &[i64], values: &mut [f32]| grid.singles(indices, values);
-        rounded::add_between(Noise::Gaussian.shape(), &key, &mut sum, indices, values);
+        let sum = total.release(grid, &key);
         let count = clip
             .count()
             .zip(count_grid)
@@ -156,28 +153,21 @@ struct Total {
 }
 
 thread_local! {
-    /// Room for the sum of the next step: pages that are asked for anew in every step cost a tenth of a step.
-    static SUM: Cell<Vec<f64>> = const { Cell::new(Vec::new()) };
-}
-
-impl Drop for Total {
-    fn drop(&mut self) {
-        SUM.set(std::mem::take(&mut self.last));
-    }
+    /// Zeros for the sum of the next step: pages that are asked for anew in every step cost a tenth of a step.
+    static ZEROS: Cell<Vec<f64>> = const { Cell::new(Vec::new()) };
 }
 
 impl Total {
     fn new(batch: &[Drawn], grid: Grid, clip: &Clip, dimension: usize, contributions: &mut impl Contributions) -> Self {
-        let mut last = SUM.take();
-        last.clear();
+        let mut last = ZEROS.take();
         last.resize(dimension, 0.0);
+        debug_assert!(last.iter().all(|x| *x == 0.0), "a sum begins at zero");
         let mut total = Self { last, before: Vec::new() };
         for (number, group) in pieces(batch, GROUP).into_iter().enumerate() {
             if number > 0 {
-                let mut before = vec![0; dimension];
-                total.indices(grid, 0, &mut before);
-                total.before = before;
-                total.last.fill(0.0);
+                let mut indices = vec![0; dimension];
+                take(grid, &mut total.last, &total.before, &mut indices);
+                total.before = indices;
             }
             let blocks = pieces(group, BLOCK);
             let mut records: Vec<usize> = group.iter().map(|(_, record)| *record).collect();
@@ -194,12 +184,26 @@ impl Total {
         total
     }
 
-    /// In grid steps, from one coordinate on. A coordinate that is no number, which an honest learner never makes, is zero.
-    fn indices(&self, grid: Grid, from: usize, indices: &mut [i64]) {
-        grid.near(&self.last[from..from + indices.len()], indices);
-        for (index, before) in indices.iter_mut().zip(self.before.get(from..).unwrap_or(&[])) {
-            *index = index.wrapping_add(*before);
-        }
+    /// The noisy sum. Nothing else is left of the sum then.
+    fn release(self, grid: Grid, key: &Key) -> Vec<f32> {
+        let Self { mut last, before } = self;
+        let mut sum = vec![0.0; last.len()];
+        let indices = |place: usize, last: &mut [f64], indices: &mut [i64]| {
+            take(grid, last, before.get(place..).unwrap_or(&[]), indices);
+        };
+        let values = |indices: &[i64], values: &mut [f32]| grid.singles(indices, values);
+        rounded::add_between(Noise::Gaussian.shape(), key, &mut last, &mut sum, indices, values);
+        ZEROS.set(last);
+        sum
+    }
+}
+
+/// Reads some coordinates in grid steps and leaves zeros. A coordinate that is no number, which an honest learner never makes, is zero.
+fn take(grid: Grid, last: &mut [f64], before: &[i64], indices: &mut [i64]) {
+    grid.near(last, indices);
+    last.fill(0.0);
+    for (index, before) in indices.iter_mut().zip(before) {
+        *index = index.wrapping_add(*before);
     }
 }
 

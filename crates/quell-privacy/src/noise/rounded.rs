@@ -75,23 +75,37 @@ pub(crate) fn add(shape: Shape, key: &Key, indices: &mut [i64]) {
 
 /// [`add`] on so many threads.
 pub(crate) fn add_on(threads: usize, shape: Shape, key: &Key, indices: &mut [i64]) {
-    for_chunks(threads, indices, |number, chunk| add_chunk(shape, key, number, chunk));
+    for_chunks(threads, indices.chunks_mut(CHUNK), |number, chunk| {
+        let mut draws = Draws::new(shape, key.stream(number));
+        chunk.chunks_mut(WORDS).for_each(|part| draws.add(part));
+    });
 }
 
-/// The same noise for indices that are made and used up on the way, in one pass over memory: `indices` writes those from a place on, and `values` turns what
-/// became of them into numbers.
-pub(crate) fn add_between(
+/// The same noise for indices that are made and used up on the way, some at a time and in one pass over memory: `indices` makes those of some numbers, which
+/// begin at a place, and `values` turns what became of them into others.
+///
+/// # Contract
+/// As many numbers come out as go in.
+pub(crate) fn add_between<T: Send>(
     shape: Shape,
     key: &Key,
-    numbers: &mut [f32],
-    indices: impl Fn(usize, &mut [i64]) + Sync,
+    numbers: &mut [T],
+    noisy: &mut [f32],
+    indices: impl Fn(usize, &mut [T], &mut [i64]) + Sync,
     values: impl Fn(&[i64], &mut [f32]) + Sync,
 ) {
-    for_chunks(threads(numbers.len()), numbers, |number, chunk| {
-        let mut between = vec![0; chunk.len()];
-        indices(number as usize * CHUNK, &mut between);
-        add_chunk(shape, key, number, &mut between);
-        values(&between, chunk);
+    assert_eq!(numbers.len(), noisy.len(), "as many numbers come out as go in");
+    let chunks = numbers.chunks_mut(CHUNK).zip(noisy.chunks_mut(CHUNK));
+    for_chunks(threads(chunks.len() * CHUNK), chunks, |number, (numbers, noisy)| {
+        let mut draws = Draws::new(shape, key.stream(number));
+        let mut between = [0; WORDS];
+        let places = (number as usize * CHUNK..).step_by(WORDS);
+        for (place, (numbers, noisy)) in places.zip(numbers.chunks_mut(WORDS).zip(noisy.chunks_mut(WORDS))) {
+            let between = &mut between[..numbers.len()];
+            indices(place, numbers, between);
+            draws.add(between);
+            values(between, noisy);
+        }
     });
 }
 
@@ -102,8 +116,9 @@ fn threads(numbers: usize) -> usize {
     (*THREADS).min(numbers / (2 * CHUNK))
 }
 
-fn for_chunks<T: Send>(threads: usize, numbers: &mut [T], work_on: impl Fn(u64, &mut [T]) + Sync) {
-    let chunks = Mutex::new((0..).zip(numbers.chunks_mut(CHUNK)));
+/// Hands the chunks, with their numbers, to so many threads.
+fn for_chunks<T>(threads: usize, chunks: impl Iterator<Item = T> + Send, work_on: impl Fn(u64, T) + Sync) {
+    let chunks = Mutex::new((0..).zip(chunks));
     let work = || {
         // The lock ends with this statement; a `while let` would hold it through the work.
         let next = || chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
@@ -117,13 +132,6 @@ fn for_chunks<T: Send>(threads: usize, numbers: &mut [T], work_on: impl Fn(u64, 
         }
         work();
     });
-}
-
-fn add_chunk(shape: Shape, key: &Key, number: u64, chunk: &mut [i64]) {
-    match shape {
-        Shape::Gaussian => add_stream::<Gaussian>(key.stream(number), chunk),
-        Shape::Laplace => add_stream::<Laplace>(key.stream(number), chunk),
-    }
 }
 
 /// One integer, round(2³⁰X).
@@ -140,28 +148,46 @@ fn sample_density<D: Density>(stream: &mut Stream) -> i64 {
     if guess.doubtful { settle::<D>(word, stream) } else { guess.noise }
 }
 
-/// First every word's guess without a branch, for the processor to work on many at a time; then the doubtful ones.
-fn add_stream<D: Density>(mut stream: Stream, indices: &mut [i64]) {
-    let table = D::table();
-    let mut bytes = [0; 8 * WORDS];
-    let mut doubtful = [0_u16; WORDS];
-    for part in indices.chunks_mut(WORDS) {
-        stream.fill(&mut bytes[..8 * part.len()]);
-        let words = bytes.as_chunks().0;
+/// The numbers of one stream, some at a time.
+struct Draws {
+    shape: Shape,
+    stream: Stream,
+    bytes: [u8; 8 * WORDS],
+    doubtful: [u16; WORDS],
+}
+
+impl Draws {
+    fn new(shape: Shape, stream: Stream) -> Self {
+        Self { shape, stream, bytes: [0; 8 * WORDS], doubtful: [0; WORDS] }
+    }
+
+    /// Adds the next ones to at most `WORDS` indices.
+    fn add(&mut self, indices: &mut [i64]) {
+        match self.shape {
+            Shape::Gaussian => self.add_of::<Gaussian>(indices),
+            Shape::Laplace => self.add_of::<Laplace>(indices),
+        }
+    }
+
+    /// First every word's guess without a branch, for the processor to work on many at a time; then the doubtful ones.
+    fn add_of<D: Density>(&mut self, indices: &mut [i64]) {
+        let table = D::table();
+        self.stream.fill(&mut self.bytes[..8 * indices.len()]);
+        let words = self.bytes.as_chunks().0;
         let mut doubts = 0;
-        for (position, (index, word)) in (0..).zip(part.iter_mut().zip(words)) {
+        for (position, (index, word)) in (0..).zip(indices.iter_mut().zip(words)) {
             let guess = guess::<D>(table, u64::from_le_bytes(*word));
             *index = index.wrapping_add(guess.noise);
             if guess.doubtful {
-                doubtful[doubts % WORDS] = position;
+                self.doubtful[doubts % WORDS] = position;
                 doubts += 1;
             }
         }
-        for &position in &doubtful[..doubts] {
+        for &position in &self.doubtful[..doubts] {
             let position = usize::from(position);
             let word = u64::from_le_bytes(words[position]);
-            let correction = settle::<D>(word, &mut stream).wrapping_sub(guess::<D>(table, word).noise);
-            part[position] = part[position].wrapping_add(correction);
+            let correction = settle::<D>(word, &mut self.stream).wrapping_sub(guess::<D>(table, word).noise);
+            indices[position] = indices[position].wrapping_add(correction);
         }
     }
 }

@@ -4,6 +4,7 @@
 //! no transposition is ever needed. `product` is the one place with `unsafe`.
 
 pub(crate) mod numbers;
+pub(crate) mod outer;
 pub(crate) mod patches;
 pub(crate) mod product;
 pub(crate) mod search;

@@ -53,18 +53,6 @@ pub(crate) fn add_totals(sum: &mut [f64], numbers: &[f64]) {
     );
 }
 
-/// `to = scale · from`, or zeros where the scale is zero, whatever is there.
-pub(crate) fn scaled_into(to: &mut [f32], scale: f32, from: &[f32]) {
-    if scale == 0.0 {
-        to.fill(0.0);
-        return;
-    }
-    fast(
-        #[inline(always)]
-        || to.iter_mut().zip(from).for_each(|(to, from)| *to = scale * from),
-    );
-}
-
 /// Each number of `output` from that of `input`.
 pub(crate) fn map(input: &[f32], output: &mut [f32], f: impl Fn(f32) -> f32) {
     fast(
@@ -146,12 +134,5 @@ mod tests {
         assert!((squared_length(&numbers) / exact - 1.0).abs() < 1e-12 && exact > 0.0);
         assert!(squared_length(&[f32::NAN]).is_nan() && squared_length(&[]) == 0.0);
         assert!(squared_length(&[f32::MAX; 17]).is_finite());
-    }
-
-    #[test]
-    fn a_scale_of_zero_writes_zeros_whatever_is_there() {
-        let mut to = [1.0; 2];
-        scaled_into(&mut to, 0.0, &[f32::NAN, f32::INFINITY]);
-        assert_eq!(to, [0.0; 2]);
     }
 }

@@ -4,11 +4,12 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{Network, Task, tape::Tape};
-use crate::kernel::{
-    numbers::{add, add_totals, add_wide, scaled_into, squared_length},
-    product::{Into, Matrix, multiply},
+use super::{
+    Network, Task,
+    deferred::{Deferred, Share},
+    tape::Tape,
 };
+use crate::kernel::numbers::{add_totals, add_wide, squared_length};
 
 /// The scale of every part of a record's gradient, for its squared lengths; [`quell_privacy::mechanism::Clip`] behind it.
 pub type Scales<'a> = &'a (dyn Fn(&[f64], &mut [f32]) + Sync);
@@ -17,8 +18,7 @@ pub type Scales<'a> = &'a (dyn Fn(&[f64], &mut [f32]) + Sync);
 #[derive(Default)]
 pub struct Workspace {
     threads: Vec<Thread>,
-    /// For each linear layer, what went in and the scaled gradients of what came out, for the whole batch.
-    deferred: Vec<(Vec<f32>, Vec<f32>)>,
+    deferred: Deferred,
 }
 
 /// What one thread works with.
@@ -29,9 +29,6 @@ struct Thread {
     /// The sum so far, in double precision.
     total: Vec<f64>,
 }
-
-/// Numbers of a tile of a weight matrix that is summed over all blocks before the next: it stays in the cache.
-const TILE: usize = 1 << 15;
 
 /// How the gradient is cut into parts that are clipped apart, for each layer.
 struct Parts {
@@ -93,19 +90,17 @@ impl Network {
         let everything_deferred = self.layers.iter().all(|placed| placed.weights.is_empty() || placed.layer.is_outer_product());
         let shares = if everything_deferred { self.even_shares(records.len()) } else { self.shares_within_blocks(&ends) };
         workspace.prepare(self, shares.len(), true);
-        self.defer(records.len(), workspace);
 
-        let mut slices = Deferred::split(self, &mut workspace.deferred, &shares);
-        let jobs: Vec<_> = shares.iter().zip(workspace.threads.iter_mut()).zip(slices.drain(..)).collect();
+        let parts_of_deferred = workspace.deferred.split(self, &ends, &shares);
+        let jobs: Vec<_> = shares.iter().zip(workspace.threads.iter_mut()).zip(parts_of_deferred).collect();
         jobs.into_par_iter().for_each(|((units, thread), mut deferred)| {
             for unit in units {
-                let records = &records[unit.clone()];
-                thread.tape.learn(self, weights, task, records, 1.0);
-                thread.add_unit(self, &parts, scales, records.len(), &mut deferred);
+                thread.tape.learn(self, weights, task, &records[unit.clone()], 1.0);
+                thread.add_unit(self, &parts, scales, unit, &mut deferred);
             }
         });
         self.collect(&workspace.threads[..shares.len()], sum);
-        self.add_products(&ends, &workspace.deferred, sum);
+        workspace.deferred.add(self, sum);
     }
 
     /// Equal numbers of records for every thread, in units of at most a chunk.
@@ -138,17 +133,6 @@ impl Network {
         shares
     }
 
-    /// Room for what goes into the linear layers and the gradients of what comes out.
-    fn defer(&self, records: usize, workspace: &mut Workspace) {
-        workspace.deferred.resize_with(self.layers.len(), Default::default);
-        for (placed, (inputs, gradients)) in self.layers.iter().zip(&mut workspace.deferred) {
-            if placed.layer.is_outer_product() {
-                inputs.resize(records * placed.layer.inputs(), 0.0);
-                gradients.resize(records * placed.layer.outputs(), 0.0);
-            }
-        }
-    }
-
     /// Adds up what the threads have.
     fn collect(&self, threads: &[Thread], sum: &mut [f64]) {
         for placed in self.layers.iter().filter(|placed| !placed.layer.is_outer_product()) {
@@ -156,34 +140,6 @@ impl Network {
             for thread in threads {
                 add_totals(&mut sum[range.clone()], &thread.total[range.clone()]);
             }
-        }
-    }
-
-    /// The gradients of linear layers: for each block a product, tile by tile, so that a tile stays in the cache for all blocks.
-    fn add_products(&self, ends: &[usize], deferred: &[(Vec<f32>, Vec<f32>)], sum: &mut [f64]) {
-        for (placed, (inputs, gradients)) in
-            self.layers.iter().zip(deferred).filter(|(placed, _)| placed.layer.is_outer_product())
-        {
-            let (width, height) = (placed.layer.inputs(), placed.layer.outputs());
-            let (matrix, bias) = sum[placed.weights.clone()].split_at_mut(width * height);
-            let rows = (TILE / width).clamp(1, height.div_ceil(rayon::current_num_threads()));
-            matrix.par_chunks_mut(rows * width).enumerate().for_each(|(tile, total)| {
-                let (first, rows) = (tile * rows, total.len() / width);
-                crate::kernel::scratch(total.len(), |product| {
-                    each_block(ends, |from, to| {
-                        let left = Matrix::strided(&gradients[from * height + first..to * height], to - from, rows, height);
-                        let right = Matrix::new(&inputs[from * width..to * width], width);
-                        multiply(left.transposed(), right, product, width, Into::Overwrite);
-                        add_wide(total, product);
-                    });
-                });
-            });
-            let mut block = vec![0.0; height];
-            each_block(ends, |from, to| {
-                block.fill(0.0);
-                gradients[from * height..to * height].chunks_exact(height).for_each(|gradient| add(&mut block, gradient));
-                add_wide(bias, &block);
-            });
         }
     }
 
@@ -226,16 +182,6 @@ fn ends(blocks: &[&[usize]]) -> Vec<usize> {
         .collect()
 }
 
-fn each_block(ends: &[usize], mut each: impl FnMut(usize, usize)) {
-    let mut from = 0;
-    for &to in ends {
-        if to > from {
-            each(from, to);
-        }
-        from = to;
-    }
-}
-
 impl Workspace {
     /// Clean sums for so many threads: of everything, or of what is not deferred.
     fn prepare(&mut self, network: &Network, threads: usize, deferring: bool) {
@@ -253,54 +199,6 @@ impl Workspace {
     }
 }
 
-/// A thread's rows of what is deferred, for each layer.
-struct Deferred<'a>(Vec<(&'a mut [f32], &'a mut [f32])>);
-
-impl<'a> Deferred<'a> {
-    /// For each share of the records its rows.
-    fn split(network: &Network, deferred: &'a mut [(Vec<f32>, Vec<f32>)], shares: &[Vec<Range<usize>>]) -> Vec<Self> {
-        let mut split: Vec<Self> = shares.iter().map(|_| Self(Vec::new())).collect();
-        for (placed, (inputs, gradients)) in network.layers.iter().zip(deferred) {
-            let (mut inputs, mut gradients) = (inputs.as_mut_slice(), gradients.as_mut_slice());
-            for (share, own) in shares.iter().zip(&mut split) {
-                let records: usize = share.iter().map(ExactSizeIterator::len).sum();
-                let records = if placed.layer.is_outer_product() { records } else { 0 };
-                let (mine, rest) = std::mem::take(&mut inputs).split_at_mut(records * placed.layer.inputs());
-                let (my_gradients, others) = std::mem::take(&mut gradients).split_at_mut(records * placed.layer.outputs());
-                (inputs, gradients) = (rest, others);
-                own.0.push((mine, my_gradients));
-            }
-        }
-        split
-    }
-
-    /// Writes a layer's rows: zeros for a record that adds nothing, whatever it holds.
-    fn take(
-        &mut self,
-        number: usize,
-        width: usize,
-        height: usize,
-        input: &[f32],
-        gradient: &[f32],
-        scales: impl Iterator<Item = f32>,
-    ) {
-        let records = input.len() / width;
-        let (inputs, gradients) = &mut self.0[number];
-        let (to, rest) = std::mem::take(inputs).split_at_mut(records * width);
-        let (gradient_to, gradient_rest) = std::mem::take(gradients).split_at_mut(records * height);
-        (*inputs, *gradients) = (rest, gradient_rest);
-        to.copy_from_slice(input);
-        for (position, scale) in scales.enumerate().take(records) {
-            let row = position * height..(position + 1) * height;
-            scaled_into(&mut gradient_to[row.clone()], scale, &gradient[row]);
-            if scale == 0.0 {
-                // Zero times what is not finite is not zero.
-                to[position * width..(position + 1) * width].fill(0.0);
-            }
-        }
-    }
-}
-
 impl Thread {
     /// Measures, scales and adds the examples on the tape.
     fn add_unit(
@@ -308,9 +206,10 @@ impl Thread {
         network: &Network,
         parts: &Parts,
         ask: Option<Scales<'_>>,
-        examples: usize,
-        deferred: &mut Deferred<'_>,
+        unit: &Range<usize>,
+        deferred: &mut Share<'_>,
     ) {
+        let examples = unit.len();
         // Rows of parts, one for each example.
         let mut factors = vec![1.0_f32; examples * parts.count];
         if let Some(ask) = ask {
@@ -329,16 +228,16 @@ impl Thread {
         }
         for (number, placed) in network.layers.iter().enumerate().filter(|(_, placed)| !placed.weights.is_empty()) {
             let (pass, kept) = self.tape.pass(network, number, examples);
-            let own = factors.chunks_exact(parts.count).map(|factors| factors[parts.of_layer[number]]);
+            let own: Vec<f32> = factors.chunks_exact(parts.count).map(|factors| factors[parts.of_layer[number]]).collect();
             if placed.layer.is_outer_product() {
-                deferred.take(number, placed.layer.inputs(), placed.layer.outputs(), pass.input, pass.output_gradient, own);
+                deferred.take(number, placed, unit, pass, &own);
                 continue;
             }
             let range = placed.weights.clone();
             let partial = &mut self.partial[range.clone()];
             partial.fill(0.0);
             if ask.is_some() {
-                placed.layer.add_scaled(pass, kept, &own.collect::<Vec<_>>(), partial);
+                placed.layer.add_scaled(pass, kept, &own, partial);
             } else {
                 placed.layer.add(pass, kept, partial);
             }

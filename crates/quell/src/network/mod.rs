@@ -5,6 +5,7 @@
 //! other layers chunk by chunk. The gradients of a batch are never in memory together.
 
 mod batch;
+mod deferred;
 mod models;
 mod tape;
 

@@ -29,7 +29,9 @@ impl Case {
         let (summation, clip) = (self.summation(), self.clipping.clip(self.dimension));
         let grid = summation.grid().unwrap();
         let mut indices = vec![0; self.dimension];
-        Total::new(batch, grid, &clip, self.dimension, learner).indices(grid, 0, &mut indices);
+        let mut total = Total::new(batch, grid, &clip, self.dimension, learner);
+        take(grid, &mut total.last, &total.before, &mut indices);
+        assert!(total.last.iter().all(|x| *x == 0.0), "something is left of the sum");
         indices.extend(clip.count().map(|count| Grid::new(summation.count_scale().unwrap()).unwrap().nearest(count)));
         indices.into_iter().map(|index| index as f64 / GRID as f64).collect()
     }
@@ -276,9 +278,12 @@ fn noise_in_between_is_the_noise_of_the_key() {
     let length = 70_000;
     let mut indices: Vec<i64> = (0..length).collect();
     rounded::add(Noise::Gaussian.shape(), &key, &mut indices);
-    let mut values = vec![0.0; length as usize];
-    let make = |from: usize, indices: &mut [i64]| indices.iter_mut().zip(from as i64..).for_each(|(index, i)| *index = i);
+    let (mut numbers, mut values): (Vec<i64>, _) = ((0..length).collect(), vec![0.0; length as usize]);
+    let make = |place: usize, numbers: &mut [i64], indices: &mut [i64]| {
+        assert_eq!(numbers[0], place as i64);
+        indices.copy_from_slice(numbers);
+    };
     let take = |indices: &[i64], values: &mut [f32]| values.iter_mut().zip(indices).for_each(|(v, i)| *v = *i as f32);
-    rounded::add_between(Noise::Gaussian.shape(), &key, &mut values, make, take);
+    rounded::add_between(Noise::Gaussian.shape(), &key, &mut numbers, &mut values, make, take);
     assert!(values.iter().zip(&indices).all(|(value, index)| *value == *index as f32));
 }

@@ -12,10 +12,10 @@ fn start(key: &Key, number: u64) -> [u8; 32] {
 }
 
 #[test]
-fn stream_is_chacha_with_twenty_rounds() {
-    // Keystream of the zero key and nonce, as the designer of the cipher published it.
+fn stream_is_chacha_with_twelve_rounds() {
+    // Keystream of the zero key and nonce, from the published test vectors of the cipher.
     let Randomness::Seeded { seed, .. } = Randomness::seeded(0) else { unreachable!() };
-    assert_eq!(start(&seed, 0)[..8], [0x76, 0xb8, 0xe0, 0xad, 0xa0, 0xf1, 0x3d, 0x90]);
+    assert_eq!(start(&seed, 0)[..8], [0x9b, 0xf4, 0x9a, 0x6a, 0x07, 0x55, 0xf9, 0x53]);
 }
 
 #[test]

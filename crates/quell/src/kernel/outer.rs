@@ -1,0 +1,285 @@
+//! Sums of outer products, Σ g xᵀ over many rows g and x of two matrices: what the gradient of a linear layer for a batch is.
+//!
+//! A general product would add in single precision all along. Here numbers are added in single precision within a block of rows and in double precision from
+//! block to block, and the sums of a block go from the registers straight to those in double precision. Both matrices lie in panels from the start, in which
+//! every number that is read is next to the one read before it.
+
+use std::ops::Range;
+
+use pulp::{Simd, WithSimd};
+
+use super::{MACHINE, fast};
+
+/// Numbers of g in a panel, and vectors of x. Their products are twelve sums, which fit into the sixteen registers of most processors together with the factors.
+const HEIGHT: usize = 6;
+const VECTORS: usize = 2;
+
+/// Numbers in the longest vectors there are.
+const LONGEST: usize = 16;
+
+/// Numbers of x that stay in the second cache while the panels of g go by.
+const CACHED: usize = 1 << 16;
+
+/// Rows that are written together.
+const FEW: usize = 4;
+
+/// Rows that lie together.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Segment {
+    pub(crate) rows: Range<usize>,
+    /// Whether a block ends with them.
+    pub(crate) last: bool,
+}
+
+/// How the rows of a matrix lie: for each segment panel after panel, for each panel row after row. What is missing from the last panel is zero.
+#[derive(Clone, Copy)]
+pub(crate) struct Panels {
+    width: usize,
+    columns: usize,
+}
+
+impl Panels {
+    /// Of the matrix with rows g.
+    pub(crate) fn left(width: usize) -> Self {
+        Self { width, columns: HEIGHT }
+    }
+
+    /// Of the matrix with rows x.
+    pub(crate) fn right(width: usize) -> Self {
+        struct Lanes;
+        impl WithSimd for Lanes {
+            type Output = usize;
+
+            fn with_simd<S: Simd>(self, _: S) -> usize {
+                S::F32_LANES
+            }
+        }
+        Self { width, columns: VECTORS * MACHINE.dispatch(Lanes) }
+    }
+
+    /// Numbers that a row takes.
+    pub(crate) fn padded(self) -> usize {
+        self.width.next_multiple_of(self.columns)
+    }
+
+    /// Writes the rows of a segment, each times its scale; zeros if a scale is zero, whatever is in the row.
+    pub(crate) fn write(self, segment: &mut [f32], scales: &[f32], rows: &[f32]) {
+        fast(
+            #[inline(always)]
+            || match self.columns {
+                2 => self.write_in::<2>(segment, scales, rows),
+                6 => self.write_in::<6>(segment, scales, rows),
+                8 => self.write_in::<8>(segment, scales, rows),
+                16 => self.write_in::<16>(segment, scales, rows),
+                32 => self.write_in::<32>(segment, scales, rows),
+                columns => unreachable!("no processor has panels of {columns}"),
+            },
+        );
+    }
+
+    #[inline(always)]
+    fn write_in<const COLUMNS: usize>(self, segment: &mut [f32], scales: &[f32], rows: &[f32]) {
+        let length = scales.len() * COLUMNS;
+        // A few rows at a time, which stay in the cache while each panel takes its part of all of them.
+        for (group, (scales, rows)) in scales.chunks(FEW).zip(rows.chunks(FEW * self.width)).enumerate() {
+            for (panel, start) in segment.chunks_exact_mut(length).zip((0..self.width).step_by(COLUMNS)) {
+                let places = &mut panel.as_chunks_mut::<COLUMNS>().0[group * FEW..];
+                for (place, (scale, row)) in places.iter_mut().zip(scales.iter().zip(rows.chunks_exact(self.width))) {
+                    let row = &row[start..];
+                    let numbers = row.first_chunk().copied().unwrap_or_else(|| {
+                        let mut last = [0.0; COLUMNS];
+                        last[..row.len()].copy_from_slice(row);
+                        last
+                    });
+                    *place = if *scale == 0.0 { [0.0; COLUMNS] } else { numbers.map(|x| scale * x) };
+                }
+            }
+        }
+    }
+
+    /// One panel of a segment.
+    #[inline(always)]
+    fn panel<'a>(self, numbers: &'a [f32], segment: &Segment, number: usize) -> &'a [f32] {
+        let length = segment.rows.len() * self.columns;
+        &numbers[segment.rows.start * self.padded() + number * length..][..length]
+    }
+}
+
+/// Rows of a matrix and what is to be added to them: `matrix += Σ g xᵀ` and `bias += Σ g`, for some of the numbers in g.
+pub(crate) struct Products<'a> {
+    pub(crate) segments: &'a [Segment],
+    pub(crate) left: (Panels, &'a [f32]),
+    pub(crate) right: (Panels, &'a [f32]),
+    /// The first number of g that is meant, which begins a panel.
+    pub(crate) first: usize,
+    /// As long as x, for each number of g that is meant.
+    pub(crate) matrix: &'a mut [f64],
+    pub(crate) bias: &'a mut [f64],
+}
+
+impl Products<'_> {
+    /// How many numbers of g to take at a time, of so many, on so many threads: several times for each, in case that one is held up.
+    pub(crate) fn rows(height: usize, threads: usize) -> usize {
+        HEIGHT * height.div_ceil(HEIGHT).div_ceil(6 * threads).clamp(1, 16)
+    }
+
+    pub(crate) fn add(self) {
+        MACHINE.dispatch(self);
+    }
+}
+
+impl WithSimd for Products<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { segments, left: (left, gradients), right: (right, inputs), first, matrix, bias } = self;
+        let before = first / HEIGHT;
+        let (width, whole) = (right.width, VECTORS * S::F32_LANES);
+        assert_eq!(right.columns, whole, "the panels are those of another machine");
+        let depth: usize = segments.iter().map(|segment| segment.rows.len()).sum();
+        let together = (CACHED / (depth * whole).max(1)).max(1);
+        for panels in (0..width.div_ceil(whole)).collect::<Vec<_>>().chunks(together) {
+            for (panel, rows) in matrix.chunks_mut(HEIGHT * width).enumerate() {
+                for &number in panels {
+                    let columns = number * whole..((number + 1) * whole).min(width);
+                    let mut sums = [[simd.splat_f32s(0.0); VECTORS]; HEIGHT];
+                    for segment in segments {
+                        let gradients = left.panel(gradients, segment, before + panel).as_chunks::<HEIGHT>().0;
+                        let inputs = S::as_simd_f32s(right.panel(inputs, segment, number)).0.as_chunks::<VECTORS>().0;
+                        for (gradient, input) in gradients.iter().zip(inputs) {
+                            for (sums, gradient) in sums.iter_mut().zip(gradient) {
+                                let gradient = simd.splat_f32s(*gradient);
+                                for (sum, input) in sums.iter_mut().zip(input) {
+                                    *sum = simd.mul_add_e_f32s(gradient, *input, *sum);
+                                }
+                            }
+                        }
+                        if segment.last {
+                            if rows.len() == HEIGHT * width && columns.len() == whole {
+                                // The same for all, but with no number left open, so that sums stay in registers.
+                                for (i, sums) in sums.iter().enumerate() {
+                                    let totals = &mut rows[i * width + columns.start..][..whole];
+                                    totals
+                                        .iter_mut()
+                                        .zip(&narrow(simd, *sums)[..whole])
+                                        .for_each(|(total, x)| *total += f64::from(*x));
+                                }
+                            } else {
+                                for (row, sums) in rows.chunks_exact_mut(width).zip(&sums) {
+                                    let totals = &mut row[columns.clone()];
+                                    totals.iter_mut().zip(&narrow(simd, *sums)).for_each(|(total, x)| *total += f64::from(*x));
+                                }
+                            }
+                            sums = [[simd.splat_f32s(0.0); VECTORS]; HEIGHT];
+                        }
+                    }
+                }
+            }
+        }
+        for (panel, bias) in bias.chunks_mut(HEIGHT).enumerate() {
+            let mut sums = [0.0_f32; HEIGHT];
+            for segment in segments {
+                for gradient in left.panel(gradients, segment, before + panel).as_chunks::<HEIGHT>().0 {
+                    sums.iter_mut().zip(gradient).for_each(|(sum, x)| *sum += x);
+                }
+                if segment.last {
+                    bias.iter_mut().zip(&sums).for_each(|(total, x)| *total += f64::from(*x));
+                    sums = [0.0; HEIGHT];
+                }
+            }
+        }
+    }
+}
+
+/// The numbers in some vectors.
+#[inline(always)]
+fn narrow<S: Simd>(_: S, vectors: [S::f32s; VECTORS]) -> [f32; VECTORS * LONGEST] {
+    let mut numbers = [0.0; VECTORS * LONGEST];
+    S::as_mut_simd_f32s(&mut numbers).0[..VECTORS].copy_from_slice(&vectors);
+    numbers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(count: usize) -> Vec<f32> {
+        (0..count).map(|i| ((i * 7919 % 104_729) as f32 / 52_364.0) - 1.0).collect()
+    }
+
+    /// Both matrices in panels, row by row with these scales, and their products with all of the first.
+    fn products(g: &[f32], x: &[f32], height: usize, width: usize, segments: &[Segment], scales: &[f32]) -> (Vec<f64>, Vec<f64>) {
+        let (left, right) = (Panels::left(height), Panels::right(width));
+        let (mut gradients, mut inputs) =
+            (vec![f32::NAN; scales.len() * left.padded()], vec![f32::NAN; scales.len() * right.padded()]);
+        for segment in segments {
+            let rows = segment.rows.clone();
+            let ones: Vec<f32> = scales[rows.clone()].iter().map(|scale| if *scale == 0.0 { 0.0 } else { 1.0 }).collect();
+            let of = |width: usize| rows.start * width..rows.end * width;
+            left.write(&mut gradients[of(left.padded())], &scales[of(1)], &g[of(height)]);
+            right.write(&mut inputs[of(right.padded())], &ones, &x[of(width)]);
+        }
+        let (mut matrix, mut bias) = (vec![0.5; height * width], vec![0.25; height]);
+        let rows = Products::rows(height, 2);
+        for (tile, (matrix, bias)) in matrix.chunks_mut(rows * width).zip(bias.chunks_mut(rows)).enumerate() {
+            let (left, right) = ((left, gradients.as_slice()), (right, inputs.as_slice()));
+            Products { segments, left, right, first: tile * rows, matrix, bias }.add();
+        }
+        (matrix, bias)
+    }
+
+    fn segments(ends: &[(usize, bool)]) -> Vec<Segment> {
+        let starts = std::iter::once(0).chain(ends.iter().map(|(end, _)| *end));
+        starts.zip(ends).map(|(start, (end, last))| Segment { rows: start..*end, last: *last }).collect()
+    }
+
+    #[test]
+    fn products_are_those_of_the_definition_and_are_added_to_what_is_there() {
+        for (height, width) in [(1, 1), (6, 16), (7, 17), (5, 15), (40, 33), (25, 100)] {
+            let (g, x) = (numbers(20 * height), numbers(20 * width));
+            let scales: Vec<f32> = (0..20).map(|row| [1.0, 0.5, 0.0][row % 3]).collect();
+            for segments in [segments(&[(20, true)]), segments(&[(1, true), (8, false), (13, true), (20, true)])] {
+                let (matrix, bias) = products(&g, &x, height, width, &segments, &scales);
+                let sum = |i: usize, right: &dyn Fn(usize) -> f64| -> f64 {
+                    (0..20).map(|row| f64::from(scales[row] * g[row * height + i]) * right(row)).sum()
+                };
+                for (i, j) in (0..height).flat_map(|i| (0..width).map(move |j| (i, j))) {
+                    let exact = 0.5 + sum(i, &|row| f64::from(x[row * width + j]));
+                    assert!((matrix[i * width + j] - exact).abs() < 1e-5, "{height} {width} at {i} {j}");
+                }
+                for (i, bias) in bias.iter().enumerate() {
+                    assert!((bias - 0.25 - sum(i, &|_| 1.0)).abs() < 1e-5, "{height} {width} at {i}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn where_a_segment_ends_within_a_block_changes_no_bit() {
+        // Which thread takes which record must not show.
+        let (g, x) = (numbers(90 * 13), numbers(90 * 37));
+        let whole = products(&g, &x, 13, 37, &segments(&[(60, true), (90, true)]), &[0.3; 90]);
+        let cut =
+            products(&g, &x, 13, 37, &segments(&[(17, false), (45, false), (60, true), (61, false), (90, true)]), &[0.3; 90]);
+        assert_eq!(whole, cut);
+        assert_ne!(whole, products(&g, &x, 13, 37, &segments(&[(17, true), (60, true), (90, true)]), &[0.3; 90]));
+    }
+
+    #[test]
+    fn blocks_are_added_in_double_precision() {
+        // 1 and 2⁻³⁰ a thousand times: in single precision the small ones are lost.
+        let x: Vec<f32> = (0..1001).map(|row| if row == 0 { 1.0 } else { 1.0 / (1 << 30) as f32 }).collect();
+        let blocks: Vec<(usize, bool)> = (1..=1001).map(|end| (end, true)).collect();
+        let (matrix, bias) = products(&[1.0; 1001], &x, 1, 1, &segments(&blocks), &[1.0; 1001]);
+        assert_eq!(matrix, [1.5 + 1000.0 / f64::from(1 << 30)]);
+        assert_eq!(bias, [1001.25]);
+    }
+
+    #[test]
+    fn a_scale_of_zero_adds_nothing_whatever_is_there() {
+        let (g, x) = ([f32::NAN, f32::INFINITY, 2.0], [f32::NAN, 1.0, 3.0]);
+        let (matrix, bias) = products(&g, &x, 1, 1, &segments(&[(3, true)]), &[0.0, 0.0, 1.0]);
+        assert_eq!((matrix, bias), (vec![6.5], vec![2.25]));
+    }
+}

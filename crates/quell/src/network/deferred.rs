@@ -1,0 +1,105 @@
+//! What linear layers put off: their gradients are outer products, which are added up for many records at once.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::{Network, Placed};
+use crate::{
+    kernel::outer::{Panels, Products, Segment},
+    layer::Pass,
+};
+
+/// For each linear layer, what went in and the scaled gradients of what came out, for some records.
+#[derive(Default)]
+pub(super) struct Deferred {
+    layers: Vec<Factors>,
+    segments: Vec<Segment>,
+}
+
+/// Those of one layer; nothing if it is not linear.
+#[derive(Default)]
+struct Factors {
+    inputs: Vec<f32>,
+    gradients: Vec<f32>,
+}
+
+fn panels(placed: &Placed) -> (Panels, Panels) {
+    (Panels::right(placed.layer.inputs()), Panels::left(placed.layer.outputs()))
+}
+
+impl Deferred {
+    /// Room for records in blocks that end there, which threads take in units; and for each thread its part of the room.
+    pub(super) fn split(&mut self, network: &Network, ends: &[usize], shares: &[Vec<Range<usize>>]) -> Vec<Share<'_>> {
+        self.segments.clear();
+        for unit in shares.iter().flatten() {
+            let mut from = unit.start;
+            let within = ends.partition_point(|end| *end <= from)..ends.partition_point(|end| *end < unit.end);
+            for to in ends[within].iter().copied().chain([unit.end]) {
+                if to > from {
+                    self.segments.push(Segment { rows: from..to, last: ends.binary_search(&to).is_ok() });
+                    from = to;
+                }
+            }
+        }
+        self.layers.resize_with(network.layers.len(), Default::default);
+        let mut split: Vec<Share<'_>> = shares.iter().map(|_| Share { layers: Vec::new(), segments: &self.segments }).collect();
+        let counts: Vec<usize> = shares.iter().map(|units| units.iter().map(ExactSizeIterator::len).sum()).collect();
+        for (placed, factors) in network.layers.iter().zip(&mut self.layers) {
+            let (right, left) = panels(placed);
+            let (width, height) = if placed.layer.is_outer_product() { (right.padded(), left.padded()) } else { (0, 0) };
+            let records: usize = counts.iter().sum();
+            factors.inputs.resize(records * width, 0.0);
+            factors.gradients.resize(records * height, 0.0);
+            let (mut inputs, mut gradients) = (factors.inputs.as_mut_slice(), factors.gradients.as_mut_slice());
+            for (records, share) in counts.iter().zip(&mut split) {
+                let own = inputs.split_off_mut(..records * width).unwrap_or_default();
+                let own_gradients = gradients.split_off_mut(..records * height).unwrap_or_default();
+                share.layers.push((own, own_gradients));
+            }
+        }
+        split
+    }
+
+    /// Adds the gradients of all linear layers to those of all weights.
+    pub(super) fn add(&self, network: &Network, sum: &mut [f64]) {
+        for (placed, factors) in network.layers.iter().zip(&self.layers).filter(|(placed, _)| placed.layer.is_outer_product()) {
+            let (width, height) = (placed.layer.inputs(), placed.layer.outputs());
+            let (right, left) = panels(placed);
+            let (matrix, bias) = sum[placed.weights.clone()].split_at_mut(width * height);
+            let rows = Products::rows(height, rayon::current_num_threads());
+            let tiles = matrix.par_chunks_mut(rows * width).zip(bias.par_chunks_mut(rows)).enumerate();
+            tiles.for_each(|(tile, (matrix, bias))| {
+                let (left, right) = ((left, factors.gradients.as_slice()), (right, factors.inputs.as_slice()));
+                Products { segments: &self.segments, left, right, first: tile * rows, matrix, bias }.add();
+            });
+        }
+    }
+}
+
+/// A thread's part.
+pub(super) struct Share<'a> {
+    /// For each layer, room for inputs and for gradients.
+    layers: Vec<(&'a mut [f32], &'a mut [f32])>,
+    segments: &'a [Segment],
+}
+
+impl Share<'_> {
+    /// Writes down what a layer has seen of the records of a unit, and with which scales it counts: nothing at all where a scale is zero.
+    pub(super) fn take(&mut self, number: usize, placed: &Placed, unit: &Range<usize>, pass: Pass<'_>, scales: &[f32]) {
+        let (right, left) = panels(placed);
+        let (width, height) = (placed.layer.inputs(), placed.layer.outputs());
+        let (inputs, gradients) = &mut self.layers[number];
+        let first = self.segments.partition_point(|segment| segment.rows.start < unit.start);
+        let places = self.segments[first..].iter().take_while(|segment| segment.rows.end <= unit.end);
+        // Zero times what is not finite is not zero.
+        let ones: Vec<f32> = scales.iter().map(|scale| if *scale == 0.0 { 0.0 } else { 1.0 }).collect();
+        for Segment { rows, .. } in places {
+            let inputs = inputs.split_off_mut(..rows.len() * right.padded()).unwrap_or_default();
+            let gradients = gradients.split_off_mut(..rows.len() * left.padded()).unwrap_or_default();
+            let of = |width: usize| (rows.start - unit.start) * width..(rows.end - unit.start) * width;
+            right.write(inputs, &ones[of(1)], &pass.input[of(width)]);
+            left.write(gradients, &scales[of(1)], &pass.output_gradient[of(height)]);
+        }
+    }
+}
