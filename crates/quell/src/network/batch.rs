@@ -85,6 +85,23 @@ impl Network {
         if blocks.iter().copied().flatten().any(|record| task.examples(*record) != 1) {
             return self.add_groups(weights, task, blocks, &parts, scales, sum, workspace);
         }
+        for blocks in groups(blocks, Deferred::capacity(self)) {
+            self.add_blocks(weights, task, blocks, &parts, scales, sum, workspace);
+        }
+    }
+
+    /// The same for records of one example each, and few enough to put off what is put off.
+    #[allow(clippy::too_many_arguments, reason = "the same as above")]
+    fn add_blocks(
+        &self,
+        weights: &[f32],
+        task: &impl Task,
+        blocks: &[&[usize]],
+        parts: &Parts,
+        scales: Option<Scales<'_>>,
+        sum: &mut [f64],
+        workspace: &mut Workspace,
+    ) {
         let records: Vec<(usize, usize)> = blocks.iter().copied().flatten().map(|record| (*record, 0)).collect();
         let ends = ends(blocks);
         let everything_deferred = self.layers.iter().all(|placed| placed.weights.is_empty() || placed.layer.is_outer_product());
@@ -96,7 +113,7 @@ impl Network {
         jobs.into_par_iter().for_each(|((units, thread), mut deferred)| {
             for unit in units {
                 thread.tape.learn(self, weights, task, &records[unit.clone()], 1.0);
-                thread.add_unit(self, &parts, scales, unit, &mut deferred);
+                thread.add_unit(self, parts, scales, unit, &mut deferred);
             }
         });
         self.collect(&workspace.threads[..shares.len()], sum);
@@ -171,6 +188,15 @@ impl Network {
     }
 }
 
+/// Blocks one after the other, of so many records in all, or one block.
+fn groups<'a>(blocks: &'a [&'a [usize]], records: usize) -> impl Iterator<Item = &'a [&'a [usize]]> {
+    let mut rest = blocks;
+    std::iter::from_fn(move || {
+        let fit = ends(rest).partition_point(|end| *end <= records).max(1);
+        rest.split_off(..fit.min(rest.len())).filter(|group| !group.is_empty())
+    })
+}
+
 /// Where each block ends.
 fn ends(blocks: &[&[usize]]) -> Vec<usize> {
     blocks
@@ -188,7 +214,7 @@ impl Workspace {
         if self.threads.iter().any(|thread| thread.total.len() != network.parameters) {
             self.threads.clear();
         }
-        self.threads.resize_with(threads, || Thread {
+        self.threads.resize_with(threads.max(self.threads.len()), || Thread {
             tape: Tape::new(network, network.chunk),
             partial: vec![0.0; network.parameters],
             total: vec![0.0; network.parameters],

@@ -28,7 +28,18 @@ fn panels(placed: &Placed) -> (Panels, Panels) {
     (Panels::right(placed.layer.inputs()), Panels::left(placed.layer.outputs()))
 }
 
+/// Numbers that are put off at most, 32 MB, if that is the room of a thousand records.
+const NUMBERS: usize = 1 << 23;
+const RECORDS: usize = 1 << 10;
+
 impl Deferred {
+    /// How many records at a time.
+    pub(super) fn capacity(network: &Network) -> usize {
+        let linear = network.layers.iter().filter(|placed| placed.layer.is_outer_product());
+        let numbers: usize = linear.map(|placed| placed.layer.inputs() + placed.layer.outputs()).sum();
+        NUMBERS.checked_div(numbers).map_or(usize::MAX, |records| records.max(RECORDS))
+    }
+
     /// Room for records in blocks that end there, which threads take in units; and for each thread its part of the room.
     pub(super) fn split(&mut self, network: &Network, ends: &[usize], shares: &[Vec<Range<usize>>]) -> Vec<Share<'_>> {
         self.segments.clear();

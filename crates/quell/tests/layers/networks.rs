@@ -271,6 +271,23 @@ fn a_workspace_forgets_the_batch_before() {
 }
 
 #[test]
+fn a_batch_that_is_too_large_to_put_off_is_added_part_by_part_to_the_same_sum() {
+    // 1,024 records of this width are put off at a time.
+    let network = build(&[8192], &[Recipe::Linear { outputs: 2 }]).unwrap();
+    let weights = network.initialize(3);
+    let task = Made { inputs: 8192, outputs: 2, words: false, examples: vec![1], broken: None };
+    let records: Vec<usize> = (0..2100).collect();
+    let blocks: Vec<&[usize]> = records.chunks(90).collect();
+    let parts = [network.parameters()];
+    let whole = sum(&network, &weights, &task, &blocks, &parts, true);
+    let (mut in_turn, mut workspace) = (vec![0.0; network.parameters()], Workspace::default());
+    for block in blocks {
+        network.add_gradients(&weights, &task, &[block], &parts, Some(&clip), &mut in_turn, &mut workspace);
+    }
+    assert_eq!(whole, in_turn);
+}
+
+#[test]
 fn a_record_of_a_named_model_is_the_same_to_the_last_bit_alone_and_in_a_batch() {
     let cases: [(&str, &[usize], usize, usize); 8] = [
         ("logistic", &[784], 10, 700),
