@@ -1,10 +1,9 @@
 //! Flags that several subcommands share: how an event is described, and for which neighbours.
 
-use std::{io::Read, path::PathBuf};
+use std::io::Read;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use quell::features::Features;
 use quell_privacy::{
     Event, Neighbors,
     event::Record,
@@ -265,44 +264,5 @@ mod tests {
         assert_eq!(parse_event(bare).unwrap(), parse_event(&record).unwrap());
         assert!(parse_event(&record.replace('1', "2")).is_err());
         assert!(parse_event(&bare.replace("}}", r#","unknown":1}}"#)).is_err());
-    }
-}
-
-/// What is made of each picture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Made {
-    /// Nothing: records are learned from as they are
-    Raw,
-    /// How steep it is in each direction, cell by cell
-    Hog,
-    /// How strongly it swings at each place, scale and angle: under a small ε, a linear model learns most from this
-    Scattering,
-}
-
-/// What stands between records and whoever looks at them.
-#[derive(clap::Args)]
-pub(crate) struct Sight {
-    /// What is made of each picture before anybody learns from it
-    #[arg(long, value_enum)]
-    features: Option<Made>,
-    /// Public model.safetensors: all its layers but the last are put before whoever learns
-    #[arg(long, value_name = "FILE", conflicts_with = "features")]
-    public_network: Option<PathBuf>,
-}
-
-impl Sight {
-    /// What was asked for, if anything was.
-    pub(crate) fn features(&self) -> Option<Features> {
-        self.public_network.as_ref().map(Features::network).or(self.features.map(Features::from))
-    }
-}
-
-impl From<Made> for Features {
-    fn from(made: Made) -> Self {
-        match made {
-            Made::Raw => Self::default(),
-            Made::Hog => Self::hog(),
-            Made::Scattering => Self::scattering(),
-        }
     }
 }

@@ -27,6 +27,7 @@ mod recipe;
 mod records;
 mod refusal;
 mod report;
+mod run;
 mod schema;
 mod train;
 

@@ -5,32 +5,24 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use quell::{
-    data::Schema,
     run::{
-        Allowance, Architecture,
+        Architecture,
         labels::{About, Choice, Configuration, Electors, Elsewhere},
     },
     voting::{self, Aggregator},
 };
-use quell_privacy::{ledger::Unit, mechanism::Bounds};
+use quell_privacy::mechanism::Bounds;
 
 use crate::{
-    arguments::{Change, Format, Sight, whole},
-    purse::Purse,
-    refusal::Refusal,
+    arguments::whole,
+    run::{Sight, Source, Terms, Users},
 };
 
 /// What questions to teachers and to the nearest records have in common.
 #[derive(clap::Args)]
 pub(super) struct Common {
-    /// File or folder of private records; part of the embedded digits if not given
-    data: Option<PathBuf>,
-    /// TOML file with everything below and more; flags go over it
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// TOML file that says what is public about the columns of a table
-    #[arg(long, value_name = "FILE")]
-    schema: Option<PathBuf>,
+    #[command(flatten)]
+    source: Source,
     /// Public records to be labelled, in a file of the same kind; their own labels are used only to measure
     #[arg(long, value_name = "DATA")]
     public: Option<PathBuf>,
@@ -63,29 +55,8 @@ pub(super) struct Common {
     /// Which questions come first
     #[arg(long, value_enum)]
     choice: Option<Which>,
-    /// Which change of the data is hidden
-    #[arg(long, value_enum)]
-    neighbors: Option<Change>,
-    /// Name of the dataset in the ledger (the name of the file if not given)
-    #[arg(long, value_name = "NAME")]
-    pub(super) dataset: Option<String>,
-    /// Most that all runs on the dataset together may cost, if its ledger is opened now (ε of this run if not given)
-    #[arg(long, value_name = "E", allow_negative_numbers = true)]
-    budget: Option<f64>,
-    /// What public chance follows from; noise does not
-    #[arg(long, value_name = "N", value_parser = whole)]
-    seed: Option<u64>,
-    /// Folder of the run (a new one in runs if not given)
-    #[arg(long, value_name = "FOLDER")]
-    pub(super) output: Option<PathBuf>,
-    /// Say what would be done and what it would cost, and pay nothing
-    #[arg(long)]
-    pub(super) dry_run: bool,
     #[command(flatten)]
-    pub(super) purse: Purse,
-    /// How what came of it is written
-    #[arg(long, value_enum, default_value_t)]
-    pub(super) format: Format,
+    pub(super) terms: Terms,
 }
 
 /// How ballots become an answer.
@@ -129,26 +100,19 @@ enum Which {
 impl Common {
     /// What is asked for: flags over the file over what is usual.
     pub(super) fn configuration(&self, usual: impl FnOnce() -> Result<Configuration>) -> Result<Configuration> {
-        let mut asked = match &self.config {
+        let mut asked = match &self.source.config {
             Some(path) => {
                 let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
                 Configuration::parse(&text).with_context(|| format!("in {}", path.display()))?
             }
             None => usual()?,
         };
-        let data = &mut asked.data;
-        data.path = self.data.clone().or(data.path.take());
-        data.test = self.public.clone().or(data.test.take());
-        data.dataset = self.dataset.clone().or(data.dataset.take());
-        if let Some(path) = &self.schema {
-            data.schema = Some(Schema::read(path)?);
-        }
+        self.source.over(&self.terms, &mut asked.data)?;
+        asked.data.test = self.public.clone().or(asked.data.test.take());
         if let Some(questions) = self.questions {
             asked.questions = Some(usize::try_from(questions).unwrap_or(usize::MAX));
         }
-        if let Some(features) = self.sight.features() {
-            asked.features = features;
-        }
+        self.sight.over(&mut asked.features);
         if let Some(model) = &self.model {
             asked.student.model = Architecture { name: Some(model.clone()), layers: Vec::new() };
         }
@@ -160,17 +124,9 @@ impl Common {
             };
         }
         self.votes(&mut asked.votes);
-        asked.seed = self.seed.unwrap_or(asked.seed);
-        asked.budget = self.allowance(asked.votes.delta)?.or(asked.budget);
+        asked.seed = self.terms.seed.unwrap_or(asked.seed);
+        asked.budget = self.terms.allowance(asked.votes.delta)?.or(asked.budget);
         Ok(asked)
-    }
-
-    /// What may be spent in all, if that is said.
-    pub(super) fn allowance(&self, delta: Option<f64>) -> Result<Option<Allowance>> {
-        let Some(epsilon) = self.budget else { return Ok(None) };
-        let delta =
-            delta.ok_or_else(|| Refusal::new("a budget needs a δ, expected --delta beside --budget", "add --delta 1e-6, say"))?;
-        Ok(Some(Allowance { epsilon, delta }))
     }
 
     /// What is said about the votes.
@@ -192,7 +148,7 @@ impl Common {
         votes.deviation = self.deviation.or(votes.deviation);
         votes.answers = self.answers.map(|answers| u32::try_from(answers).unwrap_or(u32::MAX)).or(votes.answers);
         votes.threshold = self.threshold.or(votes.threshold);
-        if let Some(change) = self.neighbors {
+        if let Some(change) = self.terms.neighbors {
             votes.neighbors = change.into();
         }
     }
@@ -223,9 +179,8 @@ pub(crate) struct Pate {
     /// What teachers are: one of `quell models`
     #[arg(long, value_name = "NAME")]
     teacher_model: Option<String>,
-    /// Protect people with all their records; who they are says the schema, or this file with a line for each record
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "")]
-    users: Option<PathBuf>,
+    #[command(flatten)]
+    users: Users,
     /// Ballots of teachers from elsewhere, instead of DATA: a CSV or Parquet file with a row for each question and a column for each teacher; answers only, no student
     #[arg(long, value_name = "FILE", requires = "about", conflicts_with_all = ["data", "config", "teachers", "public"])]
     pub(super) ballots: Option<PathBuf>,
@@ -268,18 +223,15 @@ impl Pate {
         let mut votes = voting::Recipe::default();
         self.common.votes(&mut votes);
         votes.reveal |= self.reveal_cost;
-        Elsewhere { ballots: ballots.to_owned(), dataset: self.common.dataset.clone(), about, votes }
+        Elsewhere { ballots: ballots.to_owned(), dataset: self.common.terms.dataset.clone(), about, votes }
     }
 
     pub(super) fn configuration(&self) -> Result<Configuration> {
-        let digits = self.common.data.is_none();
+        let digits = self.common.source.data.is_none();
         let usual = || Ok(if digits { Configuration::digits_by_teachers()? } else { Configuration::default() });
         let mut asked = self.common.configuration(usual)?;
         asked.votes.reveal |= self.reveal_cost;
-        if let Some(users) = &self.users {
-            asked.data.unit = Unit::User;
-            asked.data.users = Some(users.clone()).filter(|path| !path.as_os_str().is_empty()).or(asked.data.users.take());
-        }
+        self.users.over(&mut asked.data);
         if !matches!(asked.voters, Electors::Teachers { .. }) {
             asked.voters = Electors::teachers(250);
         }
@@ -326,7 +278,7 @@ pub(crate) struct Knn {
 
 impl Knn {
     pub(super) fn configuration(&self) -> Result<Configuration> {
-        let digits = self.common.data.is_none();
+        let digits = self.common.source.data.is_none();
         let usual = || Ok(if digits { Configuration::digits_by_neighbors()? } else { Configuration::default() });
         let mut asked = self.common.configuration(usual)?;
         if !matches!(asked.voters, Electors::Nearest { .. }) {

@@ -2,7 +2,7 @@
 
 mod flags;
 
-use std::{path::Path, sync::atomic::Ordering};
+use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use quell::{
@@ -19,7 +19,7 @@ use quell_privacy::{
     ledger::{Ledger, Spent, Unit},
     number::{Toward, given, rounded},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{arguments::Format, interrupt, model, print, purse, purse::Purse, refusal::Refusal, report};
 use flags::Common;
@@ -40,16 +40,16 @@ fn run(flags: &Common, configuration: Configuration, verb: &str) -> Result<()> {
     // Whatever can be wrong is said before anything is paid.
     let job = Job::new(configuration)?;
     let name = job.configuration.data.name();
-    if flags.dry_run {
-        return report_price(&job, flags.format);
+    if flags.terms.dry_run {
+        return report_price(&job, flags.terms.format);
     }
     let public = job.configuration.data.path.is_none();
-    let mut ledger = flags.purse.open_or_create(&name, || Ok(job.terms()?), public)?;
+    let mut ledger = flags.terms.purse.open_or_create(&name, || Ok(job.terms()?), public)?;
     let after = quote(&mut ledger, &job.plan)?;
     purse::afford(&mut ledger, &name, after, "ask with a smaller --epsilon", public)?;
-    let folder = folder(flags.output.as_deref(), &format!("{name}-{verb}"))?;
+    let folder = flags.terms.folder(&format!("{name}-{verb}"))?;
     let outcome = watched(|watch| Ok(job.go(&mut ledger, &folder, watch)?))?;
-    conclude(&job, &mut ledger, &folder, &outcome, flags.format)
+    conclude(&job, &mut ledger, &folder, &outcome, flags.terms.format)
 }
 
 /// Goes on with a run that labels, or with one on ballots from elsewhere.
@@ -62,13 +62,6 @@ pub(crate) fn resume(folder: &Folder, purse: &Purse, format: Format) -> Result<(
     let mut ledger = purse.ledger(&job.configuration.data.name())?;
     let outcome = watched(|watch| Ok(job.go(&mut ledger, folder, watch)?))?;
     conclude(&job, &mut ledger, folder, &outcome, format)
-}
-
-fn folder(output: Option<&Path>, name: &str) -> Result<Folder> {
-    Ok(match output {
-        Some(path) => Folder::create(path)?,
-        None => Folder::number(Path::new("runs"), name)?,
-    })
 }
 
 /// What would be spent after it.
@@ -136,18 +129,11 @@ fn conclude(job: &Job, ledger: &mut Ledger<Volume>, folder: &Folder, outcome: &O
     report::write(folder, &model::of_run(folder.path())?.1)?;
     let accuracy = |evaluation: &Option<Evaluation>| evaluation.as_ref().and_then(Evaluation::accuracy);
     if format == Format::Json {
-        return print::json(&json!({
-            "run": folder.path(),
-            "ledger": outcome.paid.as_ref().map(|paid| &paid.receipt),
-            "epsilon": outcome.paid.as_ref().map(|paid| paid.epsilon),
-            "delta": job.plan.delta.get(),
-            "revealed": outcome.revealed,
-            "answered": outcome.answered,
-            "refused": outcome.refused,
-            "answers_right": outcome.right,
-            "accuracy": {"unseen": accuracy(&outcome.unseen), "all": accuracy(&outcome.all)},
-            "seconds": outcome.seconds,
-        }));
+        let mut object = object(folder, &job.plan, outcome);
+        object["answers_right"] = json!(outcome.right);
+        object["accuracy"] = json!({"unseen": accuracy(&outcome.unseen), "all": accuracy(&outcome.all)});
+        object["seconds"] = json!(outcome.seconds);
+        return print::json(&object);
     }
     let right = outcome.right.map(|share| format!(", {:.1} % of the answers are right", 100.0 * share)).unwrap_or_default();
     print::data(&format!("questions: {} answered, {} refused{right}", outcome.answered, outcome.refused))?;
@@ -163,6 +149,19 @@ fn conclude(job: &Job, ledger: &mut Ledger<Volume>, folder: &Folder, outcome: &O
     reveal(outcome, &job.plan)?;
     print::data(&format!("run: {place}"))?;
     balance(ledger, outcome.paid.as_ref().map(|paid| paid.receipt.entry))
+}
+
+/// What came of any questions.
+fn object(folder: &Folder, plan: &Plan, outcome: &Outcome) -> Value {
+    json!({
+        "run": folder.path(),
+        "ledger": outcome.paid.as_ref().map(|paid| &paid.receipt),
+        "epsilon": outcome.paid.as_ref().map(|paid| paid.epsilon),
+        "delta": plan.delta.get(),
+        "revealed": outcome.revealed,
+        "answered": outcome.answered,
+        "refused": outcome.refused,
+    })
 }
 
 fn claim(plan: &Plan, unit: Unit) -> Result<()> {
@@ -199,7 +198,7 @@ fn balance(ledger: &mut Ledger<Volume>, entry: Option<u64>) -> Result<()> {
 /// Answers of teachers from elsewhere.
 fn answer_ballots(flags: &Common, asked: &Elsewhere) -> Result<()> {
     let (name, external) = (asked.name(), asked.open()?);
-    if flags.dry_run {
+    if flags.terms.dry_run {
         let epsilon = rounded(external.plan.epsilon.upper, 4, Toward::Up);
         return print::data(&format!(
             "{}: ε would be {epsilon} at δ = {}; nothing was paid",
@@ -207,13 +206,13 @@ fn answer_ballots(flags: &Common, asked: &Elsewhere) -> Result<()> {
             given(external.plan.delta.get())
         ));
     }
-    let budget = flags.allowance(asked.votes.delta)?;
-    let mut ledger = flags.purse.open_or_create(&name, || Ok(external.terms(&name, budget)?), false)?;
+    let budget = flags.terms.allowance(asked.votes.delta)?;
+    let mut ledger = flags.terms.purse.open_or_create(&name, || Ok(external.terms(&name, budget)?), false)?;
     let after = quote(&mut ledger, &external.plan)?;
     purse::afford(&mut ledger, &name, after, "ask with a smaller --epsilon", false)?;
-    let folder = folder(flags.output.as_deref(), &format!("{name}-pate"))?;
+    let folder = flags.terms.folder(&format!("{name}-pate"))?;
     folder.write_elsewhere(asked)?;
-    answer(&external, &mut ledger, &folder, flags.format)
+    answer(&external, &mut ledger, &folder, flags.terms.format)
 }
 
 /// Asks, and says what came of it.
@@ -223,15 +222,7 @@ fn answer(external: &External, ledger: &mut Ledger<Volume>, folder: &Folder, for
         return Err(stopped(folder, &outcome));
     }
     if format == Format::Json {
-        return print::json(&json!({
-            "run": folder.path(),
-            "ledger": outcome.paid.as_ref().map(|paid| &paid.receipt),
-            "epsilon": outcome.paid.as_ref().map(|paid| paid.epsilon),
-            "delta": external.plan.delta.get(),
-            "revealed": outcome.revealed,
-            "answered": outcome.answered,
-            "refused": outcome.refused,
-        }));
+        return print::json(&object(folder, &external.plan, &outcome));
     }
     print::data(&format!("questions: {} answered, {} refused", outcome.answered, outcome.refused))?;
     claim(&external.plan, Unit::Example)?;

@@ -5,21 +5,16 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use quell::{
-    data::Schema,
     dp_sgd::{Clip, Sampler},
-    run::{Allowance, Configuration, Job},
+    run::{Configuration, Job},
     schedule::{Schedule, Shape},
 };
-use quell_privacy::{
-    ledger::Unit,
-    number::{Toward, given, rounded},
-};
+use quell_privacy::number::{Toward, given, rounded};
 
 use crate::{
-    arguments::{Change, Format, Sight, whole},
+    arguments::{Format, whole},
     print,
-    purse::Purse,
-    refusal::Refusal,
+    run::{Sight, Source, Terms, Users},
 };
 
 const EXAMPLES: &str = "\
@@ -39,14 +34,8 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
-    /// File or folder; the embedded digits if not given
-    data: Option<PathBuf>,
-    /// TOML file with everything below and more; flags go over it
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// TOML file that says what is public about the columns of a table
-    #[arg(long, value_name = "FILE")]
-    schema: Option<PathBuf>,
+    #[command(flatten)]
+    source: Source,
     /// Public examples to test on
     #[arg(long, value_name = "DATA")]
     test: Option<PathBuf>,
@@ -88,32 +77,10 @@ pub(crate) struct Flags {
     /// How fast weights follow gradients
     #[arg(long, value_name = "R", allow_negative_numbers = true)]
     learning_rate: Option<f64>,
-    /// Which change of the data is hidden
-    #[arg(long, value_enum)]
-    neighbors: Option<Change>,
-    /// Protect people with all their records; who they are says the schema, or this file with a line for each record
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "")]
-    users: Option<PathBuf>,
-    /// Name of the dataset in the ledger (the name of the file if not given)
-    #[arg(long, value_name = "NAME")]
-    dataset: Option<String>,
-    /// Most that all runs on the dataset together may cost, if its ledger is opened now (ε of this run if not given)
-    #[arg(long, value_name = "E", allow_negative_numbers = true)]
-    budget: Option<f64>,
-    /// What first weights follow from; noise does not
-    #[arg(long, value_name = "N", value_parser = whole)]
-    seed: Option<u64>,
-    /// Folder of the run (a new one in runs if not given)
-    #[arg(long, value_name = "FOLDER")]
-    pub(super) output: Option<PathBuf>,
-    /// Say what would be done and what it would cost, and pay nothing
-    #[arg(long)]
-    pub(super) dry_run: bool,
     #[command(flatten)]
-    pub(super) purse: Purse,
-    /// How what came of it is written
-    #[arg(long, value_enum, default_value_t)]
-    pub(super) format: Format,
+    users: Users,
+    #[command(flatten)]
+    pub(super) terms: Terms,
 }
 
 /// How a batch is drawn.
@@ -132,25 +99,15 @@ enum Drawn {
 impl Flags {
     /// What is asked for: flags over the file over what is usual.
     pub(super) fn configuration(&self) -> Result<Configuration> {
-        let mut asked = match (&self.config, &self.data) {
+        let mut asked = match (&self.source.config, &self.source.data) {
             (Some(path), _) => Configuration::read(path).with_context(|| format!("in {}", path.display()))?,
             (None, None) => Configuration::digits()?,
             (None, Some(_)) => Configuration::default(),
         };
-        let data = &mut asked.data;
-        data.path = self.data.clone().or(data.path.take());
-        data.test = self.test.clone().or(data.test.take());
-        data.dataset = self.dataset.clone().or(data.dataset.take());
-        if let Some(path) = &self.schema {
-            data.schema = Some(Schema::read(path)?);
-        }
-        if let Some(users) = &self.users {
-            data.unit = Unit::User;
-            data.users = Some(users.clone()).filter(|path| !path.as_os_str().is_empty()).or(data.users.take());
-        }
-        if let Some(features) = self.sight.features() {
-            asked.features = features;
-        }
+        self.source.over(&self.terms, &mut asked.data)?;
+        self.users.over(&mut asked.data);
+        asked.data.test = self.test.clone().or(asked.data.test.take());
+        self.sight.over(&mut asked.features);
         if let Some(model) = &self.model {
             asked.model.name = Some(model.clone());
             asked.model.layers.clear();
@@ -163,7 +120,7 @@ impl Flags {
         recipe.privacy.epsilon = self.epsilon.or(recipe.privacy.epsilon);
         recipe.privacy.delta = self.delta.or(recipe.privacy.delta);
         recipe.privacy.noise_multiplier = self.noise_multiplier.or(recipe.privacy.noise_multiplier);
-        if let Some(change) = self.neighbors {
+        if let Some(change) = self.terms.neighbors {
             recipe.privacy.neighbors = change.into();
         }
         if self.steps.is_some() || self.epochs.is_some() {
@@ -195,20 +152,16 @@ impl Flags {
             let usual = Schedule { learning_rate, warm_up: 0, shape: Shape::Constant };
             recipe.schedule = Some(recipe.schedule.map_or(usual, |schedule| Schedule { learning_rate, ..schedule }));
         }
-        recipe.seed = self.seed.unwrap_or(recipe.seed);
-        if let Some(epsilon) = self.budget {
-            let delta = asked.budget.map(|budget| budget.delta).or(asked.training.privacy.delta);
-            let delta = delta
-                .ok_or_else(|| Refusal::new("a budget needs a δ, expected --delta beside --budget", "add --delta 1e-6, say"))?;
-            asked.budget = Some(Allowance { epsilon, delta });
-        }
+        recipe.seed = self.terms.seed.unwrap_or(recipe.seed);
+        let delta = asked.budget.map(|budget| budget.delta).or(asked.training.privacy.delta);
+        asked.budget = self.terms.allowance(delta)?.or(asked.budget);
         Ok(asked)
     }
 
     /// What would be done.
     pub(super) fn report_price(&self, job: &Job) -> Result<()> {
         let plan = &job.plan;
-        if self.format == Format::Json {
+        if self.terms.format == Format::Json {
             return print::json(&serde_json::json!({
                 "configuration": job.configuration,
                 "weights": job.network.parameters(),

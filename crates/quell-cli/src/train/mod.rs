@@ -2,10 +2,7 @@
 
 mod flags;
 
-use std::{
-    path::{Path, PathBuf},
-    sync::atomic::Ordering,
-};
+use std::{path::PathBuf, sync::atomic::Ordering};
 
 use anyhow::{Context, Result};
 use quell::{
@@ -48,18 +45,15 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     // Whatever can be wrong is said before anything is paid.
     let job = prepared(configuration)?;
     let name = job.configuration.data.name();
-    if flags.dry_run {
+    if flags.terms.dry_run {
         return flags.report_price(&job);
     }
     let public = job.configuration.data.path.is_none();
-    let mut ledger = flags.purse.open_or_create(&name, || Ok(job.terms()?), public)?;
+    let mut ledger = flags.terms.purse.open_or_create(&name, || Ok(job.terms()?), public)?;
     afford(&job, &mut ledger, &name)?;
-    let folder = match &flags.output {
-        Some(path) => Folder::create(path)?,
-        None => Folder::number(Path::new("runs"), &name)?,
-    };
+    let folder = flags.terms.folder(&name)?;
     let outcome = watched(&job, |watch| Ok(job.start(&mut ledger, &folder, watch)?))?;
-    conclude(&job, &mut ledger, &folder, &outcome, flags.format)
+    conclude(&job, &mut ledger, &folder, &outcome, flags.terms.format)
 }
 
 pub(crate) fn resume(flags: &Resume) -> Result<()> {

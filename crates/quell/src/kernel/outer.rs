@@ -147,30 +147,9 @@ impl WithSimd for Products<'_> {
                     for segment in segments {
                         let gradients = left.panel(gradients, segment, before + panel).as_chunks::<HEIGHT>().0;
                         let inputs = S::as_simd_f32s(right.panel(inputs, segment, number)).0.as_chunks::<VECTORS>().0;
-                        for (gradient, input) in gradients.iter().zip(inputs) {
-                            for (sums, gradient) in sums.iter_mut().zip(gradient) {
-                                let gradient = simd.splat_f32s(*gradient);
-                                for (sum, input) in sums.iter_mut().zip(input) {
-                                    *sum = simd.mul_add_e_f32s(gradient, *input, *sum);
-                                }
-                            }
-                        }
+                        multiply(simd, gradients, inputs, &mut sums);
                         if segment.last {
-                            if rows.len() == HEIGHT * width && columns.len() == whole {
-                                // The same for all, but with no number left open, so that sums stay in registers.
-                                for (i, sums) in sums.iter().enumerate() {
-                                    let totals = &mut rows[i * width + columns.start..][..whole];
-                                    totals
-                                        .iter_mut()
-                                        .zip(&narrow(simd, *sums)[..whole])
-                                        .for_each(|(total, x)| *total += f64::from(*x));
-                                }
-                            } else {
-                                for (row, sums) in rows.chunks_exact_mut(width).zip(&sums) {
-                                    let totals = &mut row[columns.clone()];
-                                    totals.iter_mut().zip(&narrow(simd, *sums)).for_each(|(total, x)| *total += f64::from(*x));
-                                }
-                            }
+                            add_wide(simd, &sums, rows, width, columns.clone());
                             sums = [[simd.splat_f32s(0.0); VECTORS]; HEIGHT];
                         }
                     }
@@ -188,6 +167,37 @@ impl WithSimd for Products<'_> {
                     sums = [0.0; HEIGHT];
                 }
             }
+        }
+    }
+}
+
+/// `sums += Σ g xᵀ` in registers.
+#[inline(always)]
+fn multiply<S: Simd>(simd: S, left: &[[f32; HEIGHT]], right: &[[S::f32s; VECTORS]], sums: &mut [[S::f32s; VECTORS]; HEIGHT]) {
+    for (left, right) in left.iter().zip(right) {
+        for (sums, left) in sums.iter_mut().zip(left) {
+            let left = simd.splat_f32s(*left);
+            for (sum, right) in sums.iter_mut().zip(right) {
+                *sum = simd.mul_add_e_f32s(left, *right, *sum);
+            }
+        }
+    }
+}
+
+/// Adds sums to some columns of rows in double precision.
+#[inline(always)]
+fn add_wide<S: Simd>(simd: S, sums: &[[S::f32s; VECTORS]; HEIGHT], rows: &mut [f64], width: usize, columns: Range<usize>) {
+    let whole = VECTORS * S::F32_LANES;
+    if rows.len() == HEIGHT * width && columns.len() == whole {
+        // The same as below, but with no count left open, so that sums stay in registers.
+        for (i, sums) in sums.iter().enumerate() {
+            let totals = &mut rows[i * width + columns.start..][..whole];
+            totals.iter_mut().zip(&narrow(simd, *sums)[..whole]).for_each(|(total, x)| *total += f64::from(*x));
+        }
+    } else {
+        for (row, sums) in rows.chunks_exact_mut(width).zip(sums) {
+            let totals = &mut row[columns.clone()];
+            totals.iter_mut().zip(&narrow(simd, *sums)).for_each(|(total, x)| *total += f64::from(*x));
         }
     }
 }

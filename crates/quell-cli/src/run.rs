@@ -1,0 +1,140 @@
+//! Flags of every run on data, whether it trains or labels. They go over what a configuration says.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::ValueEnum;
+use quell::{
+    data::Schema,
+    features::Features,
+    run::{self, Allowance, Folder},
+};
+use quell_privacy::ledger::Unit;
+
+use crate::{
+    arguments::{Change, Format, whole},
+    purse::Purse,
+    refusal::Refusal,
+};
+
+/// Where records come from.
+#[derive(clap::Args)]
+pub(crate) struct Source {
+    /// File or folder of private records; the embedded digits if not given
+    pub(crate) data: Option<PathBuf>,
+    /// TOML file with everything below and more; flags go over it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// TOML file that says what is public about the columns of a table
+    #[arg(long, value_name = "FILE")]
+    schema: Option<PathBuf>,
+}
+
+impl Source {
+    pub(crate) fn over(&self, terms: &Terms, source: &mut run::Source) -> Result<()> {
+        source.path = self.data.clone().or(source.path.take());
+        source.dataset = terms.dataset.clone().or(source.dataset.take());
+        if let Some(path) = &self.schema {
+            source.schema = Some(Schema::read(path)?);
+        }
+        Ok(())
+    }
+}
+
+/// What stands between records and whoever looks at them.
+#[derive(clap::Args)]
+pub(crate) struct Sight {
+    /// What is made of each picture before anybody learns from it
+    #[arg(long, value_enum)]
+    features: Option<Made>,
+    /// Public model.safetensors: all its layers but the last are put before whoever learns
+    #[arg(long, value_name = "FILE", conflicts_with = "features")]
+    public_network: Option<PathBuf>,
+}
+
+/// What is made of each picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Made {
+    /// Nothing: records are learned from as they are
+    Raw,
+    /// How steep it is in each direction, cell by cell
+    Hog,
+    /// How strongly it swings at each place, scale and angle: under a small ε, a linear model learns most from this
+    Scattering,
+}
+
+impl Sight {
+    pub(crate) fn over(&self, features: &mut Features) {
+        let made = self.features.map(|made| match made {
+            Made::Raw => Features::default(),
+            Made::Hog => Features::hog(),
+            Made::Scattering => Features::scattering(),
+        });
+        if let Some(asked) = self.public_network.as_ref().map(Features::network).or(made) {
+            *features = asked;
+        }
+    }
+}
+
+/// Who is protected.
+#[derive(clap::Args)]
+pub(crate) struct Users {
+    /// Protect people with all their records; who they are says the schema, or this file with a line for each record
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "")]
+    users: Option<PathBuf>,
+}
+
+impl Users {
+    pub(crate) fn over(&self, source: &mut run::Source) {
+        if let Some(users) = &self.users {
+            source.unit = Unit::User;
+            source.users = Some(users.clone()).filter(|path| !path.as_os_str().is_empty()).or(source.users.take());
+        }
+    }
+}
+
+/// What is promised, who pays, and where it ends.
+#[derive(clap::Args)]
+pub(crate) struct Terms {
+    /// Which change of the data is hidden
+    #[arg(long, value_enum)]
+    pub(crate) neighbors: Option<Change>,
+    /// Name of the dataset in the ledger (the name of the file if not given)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) dataset: Option<String>,
+    /// Most that all runs on the dataset together may cost, if its ledger is opened now (ε of this run if not given)
+    #[arg(long, value_name = "E", allow_negative_numbers = true)]
+    budget: Option<f64>,
+    /// What first weights and other public chance follow from; noise does not
+    #[arg(long, value_name = "N", value_parser = whole)]
+    pub(crate) seed: Option<u64>,
+    /// Folder of the run (a new one in runs if not given)
+    #[arg(long, value_name = "FOLDER")]
+    output: Option<PathBuf>,
+    /// Say what would be done and what it would cost, and pay nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) purse: Purse,
+    /// How what came of it is written
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+impl Terms {
+    /// What may be spent in all, if that is said.
+    pub(crate) fn allowance(&self, delta: Option<f64>) -> Result<Option<Allowance>> {
+        let Some(epsilon) = self.budget else { return Ok(None) };
+        let delta =
+            delta.ok_or_else(|| Refusal::new("a budget needs a δ, expected --delta beside --budget", "add --delta 1e-6, say"))?;
+        Ok(Some(Allowance { epsilon, delta }))
+    }
+
+    /// A folder that is not there yet.
+    pub(crate) fn folder(&self, name: &str) -> Result<Folder> {
+        Ok(match &self.output {
+            Some(path) => Folder::create(path)?,
+            None => Folder::number(Path::new("runs"), name)?,
+        })
+    }
+}
