@@ -79,12 +79,13 @@ impl Grid {
         let per_unit = self.step.recip();
         // Sums of records nearly always are this near to zero, and then a vector unit does all of it: 1.5 · 2⁵² and a smaller number make one whose last digits are
         // the integer.
-        let common = |value: &f64| (value * per_unit).abs() < WITHIN;
-        if values.iter().fold(true, |all, value| all & common(value)) {
-            for (index, value) in indices.iter_mut().zip(values) {
-                *index = (value * per_unit + SHIFT).to_bits().wrapping_sub(SHIFT.to_bits()) as i64;
-            }
-        } else {
+        let mut common = true;
+        for (index, value) in indices.iter_mut().zip(values) {
+            let steps = value * per_unit;
+            common &= steps.abs() < WITHIN;
+            *index = (steps + SHIFT).to_bits().wrapping_sub(SHIFT.to_bits()) as i64;
+        }
+        if !common {
             for (index, value) in indices.iter_mut().zip(values) {
                 // A cast takes NaN to zero.
                 *index = (value * per_unit).round_ties_even().clamp(-LARGEST, LARGEST) as i64;
@@ -94,13 +95,14 @@ impl Grid {
 
     /// The numbers at the indices, in single precision.
     pub(crate) fn singles(self, indices: &[i64], values: &mut [f32]) {
-        let common = |index: &i64| index.wrapping_add(WITHIN as i64) as u64 <= 2 * WITHIN as u64;
-        if indices.iter().fold(true, |all, index| all & common(index)) {
-            for (value, index) in values.iter_mut().zip(indices) {
-                let index = f64::from_bits((*index as u64).wrapping_add(SHIFT.to_bits())) - SHIFT;
-                *value = (index * self.step) as f32;
-            }
-        } else {
+        // Numbers from 0 to 2⁵¹ have no other bits than the last 51, and together no others either.
+        let mut bits = 0;
+        for (value, index) in values.iter_mut().zip(indices) {
+            bits |= index.wrapping_add(WITHIN as i64) as u64;
+            let index = f64::from_bits((*index as u64).wrapping_add(SHIFT.to_bits())) - SHIFT;
+            *value = (index * self.step) as f32;
+        }
+        if bits >= 2 * WITHIN as u64 {
             for (value, index) in values.iter_mut().zip(indices) {
                 *value = (*index as f64 * self.step) as f32;
             }
@@ -155,7 +157,7 @@ mod tests {
     fn numbers_go_to_the_grid_and_back_whether_they_are_small_or_large() {
         let grid = Grid { step: 0.3 };
         let small = [0.0, 0.1, -0.2, 1e6 * 0.3, -3e14, 0.44, 0.46];
-        for large in [0.0, 1e300, -1e300, 1.2e15 * 0.3, 1e16 * 0.3, f64::NAN, f64::INFINITY, -4e17] {
+        for large in [0.0, 1e300, -1e300, 1.2e15 * 0.3, 3e15 * 0.3, -3e15 * 0.3, 1e16 * 0.3, f64::NAN, f64::INFINITY, -4e17] {
             let values: Vec<f64> = small.into_iter().chain([large]).collect();
             let (mut indices, mut singles) = (vec![7; values.len()], vec![7.0; values.len()]);
             grid.near(&values, &mut indices);
