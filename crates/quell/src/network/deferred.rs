@@ -74,17 +74,23 @@ impl Deferred {
 
     /// Adds the gradients of all linear layers to those of all weights.
     pub(super) fn add(&self, network: &Network, sum: &mut [f64]) {
-        for (placed, factors) in network.layers.iter().zip(&self.layers).filter(|(placed, _)| placed.layer.is_outer_product()) {
+        let (mut jobs, mut rest, mut before) = (Vec::new(), sum, 0);
+        for (placed, factors) in network.layers.iter().zip(&self.layers) {
+            let own = rest.split_off_mut(..placed.weights.end - before).unwrap_or_default();
+            before = placed.weights.end;
+            if !placed.layer.is_outer_product() {
+                continue;
+            }
             let (width, height) = (placed.layer.inputs(), placed.layer.outputs());
             let (right, left) = panels(placed);
-            let (matrix, bias) = sum[placed.weights.clone()].split_at_mut(width * height);
+            let (matrix, bias) = own.split_at_mut(width * height);
             let rows = Products::rows(height, rayon::current_num_threads());
-            let tiles = matrix.par_chunks_mut(rows * width).zip(bias.par_chunks_mut(rows)).enumerate();
-            tiles.for_each(|(tile, (matrix, bias))| {
+            for (tile, (matrix, bias)) in matrix.chunks_mut(rows * width).zip(bias.chunks_mut(rows)).enumerate() {
                 let (left, right) = ((left, factors.gradients.as_slice()), (right, factors.inputs.as_slice()));
-                Products { segments: &self.segments, left, right, first: tile * rows, matrix, bias }.add();
-            });
+                jobs.push(Products { segments: &self.segments, left, right, first: tile * rows, matrix, bias });
+            }
         }
+        jobs.into_par_iter().with_max_len(1).for_each(Products::add);
     }
 }
 
