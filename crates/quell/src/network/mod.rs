@@ -1,7 +1,7 @@
 //! Layers one after the other, and the gradients of a batch, clipped one by one and summed, in one pass.
 //!
 //! *Book-keeping.* Each chunk of examples goes forward and backward once. Layers report how long each example's gradient is, its scale is asked for, and the scaled
-//! gradients are added up: those of linear layers for the whole batch at once, as one product of all inputs and all scaled output gradients, those of
+//! gradients are added up: those of linear layers for many records at once, as one product of all inputs and all scaled output gradients (`deferred`), those of
 //! other layers chunk by chunk. The gradients of a batch are never in memory together.
 
 mod batch;
