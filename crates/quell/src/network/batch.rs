@@ -81,43 +81,13 @@ impl Network {
             // No length, no scale: nothing is added.
             return;
         }
-        let parts = Parts::new(self, parts);
+        let lesson = Lesson { network: self, weights, task, parts: Parts::new(self, parts), scales };
         if blocks.iter().copied().flatten().any(|record| task.examples(*record) != 1) {
-            return self.add_groups(weights, task, blocks, &parts, scales, sum, workspace);
+            return lesson.add_groups(blocks, sum, workspace);
         }
         for blocks in groups(blocks, Deferred::capacity(self)) {
-            self.add_blocks(weights, task, blocks, &parts, scales, sum, workspace);
+            lesson.add_blocks(blocks, sum, workspace);
         }
-    }
-
-    /// The same for records of one example each, and few enough to put off what is put off.
-    #[allow(clippy::too_many_arguments, reason = "the same as above")]
-    fn add_blocks(
-        &self,
-        weights: &[f32],
-        task: &impl Task,
-        blocks: &[&[usize]],
-        parts: &Parts,
-        scales: Option<Scales<'_>>,
-        sum: &mut [f64],
-        workspace: &mut Workspace,
-    ) {
-        let records: Vec<(usize, usize)> = blocks.iter().copied().flatten().map(|record| (*record, 0)).collect();
-        let ends = ends(blocks);
-        let everything_deferred = self.layers.iter().all(|placed| placed.weights.is_empty() || placed.layer.is_outer_product());
-        let shares = if everything_deferred { self.even_shares(records.len()) } else { self.shares_within_blocks(&ends) };
-        workspace.prepare(self, shares.len(), true);
-
-        let parts_of_deferred = workspace.deferred.split(self, &ends, &shares);
-        let jobs: Vec<_> = shares.iter().zip(workspace.threads.iter_mut()).zip(parts_of_deferred).collect();
-        jobs.into_par_iter().for_each(|((units, thread), mut deferred)| {
-            for unit in units {
-                thread.tape.learn(self, weights, task, &records[unit.clone()], 1.0);
-                thread.add_unit(self, parts, scales, unit, &mut deferred);
-            }
-        });
-        self.collect(&workspace.threads[..shares.len()], sum);
-        workspace.deferred.add(self, sum);
     }
 
     /// Equal numbers of records for every thread, in units of at most a chunk.
@@ -159,27 +129,50 @@ impl Network {
             }
         }
     }
+}
 
-    /// The same for records of several examples, whose mean gradient is made, measured, scaled and added, one record after the other.
-    #[allow(clippy::too_many_arguments, reason = "the same as above")]
-    fn add_groups(
-        &self,
-        weights: &[f32],
-        task: &impl Task,
-        blocks: &[&[usize]],
-        parts: &Parts,
-        scales: Option<Scales<'_>>,
-        sum: &mut [f64],
-        workspace: &mut Workspace,
-    ) {
+/// What is the same for all records of a batch.
+struct Lesson<'a, T> {
+    network: &'a Network,
+    weights: &'a [f32],
+    task: &'a T,
+    parts: Parts,
+    scales: Option<Scales<'a>>,
+}
+
+impl<T: Task> Lesson<'_, T> {
+    /// Adds the gradients of records of one example each, few enough to put off what is put off.
+    fn add_blocks(&self, blocks: &[&[usize]], sum: &mut [f64], workspace: &mut Workspace) {
+        let network = self.network;
+        let records: Vec<(usize, usize)> = blocks.iter().copied().flatten().map(|record| (*record, 0)).collect();
+        let ends = ends(blocks);
+        let everything_deferred =
+            network.layers.iter().all(|placed| placed.weights.is_empty() || placed.layer.is_outer_product());
+        let shares = if everything_deferred { network.even_shares(records.len()) } else { network.shares_within_blocks(&ends) };
+        workspace.prepare(network, shares.len(), true);
+
+        let parts_of_deferred = workspace.deferred.split(network, &ends, &shares);
+        let jobs: Vec<_> = shares.iter().zip(workspace.threads.iter_mut()).zip(parts_of_deferred).collect();
+        jobs.into_par_iter().for_each(|((units, thread), mut deferred)| {
+            for unit in units {
+                thread.tape.learn(network, self.weights, self.task, &records[unit.clone()], 1.0);
+                thread.add_unit(self, unit, &mut deferred);
+            }
+        });
+        network.collect(&workspace.threads[..shares.len()], sum);
+        workspace.deferred.add(network, sum);
+    }
+
+    /// Adds those of records of several examples, whose mean gradient is made, measured, scaled and added, one record after the other.
+    fn add_groups(&self, blocks: &[&[usize]], sum: &mut [f64], workspace: &mut Workspace) {
         let records: Vec<usize> = blocks.concat();
         let threads = rayon::current_num_threads().clamp(1, records.len().max(1));
-        workspace.prepare(self, threads, false);
+        workspace.prepare(self.network, threads, false);
         let jobs: Vec<_> = records.chunks(records.len().div_ceil(threads).max(1)).zip(&mut workspace.threads).collect();
         let used = jobs.len();
         jobs.into_par_iter().for_each(|(records, thread)| {
             for &record in records {
-                thread.add_group(self, weights, task, record, parts, scales);
+                thread.add_group(self, record);
             }
         });
         for thread in &workspace.threads[..used] {
@@ -227,14 +220,8 @@ impl Workspace {
 
 impl Thread {
     /// Measures, scales and adds the examples on the tape.
-    fn add_unit(
-        &mut self,
-        network: &Network,
-        parts: &Parts,
-        ask: Option<Scales<'_>>,
-        unit: &Range<usize>,
-        deferred: &mut Share<'_>,
-    ) {
+    fn add_unit<T>(&mut self, lesson: &Lesson<'_, T>, unit: &Range<usize>, deferred: &mut Share<'_>) {
+        let Lesson { network, parts, scales: ask, .. } = lesson;
         let examples = unit.len();
         // Rows of parts, one for each example.
         let mut factors = vec![1.0_f32; examples * parts.count];
@@ -272,20 +259,13 @@ impl Thread {
     }
 
     /// Makes the mean gradient of a record's examples, measures, scales and adds it.
-    fn add_group(
-        &mut self,
-        network: &Network,
-        weights: &[f32],
-        task: &impl Task,
-        record: usize,
-        parts: &Parts,
-        ask: Option<Scales<'_>>,
-    ) {
+    fn add_group(&mut self, lesson: &Lesson<'_, impl Task>, record: usize) {
+        let Lesson { network, weights, task, parts, scales: ask } = lesson;
         let count = task.examples(record);
         let examples: Vec<(usize, usize)> = (0..count).map(|example| (record, example)).collect();
         self.partial.fill(0.0);
         for chunk in examples.chunks(network.chunk) {
-            self.tape.learn(network, weights, task, chunk, 1.0 / count as f32);
+            self.tape.learn(network, weights, *task, chunk, 1.0 / count as f32);
             for (number, placed) in network.layers.iter().enumerate().filter(|(_, placed)| !placed.weights.is_empty()) {
                 let (pass, kept) = self.tape.pass(network, number, chunk.len());
                 placed.layer.add(pass, kept, &mut self.partial[placed.weights.clone()]);
