@@ -95,8 +95,8 @@ pub(crate) fn add_between<T: Send>(
     values: impl Fn(&[i64], &mut [f32]) + Sync,
 ) {
     assert_eq!(numbers.len(), noisy.len(), "as many numbers come out as go in");
-    let chunks = numbers.chunks_mut(CHUNK).zip(noisy.chunks_mut(CHUNK));
-    for_chunks(threads(chunks.len() * CHUNK), chunks, |number, (numbers, noisy)| {
+    let threads = threads(numbers.len());
+    for_chunks(threads, numbers.chunks_mut(CHUNK).zip(noisy.chunks_mut(CHUNK)), |number, (numbers, noisy)| {
         let mut draws = Draws::new(shape, key.stream(number));
         let mut between = [0; WORDS];
         let places = (number as usize * CHUNK..).step_by(WORDS);
