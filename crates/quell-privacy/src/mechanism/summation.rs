@@ -184,7 +184,7 @@ impl Total {
         total
     }
 
-    /// The noisy sum. Nothing else is left of the sum then.
+    /// The noisy sum. Only zeros are kept for the next step.
     fn release(self, grid: Grid, key: &Key) -> Vec<f32> {
         let Self { mut last, before } = self;
         let mut sum = vec![0.0; last.len()];

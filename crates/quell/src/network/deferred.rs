@@ -35,15 +35,15 @@ const RECORDS: usize = 1 << 10;
 impl Deferred {
     /// How many records at a time.
     pub(super) fn capacity(network: &Network) -> usize {
-        let linear = network.layers.iter().filter(|placed| placed.layer.is_outer_product());
-        let numbers: usize = linear.map(|placed| placed.layer.inputs() + placed.layer.outputs()).sum();
+        let linear = network.layers.iter().filter(|placed| placed.layer.is_outer_product()).map(panels);
+        let numbers: usize = linear.map(|(right, left)| right.padded() + left.padded()).sum();
         NUMBERS.checked_div(numbers).map_or(usize::MAX, |records| records.max(RECORDS))
     }
 
     /// Room for records in blocks that end there, which threads take in units; and for each thread its part of the room.
     pub(super) fn split(&mut self, network: &Network, ends: &[usize], shares: &[Vec<Range<usize>>]) -> Vec<Share<'_>> {
         self.segments.clear();
-        for unit in shares.iter().flatten() {
+        for unit in shares.iter().flatten().filter(|unit| !unit.is_empty()) {
             let mut from = unit.start;
             let within = ends.partition_point(|end| *end <= from)..ends.partition_point(|end| *end < unit.end);
             for to in ends[within].iter().copied().chain([unit.end]) {

@@ -167,7 +167,9 @@ fn batches_in_blocks_are_sums_of_records_one_at_a_time() {
         for blocks in &cuts {
             check(&sum(&network, &weights, &task, blocks, &parts, false), &alone, "plain");
         }
-        assert!(sum(&network, &weights, &task, &[], &parts, true).iter().all(|x| *x == 0.0), "an empty batch is a batch");
+        for empty in [vec![], vec![&[][..]], vec![&[][..]; 2]] {
+            assert!(sum(&network, &weights, &task, &empty, &parts, true).iter().all(|x| *x == 0.0), "an empty batch is a batch");
+        }
     }
 }
 
