@@ -95,7 +95,7 @@ impl Grid {
 
     /// The numbers at the indices, in single precision.
     pub(crate) fn singles(self, indices: &[i64], values: &mut [f32]) {
-        // Numbers from 0 to 2⁵¹ have no other bits than the last 51, and together no others either.
+        // Numbers from 0 to below 2⁵¹ have no other bits than the last 51, and together no others either.
         let mut bits = 0;
         for (value, index) in values.iter_mut().zip(indices) {
             bits |= index.wrapping_add(WITHIN as i64) as u64;
