@@ -167,7 +167,7 @@ Examples:
 ///
 /// Without DATA, the embedded digits: one part is private, the other public. Records are dealt to teachers by their own content (or by whose they are), so that
 /// one record touches one teacher. Of ε, noise and answers any may be left out. What was answered stands in answers.jsonl of the run's folder; a run that was
-/// stopped goes on with `quell resume`: teachers that have learned do not learn again, and no answer is paid for twice.
+/// stopped goes on with `quell resume`: teachers that have learned do not learn again, and no answer that was given is paid for again.
 #[derive(clap::Args)]
 #[command(after_help = PATE_EXAMPLES)]
 pub(crate) struct Pate {
