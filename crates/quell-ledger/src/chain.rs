@@ -186,7 +186,7 @@ mod tests {
             event = event.repeated(1);
         }
         let cost = quell_privacy::ledger::Cost { pure: None, gaussian: None, renyi: None, slack: 0.0, distance: 0.0 };
-        let charge = |plan, cost| quell_privacy::ledger::Charge { what: String::new(), plan, steps: 1, cost, non_private: false };
+        let charge = |plan, cost| quell_privacy::ledger::Charge { what: String::new(), plan, steps: 1, cost, non_private: false, key: None };
         assert!(Body::text(1, &Line::Charged(charge(event.into(), cost.clone())), 0.0).is_none(), "too deep to be read again");
         let endless = quell_privacy::ledger::Cost { slack: f64::INFINITY, ..cost };
         let event = quell_privacy::Event::NonPrivate;

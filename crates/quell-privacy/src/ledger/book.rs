@@ -89,6 +89,9 @@ pub struct Charge {
     /// The noise came from a seed: whoever knows it can take the noise away, so nothing is promised.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub non_private: bool,
+    /// Idempotency key of the payer: a ledger is charged once under each key, and the charge leases nothing, not even a single step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
 }
 
 /// One line of a ledger. Variants are added, never changed: an old ledger parses for ever.

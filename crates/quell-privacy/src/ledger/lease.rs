@@ -18,7 +18,11 @@ pub struct Lease<'l, M, B> {
     end: u64,
     block: u64,
     failed: bool,
+    witness: Option<Witness<'l>>,
 }
+
+/// Who is told of each block that is leased, before its first step.
+type Witness<'l> = Box<dyn FnMut(&Receipt) -> Result<(), Error> + 'l>;
 
 /// Blocks that a plan is leased in, unless told otherwise.
 const BLOCKS: u64 = 64;
@@ -26,13 +30,19 @@ const BLOCKS: u64 = 64;
 impl<'l, M: Mechanism, B: Book> Lease<'l, M, B> {
     pub(super) fn new(ledger: &'l mut Ledger<B>, mechanism: M, receipt: Receipt, steps: u64, ours: (u64, u64)) -> Self {
         let (next, end) = ours;
-        Self { ledger, mechanism, receipt, steps, next, end, block: steps.div_ceil(BLOCKS), failed: false }
+        Self { ledger, mechanism, receipt, steps, next, end, block: steps.div_ceil(BLOCKS), failed: false, witness: None }
     }
 
     /// Leases so many steps at a time: the fewer, the less is lost when a run is killed, and the more often it waits for the book.
     #[must_use]
     pub fn in_blocks_of(self, steps: u64) -> Self {
         Self { block: steps.max(1), ..self }
+    }
+
+    /// Tells `witness` the receipt of each block that is leased, before the first step of the block is handed out. If `witness` fails, the lease ends with its error.
+    #[must_use]
+    pub fn witnessed(self, witness: impl FnMut(&Receipt) -> Result<(), Error> + 'l) -> Self {
+        Self { witness: Some(Box::new(witness)), ..self }
     }
 
     /// Number of the line that paid, by which the run can be resumed.
@@ -74,7 +84,10 @@ impl<'l, M: Mechanism, B: Book> Lease<'l, M, B> {
             Ok((Line::Leased { charge, until }, state.spent()))
         });
         match done {
-            Ok(_) => {
+            Ok(receipt) => {
+                if let Some(witness) = &mut self.witness {
+                    witness(&receipt)?;
+                }
                 (self.next, self.end) = (from.get(), from.get().saturating_add(block).min(steps));
                 Ok(true)
             }

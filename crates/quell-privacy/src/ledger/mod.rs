@@ -103,6 +103,36 @@ impl<B: Book> Ledger<B> {
         Ok(Lease::new(self, mechanism, receipt, steps, (0, leased)))
     }
 
+    /// Pays for `steps` runs under an idempotency key, or goes on with the charge that was made under this key.
+    ///
+    /// # Contract
+    /// However often and by however many processes this is called, the ledger holds at most one charge under the key. A step is leased by a line of its own,
+    /// also where there is only one, so that a run which was killed after it had paid and before its first lease loses nothing.
+    pub fn reserve_once<M: Mechanism>(&mut self, key: &str, mechanism: M, steps: u64) -> Result<Lease<'_, M, B>, Error> {
+        if steps == 0 {
+            return Err(Error::OutOfRange { what: "steps", value: 0.0, range: "[1, 2^64)" });
+        }
+        if self.state()?.keyed(key).is_none() {
+            let charge = Charge { key: Some(key.to_owned()), ..self.price(&mechanism, steps)? };
+            let paid = self.append(|state| Ok((Line::Charged(charge.clone()), state.spent_with(&charge))));
+            match paid {
+                Ok(receipt) => return Ok(Lease::new(self, mechanism, receipt, steps, (0, 0))),
+                // Another process has paid under this key in between.
+                Err(_) if self.state()?.keyed(key).is_some() => {}
+                Err(other) => return Err(other),
+            }
+        }
+        match self.state.keyed(key).map(|account| (account.entry, account.charge.steps)) {
+            Some((entry, paid)) if paid == steps => self.resume(mechanism, entry),
+            _ => Err(Error::Book { cause: "the charge under this key is for another number of steps".into() }),
+        }
+    }
+
+    /// The receipt of a line that stands in the book.
+    pub fn receipt(&mut self, number: u64) -> Result<Receipt, Error> {
+        self.book.receipt(number).map_err(storage)
+    }
+
     /// Goes on with a charge of an earlier run. Steps that were leased and not confirmed stay spent and are not run again.
     pub fn resume<M: Mechanism>(&mut self, mechanism: M, charge: u64) -> Result<Lease<'_, M, B>, Error> {
         self.state()?;
@@ -161,6 +191,7 @@ impl<B: Book> Ledger<B> {
             plan: Record::from(plan),
             steps,
             cost,
+            key: None,
         })
     }
 

@@ -49,8 +49,8 @@ impl State {
             Line::Opened(_) => {}
             Line::Charged(charge) => {
                 self.sum = self.sum.add(&charge.cost);
-                // A single step needs no lease of its own.
-                let leased = u64::from(charge.steps == 1);
+                // A single step without a key needs no lease of its own.
+                let leased = u64::from(charge.steps == 1 && charge.key.is_none());
                 self.charges.push(Account { entry: self.lines, charge: charge.clone(), leased, confirmed: leased });
             }
             Line::Leased { charge, until } => self.with_account(*charge, |account| account.leased = *until),
@@ -80,6 +80,9 @@ impl State {
                 _ => nonsense("confirms steps that were not leased"),
             },
             Line::Charged(charge) if charge.steps == 0 => nonsense("charges for nothing"),
+            Line::Charged(charge) if charge.key.as_deref().is_some_and(|key| self.keyed(key).is_some()) => {
+                nonsense("charges a second time under one key")
+            }
             Line::Charged(charge) if !charge.cost.makes_sense() => nonsense("has a cost that is none"),
             Line::Charged(charge) => match &charge.plan.event {
                 Event::NonPrivate => Ok(()),
@@ -126,6 +129,12 @@ impl State {
     #[must_use]
     pub fn account(&self, entry: u64) -> Option<&Account> {
         self.charges.iter().rev().find(|account| account.entry == entry)
+    }
+
+    /// The charge that was made under an idempotency key.
+    #[must_use]
+    pub fn keyed(&self, key: &str) -> Option<&Account> {
+        self.charges.iter().rev().find(|account| account.charge.key.as_deref() == Some(key))
     }
 
     /// How many lines there are.
