@@ -12,7 +12,7 @@ use crate::{print, refusal::Refusal};
 /// Which ledger.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Purse {
-    /// Directory, file or postgres:// address of the ledgers (the variable `QUELL_LEDGER`, or .quell, if not given)
+    /// Directory, file or postgres:// address of the ledgers, or a .url file that holds the address (the variable `QUELL_LEDGER`, or .quell, if not given)
     #[arg(long = "ledger", value_name = "WHERE")]
     location: Option<String>,
 }

@@ -233,3 +233,93 @@ fn verify_finds_an_edit_a_truncation_and_an_older_copy() {
     fs::write(&export, text.replacen("count", "Count", 1)).unwrap();
     assert_eq!(check(true).code, 1);
 }
+
+#[test]
+fn a_raise_says_what_is_promised_and_a_late_cap_promises_nothing() {
+    let project = Project::new("raises", "1");
+    for _ in 0..2 {
+        assert_eq!(project.query("count --epsilon 0.2").code, 0);
+    }
+    let raised = project.quell(&["ledger", "raise", "people", "--epsilon", "2.5", "--reason", "the board agreed"]);
+    assert_eq!(raised.code, 0, "{}", raised.stderr);
+    assert!(
+        raised.stderr.contains("ε ≤ 3 at δ = 3.000e-6") || raised.stderr.contains("ε ≤ 3 at δ = 3.001e-6"),
+        "{}",
+        raised.stderr
+    );
+    let larger = ["ledger", "raise", "people", "--epsilon", "3", "--delta", "1e-3", "--reason", "more"];
+    assert_eq!(project.quell(&larger).code, 2, "delta is not raised after a charge");
+    let create = ["ledger", "create", "late", "--no-cap", "--delta", "1e-6"];
+    assert_eq!(project.quell(&create).code, 0);
+    for _ in 0..3 {
+        assert_eq!(project.query("count --epsilon 0.5 --dataset late").code, 0);
+    }
+    let raised = project.quell(&["ledger", "raise", "late", "--epsilon", "1.6", "--reason", "now we know"]);
+    assert!(raised.code == 0 && raised.stderr.contains("nothing is promised"), "{}", raised.stderr);
+    let text = project.quell(&["ledger", "statement", "late"]).data();
+    assert!(text.contains("NOTHING IS PROMISED: the ledger had no cap for some time"), "{text}");
+    for cap in ["--epsilon=-0", "--epsilon=0", "--epsilon=31"] {
+        let refused = project.quell(&["ledger", "create", "odd", cap, "--delta", "1e-6"]);
+        assert!(refused.code == 2 && refused.stderr.contains("epsilon of a budget"), "{cap}: {}", refused.stderr);
+    }
+}
+
+/// Copies a ledger, files only.
+fn copy(from: &Path, to: &Path) {
+    let _ = fs::remove_dir_all(to);
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().flatten() {
+        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+#[test]
+fn an_older_copy_is_found_by_answers_in_the_project_and_by_exports_on_a_schedule() {
+    let project = Project::new("older_copies", "10");
+    let (ledger, saved) = (Path::new(&project.ledger).to_owned(), project.folder.join(".saved"));
+    let archive = project.folder.join("archive").display().to_string();
+    let export = || project.quell(&["ledger", "export", "--into", &archive]);
+    let ask = |name: &str| {
+        let answer = project.query("count --epsilon 1 --format json");
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        fs::write(project.folder.join(name), &answer.stdout).unwrap();
+    };
+    ask("first.json");
+    assert_eq!(export().code, 0);
+    copy(&ledger, &saved);
+    ask("second.json");
+    let good = project.quell(&["ledger", "verify"]);
+    assert!(good.code == 0 && good.stdout.contains("2 receipts agree"), "{}{}", good.stdout, good.stderr);
+    assert_eq!(export().code, 0);
+    assert_eq!(fs::read_dir(&archive).unwrap().count(), 2, "one document for each length");
+    assert_eq!((export().code, fs::read_dir(&archive).unwrap().count()), (0, 2));
+    copy(&saved, &ledger);
+    let found = project.quell(&["ledger", "verify"]);
+    assert!(found.code == 1 && found.stdout.contains("3 lines were written, of which the ledger has 2"), "{}", found.stdout);
+    let nothing = project.quell(&["ledger", "verify", "--project", &project.ledger]);
+    assert_eq!(nothing.code, 0, "by itself the copy is sound");
+    let found = export();
+    assert!(found.code == 1 && found.stdout.contains("the end is missing, or this is an older copy"), "{}", found.stdout);
+    assert_eq!(fs::read_dir(&archive).unwrap().count(), 2, "nothing is written over");
+}
+
+#[test]
+fn a_key_that_is_gone_is_a_finding_and_an_auditor_needs_none() {
+    let project = Project::new("no_key", "10");
+    let public = project.quell(&["ledger", "export", "people"]).json()["public_key"].as_str().unwrap().to_owned();
+    fs::remove_file(Path::new(&project.ledger).join("signing.key")).unwrap();
+    let found = project.quell(&["ledger", "verify"]);
+    assert!(found.code == 1 && found.stdout.contains("is missing"), "{}", found.stdout);
+    assert_eq!(project.quell(&["ledger", "verify", "--public-key", &public]).code, 0);
+    assert_eq!(project.quell(&["ledger", "verify", "--public-key", &"0".repeat(64)]).code, 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn documents_that_never_end_are_refused() {
+    let project = Project::new("endless", "10");
+    for flag in ["--artifact", "--export"] {
+        let ran = project.quell(&["ledger", "verify", flag, "/dev/zero"]);
+        assert_eq!(ran.code, 2, "{flag}: {}", ran.stdout);
+    }
+}

@@ -129,9 +129,9 @@ impl Place {
     }
 }
 
-/// The receipt of a line.
-pub(crate) fn receipt(dataset: &str, entry: u64, head: &Hash) -> Receipt {
-    Receipt::new(dataset.to_owned(), entry, hex(head))
+/// The receipt of a line in a ledger with this public key.
+pub(crate) fn receipt(dataset: &str, entry: u64, head: &Hash, public_key: &[u8; 32]) -> Receipt {
+    Receipt::new(dataset.to_owned(), entry, hex(head)).of_ledger(hex(public_key))
 }
 
 /// A moment as RFC 3339, in whole seconds. Howard Hinnant's days-to-civil, for years from 1970.
@@ -186,7 +186,14 @@ mod tests {
             event = event.repeated(1);
         }
         let cost = quell_privacy::ledger::Cost { pure: None, gaussian: None, renyi: None, slack: 0.0, distance: 0.0 };
-        let charge = |plan, cost| quell_privacy::ledger::Charge { what: String::new(), plan, steps: 1, cost, non_private: false, key: None };
+        let charge = |plan, cost| quell_privacy::ledger::Charge {
+            what: String::new(),
+            plan,
+            steps: 1,
+            cost,
+            non_private: false,
+            key: None,
+        };
         assert!(Body::text(1, &Line::Charged(charge(event.into(), cost.clone())), 0.0).is_none(), "too deep to be read again");
         let endless = quell_privacy::ledger::Cost { slack: f64::INFINITY, ..cost };
         let event = quell_privacy::Event::NonPrivate;

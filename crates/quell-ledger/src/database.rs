@@ -32,10 +32,20 @@ pub(crate) enum Outcome {
 /// A connection to a database.
 ///
 /// # Contract
-/// `append` is one transaction that is durable when it says `Written`, and leaves nothing behind otherwise. `snapshot` is of one moment.
+/// `append` is one transaction that is durable, in the storage that was opened, when it says `Written`, and leaves nothing behind otherwise. `snapshot` is of one moment.
 pub(crate) trait Database: Send {
     /// The public key that signs this ledger.
     fn public_key(&mut self) -> Result<Option<[u8; 32]>, Error>;
+
+    /// Nothing has been written into the storage at all, as after a creation that was interrupted.
+    fn is_blank(&mut self) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    /// Whether the storage is still the one that was opened: asked before a receipt is believed.
+    fn is_in_place(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Sets the public key, unless there is one.
     fn adopt(&mut self, public_key: &[u8; 32]) -> Result<(), Error>;

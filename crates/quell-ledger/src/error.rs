@@ -53,6 +53,20 @@ pub enum Error {
         /// What the server or the connection says.
         source: postgres::Error,
     },
+    /// The address of a server is not one, or not a safe one. No part of it is repeated, because it may hold a password.
+    #[error(
+        "the address of the server cannot be used: {because}\nhint: postgres://user@host/database, with ?sslmode=verify-full&sslrootcert=FILE for roots of your own, or ?sslmode=disable for plain text"
+    )]
+    Address {
+        /// Why not.
+        because: String,
+    },
+    /// A command that only a server understands.
+    #[error("{location} is a file, expected a PostgreSQL server\nhint: rights to a file are those of the file system")]
+    NotAServer {
+        /// Where the ledger is.
+        location: String,
+    },
     /// The server may lose what it said it had stored.
     #[error(
         "the server runs with {setting} = {value}, expected {expected}: a power cut could lose debts\nhint: change it in postgresql.conf"
@@ -83,9 +97,28 @@ pub enum Error {
         /// What the operating system says.
         source: std::io::Error,
     },
+    /// A pipe, a device or a directory stands where a file should.
+    #[error("{path} is not a regular file, expected one; nothing was read from it")]
+    NotAFile {
+        /// What stands there.
+        path: PathBuf,
+    },
+    /// The file was removed or replaced while it was open.
+    #[error(
+        "{path} is not the file that was opened: the ledger was removed or replaced meanwhile, so what was charged may be lost and nothing is released\nhint: bring the ledger back and verify it; `quell ledger verify` compares it with the receipts of the project"
+    )]
+    Moved {
+        /// Where the ledger was.
+        path: PathBuf,
+    },
+    /// There is no place for the key of a server.
+    #[error(
+        "neither XDG_CONFIG_HOME nor HOME is set, so there is no place for the signing key\nhint: write the address of the server into a file named ledger.url; the key is kept beside it"
+    )]
+    NoHome,
     /// There is nothing to sign with, so nothing is written.
     #[error(
-        "the signing key {path} is missing, expected the key that signed this ledger; nothing was charged\nhint: bring it back from a copy; it stays beside the database"
+        "the signing key {path} is missing, expected the key that signed this ledger; nothing was charged\nhint: bring it back from a copy; everybody who writes to a shared server signs with the same key"
     )]
     KeyMissing {
         /// Where it was looked for.

@@ -103,6 +103,16 @@ pub enum Problem {
         /// Who expects it.
         says: &'static str,
     },
+    /// The key that signs is gone.
+    #[error(
+        "the signing key {path} is missing, expected the one with the public part {public}: nothing can be charged, and the public key was compared with nothing"
+    )]
+    KeyMissing {
+        /// Where it was looked for.
+        path: String,
+        /// The public key in the ledger.
+        public: String,
+    },
     /// The lines contradict each other.
     #[error("the lines make no sense: {cause}")]
     Nonsense {

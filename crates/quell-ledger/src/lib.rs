@@ -29,9 +29,11 @@ mod chain;
 mod database;
 mod error;
 mod export;
+mod file;
 mod finding;
 mod hexadecimal;
 mod judge;
+mod location;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod seal;
@@ -40,10 +42,16 @@ mod sqlite;
 mod store;
 mod verify;
 mod volume;
+mod witness;
 
 pub use error::Error;
 pub use export::{Export, verify_export};
 pub use finding::{Finding, Problem};
-pub use store::{Entry, Location, Store, Summary, verify};
-pub use verify::Report;
+pub use location::{Location, Server};
+pub use store::{Entry, Store, Summary, verify, verify_with};
+pub use verify::{Evidence, Report};
 pub use volume::Volume;
+pub use witness::{Witnesses, receipts, witnesses};
+
+#[cfg(doctest)]
+mod refused;

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{chain::Hash, finding::Problem};
+use crate::{chain::Hash, file, finding::Problem};
 
 const SIZE: usize = 128;
 
@@ -67,7 +67,7 @@ pub(crate) fn write(database: &Path, record: u64, mark: &Mark) -> io::Result<()>
 pub(crate) fn read(database: &Path) -> io::Result<Vec<Record>> {
     let mut records = Vec::new();
     for _ in 0..20 {
-        let bytes = match fs::read(path(database)) {
+        let bytes = match file::read_at_most(&path(database), RECORDS * SIZE as u64) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error),

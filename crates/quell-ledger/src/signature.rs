@@ -14,6 +14,7 @@ use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use crate::{
     chain::Hash,
     error::Error,
+    file,
     hexadecimal::{bytes, hex},
 };
 
@@ -23,13 +24,15 @@ pub(crate) struct Key(SigningKey);
 impl Key {
     /// Reads a key.
     pub(crate) fn load(path: &Path) -> Result<Self, Error> {
-        match fs::read_to_string(path) {
+        match file::read_at_most(path, 1024) {
             Ok(text) => {
-                let seed = bytes(text.trim_end()).ok_or_else(|| Error::KeyDamaged { path: path.to_owned() })?;
+                let seed = std::str::from_utf8(&text).ok().and_then(|text| bytes(text.trim_end()));
+                let seed = seed.ok_or_else(|| Error::KeyDamaged { path: path.to_owned() })?;
                 Ok(Self(SigningKey::from_bytes(&seed)))
             }
             Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::KeyMissing { path: path.to_owned() }),
             Err(error) if error.kind() == ErrorKind::InvalidData => Err(Error::KeyDamaged { path: path.to_owned() }),
+            Err(error) if error.kind() == ErrorKind::InvalidInput => Err(Error::NotAFile { path: path.to_owned() }),
             Err(source) => Err(Error::File { doing: "reading the signing key", path: path.to_owned(), source }),
         }
     }
@@ -43,10 +46,13 @@ impl Key {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(|error| Error::NoEntropy { cause: error.to_string() })?;
         let failed = |source| Error::File { doing: "writing the signing key", path: path.to_owned(), source };
-        let draft = draft(path);
-        let written = write_private(&draft, &format!("{}\n", hex(&seed)))
-            // Fails if another key is there by now, where a renaming would replace it.
-            .and_then(|()| fs::hard_link(&draft, path));
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            fs::create_dir_all(folder).map_err(failed)?;
+        }
+        let draft = draft(path)?;
+        write_private(&draft, &format!("{}\n", hex(&seed))).map_err(failed)?;
+        // Fails if another key is there by now, where a renaming would replace it.
+        let written = fs::hard_link(&draft, path);
         let _ = fs::remove_file(&draft);
         match written {
             Ok(()) => sync_directory(path).map_err(failed)?,
@@ -83,16 +89,19 @@ fn message(dataset: &str, lines: u64, head: &Hash) -> Vec<u8> {
     message
 }
 
-/// A name that no other process or thread uses.
-fn draft(path: &Path) -> PathBuf {
+/// A name that nobody can guess.
+fn draft(path: &Path) -> Result<PathBuf, Error> {
+    let mut salt = [0; 16];
+    getrandom::fill(&mut salt).map_err(|error| Error::NoEntropy { cause: error.to_string() })?;
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.{:?}.new", std::process::id(), std::thread::current().id()));
-    path.with_file_name(name)
+    name.push(format!(".{}.new", hex(&salt)));
+    Ok(path.with_file_name(name))
 }
 
+/// Writes a file that is new and that nobody else reads. What exists already, a link included, is not touched.
 fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(path)?;
@@ -125,6 +134,19 @@ mod tests {
         assert!(!is_signed(&public, "a", 2, &head, &signature));
         assert!(!is_signed(&public, "a", 3, &[8; 32], &signature));
         assert!(!is_signed(&[0; 32], "a", 3, &head, &signature));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_draft_is_new_and_follows_no_link() {
+        let directory = tempfile::tempdir().unwrap();
+        let (victim, link) = (directory.path().join("victim"), directory.path().join("link"));
+        fs::write(&victim, "precious").unwrap();
+        std::os::unix::fs::symlink(&victim, &link).unwrap();
+        assert!(write_private(&link, "key").is_err() && write_private(&victim, "key").is_err());
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        let path = directory.path().join("signing.key");
+        assert_ne!(draft(&path).unwrap(), draft(&path).unwrap());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::{
     chain::{Row, Stored},
     database::{Database, Outcome, Step, why_not},
     error::Error,
+    file::{Identity, must_be_regular},
     finding::{Finding, Problem},
     hexadecimal::hex,
     seal::{self, Mark},
@@ -31,17 +32,19 @@ const ENTRY: &str = "SELECT number, body, previous, hash FROM entries WHERE data
 pub(crate) struct Sqlite {
     connection: Connection,
     path: PathBuf,
+    /// The file that was opened.
+    identity: Option<Identity>,
     /// This connection wrote something since the last seal.
     wrote: bool,
 }
 
 impl Sqlite {
-    /// Opens a ledger to read and write, making it if it does not exist.
-    pub(crate) fn create(path: &Path) -> Result<Self, Error> {
+    /// Opens a ledger to read and write, making it with this public key if it does not exist.
+    pub(crate) fn create(path: &Path, public_key: &dyn Fn() -> Result<[u8; 32], Error>) -> Result<Self, Error> {
         let mut sqlite = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
-        if sqlite.is_blank()? {
+        if sqlite.has_nothing()? {
             sqlite.settle()?;
-            sqlite.lay_out()?;
+            sqlite.lay_out(public_key)?;
             sync_directory(path).map_err(|source| Error::File { doing: "making a ledger", path: path.to_owned(), source })?;
         }
         sqlite.admit()
@@ -69,7 +72,8 @@ impl Sqlite {
             return Ok(sqlite);
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-        Self::prepare(Connection::open_with_flags(immutable(&sqlite.path), flags | OpenFlags::SQLITE_OPEN_NO_MUTEX), path)
+        let opened = Connection::open_with_flags(immutable(&sqlite.path), flags | OpenFlags::SQLITE_OPEN_NO_MUTEX);
+        Self::prepare(opened, path, sqlite.identity)
     }
 
     fn connect(path: &Path, flags: OpenFlags) -> Result<Self, Error> {
@@ -79,10 +83,20 @@ impl Sqlite {
             path: path.to_owned(),
             source,
         })?;
-        Self::prepare(Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX), path)
+        // SQLite would wait for ever for what a pipe has to say.
+        for end in ["", "-wal", "-shm", "-journal", ".seal"] {
+            must_be_regular(&beside(path, end))?;
+        }
+        let before = Identity::of(path);
+        let opened = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX);
+        let identity = Identity::of(path);
+        if before.is_some() && before != identity {
+            return Err(Error::Moved { path: path.clone() });
+        }
+        Self::prepare(opened, path, identity)
     }
 
-    fn prepare(opened: rusqlite::Result<Connection>, path: &Path) -> Result<Self, Error> {
+    fn prepare(opened: rusqlite::Result<Connection>, path: &Path, identity: Option<Identity>) -> Result<Self, Error> {
         let failed = failed("opening the ledger", path);
         let mut connection = opened.map_err(&failed)?;
         // SQLite's own handler sleeps up to a tenth of a second, while a line takes a few thousandths.
@@ -91,14 +105,12 @@ impl Sqlite {
         connection
             .execute_batch("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA foreign_keys = ON;")
             .map_err(&failed)?;
-        Ok(Self { connection, path: path.to_owned(), wrote: false })
+        Ok(Self { connection, path: path.to_owned(), identity, wrote: false })
     }
 
     /// There is something in the write-ahead log.
     fn has_log(&self) -> bool {
-        let mut log = self.path.as_os_str().to_owned();
-        log.push("-wal");
-        std::fs::metadata(log).is_ok_and(|log| log.len() > 0)
+        std::fs::metadata(beside(&self.path, "-wal")).is_ok_and(|log| log.len() > 0)
     }
 
     fn failed(&self, doing: &'static str) -> impl Fn(rusqlite::Error) -> Error + use<> {
@@ -127,7 +139,7 @@ impl Sqlite {
 
     /// Refuses what is not a ledger, or not the ledger that was last seen here.
     fn admit(mut self) -> Result<Self, Error> {
-        self.is_ledger()?;
+        self.version()?;
         if let Some(name) = self.strange_schema()? {
             return Err(Problem::Schema { name }.in_store().into());
         }
@@ -137,6 +149,7 @@ impl Sqlite {
             return Err(finding.into());
         }
         self.settle()?;
+        self.bring_up_to_date()?;
         Ok(self)
     }
 
@@ -171,6 +184,17 @@ impl Database for Sqlite {
     fn public_key(&mut self) -> Result<Option<[u8; 32]>, Error> {
         let sql = "SELECT value FROM meta WHERE name = 'public_key'";
         self.connection.query_row(sql, [], |row| row.get(0)).optional().map_err(self.failed("reading the public key"))
+    }
+
+    fn is_blank(&mut self) -> Result<bool, Error> {
+        self.has_nothing()
+    }
+
+    fn is_in_place(&mut self) -> Result<(), Error> {
+        if self.identity.is_some() && Identity::of(&self.path) == self.identity {
+            return Ok(());
+        }
+        Err(Error::Moved { path: self.path.clone() })
     }
 
     fn adopt(&mut self, public_key: &[u8; 32]) -> Result<(), Error> {
@@ -213,6 +237,8 @@ impl Database for Sqlite {
             return Ok(why_not(row(&transaction, &step.row.dataset).map_err(&failed)?.as_ref(), step));
         };
         transaction.commit().map_err(&failed)?;
+        // A line in a file that nobody finds again is no debt. The seal beside another file is not ours either.
+        self.is_in_place()?;
         self.wrote = true;
         let mark = Mark { lines: step.row.lines, length: 0, hash: step.row.head };
         // The debt is safe; a mark that could not be written is an older mark.
@@ -221,7 +247,10 @@ impl Database for Sqlite {
     }
 
     fn inspect(&mut self) -> Result<(Vec<Finding>, Vec<String>), Error> {
-        self.is_ledger()?;
+        if self.has_nothing()? {
+            return self.blank_against_seal();
+        }
+        self.version()?;
         let (mut findings, notes) = self.against_seal()?;
         if let Some(name) = self.strange_schema()? {
             findings.push(Problem::Schema { name }.in_store());
@@ -239,6 +268,9 @@ impl Database for Sqlite {
 
     fn seal(&mut self) -> Result<bool, Error> {
         let failed = self.failed("sealing the ledger");
+        if self.is_in_place().is_err() {
+            return Ok(false);
+        }
         let busy =
             self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0)).map_err(&failed)?;
         if busy != 0 {
@@ -293,6 +325,13 @@ fn immutable(path: &Path) -> String {
         }
     }
     address + "?immutable=1"
+}
+
+/// A file that belongs to the database, by the end of its name.
+fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    name.into()
 }
 
 /// A number that is not negative.

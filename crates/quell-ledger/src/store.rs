@@ -13,52 +13,12 @@ use crate::{
     export,
     finding::Problem,
     hexadecimal::hex,
+    location::Location,
     signature::Key,
     sqlite::Sqlite,
-    verify::{self, Report},
+    verify::{self, Evidence, Report},
     volume::Volume,
 };
-
-/// Name of the database in the directory of a project.
-const DATABASE: &str = "ledger.db";
-/// Name of the key beside it.
-const KEY: &str = "signing.key";
-
-/// Where a store is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Location {
-    /// A file. A directory means `ledger.db` in it.
-    File(PathBuf),
-    /// A PostgreSQL server, as a URL that begins with `postgres://` or `postgresql://`. The connection is not encrypted: use a socket, a
-    /// private network or a tunnel.
-    Server(String),
-}
-
-impl From<&str> for Location {
-    fn from(text: &str) -> Self {
-        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            Self::Server(text.to_owned())
-        } else {
-            Path::new(text).into()
-        }
-    }
-}
-
-impl From<&Path> for Location {
-    fn from(path: &Path) -> Self {
-        Self::File(if path.is_dir() { path.join(DATABASE) } else { path.to_owned() })
-    }
-}
-
-impl std::fmt::Display for Location {
-    /// Without the password.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::File(path) => write!(f, "{}", path.display()),
-            Self::Server(url) => write!(f, "postgres://{}", url.rsplit_once('@').map_or("…", |(_, place)| place)),
-        }
-    }
-}
 
 /// All ledgers of a project: one database, one key, several datasets.
 pub struct Store {
@@ -101,23 +61,24 @@ impl Store {
     /// Opens the store of a project, making it and its key if they do not exist.
     pub fn create(location: impl Into<Location>) -> Result<Self, Error> {
         let location = location.into();
-        let key = default_key(&location);
+        let key = location.key()?;
         Self::create_with_key(location, &key)
     }
 
     /// The same with a key that is kept elsewhere.
     pub fn create_with_key(location: impl Into<Location>, key: &Path) -> Result<Self, Error> {
         let location = location.into();
+        let public_key = || Key::load_or_create(key).map(|key| key.public());
         let mut database: Box<dyn Database> = match &location {
-            Location::File(path) => Box::new(Sqlite::create(path)?),
+            Location::File(path) => Box::new(Sqlite::create(path, &public_key)?),
             #[cfg(feature = "postgres")]
-            Location::Server(url) => Box::new(Postgres::create(url)?),
+            Location::Server(server) => Box::new(Postgres::create(&server.url()?)?),
             #[cfg(not(feature = "postgres"))]
             Location::Server(_) => return Err(Error::NoPostgres { location: location.to_string() }),
         };
         // A ledger that has been signed keeps its key: a lost one is not replaced.
-        if database.public_key()?.is_none() {
-            database.adopt(&Key::load_or_create(key)?.public())?;
+        if database.public_key()?.is_none() && database.rows()?.is_empty() {
+            database.adopt(&public_key()?)?;
         }
         Ok(Self { location, key: key.to_owned(), database })
     }
@@ -125,7 +86,7 @@ impl Store {
     /// Opens a store that exists.
     pub fn open(location: impl Into<Location>) -> Result<Self, Error> {
         let location = location.into();
-        let key = default_key(&location);
+        let key = location.key()?;
         Self::open_with_key(location, &key)
     }
 
@@ -188,13 +149,24 @@ impl Store {
     /// Checks everything there is to check, with the receipts of artifacts and with earlier exports.
     #[must_use]
     pub fn verify(&mut self, receipts: &[Receipt], exports: &[&str]) -> Report {
-        verify::verify(&mut *self.database, &self.key, receipts, exports)
+        verify::verify(&mut *self.database, &self.key, &Evidence { receipts, exports, ..Evidence::default() })
     }
 
     /// Records the bytes of a database file, so that any later change can be seen. Done on closing, too. False if others are writing; a
     /// server has no such file, and keeps its own checksums.
     pub fn seal(&mut self) -> Result<bool, Error> {
         self.database.seal()
+    }
+
+    /// Lets a role of the server append to all ledgers here, and nothing else: neither change nor remove a line, nor the rules that forbid it. Needs the owner of the tables.
+    pub fn grant(&mut self, role: &str) -> Result<(), Error> {
+        match &self.location {
+            #[cfg(feature = "postgres")]
+            Location::Server(server) => Postgres::grant(&server.url()?, role),
+            #[cfg(not(feature = "postgres"))]
+            Location::Server(_) => Err(Error::NoPostgres { location: format!("{}, for {role}", self.location) }),
+            Location::File(_) => Err(Error::NotAServer { location: self.location.to_string() }),
+        }
     }
 
     fn unknown(&mut self, dataset: &str) -> Result<Error, Error> {
@@ -205,14 +177,15 @@ impl Store {
 
 /// Checks a store as [`Store::verify`] does, also one that is so damaged that it does not open. Nothing is written.
 pub fn verify(location: impl Into<Location>, receipts: &[Receipt], exports: &[&str]) -> Result<Report, Error> {
+    verify_with(location, &Evidence { receipts, exports, ..Evidence::default() })
+}
+
+/// The same with everything that was kept outside of the store.
+pub fn verify_with(location: impl Into<Location>, evidence: &Evidence<'_>) -> Result<Report, Error> {
     let location = location.into();
-    let key = default_key(&location);
-    let opened: Result<Box<dyn Database>, Error> = match &location {
-        Location::File(path) => Sqlite::look(path).map(|sqlite| Box::new(sqlite) as Box<dyn Database>),
-        Location::Server(_) => connect(&location),
-    };
-    match opened {
-        Ok(mut database) => Ok(verify::verify(&mut *database, &key, receipts, exports)),
+    let key = location.key()?;
+    match look(&location) {
+        Ok(mut database) => Ok(verify::verify(&mut *database, &key, evidence)),
         Err(error @ Error::Sqlite { .. }) => {
             let finding = Problem::Unreadable { cause: error.to_string() }.in_store();
             Ok(Report { findings: vec![finding], ..Report::default() })
@@ -225,16 +198,19 @@ fn connect(location: &Location) -> Result<Box<dyn Database>, Error> {
     match location {
         Location::File(path) => Ok(Box::new(Sqlite::open(path)?)),
         #[cfg(feature = "postgres")]
-        Location::Server(url) => Ok(Box::new(Postgres::open(url)?)),
+        Location::Server(server) => Ok(Box::new(Postgres::open(&server.url()?)?)),
         #[cfg(not(feature = "postgres"))]
         Location::Server(_) => Err(Error::NoPostgres { location: location.to_string() }),
     }
 }
 
-/// Beside the database; for a server, in the working directory.
-fn default_key(location: &Location) -> PathBuf {
+/// To look at a store as it is, damaged or not.
+fn look(location: &Location) -> Result<Box<dyn Database>, Error> {
     match location {
-        Location::File(path) => path.with_file_name(KEY),
-        Location::Server(_) => PathBuf::from(KEY),
+        Location::File(path) => Ok(Box::new(Sqlite::look(path)?)),
+        #[cfg(feature = "postgres")]
+        Location::Server(server) => Ok(Box::new(Postgres::look(&server.url()?)?)),
+        #[cfg(not(feature = "postgres"))]
+        Location::Server(_) => Err(Error::NoPostgres { location: location.to_string() }),
     }
 }

@@ -23,10 +23,25 @@ pub struct Report {
     pub datasets: usize,
     /// Lines that were checked.
     pub lines: u64,
+    /// Receipts that were compared.
+    pub receipts: usize,
     /// What is wrong. None is good.
     pub findings: Vec<Finding>,
     /// What is worth knowing and not wrong.
     pub notes: Vec<String>,
+}
+
+/// What was kept outside of a store, to compare it with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Evidence<'a> {
+    /// Receipts of what was released.
+    pub receipts: &'a [Receipt],
+    /// Receipts that were found somewhere and may be of other ledgers: those that name this one are compared.
+    pub witnesses: &'a [Receipt],
+    /// Documents that were exported earlier.
+    pub exports: &'a [&'a str],
+    /// The public key of the store, in hexadecimal: for whoever does not hold the key that signs.
+    pub public_key: Option<&'a str>,
 }
 
 impl Report {
@@ -52,27 +67,40 @@ impl Report {
 }
 
 /// Checks everything. What cannot be read is a finding, not an error.
-pub(crate) fn verify(database: &mut dyn Database, key: &Path, receipts: &[Receipt], exports: &[&str]) -> Report {
+pub(crate) fn verify(database: &mut dyn Database, key: &Path, evidence: &Evidence<'_>) -> Report {
     let mut report = Report::default();
     let inspected = database.inspect();
     if let Some((findings, notes)) = report.take(inspected) {
         report.findings.extend(findings);
         report.notes.extend(notes);
     }
-    let public = database.public_key();
-    let public = report.take(public).flatten();
-    check_key(&mut report, public.as_ref(), key);
-    let rows = database.rows();
-    let mut chains = BTreeMap::new();
-    for row in report.take(rows).unwrap_or_default() {
-        let name = row.dataset.clone();
-        let heads = check_dataset(&mut report, database, row, public.as_ref());
-        chains.insert(name, heads);
+    let (mut public, mut chains) = (None, BTreeMap::new());
+    // A file that was never written to has no key and no lines to check; what was kept elsewhere is compared all the same.
+    if !database.is_blank().unwrap_or(false) {
+        let found = database.public_key();
+        public = report.take(found).flatten();
+        let rows = database.rows();
+        let rows = report.take(rows).unwrap_or_default();
+        check_key(&mut report, public.as_ref(), key, evidence.public_key, rows.is_empty());
+        for row in rows {
+            let name = row.dataset.clone();
+            let heads = check_dataset(&mut report, database, row, public.as_ref());
+            chains.insert(name, heads);
+        }
     }
-    for receipt in receipts {
-        report.findings.extend(missing(&chains, &receipt.dataset, receipt.entry, &receipt.head));
+    let own = public.as_ref().map(|key| hex(key)).or_else(|| evidence.public_key.map(str::to_owned));
+    let is_ours = |receipt: &&Receipt| receipt.ledger.is_some() && receipt.ledger == own;
+    let others = evidence.witnesses.iter().filter(|receipt| !is_ours(receipt)).count();
+    if others > 0 {
+        report.notes.push(format!(
+            "{others} receipts that were found are of other ledgers, or do not say of which, and were not compared"
+        ));
     }
-    for text in exports {
+    for receipt in evidence.receipts.iter().chain(evidence.witnesses.iter().filter(is_ours)) {
+        report.receipts += 1;
+        report.findings.extend(check_receipt(&chains, receipt, public.as_ref()));
+    }
+    for text in evidence.exports {
         match verify_export(text) {
             Ok(export) => check_export(&mut report, &chains, &export, public.as_ref()),
             Err(findings) => report.findings.extend(findings),
@@ -81,16 +109,45 @@ pub(crate) fn verify(database: &mut dyn Database, key: &Path, receipts: &[Receip
     report
 }
 
-/// Whether the public key in the ledger is that of the key beside it, if that is here.
-fn check_key(report: &mut Report, public: Option<&[u8; 32]>, path: &Path) {
+/// Whether the public key in the ledger is the one that is expected: by whoever asks, or else by the key beside it.
+fn check_key(report: &mut Report, public: Option<&[u8; 32]>, path: &Path, expected: Option<&str>, is_new: bool) {
+    let found = public.map_or_else(|| "missing".to_owned(), |key| hex(key));
+    let mut differs = |expected: String, says| {
+        report.findings.push(Problem::PublicKey { found: found.clone(), expected, says }.in_store());
+    };
+    if let Some(expected) = expected
+        && expected != found
+    {
+        differs(expected.to_owned(), "was given");
+    }
     match Key::load(path) {
         Ok(key) if public == Some(&key.public()) => {}
-        Ok(key) => {
-            let found = public.map_or_else(|| "missing".to_owned(), |key| hex(key));
-            let says = "the signing key beside the ledger says";
-            report.findings.push(Problem::PublicKey { found, expected: hex(&key.public()), says }.in_store());
+        // Between making the tables and writing the key, an older version could be interrupted.
+        Ok(_) | Err(Error::KeyMissing { .. }) if public.is_none() && is_new => {
+            report.notes.push(
+                "the ledger has no key and no lines yet: making it was interrupted, and `quell ledger create` goes on with it"
+                    .into(),
+            );
         }
-        Err(error) => report.notes.push(format!("the public key was not compared with the signing key: {error}")),
+        Ok(key) => differs(hex(&key.public()), "the signing key beside the ledger says"),
+        Err(Error::KeyMissing { .. }) if expected.is_some() => {}
+        Err(Error::KeyMissing { path }) => {
+            let path = path.display().to_string();
+            report.findings.push(Problem::KeyMissing { path, public: found }.in_store());
+        }
+        Err(error) => report.findings.push(Problem::Unreadable { cause: error.to_string() }.in_store()),
+    }
+}
+
+/// What is wrong if a receipt was given for a line.
+fn check_receipt(chains: &BTreeMap<String, Vec<Hash>>, receipt: &Receipt, public: Option<&[u8; 32]>) -> Option<Finding> {
+    let found = public.map_or_else(|| "missing".to_owned(), |key| hex(key));
+    match &receipt.ledger {
+        Some(ledger) if *ledger != found => {
+            let problem = Problem::PublicKey { found, expected: ledger.clone(), says: "a receipt says" };
+            Some(problem.at(&receipt.dataset, receipt.entry))
+        }
+        _ => missing(chains, &receipt.dataset, receipt.entry, &receipt.head),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use quell_privacy::ledger::{Book, Line, Receipt};
+use quell_privacy::ledger::{Book, Line, Permit, Receipt, State};
 
 use crate::{
     chain::{self, Body, Place, Row, Stored},
@@ -17,7 +17,8 @@ use crate::{
 ///
 /// # Contract
 /// That of [`Book`]. What it reads it has checked: every hash from the first line on, and the signature of the head; a damaged ledger
-/// gives an error and no lines.
+/// gives an error and no lines. It writes only with a permit that was judged against exactly the lines that it has read itself, so a ledger that was shown
+/// other lines cannot write here.
 pub struct Volume {
     database: Box<dyn Database>,
     dataset: String,
@@ -25,11 +26,13 @@ pub struct Volume {
     key: Option<Key>,
     /// How far this book has read or written, with everything before it checked.
     place: Place,
+    /// What the lines up to that place add up to. None before the first line.
+    state: Option<State>,
 }
 
 impl Volume {
     pub(crate) fn new(database: Box<dyn Database>, dataset: &str, key_path: PathBuf) -> Self {
-        Self { database, dataset: dataset.to_owned(), key_path, key: None, place: Place::start(dataset) }
+        Self { database, dataset: dataset.to_owned(), key_path, key: None, place: Place::start(dataset), state: None }
     }
 
     /// Name of the dataset.
@@ -38,16 +41,41 @@ impl Volume {
         &self.dataset
     }
 
-    /// Goes to the place before a line.
-    fn turn_to(&mut self, number: u64) -> Result<(), Error> {
-        if number == self.place.lines {
-            return Ok(());
-        }
-        self.place = match number.checked_sub(1) {
-            None => Place::start(&self.dataset),
-            Some(previous) => Place { lines: number, head: self.line(previous)?.hash },
+    /// Reads the lines that were written since the last look.
+    fn catch_up(&mut self) -> Result<Vec<Line>, Error> {
+        let from = self.place.lines;
+        let Some(row) = self.database.row(&self.dataset)? else {
+            let known = self.database.rows()?.into_iter().map(|row| row.dataset).collect();
+            return Err(Error::UnknownDataset { dataset: self.dataset.clone(), known });
         };
-        Ok(())
+        if row.lines < from {
+            return Err(Problem::Truncated { lines: row.lines, expected: from }.of(&self.dataset).into());
+        }
+        if row.lines == from {
+            if row.head != self.place.head {
+                let (found, expected) = (hex(&row.head), hex(&self.place.head));
+                return Err(Problem::Forked { found, expected }.at(&self.dataset, from.saturating_sub(1)).into());
+            }
+            return Ok(Vec::new());
+        }
+        let Some((row, stored)) = self.database.snapshot(&self.dataset, from)? else {
+            return Err(Problem::NoDataset.of(&self.dataset).into());
+        };
+        let mut place = self.place.clone();
+        let bodies = stored.iter().map(|stored| place.follow(&self.dataset, stored)).collect::<Result<Vec<Body>, _>>()?;
+        let Some(last) = bodies.last() else {
+            return Err(Problem::Truncated { lines: from, expected: row.lines }.of(&self.dataset).into());
+        };
+        place.check(&row, last)?;
+        let public = self.database.public_key()?.unwrap_or_default();
+        if !is_signed(&public, &row.dataset, row.lines, &row.head, &row.signature) {
+            return Err(Problem::Signature.of(&self.dataset).into());
+        }
+        let lines: Vec<Line> = bodies.into_iter().map(|body| body.line).collect();
+        let nonsense = |error: quell_privacy::Error| Problem::Nonsense { cause: error.to_string() }.of(&self.dataset);
+        let state = follow(self.state.clone(), &lines).map_err(nonsense)?;
+        (self.place, self.state) = (place, state);
+        Ok(lines)
     }
 
     /// A line with the hash that its text has.
@@ -104,41 +132,34 @@ impl Book for Volume {
     type Error = Error;
 
     fn read(&mut self, from: u64) -> Result<Vec<Line>, Error> {
-        self.turn_to(from)?;
-        let Some(row) = self.database.row(&self.dataset)? else {
-            let known = self.database.rows()?.into_iter().map(|row| row.dataset).collect();
-            return Err(Error::UnknownDataset { dataset: self.dataset.clone(), known });
-        };
-        if row.lines < from {
-            return Err(Problem::Truncated { lines: row.lines, expected: from }.of(&self.dataset).into());
+        if from == self.place.lines {
+            return self.catch_up();
         }
-        if row.lines == from {
-            if row.head != self.place.head {
-                let (found, expected) = (hex(&row.head), hex(&self.place.head));
-                return Err(Problem::Forked { found, expected }.at(&self.dataset, from.saturating_sub(1)).into());
-            }
-            return Ok(Vec::new());
+        // Only lines that follow from the first one are believed.
+        (self.place, self.state) = (Place::start(&self.dataset), None);
+        let mut lines = self.catch_up()?;
+        match usize::try_from(from) {
+            Ok(skipped) if skipped <= lines.len() => Ok(lines.split_off(skipped)),
+            _ => Err(Problem::Truncated { lines: lines.len() as u64, expected: from }.of(&self.dataset).into()),
         }
-        let Some((row, stored)) = self.database.snapshot(&self.dataset, from)? else {
-            return Err(Problem::NoDataset.of(&self.dataset).into());
-        };
-        let mut place = self.place.clone();
-        let bodies = stored.iter().map(|stored| place.follow(&self.dataset, stored)).collect::<Result<Vec<Body>, _>>()?;
-        let Some(last) = bodies.last() else {
-            return Err(Problem::Truncated { lines: from, expected: row.lines }.of(&self.dataset).into());
-        };
-        place.check(&row, last)?;
-        let public = self.database.public_key()?.unwrap_or_default();
-        if !is_signed(&public, &row.dataset, row.lines, &row.head, &row.signature) {
-            return Err(Problem::Signature.of(&self.dataset).into());
-        }
-        self.place = place;
-        Ok(bodies.into_iter().map(|body| body.line).collect())
     }
 
-    fn append(&mut self, number: u64, line: &Line, spent: f64, cap: f64) -> Result<Option<Receipt>, Error> {
+    fn append(&mut self, permit: &Permit<'_>) -> Result<Option<Receipt>, Error> {
+        let (number, line, spent, cap) = (permit.number(), permit.line(), permit.spent(), permit.cap());
         self.check(number, line, spent, cap)?;
-        self.turn_to(number)?;
+        if number > self.place.lines {
+            self.catch_up()?;
+        }
+        if number < self.place.lines {
+            return Ok(None);
+        }
+        if number > self.place.lines {
+            return Err(Problem::Truncated { lines: self.place.lines, expected: number }.of(&self.dataset).into());
+        }
+        if !permit.follows(self.state.as_ref()) {
+            let because = "was judged against other lines than this ledger has";
+            return Err(Error::Misplaced { dataset: self.dataset.clone(), number, because });
+        }
         let Some(body) = Body::text(number, line, spent) else {
             let because = "cannot be written down: it holds an infinite number, or is nested too deeply to be read again";
             return Err(Error::Misplaced { dataset: self.dataset.clone(), number, because });
@@ -146,14 +167,17 @@ impl Book for Volume {
         let old = self.place.head;
         let (head, lines) = (chain::link(&old, &body), number + 1);
         let dataset = self.dataset.clone();
-        let signature = self.key()?.sign(&dataset, lines, &head);
+        let key = self.key()?;
+        let (signature, public) = (key.sign(&dataset, lines, &head), key.public());
         let entry = Stored { number, body, previous: old, hash: head };
         let row = Row { dataset, lines, head, spent, cap, signature };
         let sets_cap = matches!(line, Line::Opened(_) | Line::Raised { .. });
         match self.database.append(&Step { old, entry: &entry, row: &row, sets_cap })? {
             Outcome::Written => {
+                let nonsense = |error: quell_privacy::Error| Problem::Nonsense { cause: error.to_string() }.of(&self.dataset);
+                self.state = follow(self.state.take(), std::slice::from_ref(line)).map_err(nonsense)?;
                 self.place = Place { lines, head };
-                Ok(Some(chain::receipt(&self.dataset, number, &head)))
+                Ok(Some(chain::receipt(&self.dataset, number, &head, &public)))
             }
             Outcome::Taken => Ok(None),
             Outcome::Elsewhere => Err(self.elsewhere(number)?),
@@ -165,8 +189,10 @@ impl Book for Volume {
     }
 
     fn receipt(&mut self, number: u64) -> Result<Receipt, Error> {
+        self.database.is_in_place()?;
         let head = self.line(number)?.hash;
-        Ok(chain::receipt(&self.dataset, number, &head))
+        let public = self.database.public_key()?.unwrap_or_default();
+        Ok(chain::receipt(&self.dataset, number, &head, &public))
     }
 }
 
@@ -180,4 +206,13 @@ impl Volume {
         };
         Ok(problem.of(&self.dataset).into())
     }
+}
+
+/// What lines add up to after what is known already.
+fn follow(known: Option<State>, lines: &[Line]) -> Result<Option<State>, quell_privacy::Error> {
+    let Some(mut state) = known else { return if lines.is_empty() { Ok(None) } else { State::new(lines).map(Some) } };
+    for line in lines {
+        state.follow(line)?;
+    }
+    Ok(Some(state))
 }

@@ -1,6 +1,8 @@
 //! What a book promises, on SQLite and on PostgreSQL: one body of tests, two databases.
 
 mod fixture;
+#[path = "fixture/forger.rs"]
+mod forger;
 #[cfg(feature = "postgres")]
 #[path = "fixture/server.rs"]
 mod server;
@@ -8,12 +10,14 @@ mod server;
 use std::path::Path;
 
 use fixture::{DATASET, budget, charge, count, create, let_race, open, race, room_for, terms, told};
-use quell_ledger::{Error, Location, Problem, Store, verify_export};
-use quell_privacy::ledger::{Book, Ledger, Line};
+use forger::{Forged, digits};
+use quell_ledger::{Error, Location, Problem, Store, Volume, verify_export};
+use quell_privacy::ledger::{Book, Ledger, Line, Permit, Receipt};
 
 /// A place for a store, and a directory for what belongs to it.
 struct Place<'a> {
     location: Location,
+    address: String,
     directory: &'a Path,
     /// Runs SQL as somebody with another program.
     sql: &'a (dyn Fn(&str) -> Result<(), String> + Sync),
@@ -55,7 +59,8 @@ fn a_file_keeps_a_book() {
             let connection = rusqlite::Connection::open(&path).unwrap();
             connection.execute_batch(&format!("BEGIN; {sql}; COMMIT")).map_err(|error| error.to_string())
         };
-        test(&Place { location: path.as_path().into(), directory: directory.path(), sql: &sql, prefix: "" });
+        let address = path.to_str().unwrap().to_owned();
+        test(&Place { location: path.as_path().into(), address, directory: directory.path(), sql: &sql, prefix: "" });
     }
 }
 
@@ -74,7 +79,13 @@ fn a_server_keeps_a_book() {
             let mut client = postgres::Client::connect(&url, postgres::NoTls).unwrap();
             client.batch_execute(&format!("BEGIN; {sql}; COMMIT")).map_err(|error| format!("{error:?}"))
         };
-        test(&Place { location: url.as_str().into(), directory: directory.path(), sql: &sql, prefix: "quell_" });
+        test(&Place {
+            location: url.as_str().into(),
+            address: url.clone(),
+            directory: directory.path(),
+            sql: &sql,
+            prefix: "quell_",
+        });
     }
 }
 
@@ -115,7 +126,7 @@ fn lines_are_read_as_they_were_written(place: &Place) {
     let receipts = charge(&mut first, 3);
     charge(&mut other, 2);
     assert_eq!(receipts.iter().map(|receipt| receipt.entry).collect::<Vec<_>>(), [1, 2, 3]);
-    assert_eq!(first.book().receipt(2).unwrap(), receipts[1]);
+    assert_eq!(first.receipt(2).unwrap(), receipts[1]);
     let state = first.state().unwrap().clone();
     let mut again = open(&store, DATASET);
     assert_eq!(again.state().unwrap(), &state, "another reader sees the same");
@@ -135,24 +146,57 @@ fn lines_are_read_as_they_were_written(place: &Place) {
     assert!(matches!(store.entries("nothing"), Err(Error::UnknownDataset { .. })));
 }
 
+/// A book that gives every permit to other books as well.
+struct Shared<'a> {
+    own: Volume,
+    others: Vec<Volume>,
+    said: &'a mut Vec<Result<Option<Receipt>, Error>>,
+}
+
+impl Book for Shared<'_> {
+    type Error = Error;
+
+    fn read(&mut self, from: u64) -> Result<Vec<Line>, Error> {
+        self.own.read(from)
+    }
+
+    fn append(&mut self, permit: &Permit<'_>) -> Result<Option<Receipt>, Error> {
+        let receipt = self.own.append(permit);
+        self.said.extend(self.others.iter_mut().map(|other| other.append(permit)));
+        receipt
+    }
+
+    fn receipt(&mut self, number: u64) -> Result<Receipt, Error> {
+        self.own.receipt(number)
+    }
+}
+
 fn a_number_is_given_once(place: &Place) {
-    let store = place.store();
-    drop(create(&store, DATASET, Some(10.0)));
-    let (mut one, mut two) = (store.book(DATASET).unwrap(), store.book(DATASET).unwrap());
-    let terms_line = one.read(0).unwrap();
-    assert_eq!(two.read(0).unwrap(), terms_line);
+    let mut store = place.store();
+    for dataset in [DATASET, "another"] {
+        drop(create(&store, dataset, Some(10.0)));
+    }
+    let mut said = Vec::new();
+    let book = |dataset: &str| store.book(dataset).unwrap();
+    let others = vec![book(DATASET), book("another"), book("missing")];
+    let mut ledger = Ledger::open(Shared { own: book(DATASET), others, said: &mut said }).unwrap();
+    let receipt = ledger.raise(budget(Some(10.0)), "one").unwrap();
+    drop(ledger);
+    assert!(matches!(said[0], Ok(None)), "the number is taken: {:?}", said[0]);
+    assert!(matches!(said[1], Err(Error::Misplaced { .. })), "judged against the lines of another dataset: {:?}", said[1]);
+    assert!(matches!(said[2], Err(Error::UnknownDataset { .. })), "{:?}", said[2]);
+    let mut two = book(DATASET);
     let raised = |reason: &str| Line::Raised { budget: budget(Some(10.0)), reason: reason.into() };
-    let receipt = one.append(1, &raised("one"), 0.0, 10.0).unwrap().expect("the number is free");
-    assert_eq!(two.append(1, &raised("two"), 0.0, 10.0).unwrap(), None);
-    assert_eq!(two.append(0, &terms_line[0], 0.0, 10.0).unwrap(), None);
+    assert_eq!(two.read(1).unwrap(), [raised("one")], "nothing is kept of the ones who were late");
     assert_eq!(two.receipt(1).unwrap(), receipt);
-    assert_eq!(two.read(1).unwrap(), [raised("one")], "nothing is kept of the one who was late");
-    assert!(two.append(2, &raised("two"), 0.0, 10.0).unwrap().is_some());
-    assert!(two.append(9, &raised("far"), 0.0, 10.0).is_err(), "numbers have no gaps");
-    assert!(matches!(one.append(3, &terms_line[0], 0.0, 10.0), Err(Error::Misplaced { .. })));
-    let mut another = store.book("another").unwrap();
-    assert!(matches!(another.append(0, &terms_line[0], 0.0, 10.0), Err(Error::Misplaced { .. })), "terms of another dataset");
-    assert!(matches!(another.append(0, &raised("x"), 0.0, 10.0), Err(Error::Misplaced { .. })), "no terms");
+    assert!(matches!(two.read(9), Err(Error::Damaged(_))), "there are no such lines");
+    // The terms of a dataset open no other one.
+    said = Vec::new();
+    let shared = Shared { own: book("fourth"), others: vec![book("fifth"), book(DATASET)], said: &mut said };
+    drop(Ledger::create(shared, terms("fourth", Some(10.0))).unwrap());
+    assert!(matches!(said[..], [Err(Error::Misplaced { .. }), Err(Error::Misplaced { .. })]), "{said:?}");
+    let lines: Vec<_> = store.datasets().unwrap().into_iter().map(|summary| (summary.dataset, summary.lines)).collect();
+    assert_eq!(lines, [("another".to_owned(), 1), ("fourth".into(), 1), (DATASET.into(), 2)]);
 }
 
 fn the_cap_holds_and_a_raise_is_written_down(place: &Place) {
@@ -160,14 +204,7 @@ fn the_cap_holds_and_a_raise_is_written_down(place: &Place) {
     let mut ledger = create(&store, DATASET, Some(room_for(3)));
     charge(&mut ledger, 3);
     assert!(matches!(ledger.charge(count(1.0)), Err(quell_privacy::Error::Refused { .. })));
-    // The book says so once more, by itself …
-    let line = Line::Raised { budget: budget(Some(3.5)), reason: "x".into() };
-    let lease = Line::Leased { charge: 1, until: 1 };
-    assert!(matches!(ledger.book().append(4, &line, 4.0, 3.5), Err(Error::OverCap { .. })));
-    assert!(matches!(ledger.book().append(4, &line, f64::NAN, f64::NAN), Err(Error::OverCap { .. })));
-    assert!(matches!(ledger.book().append(4, &line, 3.0, 99.0), Err(Error::CapDiffers { .. })), "not what the line says");
-    assert!(matches!(ledger.book().append(4, &lease, 3.0, 99.0), Err(Error::CapDiffers { .. })), "not what the ledger says");
-    // … and the database, by its own.
+    // The database says so once more, by its own means.
     let prefix = place.prefix;
     let refused = (place.sql)(&format!("UPDATE {prefix}datasets SET lines = lines + 1, last = last + 1, spent = 99"));
     assert!(refused.unwrap_err().to_lowercase().contains("check"), "the constraint refuses it");
@@ -293,14 +330,22 @@ fn exports_and_receipts_find_what_is_missing(place: &Place) {
 fn lines_that_lie_are_found(place: &Place) {
     let mut store = place.store();
     let mut ledger = create(&store, DATASET, Some(10.0));
-    charge(&mut ledger, 1);
+    let mut head = charge(&mut ledger, 1)[0].head.clone();
     let (mut honest, _) = ledger.quote(&count(1.0), 1).unwrap();
-    let spent = ledger.state().unwrap().spent_with(&honest).epsilon;
-    assert!(ledger.book().append(2, &Line::Charged(honest.clone()), spent / 2.0, 10.0).unwrap().is_some());
+    drop(ledger);
+    let mut write = |number, line: &Line, spent: f64| {
+        let forged = Forged::new(DATASET, number, &head, line, (spent, 10.0), &place.key());
+        let blob = |bytes: &[u8]| {
+            if place.prefix.is_empty() { format!("X'{}'", digits(bytes)) } else { format!("'\\x{}'", digits(bytes)) }
+        };
+        (place.sql)(&forged.sql(place.prefix, blob)).unwrap();
+        head = forged.head();
+    };
+    write(2, &Line::Charged(honest.clone()), 1.0);
     honest.cost.pure = Some(1e-3);
-    let spent = open(&store, DATASET).state().unwrap().spent_with(&honest).epsilon;
-    assert!(ledger.book().append(3, &Line::Charged(honest), spent, 10.0).unwrap().is_some());
-    assert!(ledger.book().append(4, &Line::Leased { charge: 1, until: 7 }, spent, 10.0).unwrap().is_some());
+    write(3, &Line::Charged(honest), 2.01);
+    assert!(open(&store, DATASET).state().unwrap().charges().len() == 3, "chained and signed as they must be");
+    write(4, &Line::Leased { charge: 1, until: 7 }, 2.01);
     let findings = store.verify(&[], &[]).findings;
     let found: Vec<_> = findings.iter().map(|finding| (finding.entry.unwrap(), &finding.problem)).collect();
     let expected =
@@ -323,11 +368,7 @@ fn stores_made_at_the_same_time_are_one(place: &Place) {
 fn processes_that_race_get_exactly_the_cap(place: &Place) {
     let mut store = place.store();
     drop(create(&store, DATASET, Some(room_for(60) / 8.0)));
-    let location = match &place.location {
-        Location::File(path) => path.to_str().unwrap().to_owned(),
-        Location::Server(url) => url.clone(),
-    };
-    let granted = let_race(4, &location, place.directory);
+    let granted = let_race(4, &place.address, place.directory);
     assert_eq!(granted.iter().sum::<u32>(), 60, "{granted:?}");
     assert_eq!(store.datasets().unwrap()[0].lines, 61);
     let report = store.verify(&[], &[]);

@@ -31,6 +31,9 @@ fn longer() -> bool {
 #[test]
 fn worker() {
     let Some((role, place, out)) = told() else { return };
+    if role == "make" {
+        return drop(create(&Store::create(place.as_str()).unwrap(), DATASET, Some(10.0)));
+    }
     let store = Store::open(place.as_str()).unwrap();
     match role.as_str() {
         "race" => race(&store, &out),
@@ -452,4 +455,86 @@ fn a_full_disk_loses_no_debt() {
     charge(&mut ledger, 1);
     drop(ledger);
     recovers(&mut store, 0, granted + 1);
+}
+
+/// A ledger as the first version wrote it: without a rule against replacing the key.
+#[test]
+fn a_ledger_of_the_first_version_opens_and_is_brought_up_to_date() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, receipts) = small(directory.path());
+    let _ = fs::remove_file(format!("{}.seal", path.display()));
+    rusqlite::Connection::open(&path).unwrap().execute_batch("DROP TRIGGER meta_begin; PRAGMA user_version = 1").unwrap();
+    let report = verify(path.as_path(), &receipts, &[]).unwrap();
+    assert!(report.is_good(), "{report:?}");
+    charge(&mut open(&Store::open(path.as_path()).unwrap(), DATASET), 1);
+    let replace = "INSERT OR REPLACE INTO meta VALUES ('public_key', zeroblob(32))";
+    assert!(rusqlite::Connection::open(&path).unwrap().execute_batch(replace).is_err());
+    assert!(verify(path.as_path(), &receipts, &[]).unwrap().is_good());
+    // One without a rule that it should have is refused, whichever version it says it has.
+    rusqlite::Connection::open(&path).unwrap().execute_batch("DROP TRIGGER entries_stay; PRAGMA user_version = 1").unwrap();
+    assert!(Store::open(path.as_path()).is_err());
+}
+
+/// Whatever is there when a program that makes a ledger is killed, it is no other ledger, and making it goes on.
+#[test]
+fn a_creation_that_was_interrupted_is_recognised_and_goes_on() {
+    let whole = tempfile::tempdir().unwrap();
+    small(whole.path());
+    for (names, sql) in [
+        // A file without anything, one in which only the journal was chosen, with and without a key.
+        (&[][..], ""),
+        (&["signing.key"][..], ""),
+        (&["signing.key"][..], "PRAGMA journal_mode = WAL"),
+        (&[][..], "PRAGMA journal_mode = WAL"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        for name in names {
+            fs::copy(whole.path().join(name), directory.path().join(name)).unwrap();
+        }
+        let path = directory.path().join("ledger.db");
+        fs::write(&path, "").unwrap();
+        if !sql.is_empty() {
+            rusqlite::Connection::open(&path).unwrap().query_row(sql, [], |_| Ok(())).unwrap();
+        }
+        let report = verify(path.as_path(), &[], &[]).unwrap();
+        assert!(report.is_good() && report.notes.iter().any(|note| note.contains("interrupted")), "{names:?} {sql}: {report:?}");
+        assert!(
+            matches!(Store::open(path.as_path()).err(), Some(Error::NotALedger { found, .. }) if found.contains("interrupted"))
+        );
+        let mut store = Store::create(path.as_path()).unwrap();
+        charge(&mut create(&store, DATASET, Some(10.0)), 1);
+        assert!(store.verify(&[], &[]).is_good());
+    }
+    // What once had lines and has none now was not interrupted.
+    fs::write(whole.path().join("ledger.db"), "").unwrap();
+    let findings = verify(whole.path(), &[], &[]).unwrap().findings;
+    assert!(findings.iter().any(|finding| matches!(finding.problem, Problem::Truncated { lines: 0, .. })), "{findings:?}");
+}
+
+/// Kills processes that make ledgers, at random moments.
+#[test]
+fn making_a_ledger_can_be_killed_at_any_moment() {
+    let mut chance = Chance::new();
+    let mut whole = 0;
+    for round in 0..40 {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("ledger.db");
+        let mut worker = hire("make", path.to_str().unwrap(), &directory.path().join("out"));
+        std::thread::sleep(Duration::from_micros(chance.below(30_000)));
+        worker.kill().unwrap();
+        worker.wait().unwrap();
+        if path.exists() {
+            let report = verify(path.as_path(), &[], &[]).unwrap();
+            assert!(report.is_good(), "round {round}: {report:?}");
+            whole += report.datasets;
+        }
+        let mut store = Store::create(path.as_path()).unwrap();
+        if store.datasets().unwrap().is_empty() {
+            drop(create(&store, DATASET, Some(10.0)));
+        }
+        charge(&mut open(&store, DATASET), 1);
+        let report = store.verify(&[], &[]);
+        assert!(report.is_good(), "round {round}: {report:?}");
+    }
+    println!("{whole} of 40 were made before they were killed");
 }

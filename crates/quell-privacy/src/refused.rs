@@ -174,3 +174,133 @@
 //!     paid
 //! }
 //! ```
+//!
+//! To forge a permit to write a line, by writing one down …
+//!
+//! ```compile_fail,E0451
+//! use quell_privacy::ledger::{Line, Permit};
+//! fn forge(line: &Line) -> Permit<'_> {
+//!     Permit { before: None, line, spent: 0.0, cap: 1.0 }
+//! }
+//! ```
+//!
+//! … or by calling the constructor of the ledger …
+//!
+//! ```compile_fail,E0624
+//! use quell_privacy::ledger::{Line, Permit};
+//! fn forge(line: &Line) -> Permit<'_> {
+//!     Permit::new(None, line, 0.0, 1.0)
+//! }
+//! ```
+//!
+//! … or by copying one …
+//!
+//! ```compile_fail,E0599
+//! use quell_privacy::ledger::Permit;
+//! fn copy<'a>(permit: &Permit<'a>) -> Permit<'a> {
+//!     let copy: Permit<'a> = Permit::clone(permit);
+//!     copy
+//! }
+//! ```
+//!
+//! … or by changing what it says …
+//!
+//! ```compile_fail,E0616
+//! use quell_privacy::ledger::Permit;
+//! fn cheapen(permit: &mut Permit<'_>) {
+//!     permit.spent = 0.0;
+//! }
+//! ```
+//!
+//! … or by keeping it for later:
+//!
+//! ```compile_fail,E0521
+//! use std::cell::RefCell;
+//! use quell_privacy::ledger::{Book, Line, Permit, Receipt};
+//! struct Keeper(RefCell<Vec<&'static Permit<'static>>>);
+//! impl Book for Keeper {
+//!     type Error = String;
+//!     fn read(&mut self, _: u64) -> Result<Vec<Line>, String> {
+//!         Ok(Vec::new())
+//!     }
+//!     fn append(&mut self, permit: &Permit<'_>) -> Result<Option<Receipt>, String> {
+//!         self.0.borrow_mut().push(permit);
+//!         Ok(None)
+//!     }
+//!     fn receipt(&mut self, _: u64) -> Result<Receipt, String> {
+//!         Err(String::new())
+//!     }
+//! }
+//! ```
+//!
+//! To write into the book of a ledger past the ledger …
+//!
+//! ```compile_fail,E0616
+//! use quell_privacy::ledger::{Book, Ledger};
+//! fn past<B: Book>(ledger: &mut Ledger<B>) -> &mut B {
+//!     &mut ledger.book
+//! }
+//! ```
+//!
+//! … or to exchange the book:
+//!
+//! ```compile_fail,E0599
+//! use quell_privacy::ledger::{Book, Ledger};
+//! fn exchange<B: Book>(ledger: &mut Ledger<B>, other: B) -> B {
+//!     std::mem::replace(ledger.book(), other)
+//! }
+//! ```
+//!
+//! To tell a ledger what was spent:
+//!
+//! ```compile_fail,E0616
+//! use quell_privacy::ledger::State;
+//! fn forget(state: &mut State) {
+//!     state.charges.clear();
+//! }
+//! ```
+//!
+//! To take more steps from a lease than were leased:
+//!
+//! ```compile_fail,E0616
+//! use quell_privacy::{ledger::{Book, Lease}, mechanism::Count};
+//! fn more<B: Book>(lease: &mut Lease<'_, Count, B>) {
+//!     lease.end += 1;
+//! }
+//! ```
+//!
+//! To read a payment from a file …
+//!
+//! ```compile_fail,E0277
+//! use quell_privacy::{ledger::Paid, mechanism::Count};
+//! fn read(text: &str) -> Paid<Count> {
+//!     serde_json::from_str(text).unwrap()
+//! }
+//! ```
+//!
+//! … or to write private inputs into one:
+//!
+//! ```compile_fail,E0277
+//! use quell_privacy::mechanism::Sensitive;
+//! fn write(data: &Sensitive<u64>) -> String {
+//!     serde_json::to_string(data).unwrap()
+//! }
+//! ```
+//!
+//! To copy private inputs out …
+//!
+//! ```compile_fail,E0599
+//! use quell_privacy::mechanism::Sensitive;
+//! fn copy(data: &Sensitive<u64>) -> u64 {
+//!     data.clone().into_inner()
+//! }
+//! ```
+//!
+//! … or to compare them with a guess:
+//!
+//! ```compile_fail,E0369
+//! use quell_privacy::mechanism::Sensitive;
+//! fn guess(data: &Sensitive<u64>) -> bool {
+//!     *data == Sensitive::new(3)
+//! }
+//! ```

@@ -5,9 +5,9 @@ use serde::Serialize;
 use crate::{
     Bound, Error, Neighbors,
     accounting::{Pld, TradeOff},
-    ledger::{Budget, Spent, State, Theorem, Unit},
+    ledger::{Budget, Charge, Promise, Spent, State, Theorem, Unit, Unpromised},
     number::{Toward, given, rounded},
-    units::Probability,
+    units::{Delta, Probability},
 };
 
 /// A promise, with all that it rests on.
@@ -27,8 +27,10 @@ pub struct Statement {
     pub counted: Spent,
     /// What is promised, as an interval: how much of it is known to be needed. None if nothing is promised.
     pub epsilon: Option<Bound>,
-    /// The δ of the promise.
+    /// The δ of the promise, or of the budget if nothing is promised.
     pub delta: f64,
+    /// Why nothing is promised. None if something is.
+    pub unpromised: Option<Unpromised>,
     /// Most often that a test which accuses the innocent at this rate …
     pub false_positive_rate: f64,
     /// … can recognise someone's presence.
@@ -45,15 +47,17 @@ impl Statement {
     ///
     /// # Theorem
     /// (THEORY, Filters) One plan was chosen before anything was seen, and what it costs is what is promised. Of several, each may depend on the results
-    /// before it, and so may what they add up to: what is promised is the cap, which was fixed in advance.
+    /// before it, and so may what they add up to: what is promised is the cap, which was fixed in advance, or what [`State::promise`] says where it was changed.
+    ///
+    /// Prices are not believed: each plan is priced again, and a plan that was charged for less than it costs leaves no promise. The lines are believed: what was released
+    /// and not written down is in no statement.
     pub fn new(state: &State) -> Result<Self, Error> {
-        let (counted, budget, delta) = (state.spent(), state.budget(), state.delta());
+        let (counted, budget) = (state.spent(), state.budget());
         let seeded = state.charges().iter().filter(|account| account.charge.non_private).count();
-        let promised = if state.charges().len() <= 1 { counted.epsilon } else { budget.cap() };
-        let epsilon = if seeded > 0 || budget.epsilon.is_none() || !promised.is_finite() {
-            None
-        } else {
-            Some(Bound { lower: lower(state, counted)?.min(promised), upper: promised })
+        let promise = promise(state, counted, seeded)?;
+        let epsilon = match promise {
+            Ok(promise) => Some(Bound { lower: lower(state, counted, promise)?.min(promise.epsilon), upper: promise.epsilon }),
+            Err(_) => None,
         };
         Ok(Self {
             dataset: state.terms().dataset.clone(),
@@ -63,27 +67,67 @@ impl Statement {
             plans: state.charges().len(),
             counted,
             epsilon,
-            delta,
+            delta: promise.map_or(budget.delta.get(), |promise| promise.delta),
+            unpromised: promise.err(),
             false_positive_rate: FALSE_POSITIVES,
-            true_positive_rate: epsilon.map_or(Ok(1.0), |epsilon| power(state, epsilon.upper))?,
+            true_positive_rate: promise.map_or(Ok(1.0), |promise| power(state, promise))?,
             seeded,
         })
     }
 }
 
-/// How much of ε is needed. One plan alone has a lower bound too; of several, chosen as they came, none is known.
-fn lower(state: &State, counted: Spent) -> Result<f64, Error> {
+/// What is promised, or why nothing is.
+fn promise(state: &State, counted: Spent, seeded: usize) -> Result<Result<Promise, Unpromised>, Error> {
+    if seeded > 0 {
+        return Ok(Err(Unpromised::Seeded));
+    }
+    let promise = match state.promise() {
+        Ok(promise) => promise,
+        Err(why) => return Ok(Err(why)),
+    };
+    if !counted.epsilon.is_finite() {
+        return Ok(Err(Unpromised::Unbounded));
+    }
+    if !state.is_within_cap() {
+        return Ok(Err(Unpromised::OverCap));
+    }
+    if let Some(entry) = underpriced(state)? {
+        return Ok(Err(Unpromised::Underpriced { entry }));
+    }
+    let one = state.charges().len() <= 1;
+    Ok(Ok(if one { Promise { epsilon: counted.epsilon, delta: state.budget().delta.get() } } else { promise }))
+}
+
+/// The first line that was charged for less than its plan costs.
+fn underpriced(state: &State) -> Result<Option<u64>, Error> {
+    // Many charges are for the same plan, and pricing one takes a while.
+    let mut priced: Vec<&Charge> = Vec::new();
+    for account in state.charges() {
+        let charge = &account.charge;
+        if priced.iter().any(|known| known.plan == charge.plan && known.cost == charge.cost) {
+            continue;
+        }
+        if !charge.cost.covers(&charge.plan.event, state.terms().neighbors)? {
+            return Ok(Some(account.entry));
+        }
+        priced.push(charge);
+    }
+    Ok(None)
+}
+
+/// How much of ε is needed at the δ of the promise. One plan alone has a lower bound too; of several, chosen as they came, none is known.
+fn lower(state: &State, counted: Spent, promise: Promise) -> Result<f64, Error> {
     match (state.charges(), counted.theorem) {
         ([only], Theorem::Whole) => {
-            Ok(Pld::default().epsilon(&only.charge.plan.event, state.terms().neighbors, state.budget().delta)?.lower)
+            Ok(Pld::default().epsilon(&only.charge.plan.event, state.terms().neighbors, Delta::new(promise.delta)?)?.lower)
         }
         _ => Ok(0.0),
     }
 }
 
 /// Power of the best test at [`FALSE_POSITIVES`], from above: what (ε, δ) allows or, for one plan, its own trade-off function.
-fn power(state: &State, epsilon: f64) -> Result<f64, Error> {
-    let (alpha, delta) = (FALSE_POSITIVES, state.delta());
+fn power(state: &State, promise: Promise) -> Result<f64, Error> {
+    let (alpha, Promise { epsilon, delta }) = (FALSE_POSITIVES, promise);
     // TPR ≤ e^ε FPR + δ, and 1 - TPR ≥ e^-ε (1 - FPR - δ). [DRS22]
     let mut power = (epsilon.exp() * alpha + delta).min(1.0 - (-epsilon).exp() * (1.0 - alpha - delta));
     if let [only] = state.charges() {
@@ -105,19 +149,12 @@ impl std::fmt::Display for Statement {
         let (up, plural) = (|value| rounded(value, 4, Toward::Up), if self.plans == 1 { "" } else { "s" });
         writeln!(f, "Dataset {:?}: what was released from it, and what that says about one {}.", self.dataset, self.unit)?;
         let Some(epsilon) = self.epsilon else {
-            let why = if self.seeded > 0 {
-                format!(
-                    "the noise of {} of {} plan{plural} came from a seed, and whoever knows it can take the noise away",
-                    self.seeded, self.plans
-                )
-            } else if self.budget.epsilon.is_none() {
-                "the ledger has no cap, so nothing limits what is released".to_owned()
-            } else {
-                "there is no bound on what was released".to_owned()
-            };
+            let seeded =
+                if self.seeded > 0 { format!(" ({} of {} plan{plural})", self.seeded, self.plans) } else { String::new() };
+            let why = self.unpromised.map(|why| why.to_string()).unwrap_or_default();
             return writeln!(
                 f,
-                "NOTHING IS PROMISED: {why}. {} plan{plural} counted so far, ε = {}.",
+                "NOTHING IS PROMISED: {why}{seeded}. {} plan{plural} counted so far, ε = {}.",
                 self.plans,
                 up(self.counted.epsilon)
             );
@@ -147,8 +184,12 @@ impl std::fmt::Display for Statement {
                 "What is spent is a promise of its own only if no plan was chosen after seeing the results of another; the budget is one in any case."
             )?;
         }
-        if self.delta > self.budget.delta.get() {
-            writeln!(f, "The budget was changed after releases had been made: δ counts once for each of them.")?;
+        if self.plans > 1 && (epsilon.upper > self.budget.cap() || self.delta > self.budget.delta.get()) {
+            writeln!(
+                f,
+                "The budget was changed after releases had been made, when results may have been seen. So the promise is for the largest budget since the first release, \
+                 rounded up to a whole number if it was raised, and δ counts once for each budget that could have been set up to it."
+            )?;
         }
         writeln!(
             f,

@@ -189,6 +189,7 @@ fn a_killed_run_resumes_after_what_was_leased_and_no_step_is_run_twice() {
         let _ = lease.next().unwrap().unwrap().run(0, &mut Vectors::new(2, vec![])).unwrap();
     }
     lease.confirm().unwrap();
+    drop(lease);
     drop(first); // killed in the second block, of which three steps are lost
     let mut second = Ledger::open(book).unwrap();
     let account = second.state().unwrap().charges()[0].clone();
@@ -223,6 +224,7 @@ fn an_epoch_that_is_killed_is_lost_and_no_other_and_no_batch_is_run_twice() {
     let mut running = lease.next().unwrap().unwrap().start(0).unwrap();
     let _ = running.next(&mut nobody).unwrap().unwrap();
     drop(running); // killed in the second epoch, of which two batches are lost
+    drop(lease);
     drop(first);
     let mut second = Ledger::open(book).unwrap();
     let account = second.state().unwrap().charges()[0].clone();
@@ -269,6 +271,7 @@ fn a_single_step_is_not_run_again_by_resuming() {
     let mut lease = ledger.reserve(step(2.0, 0.1), 1).unwrap();
     let entry = lease.entry();
     assert!(lease.next().is_some() && lease.next().is_none());
+    drop(lease);
     assert_eq!(ledger.resume(step(2.0, 0.1), entry).unwrap().count(), 0);
 }
 

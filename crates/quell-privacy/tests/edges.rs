@@ -138,3 +138,15 @@ fn conversions_of_nothing_are_nothing_and_of_everything_infinite() {
     let zero = Renyi::new(&gaussian(1.0).repeated(0), Neighbors::AddRemove).unwrap();
     assert_eq!(zero.epsilon(delta(1e-5), Conversion::Classic).upper, 0.0);
 }
+
+#[test]
+fn optimal_composition_of_very_many_runs_ends_and_agrees_with_the_sum() {
+    use quell_privacy::accounting::closed::Guarantee;
+    for (epsilon, own) in [(0.01, 0.0), (0.001, 1e-12)] {
+        let one = Guarantee { epsilon, delta: own };
+        let at = Delta::new(1e-6).unwrap();
+        let (summed, composed) = (one.optimal(10_000, at), one.optimal(10_001, at));
+        assert!(composed >= summed && composed <= summed * 1.004, "{summed} {composed}");
+        assert!(one.optimal(1 << 53, at) > 1e6);
+    }
+}

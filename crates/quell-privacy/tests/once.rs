@@ -29,7 +29,7 @@ fn a_key_is_charged_once_however_often_somebody_pays() {
         }
         let mut reopened = Ledger::open(book.clone()).unwrap();
         let lease = reopened.reserve_once(&key, count(0.1), steps).unwrap().in_blocks_of(1);
-        let released = lease.map(|paid| paid.unwrap().run(&Sensitive::new(3)).unwrap()).count() as u64;
+        let released = lease.map(|paid| paid.unwrap().run(&Sensitive::new(3)).unwrap()).collect::<Vec<_>>().len() as u64;
         assert_eq!(released, steps);
         // All steps were taken: none is handed out again.
         assert!(ledger.reserve_once(&key, count(0.1), steps).unwrap().next().is_none());

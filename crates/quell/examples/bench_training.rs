@@ -12,7 +12,7 @@ use quell::{
 };
 use quell_privacy::{
     Neighbors,
-    ledger::{Book, Budget, Composition, Ledger, Line, Receipt, Terms, Unit},
+    ledger::{Book, Budget, Composition, Ledger, Line, Permit, Receipt, Terms, Unit},
     mechanism::{ClippedSum, Clipping, Sampling},
     units::{ClipNorm, Delta, NoiseMultiplier},
 };
@@ -143,8 +143,8 @@ impl Book for Forgetful {
         Ok(self.0[from as usize..].to_vec())
     }
 
-    fn append(&mut self, _: u64, line: &Line, _: f64, _: f64) -> Result<Option<Receipt>, String> {
-        self.0.push(line.clone());
+    fn append(&mut self, permit: &Permit<'_>) -> Result<Option<Receipt>, String> {
+        self.0.push(permit.line().clone());
         self.receipt(self.0.len() as u64 - 1).map(Some)
     }
 

@@ -17,7 +17,7 @@ use quell::{
 use quell_ledger::{Location, Store, Volume};
 use quell_privacy::{
     Neighbors, laws,
-    ledger::{Ledger, Line, Unit},
+    ledger::{Ledger, Unit},
     mechanism::Mechanism,
 };
 
@@ -394,15 +394,12 @@ fn a_ledger_of_another_promise_is_not_charged() {
 
 #[test]
 fn steps_are_leased_before_they_are_taken() {
-    use quell_privacy::ledger::Book;
     let scratch = Scratch::new("lease");
     let job = small_job(|_| ());
     let (mut ledger, folder) = (scratch.ledger(&job), Folder::create(&scratch.0.join("run")).unwrap());
     let mut other = scratch.ledger(&job);
     let outcome = job.start(&mut ledger, &folder, |moment| {
-        let lines = other.book().read(0).unwrap();
-        let leased =
-            lines.iter().filter_map(|line| if let Line::Leased { until, .. } = line { Some(*until) } else { None }).max();
+        let leased = other.state().unwrap().charges().iter().map(|account| account.leased).max();
         assert!(leased >= Some(moment.step), "{leased:?} at step {}", moment.step);
         Going::On
     });

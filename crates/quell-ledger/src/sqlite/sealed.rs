@@ -25,6 +25,21 @@ impl Sqlite {
         compared.map(|()| (findings, notes))
     }
 
+    /// What the seal says about a file in which there is nothing.
+    pub(super) fn blank_against_seal(&mut self) -> Result<(Vec<Finding>, Vec<String>), Error> {
+        let sealed = seal::path(&self.path);
+        let records = seal::read(&self.path).map_err(|source| Error::File { doing: "reading the seal", path: sealed, source })?;
+        let lines = records.iter().filter_map(|record| if let Record::Mark(mark) = record { Some(mark.lines) } else { None });
+        let mut findings: Vec<Finding> = seal::damages(&records).map(Problem::in_store).collect();
+        match lines.max() {
+            Some(expected) if expected > 0 => findings.push(Problem::Truncated { lines: 0, expected }.in_store()),
+            _ => {}
+        }
+        let note =
+            "nothing was written into the ledger yet: making it was interrupted, and `quell ledger create` goes on with it";
+        Ok((findings, vec![note.into()]))
+    }
+
     fn compare(&mut self, records: &[Record], findings: &mut Vec<Finding>, notes: &mut Vec<String>) -> Result<(), Error> {
         let failed = self.failed("comparing the ledger with its seal");
         let mut statement = self.connection.prepare_cached("SELECT id, name, lines FROM datasets").map_err(&failed)?;

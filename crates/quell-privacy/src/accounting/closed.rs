@@ -105,6 +105,9 @@ pub fn truncated_cdp(order: Order, rate: SamplingRate, rho: Rho) -> Result<f64, 
     Ok(13.0 * alpha * gamma * gamma * rho)
 }
 
+/// Runs whose losses are summed one by one.
+const LONGEST_SUM: u64 = 10_000;
+
 /// A guarantee as a pair of numbers, the language of the classical theorems.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Guarantee {
@@ -137,6 +140,10 @@ impl Guarantee {
     /// δs alone exceed `delta`.
     #[must_use]
     pub fn optimal(self, count: u64, delta: Delta) -> f64 {
+        // The sum below has as many terms as there are runs.
+        if count > LONGEST_SUM {
+            return self.optimal_by_pld(count, delta);
+        }
         let n = count as f64;
         // 1 - (1-δ')/(1-δ)^T
         let left = -((-delta.get()).ln_1p() - n * (-self.delta).ln_1p()).exp_m1();
@@ -162,6 +169,22 @@ impl Guarantee {
             return 0.0;
         }
         bisect_smallest(0.0, n * self.epsilon, 60, |epsilon| profile(epsilon) * (1.0 + 1e-10) <= left)
+    }
+
+    /// The same bound from above for more runs than can be summed, by the privacy loss distribution of the same randomized response. No bound is infinite.
+    fn optimal_by_pld(self, count: u64, delta: Delta) -> f64 {
+        let event = match (Epsilon::new(self.epsilon), Delta::new(self.delta)) {
+            (Ok(epsilon), Ok(delta)) => Event::Approximate { epsilon, delta },
+            (Ok(epsilon), Err(_)) if self.delta == 0.0 => Event::Pure { epsilon },
+            _ => return f64::INFINITY,
+        };
+        let upper = super::Pld::default().epsilon(&event.repeated(count), Neighbors::Replace, delta);
+        upper.map_or(f64::INFINITY, |epsilon| epsilon.upper).min(self.basic(count).epsilon_at(delta))
+    }
+
+    /// ε if δ is at most `delta`, no bound otherwise.
+    fn epsilon_at(self, delta: Delta) -> f64 {
+        if self.delta <= delta.get() { self.epsilon } else { f64::INFINITY }
     }
 
     /// On a Poisson sample (add or remove), or one of fixed size (replace): (ln(1 + γ(e^ε - 1)), γδ). [BBG18, Theorems 8 and 9]

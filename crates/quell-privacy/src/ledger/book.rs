@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Composition, Cost};
+use super::{Composition, Cost, Permit};
 use crate::{
     Error, Neighbors,
     event::Record,
@@ -42,6 +42,15 @@ pub struct Budget {
 impl Budget {
     /// Caps above this promise nothing worth the name, and are more than the precision of noise supports.
     pub const LARGEST: f64 = 30.0;
+
+    /// The budget, if something can be bought with it, for whoever sets one.
+    pub(crate) fn offered(self) -> Result<Self, Error> {
+        // Zero and its negative buy nothing.
+        if self.epsilon.is_some_and(|cap| cap.get() <= 0.0) {
+            return Err(Error::OutOfRange { what: "epsilon of a budget", value: self.cap(), range: "(0, 30], or none at all" });
+        }
+        self.check()
+    }
 
     /// The budget, if its cap is one that can be kept.
     pub(crate) fn check(self) -> Result<Self, Error> {
@@ -137,24 +146,36 @@ pub struct Receipt {
     /// The noise came from a seed: what carries this receipt is not private.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub non_private: bool,
+    /// Which ledger it was: the public key that signs its heads, in hexadecimal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<String>,
 }
 
 impl Receipt {
     /// Of a line as a book knows it.
     #[must_use]
     pub fn new(dataset: String, entry: u64, head: String) -> Self {
-        Self { dataset, entry, head, non_private: false }
+        Self { dataset, entry, head, non_private: false, ledger: None }
+    }
+
+    /// The same receipt, with the public key of the ledger that gave it.
+    #[must_use]
+    pub fn of_ledger(self, public_key: String) -> Self {
+        Self { ledger: Some(public_key), ..self }
     }
 }
 
 /// Where the lines of one dataset are kept.
 ///
 /// # Contract
-/// Whoever implements this is trusted with the money:
+/// Whoever implements this keeps the debts:
 /// 1. When `append` returns a receipt, the line has reached stable storage and survives a power cut.
 /// 2. At most one line ever gets a given number; of several writers all but one get `None`, and nothing of theirs is kept.
 /// 3. A line is never changed or removed, and `read` returns all of them in order.
-/// 4. `append` refuses a line whose `spent` exceeds `cap`, once more, by its own means.
+/// 4. `append` refuses a permit whose `spent` exceeds its `cap`, and one that does not follow the lines that the book holds.
+///
+/// A book that breaks the contract can forget debts between two [`Ledger`](super::Ledger) values. It cannot make one such value grant more than its cap: a ledger
+/// counts what it granted itself, whatever the book says afterwards.
 pub trait Book {
     /// What can go wrong with the storage.
     type Error: std::fmt::Display;
@@ -162,9 +183,8 @@ pub trait Book {
     /// The lines from number `from` on.
     fn read(&mut self, from: u64) -> Result<Vec<Line>, Self::Error>;
 
-    /// Writes the line with the given number, or returns `None` if that number is taken. `spent` is ε after the line, `cap` the most
-    /// it may be; both infinite where nothing is promised.
-    fn append(&mut self, number: u64, line: &Line, spent: f64, cap: f64) -> Result<Option<Receipt>, Self::Error>;
+    /// Writes the line of the permit, or returns `None` if its number is taken.
+    fn append(&mut self, permit: &Permit<'_>) -> Result<Option<Receipt>, Self::Error>;
 
     /// The receipt of a line that was written earlier.
     fn receipt(&mut self, number: u64) -> Result<Receipt, Self::Error>;

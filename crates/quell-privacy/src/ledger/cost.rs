@@ -14,7 +14,7 @@ pub(crate) const ORDERS: [f64; 14] = [1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 
 
 /// By how much a number written down may be below today's: accountants stop where the bracket is a thousandth wide, and where in it the answer lies may differ between
 /// processors and versions.
-const TOLERANCE: f64 = 2e-3;
+pub(super) const TOLERANCE: f64 = 2e-3;
 
 /// The cost of a plan, once for each way of adding plans up. `None` is no bound in that way.
 ///

@@ -60,6 +60,17 @@ pub struct Spent {
     pub theorem: Theorem,
 }
 
+/// By which numbers a sum of costs is judged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rule {
+    /// δ of the budget in force.
+    pub(crate) delta: f64,
+    /// The ε that is promised, at which noise that is nearly ideal is paid for. Infinite where nothing is promised.
+    pub(crate) promised: f64,
+    /// The budget that divides δ between the Rényi orders: the one in force at the first charge, so that the division never depends on a result.
+    pub(crate) division: Budget,
+}
+
 impl Composition {
     /// Parts of δ: for Gaussian DP, for Rényi, for slack. The slack of a plan may be used by two ways, addition and Gaussian DP, so its part counts twice where
     /// there are two; with that they sum to at most one.
@@ -73,8 +84,8 @@ impl Composition {
     }
 
     /// Slack in δ that all plans together may use.
-    pub(crate) fn slack(self, budget: &Budget) -> f64 {
-        self.shares()[2] * budget.delta.get()
+    pub(crate) fn slack(self, delta: f64) -> f64 {
+        self.shares()[2] * delta
     }
 
     /// The slack used by what was spent. Noise at distance τ of the ideal costs (1 + e^ε)τ at most (THEORY, Noise).
@@ -88,15 +99,15 @@ impl Composition {
     /// # Theorem
     /// (THEORY, Filters) If every plan is granted only while some way's ε is at most the cap, everything together is (cap, δ)-DP however
     /// the plans were chosen: the transcripts that end within way v are transcripts of the filter v, which is (cap, shareᵥ δ)-DP [RRUV16, ST22,
-    /// FZ21], and the shares sum to one.
-    pub(crate) fn spent(self, sum: &Sum, budget: &Budget) -> Spent {
-        let delta = budget.delta.get();
+    /// FZ21], and the shares sum to one. Plans may be interleaved [HSTVVXZ23].
+    pub(crate) fn spent(self, sum: &Sum, rule: &Rule) -> Spent {
+        let delta = rule.delta;
         let [gaussian, renyi, _] = self.shares();
         let mut best = Spent { epsilon: f64::INFINITY, theorem: Theorem::None };
         let mut offer = |theorem: Theorem, epsilon: f64| {
-            // A promise is made for the cap; without one, for what is counted.
-            let promised = if budget.cap().is_finite() { budget.cap() } else { epsilon };
-            if epsilon < best.epsilon && Self::slack_used(sum, promised) <= self.slack(budget) {
+            // Without a promise there is a claim about what is counted.
+            let promised = if rule.promised.is_finite() { rule.promised } else { epsilon };
+            if epsilon < best.epsilon && Self::slack_used(sum, promised) <= self.slack(delta) {
                 best = Spent { epsilon, theorem };
             }
         };
@@ -107,7 +118,7 @@ impl Composition {
             offer(Theorem::Gaussian, gaussian_epsilon((square * (1.0 + 1e-9)).sqrt(), gaussian * delta));
         }
         if let Some(curve) = sum.renyi.as_ref().filter(|_| renyi > 0.0) {
-            for ((order, divergence), weight) in ORDERS.iter().zip(curve).zip(weights(budget)) {
+            for ((order, divergence), weight) in ORDERS.iter().zip(curve).zip(weights(&rule.division)) {
                 offer(
                     Theorem::Renyi,
                     renyi_epsilon(Conversion::Tight, *order, *divergence * (1.0 + 1e-9), weight * renyi * delta),

@@ -1,6 +1,6 @@
 //! Steps of a plan, handed out in blocks.
 
-use super::{Book, Ledger, Line, Paid, Receipt};
+use super::{Book, Decision, Ledger, Line, Paid, Receipt};
 use crate::{Error, mechanism::Mechanism};
 
 /// The steps of a plan that has been paid for, one [`Paid`] after the other.
@@ -66,7 +66,7 @@ impl<'l, M: Mechanism, B: Book> Lease<'l, M, B> {
     /// Says that the results of all steps so far are safe. For the reader of the ledger: it changes no debt.
     pub fn confirm(&mut self) -> Result<(), Error> {
         let (charge, until) = (self.receipt.entry, self.next);
-        self.ledger.append(|state| Ok((Line::Confirmed { charge, until }, state.spent())))?;
+        self.ledger.append(|_| Ok(Decision { line: Line::Confirmed { charge, until }, spent: None }))?;
         Ok(())
     }
 
@@ -81,7 +81,7 @@ impl<'l, M: Mechanism, B: Book> Lease<'l, M, B> {
         let done = self.ledger.append(|state| {
             from.set(state.account(charge).map_or(steps, |account| account.leased));
             let until = from.get().saturating_add(block).min(steps);
-            Ok((Line::Leased { charge, until }, state.spent()))
+            Ok(Decision { line: Line::Leased { charge, until }, spent: None })
         });
         match done {
             Ok(receipt) => {

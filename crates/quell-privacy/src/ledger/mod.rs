@@ -8,6 +8,8 @@ mod cost;
 mod filter;
 mod lease;
 mod paid;
+mod permit;
+mod promise;
 mod state;
 
 pub use book::{Book, Budget, Charge, Line, Receipt, Terms, Unit};
@@ -15,6 +17,8 @@ pub use cost::Cost;
 pub use filter::{Composition, Spent, Theorem};
 pub use lease::Lease;
 pub use paid::Paid;
+pub use permit::Permit;
+pub use promise::{Promise, Unpromised};
 pub use state::{Account, State};
 
 use crate::{Error, Event, event::Record, mechanism::Mechanism, noise::random::Randomness, units::Delta};
@@ -23,15 +27,20 @@ use crate::{Error, Event, event::Record, mechanism::Mechanism, noise::random::Ra
 ///
 /// # Contract
 /// A [`Paid`] mechanism exists only after its charge is durable in the book, and the sum of all charges is at most the cap.
-/// Nothing is ever refunded.
+/// Nothing is ever refunded. What this value granted it counts, whatever the book says afterwards.
 pub struct Ledger<B> {
     book: B,
     state: State,
     randomness: Randomness,
+    /// What is spent, with the number of charges and the budget that it was computed for.
+    known: Option<(usize, Budget, Spent)>,
 }
 
 /// How often a writer tries again when others write before it. Each time somebody gets through.
 const ATTEMPTS: usize = 10_000;
+
+/// How often a book may say that a number is taken without showing who took it.
+const STALLS: usize = 10;
 
 /// Part of the free slack that one plan may use: enough for any number of plans, since a share of what is left is always left.
 const SLACK_PER_PLAN: f64 = 1.0 / 16.0;
@@ -42,10 +51,10 @@ impl<B: Book> Ledger<B> {
         if terms.dataset.is_empty() {
             return Err(Error::Book { cause: "the dataset has no name".into() });
         }
-        terms.budget.check()?;
+        terms.budget.offered()?;
         let line = Line::Opened(terms);
         let cap = State::new(std::slice::from_ref(&line))?.budget().cap();
-        match book.append(0, &line, 0.0, cap).map_err(storage)? {
+        match book.append(&Permit::new(None, &line, 0.0, cap)).map_err(storage)? {
             Some(_) => Self::open(book),
             None => Err(Error::Book { cause: "there is already a ledger for this dataset".into() }),
         }
@@ -54,7 +63,7 @@ impl<B: Book> Ledger<B> {
     /// Opens a ledger that exists.
     pub fn open(mut book: B) -> Result<Self, Error> {
         let state = State::new(&book.read(0).map_err(storage)?)?;
-        Ok(Self { book, state, randomness: Randomness::OperatingSystem })
+        Ok(Self { book, state, randomness: Randomness::OperatingSystem, known: None })
     }
 
     /// Draws all noise from a seed from now on, to repeat a test. Whoever knows the seed can take the noise away, so every charge is
@@ -72,9 +81,22 @@ impl<B: Book> Ledger<B> {
         Ok(&self.state)
     }
 
-    /// The book behind it.
-    pub fn book(&mut self) -> &mut B {
-        &mut self.book
+    /// The receipt of a line.
+    pub fn receipt(&mut self, entry: u64) -> Result<Receipt, Error> {
+        self.book.receipt(entry).map_err(storage)
+    }
+
+    /// What is spent now. The first plan is judged whole, which takes a while, and leases change nothing.
+    fn spent(&mut self) -> Spent {
+        let (charges, budget) = (self.state.charges().len(), self.state.budget());
+        match self.known {
+            Some((known, at, spent)) if known == charges && at == budget => spent,
+            _ => {
+                let spent = self.state.spent();
+                self.known = Some((charges, budget, spent));
+                spent
+            }
+        }
     }
 
     /// What a plan would cost: the charge, and ε after it. Nothing is written down.
@@ -114,7 +136,10 @@ impl<B: Book> Ledger<B> {
         }
         if self.state()?.keyed(key).is_none() {
             let charge = Charge { key: Some(key.to_owned()), ..self.price(&mechanism, steps)? };
-            let paid = self.append(|state| Ok((Line::Charged(charge.clone()), state.spent_with(&charge))));
+            let paid = self.append(|state| {
+                let spent = state.spent_with(&charge);
+                Ok(Decision { line: Line::Charged(charge.clone()), spent: Some(spent) })
+            });
             match paid {
                 Ok(receipt) => return Ok(Lease::new(self, mechanism, receipt, steps, (0, 0))),
                 // Another process has paid under this key in between.
@@ -128,14 +153,10 @@ impl<B: Book> Ledger<B> {
         }
     }
 
-    /// The receipt of a line that stands in the book.
-    pub fn receipt(&mut self, number: u64) -> Result<Receipt, Error> {
-        self.book.receipt(number).map_err(storage)
-    }
-
-    /// Goes on with a charge of an earlier run. Steps that were leased and not confirmed stay spent and are not run again.
+    /// Goes on with a charge of an earlier run. Steps that were leased and not confirmed stay spent and are not run again. Refused where more is counted than the cap.
     pub fn resume<M: Mechanism>(&mut self, mechanism: M, charge: u64) -> Result<Lease<'_, M, B>, Error> {
         self.state()?;
+        self.within_cap()?;
         let Some(account) = self.state.account(charge) else {
             return Err(Error::Book { cause: format!("line {charge} is not a charge") });
         };
@@ -153,14 +174,20 @@ impl<B: Book> Ledger<B> {
         Ok(Lease::new(self, mechanism, receipt, steps, (leased, leased)))
     }
 
-    /// Changes the budget. That, too, is written down, and no budget can be set below what is spent.
+    /// Changes the budget. That, too, is written down, and no budget can be set below what is spent. After the first charge δ cannot be raised, and
+    /// [`State::promise`] says what is promised: never less than the largest cap since the first charge.
     pub fn raise(&mut self, budget: Budget, reason: &str) -> Result<Receipt, Error> {
-        let (budget, reason) = (budget.check()?, reason.to_owned());
+        let (budget, reason) = (budget.offered()?, reason.to_owned());
         self.append(|state| {
+            if !state.charges().is_empty() && budget.delta > state.budget().delta {
+                let because = "results may have been seen, so delta stays or is lowered";
+                return Err(Error::Unfit { what: "a larger delta after the first charge", because });
+            }
             let line = Line::Raised { budget, reason: reason.clone() };
             let mut after = state.clone();
             after.follow(&line)?;
-            Ok((line, after.spent()))
+            let spent = after.spent();
+            Ok(Decision { line, spent: Some(spent) })
         })
     }
 
@@ -200,7 +227,7 @@ impl<B: Book> Ledger<B> {
         let charge = self.price(mechanism, steps)?;
         self.append(|state| {
             let spent = state.spent_with(&charge);
-            Ok((Line::Charged(charge.clone()), spent))
+            Ok(Decision { line: Line::Charged(charge.clone()), spent: Some(spent) })
         })
     }
 
@@ -210,27 +237,53 @@ impl<B: Book> Ledger<B> {
     }
 
     /// Writes the line that `decide` makes of the newest state; decides anew whenever somebody else was faster.
-    fn append(&mut self, decide: impl Fn(&State) -> Result<(Line, Spent), Error>) -> Result<Receipt, Error> {
+    fn append(&mut self, decide: impl Fn(&State) -> Result<Decision, Error>) -> Result<Receipt, Error> {
+        let mut stalls = 0;
         for _ in 0..ATTEMPTS {
             self.state()?;
-            let (line, spent) = decide(&self.state)?;
+            let Decision { line, spent } = decide(&self.state)?;
             self.state.check(&line)?;
             let cap = if let Line::Raised { budget, .. } = &line { budget.cap() } else { self.state.budget().cap() };
-            // What was granted stays granted: handing it out costs nothing, whatever today's accountant says of it.
-            let granted = matches!(line, Line::Leased { .. } | Line::Confirmed { .. });
-            let epsilon = if granted { spent.epsilon.min(cap) } else { spent.epsilon };
+            let epsilon = match spent {
+                Some(spent) => spent.epsilon,
+                // Handing out what was granted costs nothing. Today's accountant may find a little more than the one that granted it.
+                None => self.within_cap()?.epsilon.min(cap),
+            };
             // A NaN does not fit.
             let fits = epsilon <= cap;
             if !fits {
-                return Err(Error::Refused { would_be: spent.epsilon, spent: self.state.spent().epsilon, budget: cap });
+                return Err(Error::Refused { would_be: epsilon, spent: self.spent().epsilon, budget: cap });
             }
-            if let Some(receipt) = self.book.append(self.state.lines(), &line, epsilon, cap).map_err(storage)? {
+            let permit = Permit::new(Some(&self.state), &line, epsilon, cap);
+            if let Some(receipt) = self.book.append(&permit).map_err(storage)? {
                 self.state.follow(&line)?;
                 return Ok(receipt);
+            }
+            // Whoever was faster left a line.
+            let lines = self.state.lines();
+            stalls = if self.state()?.lines() > lines { 0 } else { stalls + 1 };
+            if stalls == STALLS {
+                return Err(Error::Book { cause: "the book says that a number is taken and shows no line there".into() });
             }
         }
         Err(Error::Book { cause: "others kept writing; nothing was charged".into() })
     }
+
+    /// What is spent, unless that is more than the cap: then the lines are not those of a ledger, and nothing is handed out.
+    fn within_cap(&mut self) -> Result<Spent, Error> {
+        let spent = self.spent();
+        if self.state.fits(spent) {
+            return Ok(spent);
+        }
+        let (epsilon, cap) = (spent.epsilon, self.state.budget().cap());
+        Err(Error::Book { cause: format!("its charges add up to epsilon {epsilon}, expected at most the budget of {cap}") })
+    }
+}
+
+/// A line, and ε after it; none if the line changes nothing about it.
+struct Decision {
+    line: Line,
+    spent: Option<Spent>,
 }
 
 fn storage(error: impl std::fmt::Display) -> Error {

@@ -1,6 +1,11 @@
 //! A ledger as its lines tell it.
 
-use super::{Budget, Charge, Composition, Line, Spent, Terms, Theorem, filter::Sum};
+use super::{
+    Budget, Charge, Composition, Line, Spent, Terms, Theorem,
+    cost::TOLERANCE,
+    filter::{Rule, Sum},
+    promise::{History, Promise, Unpromised},
+};
 use crate::{Error, Event, accounting::Pld, units::Delta};
 
 /// What the lines of a ledger add up to.
@@ -11,8 +16,8 @@ pub struct State {
     charges: Vec<Account>,
     sum: Sum,
     lines: u64,
-    /// δ of the budgets that were in force before and under which something was released.
-    earlier: f64,
+    /// The budgets since the first charge. None before it.
+    history: Option<History>,
 }
 
 /// A charge and how far its run has come.
@@ -34,8 +39,8 @@ impl State {
         let Some((Line::Opened(terms), rest)) = lines.split_first() else {
             return Err(Error::Book { cause: "the ledger does not begin with its terms".into() });
         };
-        let mut state =
-            Self { budget: terms.budget, terms: terms.clone(), charges: Vec::new(), sum: Sum::default(), lines: 1, earlier: 0.0 };
+        let budget = terms.budget.check()?;
+        let mut state = Self { terms: terms.clone(), budget, charges: Vec::new(), sum: Sum::default(), lines: 1, history: None };
         for line in rest {
             state.follow(line)?;
         }
@@ -48,6 +53,7 @@ impl State {
         match line {
             Line::Opened(_) => {}
             Line::Charged(charge) => {
+                self.history.get_or_insert_with(|| History::new(self.budget));
                 self.sum = self.sum.add(&charge.cost);
                 // A single step without a key needs no lease of its own.
                 let leased = u64::from(charge.steps == 1 && charge.key.is_none());
@@ -56,8 +62,8 @@ impl State {
             Line::Leased { charge, until } => self.with_account(*charge, |account| account.leased = *until),
             Line::Confirmed { charge, until } => self.with_account(*charge, |account| account.confirmed = *until),
             Line::Raised { budget, .. } => {
-                if !self.charges.is_empty() {
-                    self.earlier += self.budget.delta.get();
+                if let Some(history) = &mut self.history {
+                    history.follow(budget);
                 }
                 self.budget = *budget;
             }
@@ -90,7 +96,7 @@ impl State {
                 _ if charge.steps == 1 => Ok(()),
                 _ => nonsense("pays for another number of steps than it hands out"),
             },
-            Line::Raised { .. } => Ok(()),
+            Line::Raised { budget, .. } => budget.check().map(drop),
         }
     }
 
@@ -112,11 +118,27 @@ impl State {
         self.budget
     }
 
-    /// δ of everything together. A budget that is changed after results were seen is a choice that depends on them: the transcripts that end under each budget
-    /// use up its δ (THEORY, Filters).
+    /// What is promised for everything together, or why nothing is.
+    ///
+    /// # Theorem
+    /// (THEORY, Budgets) The largest cap in force since the first charge, at the δ of every cap that could have been set up to it.
+    pub fn promise(&self) -> Result<Promise, Unpromised> {
+        if self.budget.epsilon.is_none() {
+            return Err(Unpromised::NoCap);
+        }
+        self.history.unwrap_or_else(|| History::new(self.budget)).promise()
+    }
+
+    /// Whether what is counted is within the cap. If it is not, the lines were not written by a ledger, and nothing is promised.
     #[must_use]
-    pub fn delta(&self) -> f64 {
-        (self.earlier + self.budget.delta.get()).min(1.0)
+    pub fn is_within_cap(&self) -> bool {
+        self.fits(self.spent())
+    }
+
+    pub(super) fn fits(&self, spent: Spent) -> bool {
+        // Sums of what is written down give the same number every time. A plan that is judged whole is judged anew, by today's accountant.
+        let tolerance = if spent.theorem == Theorem::Whole { TOLERANCE } else { 1e-9 };
+        spent.epsilon <= self.budget.cap() * (1.0 + tolerance)
     }
 
     /// All charges, the oldest first.
@@ -159,7 +181,7 @@ impl State {
     /// A first plan is fixed before anything was released, so it may be judged whole. If it exceeds the cap in every way of adding up, nothing
     /// can follow it, and if it does not, the filter judges it together with what follows (THEORY, Filters).
     fn judge(&self, sum: &Sum, only: Option<&Charge>) -> Spent {
-        let filtered = self.terms.composition.spent(sum, &self.budget);
+        let filtered = self.terms.composition.spent(sum, &self.rule());
         let Some(charge) = only.filter(|charge| !charge.non_private) else { return filtered };
         let inexact = if charge.cost.distance > 0.0 { (1.0 + self.budget.cap().exp()) * charge.cost.distance } else { 0.0 };
         let Ok(delta) = Delta::new((self.budget.delta.get() - inexact) * (1.0 - 1e-12)) else { return filtered };
@@ -170,10 +192,16 @@ impl State {
         }
     }
 
+    /// By which numbers costs are judged now.
+    fn rule(&self) -> Rule {
+        let promised = self.promise().map_or(self.budget.cap(), |promise| promise.epsilon);
+        Rule { delta: self.budget.delta.get(), promised, division: self.history.map_or(self.budget, |history| history.first()) }
+    }
+
     /// Slack in δ that is still free.
     pub(super) fn slack_left(&self) -> f64 {
-        let composition = self.terms.composition;
-        composition.slack(&self.budget)
-            - Composition::slack_used(&self.sum, if self.budget.cap().is_finite() { self.budget.cap() } else { 0.0 })
+        let rule = self.rule();
+        let promised = if rule.promised.is_finite() { rule.promised } else { 0.0 };
+        self.terms.composition.slack(rule.delta) - Composition::slack_used(&self.sum, promised)
     }
 }

@@ -5,7 +5,7 @@ use std::{cell::RefCell, rc::Rc};
 
 use quell_privacy::{
     Neighbors,
-    ledger::{Book, Budget, Composition, Ledger, Line, Receipt, Terms, Unit},
+    ledger::{Book, Budget, Composition, Ledger, Line, Permit, Receipt, Terms, Unit},
     units::{Delta, Epsilon},
 };
 
@@ -25,19 +25,19 @@ impl Book for Memory {
         Ok(self.lines.borrow()[from as usize..].to_vec())
     }
 
-    fn append(&mut self, number: u64, line: &Line, spent: f64, cap: f64) -> Result<Option<Receipt>, String> {
+    fn append(&mut self, permit: &Permit<'_>) -> Result<Option<Receipt>, String> {
         if *self.broken.borrow() {
             return Err("the disk is full".into());
         }
         self.lines.borrow_mut().append(&mut self.intruders.borrow_mut());
-        if self.lines.borrow().len() as u64 != number {
+        if self.lines.borrow().len() as u64 != permit.number() {
             return Ok(None);
         }
-        assert!(spent <= cap, "{spent} for a cap of {cap}");
+        assert!(permit.spent() <= permit.cap(), "{permit:?}");
         // What is written down is text.
-        let text = serde_json::to_string(line).unwrap();
+        let text = serde_json::to_string(permit.line()).unwrap();
         self.lines.borrow_mut().push(serde_json::from_str(&text).unwrap());
-        self.receipt(number).map(Some)
+        self.receipt(permit.number()).map(Some)
     }
 
     fn receipt(&mut self, number: u64) -> Result<Receipt, String> {

@@ -1,13 +1,14 @@
 //! `quell ledger`: budgets, what was spent from them, and whether the book is as it was written.
 
-use std::path::PathBuf;
+mod export;
+mod verify;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::ValueEnum;
-use quell_ledger::{Entry, verify};
+use quell_ledger::Entry;
 use quell_privacy::{
     Statement,
-    ledger::{Budget, Composition, Ledger, Line, Receipt, Terms, Unit},
+    ledger::{Budget, Composition, Ledger, Line, Terms, Unit},
     number::{Toward, given, rounded},
     units::{Delta, Epsilon},
 };
@@ -17,8 +18,10 @@ use crate::{
     arguments::{Format, Relation},
     print,
     purse::Purse,
-    refusal::Refusal,
 };
+
+use export::Export;
+use verify::Verify;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,6 +31,7 @@ Examples:
   quell ledger statement census
   quell ledger raise census --epsilon 4 --reason \"approved by the review board\"
   quell ledger export census --output census.ledger.json
+  quell ledger export --into /mnt/archive/ledgers
   quell ledger verify --export census.ledger.json";
 
 /// Budgets of datasets: open, look at, check
@@ -50,10 +54,12 @@ enum Verb {
     Statement(Named),
     /// Look for edits, deletions and truncation; exit code 1 if there are any
     Verify(Verify),
-    /// Change a budget; the change is written down like any other line
+    /// Change a budget; once something was charged, the promise stays that of the largest budget
     Raise(Raise),
-    /// All lines with the signed head, as one document to keep elsewhere
+    /// All lines with the signed head, as documents to keep elsewhere
     Export(Export),
+    /// Let a role of a PostgreSQL server append to its ledgers, and nothing else
+    Grant(Grant),
 }
 
 #[derive(clap::Args)]
@@ -123,25 +129,13 @@ struct Named {
 }
 
 #[derive(clap::Args)]
-struct Verify {
-    /// A file in which receipts stand: whatever was released, as JSON
-    #[arg(long, value_name = "FILE")]
-    artifact: Vec<PathBuf>,
-    /// A document that `quell ledger export` wrote earlier
-    #[arg(long, value_name = "FILE")]
-    export: Vec<PathBuf>,
-    #[command(flatten)]
-    listed: Listed,
-}
-
-#[derive(clap::Args)]
 struct Raise {
     /// Name of the dataset
     dataset: String,
     /// The new cap
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     epsilon: f64,
-    /// The new δ (the old one if not given)
+    /// The new δ (the old one if not given; no larger than it once something was charged)
     #[arg(long, value_name = "D", allow_negative_numbers = true)]
     delta: Option<f64>,
     /// Why, for the auditor
@@ -152,12 +146,9 @@ struct Raise {
 }
 
 #[derive(clap::Args)]
-struct Export {
-    /// Name of the dataset
-    dataset: String,
-    /// File to write (standard output if not given)
-    #[arg(long, value_name = "FILE")]
-    output: Option<PathBuf>,
+struct Grant {
+    /// Name of the role, which exists on the server
+    role: String,
     #[command(flatten)]
     purse: Purse,
 }
@@ -171,7 +162,8 @@ pub(crate) fn run(flags: Flags) -> Result<bool> {
         Verb::Statement(named) => statement(&named).map(|()| true),
         Verb::Verify(verify) => verify.run(),
         Verb::Raise(raise) => raise.run().map(|()| true),
-        Verb::Export(export) => export.run().map(|()| true),
+        Verb::Export(export) => export.run(),
+        Verb::Grant(grant) => grant.run().map(|()| true),
     }
 }
 
@@ -278,97 +270,37 @@ fn statement(named: &Named) -> Result<()> {
     print::data(&statement.to_string())
 }
 
-impl Verify {
-    fn run(self) -> Result<bool> {
-        let read = |path: &PathBuf| std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
-        let mut receipts = Vec::new();
-        for path in &self.artifact {
-            let artifact: Value =
-                serde_json::from_str(&read(path)?).with_context(|| format!("{} is not JSON", path.display()))?;
-            let before = receipts.len();
-            find_receipts(&artifact, &mut receipts);
-            if receipts.len() == before {
-                let sentence =
-                    format!("there is no receipt in {}, expected dataset, entry and head in an object", path.display());
-                return Err(Refusal::new(sentence, "an answer of quell query --format json holds one").into());
-            }
-        }
-        let exports = self.export.iter().map(read).collect::<Result<Vec<String>>>()?;
-        let exports: Vec<&str> = exports.iter().map(String::as_str).collect();
-        let report = verify(self.listed.purse.location(), &receipts, &exports)?;
-        if self.listed.format == Format::Json {
-            print::json(&report)?;
-            return Ok(report.is_good());
-        }
-        for note in &report.notes {
-            print::note(&format!("note: {note}"));
-        }
-        for finding in &report.findings {
-            print::data(&format!("{finding}"))?;
-        }
-        if report.is_good() {
-            let plural = |count: u64| if count == 1 { "" } else { "s" };
-            let (lines, datasets) = (report.lines, report.datasets as u64);
-            let found = if receipts.is_empty() {
-                String::new()
-            } else {
-                format!(", and {} receipt{} agree", receipts.len(), plural(receipts.len() as u64))
-            };
-            print::data(&format!(
-                "all {lines} line{} of {datasets} dataset{} are as they were written{found}",
-                plural(lines),
-                plural(datasets)
-            ))?;
-        }
-        Ok(report.is_good())
-    }
-}
-
-/// Receipts stand wherever an object has all of their fields.
-fn find_receipts(value: &Value, receipts: &mut Vec<Receipt>) {
-    match value {
-        Value::Object(fields) => {
-            if let (Some(dataset), Some(entry), Some(head)) = (
-                fields.get("dataset").and_then(Value::as_str),
-                fields.get("entry").and_then(Value::as_u64),
-                fields.get("head").and_then(Value::as_str),
-            ) {
-                receipts.push(Receipt::new(dataset.to_owned(), entry, head.to_owned()));
-            }
-            fields.values().for_each(|field| find_receipts(field, receipts));
-        }
-        Value::Array(items) => items.iter().for_each(|item| find_receipts(item, receipts)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
 impl Raise {
     fn run(self) -> Result<()> {
         let mut ledger = self.purse.ledger(&self.dataset)?;
         let old = ledger.state()?.budget();
         let delta = self.delta.map_or(Ok(old.delta), Delta::new)?;
         let receipt = ledger.raise(Budget { epsilon: Some(Epsilon::new(self.epsilon)?), delta }, &self.reason)?;
+        let state = ledger.state()?;
         print::note(&format!(
-            "line {} of {:?}: ε ≤ {} at δ = {}",
+            "line {} of {:?}: at most ε = {} at δ = {} is granted from now on",
             receipt.entry,
             self.dataset,
             given(self.epsilon),
             given(delta.get())
         ));
+        match state.promise() {
+            Ok(promise) => print::note(&format!(
+                "promised for everything from this dataset: ε ≤ {} at δ = {}",
+                given(promise.epsilon),
+                rounded(promise.delta, 4, Toward::Up)
+            )),
+            Err(why) => print::note(&format!("nothing is promised: {why}")),
+        }
         Ok(())
     }
 }
 
-impl Export {
+impl Grant {
     fn run(self) -> Result<()> {
-        let text = self.purse.store()?.export(&self.dataset)?;
-        match &self.output {
-            None => print::data(&text),
-            Some(path) => {
-                std::fs::write(path, &text).with_context(|| format!("cannot write {}", path.display()))?;
-                print::note(&format!("wrote {}; keep it where the ledger cannot be changed together with it", path.display()));
-                Ok(())
-            }
-        }
+        let mut store = self.purse.store()?;
+        store.grant(&self.role)?;
+        print::note(&format!("{:?} may append to the ledgers at {}, and nothing else", self.role, store.location()));
+        Ok(())
     }
 }

@@ -1,8 +1,13 @@
 //! A ledger on a PostgreSQL server, for teams.
 
+mod address;
+mod schema;
+
 use std::collections::HashMap;
 
-use postgres::{Client, GenericClient, IsolationLevel, NoTls, Statement};
+use postgres::{Client, GenericClient, IsolationLevel, Statement};
+
+use address::Address;
 
 use crate::{
     chain::{Row, Stored},
@@ -10,73 +15,6 @@ use crate::{
     error::Error,
     finding::{Finding, Problem},
 };
-
-/// The same tables and rules as in a file (`sqlite.rs`), in the first schema of the search path.
-const SCHEMA: &str = "
-CREATE TABLE quell_meta (name TEXT PRIMARY KEY, value BYTEA NOT NULL);
-CREATE TABLE quell_datasets (
-    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    name TEXT NOT NULL UNIQUE CHECK (name <> ''),
-    genesis BYTEA NOT NULL CHECK (length(genesis) = 32),
-    lines BIGINT NOT NULL CHECK (lines >= 1),
-    last BIGINT NOT NULL CHECK (last = lines - 1),
-    head BYTEA NOT NULL CHECK (length(head) = 32),
-    spent DOUBLE PRECISION NOT NULL CHECK (spent >= 0 AND spent <> 'NaN'),
-    cap DOUBLE PRECISION NOT NULL CHECK (spent <= cap AND cap <> 'NaN'),
-    signature BYTEA NOT NULL CHECK (length(signature) = 64)
-);
-CREATE TABLE quell_entries (
-    dataset BIGINT NOT NULL REFERENCES quell_datasets (id),
-    number BIGINT NOT NULL CHECK (number >= 0),
-    body TEXT NOT NULL,
-    previous BYTEA NOT NULL CHECK (length(previous) = 32),
-    hash BYTEA NOT NULL CHECK (length(hash) = 32),
-    PRIMARY KEY (dataset, number)
-);
-ALTER TABLE quell_datasets ADD CONSTRAINT quell_datasets_last
-    FOREIGN KEY (id, last) REFERENCES quell_entries (dataset, number) DEFERRABLE INITIALLY DEFERRED;
-
-CREATE FUNCTION quell_never() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN RAISE EXCEPTION 'a ledger is never changed or removed'; END $$;
-CREATE FUNCTION quell_entries_follow() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF NOT EXISTS (SELECT 1 FROM quell_datasets d WHERE d.id = NEW.dataset AND d.last = NEW.number AND d.head = NEW.hash
-        AND NEW.previous = CASE NEW.number WHEN 0 THEN d.genesis
-            ELSE (SELECT e.hash FROM quell_entries e WHERE e.dataset = NEW.dataset AND e.number = NEW.number - 1) END)
-    THEN RAISE EXCEPTION 'an entry takes the next number, follows the head and becomes it'; END IF;
-    RETURN NEW;
-END $$;
-CREATE FUNCTION quell_datasets_grow() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF TG_OP = 'INSERT' THEN
-        IF NEW.lines <> 1 OR NEW.spent <> 0
-        THEN RAISE EXCEPTION 'a dataset begins with one line and nothing spent'; END IF;
-    ELSIF NEW.id <> OLD.id OR NEW.name <> OLD.name OR NEW.genesis <> OLD.genesis OR NEW.lines <> OLD.lines + 1
-        OR NOT EXISTS (SELECT 1 FROM quell_entries e WHERE e.dataset = OLD.id AND e.number = OLD.last AND e.hash = OLD.head)
-    THEN RAISE EXCEPTION 'a dataset grows by one entry at a time'; END IF;
-    RETURN NEW;
-END $$;
-
-CREATE TRIGGER quell_entries_follow BEFORE INSERT ON quell_entries FOR EACH ROW EXECUTE FUNCTION quell_entries_follow();
-CREATE TRIGGER quell_entries_stay BEFORE UPDATE OR DELETE ON quell_entries FOR EACH ROW EXECUTE FUNCTION quell_never();
-CREATE TRIGGER quell_entries_remain BEFORE TRUNCATE ON quell_entries FOR EACH STATEMENT EXECUTE FUNCTION quell_never();
-CREATE TRIGGER quell_datasets_grow BEFORE INSERT OR UPDATE ON quell_datasets FOR EACH ROW EXECUTE FUNCTION quell_datasets_grow();
-CREATE TRIGGER quell_datasets_stay BEFORE DELETE ON quell_datasets FOR EACH ROW EXECUTE FUNCTION quell_never();
-CREATE TRIGGER quell_datasets_remain BEFORE TRUNCATE ON quell_datasets FOR EACH STATEMENT EXECUTE FUNCTION quell_never();
-CREATE TRIGGER quell_meta_stay BEFORE UPDATE OR DELETE ON quell_meta FOR EACH ROW EXECUTE FUNCTION quell_never();
-CREATE TRIGGER quell_meta_remain BEFORE TRUNCATE ON quell_meta FOR EACH STATEMENT EXECUTE FUNCTION quell_never();
-";
-
-const TRIGGERS: [&str; 8] = [
-    "quell_datasets_grow",
-    "quell_datasets_remain",
-    "quell_datasets_stay",
-    "quell_entries_follow",
-    "quell_entries_remain",
-    "quell_entries_stay",
-    "quell_meta_remain",
-    "quell_meta_stay",
-];
 
 /// So that two who make the tables at the same time make them once. Any number that others do not use.
 const MAKING: i64 = 0x5175_656c_6c00_0001;
@@ -117,30 +55,57 @@ impl Postgres {
         let failed = failed("making the tables of a ledger");
         let mut transaction = postgres.client.transaction().map_err(&failed)?;
         transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&MAKING]).map_err(&failed)?;
-        if !has_tables(&mut transaction)? {
-            transaction.batch_execute(SCHEMA).map_err(&failed)?;
+        if !schema::has_tables(&mut transaction)? {
+            schema::lay_out(&mut transaction)?;
         }
         transaction.commit().map_err(&failed)?;
+        let rules = postgres.admit()?;
+        if rules.is_old && schema::may_remove_rules(&mut postgres.client)? {
+            schema::write_functions(&mut postgres.client)?;
+        }
         Ok(postgres)
     }
 
-    /// Connects to tables that exist.
+    /// Connects to tables that exist, and whose rules are those of a ledger.
     pub(crate) fn open(url: &str) -> Result<Self, Error> {
+        let mut postgres = Self::look(url)?;
+        postgres.admit()?;
+        Ok(postgres)
+    }
+
+    /// Connects to tables that exist, to look at them as they are.
+    pub(crate) fn look(url: &str) -> Result<Self, Error> {
         let mut postgres = Self::connect(url)?;
-        if has_tables(&mut postgres.client)? {
+        if schema::has_tables(&mut postgres.client)? {
             Ok(postgres)
         } else {
             Err(Error::NotFound { location: "this server and database".into() })
         }
     }
 
+    /// Lets a role append to all ledgers, and nothing else.
+    pub(crate) fn grant(url: &str, role: &str) -> Result<(), Error> {
+        schema::grant(&mut Self::open(url)?.client, role)
+    }
+
+    /// Refuses tables of which a rule is missing or altered.
+    fn admit(&mut self) -> Result<schema::Rules, Error> {
+        let rules = schema::rules(&mut self.client)?;
+        match rules.strange {
+            Some(name) => Err(Problem::Schema { name }.in_store().into()),
+            None => Ok(rules),
+        }
+    }
+
     fn connect(url: &str) -> Result<Self, Error> {
         let failed = failed("connecting to the server");
-        let mut client = Client::connect(url, NoTls).map_err(&failed)?;
-        let row = client.query_one("SELECT current_setting('fsync')", &[]).map_err(&failed)?;
-        let fsync: String = row.try_get(0).map_err(&failed)?;
-        if fsync != "on" {
-            return Err(Error::NotDurable { setting: "fsync", value: fsync, expected: "on" });
+        let mut client = Address::new(url)?.connect()?;
+        for (setting, expected) in [("fsync", "on"), ("full_page_writes", "on"), ("session_replication_role", "origin")] {
+            let row = client.query_one("SELECT current_setting($1)", &[&setting]).map_err(&failed)?;
+            let value: String = row.try_get(0).map_err(&failed)?;
+            if value != expected {
+                return Err(Error::NotDurable { setting, value, expected });
+            }
         }
         client
             .batch_execute("SET synchronous_commit = on; SET default_transaction_isolation = 'read committed'; SET client_min_messages = warning")
@@ -232,23 +197,23 @@ impl Database for Postgres {
     }
 
     fn inspect(&mut self) -> Result<(Vec<Finding>, Vec<String>), Error> {
-        let sql = "SELECT tgname::text FROM pg_trigger WHERE NOT tgisinternal AND tgenabled IN ('O', 'A')
-            AND tgrelid IN (to_regclass('quell_meta'), to_regclass('quell_datasets'), to_regclass('quell_entries'))";
-        let rows = self.client.query(sql, &[]).map_err(failed("reading the triggers"))?;
-        let names: Vec<String> = rows.iter().filter_map(|row| row.try_get(0).ok()).collect();
-        let missing = TRIGGERS.iter().filter(|trigger| !names.iter().any(|name| name == *trigger));
-        Ok((missing.map(|name| Problem::Schema { name: (*name).to_owned() }.in_store()).collect(), Vec::new()))
+        let rules = schema::rules(&mut self.client)?;
+        let mut notes = Vec::new();
+        if rules.is_old {
+            notes.push(
+                "the functions of the ledger trust the search path; `quell ledger create` by the owner of the tables renews them"
+                    .into(),
+            );
+        }
+        if schema::may_remove_rules(&mut self.client)? {
+            notes.push("this user owns the tables or is a superuser, and could remove their rules; let others connect with a role that `quell ledger grant` made".into());
+        }
+        Ok((rules.strange.map(|name| Problem::Schema { name }.in_store()).into_iter().collect(), notes))
     }
 
     fn seal(&mut self) -> Result<bool, Error> {
         Ok(false)
     }
-}
-
-fn has_tables(client: &mut impl GenericClient) -> Result<bool, Error> {
-    let failed = failed("looking for the tables of a ledger");
-    let row = client.query_one("SELECT to_regclass('quell_entries') IS NOT NULL", &[]).map_err(&failed)?;
-    row.try_get(0).map_err(&failed)
 }
 
 fn row(client: &mut impl GenericClient, statement: &Statement, name: &str) -> Result<Option<Row>, Error> {

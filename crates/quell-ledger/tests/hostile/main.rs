@@ -1,0 +1,31 @@
+//! A hostile program: it uses the public API of the ledger, and nothing else, to release without paying, to pay less, to exceed a cap, to use a payment twice, or to get a
+//! statement that promises too little. Every attempt is refused. What is refused by the compiler stands in `refused.rs` of both crates.
+
+#[path = "../fixture/mod.rs"]
+mod fixture;
+
+mod books;
+mod files;
+mod payments;
+mod promises;
+
+/// An attempt panics if it succeeds.
+type Attempt = (&'static str, fn());
+
+#[test]
+fn every_attempt_is_refused() {
+    let attempts: Vec<Attempt> = [books::ATTEMPTS, payments::ATTEMPTS, promises::ATTEMPTS, files::ATTEMPTS].concat();
+    let succeeded: Vec<&str> =
+        attempts.iter().filter(|(_, attempt)| std::panic::catch_unwind(attempt).is_err()).map(|(name, _)| *name).collect();
+    println!("{} attempts of a hostile program, {} succeeded", attempts.len(), succeeded.len());
+    assert_eq!(succeeded, Vec::<&str>::new());
+    assert!(attempts.len() >= 40, "attempts were lost");
+}
+
+#[test]
+fn the_compiler_refuses_the_rest() {
+    let programs = [include_str!("../../../quell-privacy/src/refused.rs"), include_str!("../../src/refused.rs")];
+    let count: usize = programs.iter().map(|text| text.matches("```compile_fail,E").count()).sum();
+    println!("{count} programs that do not compile");
+    assert!(count >= 30, "programs were lost: {count}");
+}

@@ -1,0 +1,184 @@
+//! Payments: too small, too late, twice.
+
+use quell_ledger::{Store, Volume};
+use quell_privacy::{
+    Error,
+    ledger::{Budget, Composition, Ledger, Terms},
+    mechanism::{Additive, Mechanism, Noise},
+    units::{ClipNorm, Delta, Epsilon, NoiseMultiplier},
+};
+
+use super::{
+    Attempt,
+    fixture::{DATASET, budget, charge, count, create, open, room_for, terms},
+};
+
+pub(crate) const ATTEMPTS: &[Attempt] = &[
+    ("more steps than any budget bears", too_many_steps),
+    ("no steps at all", no_steps),
+    ("a seed under a cap", seeded),
+    ("a cap of minus zero, zero, more than thirty", odd_caps),
+    ("numbers that are no epsilon or delta", odd_numbers),
+    ("a cap below what is spent", lowered),
+    ("a larger delta after a charge", raised_delta),
+    ("a ledger that is opened a second time", opened_again),
+    ("a state that is stale", stale),
+    ("two runs that go on with one charge", resumed_twice),
+    ("going on with a dearer mechanism", resumed_dearer),
+    ("going on with a line that is no charge", resumed_nothing),
+    ("going on under a seed", resumed_seeded),
+    ("a key that was used for another plan", key_of_another_plan),
+    ("a key that was used up", key_used_up),
+    ("a dataset without a name", nameless),
+    ("noise that is not there", no_noise),
+];
+
+fn with(cap: Option<f64>, attempt: impl FnOnce(&Store, Ledger<Volume>)) {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::create(directory.path()).unwrap();
+    let ledger = create(&store, DATASET, cap);
+    attempt(&store, ledger);
+}
+
+fn too_many_steps() {
+    with(Some(30.0), |_, mut ledger| {
+        for steps in [31, 1 << 53, u64::MAX] {
+            assert!(ledger.reserve(count(1.0), steps).is_err(), "{steps}");
+        }
+    });
+}
+
+fn no_steps() {
+    with(Some(1.0), |_, mut ledger| {
+        assert!(ledger.reserve(count(1.0), 0).is_err() && ledger.reserve_once("key", count(1.0), 0).is_err());
+    });
+}
+
+fn seeded() {
+    with(Some(30.0), |_, ledger| assert!(ledger.seeded(1).charge(count(1.0)).is_err()));
+}
+
+fn odd_caps() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::create(directory.path()).unwrap();
+    for cap in [-0.0, 0.0, 30.001, 1e300] {
+        let made = Ledger::create(store.book("odd").unwrap(), terms("odd", Some(cap)));
+        assert!(made.is_err(), "a cap of {cap}");
+    }
+    with(Some(1.0), |_, mut ledger| assert!(ledger.raise(budget(Some(31.0)), "more").is_err()));
+}
+
+fn odd_numbers() {
+    for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0] {
+        assert!(Epsilon::new(number).is_err() && Delta::new(number).is_err());
+        assert!(serde_json::from_str::<Budget>(&format!("{{\"epsilon\":{number},\"delta\":1e-6}}")).is_err());
+    }
+    assert!(serde_json::from_str::<Budget>("{\"epsilon\":1,\"delta\":2}").is_err());
+}
+
+fn lowered() {
+    with(Some(10.0), |_, mut ledger| {
+        charge(&mut ledger, 3);
+        assert!(matches!(ledger.raise(budget(Some(2.0)), "less").err(), Some(Error::Refused { .. })));
+    });
+}
+
+fn raised_delta() {
+    with(Some(10.0), |_, mut ledger| {
+        charge(&mut ledger, 1);
+        let more = Budget { delta: Delta::new(1e-3).unwrap(), ..budget(Some(10.0)) };
+        assert!(ledger.raise(more, "more").is_err());
+    });
+}
+
+fn opened_again() {
+    with(Some(1.0), |store, mut ledger| {
+        charge(&mut ledger, 1);
+        assert!(Ledger::create(store.book(DATASET).unwrap(), terms(DATASET, Some(30.0))).is_err());
+    });
+}
+
+fn stale() {
+    with(Some(room_for(3)), |store, mut ledger| {
+        let mut other = open(store, DATASET);
+        charge(&mut ledger, 3);
+        assert!(other.charge(count(1.0)).is_err());
+    });
+}
+
+fn resumed_twice() {
+    with(Some(room_for(8)), |store, mut ledger| {
+        let mut other = open(store, DATASET);
+        let entry = ledger.reserve(count(1.0), 8).unwrap().entry();
+        let (mut one, mut two) =
+            (ledger.resume(count(1.0), entry).unwrap().in_blocks_of(1), other.resume(count(1.0), entry).unwrap().in_blocks_of(1));
+        let mut taken = 0;
+        while one.next().map(Result::unwrap).is_some() | two.next().map(Result::unwrap).is_some() {
+            taken += 1;
+        }
+        assert_eq!(taken, 4, "two at a time");
+    });
+}
+
+fn resumed_dearer() {
+    with(Some(30.0), |_, mut ledger| {
+        let entry = ledger.reserve(count(10.0), 3).unwrap().entry();
+        assert!(ledger.resume(count(9.9), entry).is_err());
+    });
+}
+
+fn resumed_nothing() {
+    with(Some(30.0), |_, mut ledger| {
+        let entry = ledger.reserve(count(10.0), 3).unwrap().entry();
+        for other in [0, entry + 1, u64::MAX] {
+            assert!(ledger.resume(count(10.0), other).is_err(), "{other}");
+        }
+    });
+}
+
+fn resumed_seeded() {
+    with(None, |store, mut ledger| {
+        let entry = ledger.reserve(count(10.0), 3).unwrap().entry();
+        assert!(open(store, DATASET).seeded(3).resume(count(10.0), entry).is_err());
+        let seeded = open(store, DATASET).seeded(3).reserve(count(10.0), 3).unwrap().entry();
+        assert!(ledger.resume(count(10.0), seeded).is_err());
+    });
+}
+
+fn key_of_another_plan() {
+    with(Some(30.0), |_, mut ledger| {
+        drop(ledger.reserve_once("key", count(10.0), 2).unwrap());
+        for (scale, steps) in [(9.0, 2), (10.0, 3), (10.0, 1)] {
+            assert!(ledger.reserve_once("key", count(scale), steps).is_err());
+        }
+    });
+}
+
+fn key_used_up() {
+    with(Some(30.0), |_, mut ledger| {
+        let steps = |ledger: &mut Ledger<Volume>| ledger.reserve_once("key", count(10.0), 2).unwrap().flatten().count();
+        assert_eq!((steps(&mut ledger), steps(&mut ledger)), (2, 0));
+    });
+}
+
+fn nameless() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::create(directory.path()).unwrap();
+    assert!(Ledger::create(store.book("").unwrap(), terms("", None)).is_err());
+}
+
+fn no_noise() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::create(directory.path()).unwrap();
+    let terms = Terms { composition: Composition::Best, ..terms(DATASET, Some(30.0)) };
+    let mut ledger = Ledger::create(store.book(DATASET).unwrap(), terms).unwrap();
+    let least = Additive {
+        noise: Noise::Gaussian,
+        contribution: ClipNorm::new(1.0).unwrap(),
+        noise_multiplier: NoiseMultiplier::new(1e-6).unwrap(),
+        dimension: 1,
+    };
+    assert!(least.event(quell_privacy::Neighbors::AddRemove) != quell_privacy::Event::NonPrivate);
+    assert!(ledger.charge(least).is_err());
+    assert!(NoiseMultiplier::new(0.0).is_err());
+}
