@@ -520,7 +520,7 @@ fn making_a_ledger_can_be_killed_at_any_moment() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("ledger.db");
         let mut worker = hire("make", path.to_str().unwrap(), &directory.path().join("out"));
-        std::thread::sleep(Duration::from_micros(chance.below(30_000)));
+        std::thread::sleep(Duration::from_micros(chance.below(100_000)));
         worker.kill().unwrap();
         worker.wait().unwrap();
         if path.exists() {

@@ -158,7 +158,7 @@
 //!
 //! … or to copy it while it is under way, which would run its batches twice:
 //!
-//! ```compile_fail,E0599
+//! ```compile_fail,E0308
 //! use quell_privacy::mechanism::Running;
 //! fn twice(running: &Running) -> Running {
 //!     running.clone()
@@ -195,7 +195,7 @@
 //!
 //! … or by copying one …
 //!
-//! ```compile_fail,E0599
+//! ```compile_fail,E0277
 //! use quell_privacy::ledger::Permit;
 //! fn copy<'a>(permit: &Permit<'a>) -> Permit<'a> {
 //!     let copy: Permit<'a> = Permit::clone(permit);
