@@ -21,6 +21,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     ("a book that breaks after the charge was judged", breaks),
     ("a book that raises the cap by itself, as seen by a statement", raises_the_cap),
     ("a book that hands out steps twice", leases_again),
+    ("a book that shows a charge beyond the cap, to go on with", charges_by_itself),
     ("a book that shows cheap lines and writes into a dear ledger", || shows(cheap_lines)),
     ("a book that shows a larger cap", || shows(larger_cap)),
     ("a book that shows no cap", || shows(no_cap)),
@@ -129,6 +130,15 @@ fn leases_again() {
     *book.shown.borrow_mut() = Some(two);
     steps += ledger.resume(count(1.0), 1).unwrap().flatten().map(drop).collect::<Vec<_>>().len();
     assert_eq!(steps, 4);
+}
+
+fn charges_by_itself() {
+    let book = Liar::default();
+    let mut ledger = ledger(&book, 1.0);
+    let (charge, _) = ledger.quote(&count(1.0), 5).unwrap();
+    book.lines.borrow_mut().push(Line::Charged(charge));
+    assert!(ledger.resume(count(1.0), 1).is_err());
+    assert!(ledger.charge(count(100.0)).is_err());
 }
 
 /// A book that shows the lines that `lie` makes of the true ones, and writes into the true ledger.

@@ -19,7 +19,7 @@ fn every_attempt_is_refused() {
         attempts.iter().filter(|(_, attempt)| std::panic::catch_unwind(attempt).is_err()).map(|(name, _)| *name).collect();
     println!("{} attempts of a hostile program, {} succeeded", attempts.len(), succeeded.len());
     assert_eq!(succeeded, Vec::<&str>::new());
-    assert!(attempts.len() >= 40, "attempts were lost");
+    assert!(attempts.len() >= 54, "attempts were lost: {}", attempts.len());
 }
 
 #[test]
@@ -27,5 +27,5 @@ fn the_compiler_refuses_the_rest() {
     let programs = [include_str!("../../../quell-privacy/src/refused.rs"), include_str!("../../src/refused.rs")];
     let count: usize = programs.iter().map(|text| text.matches("```compile_fail,E").count()).sum();
     println!("{count} programs that do not compile");
-    assert!(count >= 30, "programs were lost: {count}");
+    assert!(count >= 35, "programs were lost: {count}");
 }

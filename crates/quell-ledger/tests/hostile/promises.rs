@@ -14,6 +14,7 @@ use super::{
 pub(crate) const ATTEMPTS: &[Attempt] = &[
     ("a cap after the fact", late_cap),
     ("a lower cap after the fact", lower_cap),
+    ("a cap that was raised and lowered again", raised_and_lowered),
     ("a cap that was gone for a while", gone_for_a_while),
     ("lines beyond the cap", beyond_the_cap),
     ("a price that is a lie", underpriced),
@@ -57,6 +58,10 @@ fn late_cap() {
 
 fn lower_cap() {
     assert!(after(Some(9.0), &[Some(2.1)]) >= 9.0);
+}
+
+fn raised_and_lowered() {
+    assert!(after(Some(3.0), &[Some(9.0), Some(4.0)]) >= 9.0);
 }
 
 fn gone_for_a_while() {
