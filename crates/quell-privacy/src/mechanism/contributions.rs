@@ -11,7 +11,8 @@ use super::Clip;
 ///    the length, and never whether they are finite.
 /// 3. Scale zero adds nothing, even where the vector is not finite.
 /// 4. Numbers are added in single precision only within a block, which may be cut further by position in it: each number of a sum of n terms errs by at
-///    most n + 4 parts in 2²⁴ of the sum of their sizes. What a block or a piece of it comes to is added to `sum` in double precision, in any
+///    most n + 4 parts in 2²⁴ of the sum of their sizes, and by 2⁻¹⁴⁷ more for each term where numbers are too small for full precision: also where a scaled factor is
+///    multiplied by a huge one. What a block or a piece of it comes to is added to `sum` in double precision, in any
 ///    order that threads happen to take, and follows from that block alone.
 pub trait Contributions {
     /// Length of the vectors.

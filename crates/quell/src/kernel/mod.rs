@@ -3,6 +3,7 @@
 //! Images lie with channels last (row, column, channel), so that a patch is a few long runs, a convolution is one product for all examples of a chunk, and
 //! no transposition is ever needed. `product` is the one place with `unsafe`.
 
+pub(crate) mod balance;
 pub(crate) mod numbers;
 pub(crate) mod outer;
 pub(crate) mod patches;

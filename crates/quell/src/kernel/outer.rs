@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use super::{MACHINE, fast};
+use super::{MACHINE, balance::Factor, fast};
 
 /// Numbers of g in a panel, and vectors of x. Their products are twelve sums, which fit into the sixteen registers of most processors together with the factors.
 const HEIGHT: usize = 6;
@@ -62,36 +62,38 @@ impl Panels {
         self.width.next_multiple_of(self.columns)
     }
 
-    /// Writes the rows of a segment, each times its scale; zeros if a scale is zero, whatever is in the row.
-    pub(crate) fn write(self, segment: &mut [f32], scales: &[f32], rows: &[f32]) {
+    /// Writes the rows of a segment, each times its factors; zeros if its scale is zero, whatever is in the row.
+    pub(crate) fn write(self, segment: &mut [f32], factors: &[Factor], rows: &[f32]) {
         fast(
             #[inline(always)]
             || match self.columns {
-                2 => self.write_in::<2>(segment, scales, rows),
-                6 => self.write_in::<6>(segment, scales, rows),
-                8 => self.write_in::<8>(segment, scales, rows),
-                16 => self.write_in::<16>(segment, scales, rows),
-                32 => self.write_in::<32>(segment, scales, rows),
+                2 => self.write_in::<2>(segment, factors, rows),
+                6 => self.write_in::<6>(segment, factors, rows),
+                8 => self.write_in::<8>(segment, factors, rows),
+                16 => self.write_in::<16>(segment, factors, rows),
+                32 => self.write_in::<32>(segment, factors, rows),
                 columns => unreachable!("no processor has panels of {columns}"),
             },
         );
     }
 
     #[inline(always)]
-    fn write_in<const COLUMNS: usize>(self, segment: &mut [f32], scales: &[f32], rows: &[f32]) {
-        let length = scales.len() * COLUMNS;
+    fn write_in<const COLUMNS: usize>(self, segment: &mut [f32], factors: &[Factor], rows: &[f32]) {
+        let length = factors.len() * COLUMNS;
         // A few rows at a time, which stay in the cache while each panel takes its part of all of them.
-        for (group, (scales, rows)) in scales.chunks(FEW).zip(rows.chunks(FEW * self.width)).enumerate() {
+        for (group, (factors, rows)) in factors.chunks(FEW).zip(rows.chunks(FEW * self.width)).enumerate() {
             for (panel, start) in segment.chunks_exact_mut(length).zip((0..self.width).step_by(COLUMNS)) {
                 let places = &mut panel.as_chunks_mut::<COLUMNS>().0[group * FEW..];
-                for (place, (scale, row)) in places.iter_mut().zip(scales.iter().zip(rows.chunks_exact(self.width))) {
+                for (place, (factor, row)) in places.iter_mut().zip(factors.iter().zip(rows.chunks_exact(self.width))) {
                     let row = &row[start..];
                     let numbers = row.first_chunk().copied().unwrap_or_else(|| {
                         let mut last = [0.0; COLUMNS];
                         last[..row.len()].copy_from_slice(row);
                         last
                     });
-                    *place = if *scale == 0.0 { [0.0; COLUMNS] } else { numbers.map(|x| scale * x) };
+                    let Factor { scale, power } = *factor;
+                    // Zero times what is not finite is not zero.
+                    *place = if scale == 0.0 { [0.0; COLUMNS] } else { numbers.map(|x| scale * (power * x)) };
                 }
             }
         }
@@ -105,11 +107,13 @@ impl Panels {
     }
 }
 
-/// Rows of a matrix and what is to be added to them: `matrix += Σ g xᵀ` and `bias += Σ g`, for some of the numbers in g.
+/// Rows of a matrix and what is to be added to them: `matrix += Σ g xᵀ` and `bias += Σ ug`, for some of the numbers in g.
 pub(crate) struct Products<'a> {
     pub(crate) segments: &'a [Segment],
     pub(crate) left: (Panels, &'a [f32]),
     pub(crate) right: (Panels, &'a [f32]),
+    /// What one is in the units of x, for each row: u.
+    pub(crate) ones: &'a [f32],
     /// The first number of g that is meant, which begins a panel.
     pub(crate) first: usize,
     /// As long as x, for each number of g that is meant.
@@ -133,7 +137,7 @@ impl WithSimd for Products<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { segments, left: (left, gradients), right: (right, inputs), first, matrix, bias } = self;
+        let Self { segments, left: (left, gradients), right: (right, inputs), ones, first, matrix, bias } = self;
         let before = first / HEIGHT;
         let (width, whole) = (right.width, VECTORS * S::F32_LANES);
         assert_eq!(right.columns, whole, "the panels are those of another machine");
@@ -159,8 +163,9 @@ impl WithSimd for Products<'_> {
         for (panel, bias) in bias.chunks_mut(HEIGHT).enumerate() {
             let mut sums = [0.0_f32; HEIGHT];
             for segment in segments {
-                for gradient in left.panel(gradients, segment, before + panel).as_chunks::<HEIGHT>().0 {
-                    sums.iter_mut().zip(gradient).for_each(|(sum, x)| *sum += x);
+                let gradients = left.panel(gradients, segment, before + panel).as_chunks::<HEIGHT>().0;
+                for (gradient, one) in gradients.iter().zip(&ones[segment.rows.clone()]) {
+                    sums.iter_mut().zip(gradient).for_each(|(sum, x)| *sum += one * x);
                 }
                 if segment.last {
                     bias.iter_mut().zip(&sums).for_each(|(total, x)| *total += f64::from(*x));
@@ -213,6 +218,7 @@ fn narrow<S: Simd>(_: S, vectors: [S::f32s; VECTORS]) -> [f32; VECTORS * LONGEST
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::balance::Balance;
 
     fn numbers(count: usize) -> Vec<f32> {
         (0..count).map(|i| ((i * 7919 % 104_729) as f32 / 52_364.0) - 1.0).collect()
@@ -223,18 +229,22 @@ mod tests {
         let (left, right) = (Panels::left(height), Panels::right(width));
         let (mut gradients, mut inputs) =
             (vec![f32::NAN; scales.len() * left.padded()], vec![f32::NAN; scales.len() * right.padded()]);
+        let mut ones = vec![f32::NAN; scales.len()];
         for segment in segments {
             let rows = segment.rows.clone();
-            let ones: Vec<f32> = scales[rows.clone()].iter().map(|scale| if *scale == 0.0 { 0.0 } else { 1.0 }).collect();
             let of = |width: usize| rows.start * width..rows.end * width;
-            left.write(&mut gradients[of(left.padded())], &scales[of(1)], &g[of(height)]);
-            right.write(&mut inputs[of(right.padded())], &ones, &x[of(width)]);
+            let balanced: Vec<Balance> =
+                rows.clone().map(|row| Balance::new(scales[row], &x[row * width..(row + 1) * width])).collect();
+            let factors = |factor: fn(Balance) -> Factor| balanced.iter().copied().map(factor).collect::<Vec<_>>();
+            left.write(&mut gradients[of(left.padded())], &factors(Balance::gradient), &g[of(height)]);
+            right.write(&mut inputs[of(right.padded())], &factors(Balance::input), &x[of(width)]);
+            ones[of(1)].iter_mut().zip(&balanced).for_each(|(one, balance)| *one = balance.one());
         }
         let (mut matrix, mut bias) = (vec![0.5; height * width], vec![0.25; height]);
         let rows = Products::rows(height, 2);
         for (tile, (matrix, bias)) in matrix.chunks_mut(rows * width).zip(bias.chunks_mut(rows)).enumerate() {
             let (left, right) = ((left, gradients.as_slice()), (right, inputs.as_slice()));
-            Products { segments, left, right, first: tile * rows, matrix, bias }.add();
+            Products { segments, left, right, ones: &ones, first: tile * rows, matrix, bias }.add();
         }
         (matrix, bias)
     }
@@ -284,6 +294,16 @@ mod tests {
         let (matrix, bias) = products(&[1.0; 1001], &x, 1, 1, &segments(&blocks), &[1.0; 1001]);
         assert_eq!(matrix, [1.5 + 1000.0 / f64::from(1 << 30)]);
         assert_eq!(bias, [1001.25]);
+    }
+
+    #[test]
+    fn scaled_numbers_that_are_subnormal_lose_nothing_to_huge_ones() {
+        // One record whose gradient is clipped to a length of 2.4e-7: g is 1, and sg is subnormal.
+        let (length, x) = (2.4e-7_f64, 3e38_f32);
+        let scale = (length / f64::from(x)) as f32;
+        let exact = f64::from(scale) * f64::from(x);
+        let (matrix, bias) = products(&[1.0], &[x], 1, 1, &segments(&[(1, true)]), &[scale]);
+        assert!((matrix[0] - 0.5 - exact).abs() < 1e-12 && bias == [0.25], "{} instead of {exact}", matrix[0] - 0.5);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::{Layer, Pass, Shape};
 use crate::{
     chance::Chance,
     kernel::{
+        balance::Balance,
         numbers::{add, add_scaled, squared_length},
         product::{Into, Matrix, multiply},
     },
@@ -80,9 +81,18 @@ impl Layer for Linear {
     fn add_scaled(&self, pass: Pass<'_>, _: &mut [f32], scales: &[f32], sum: &mut [f32]) {
         let (matrix, bias) = sum.split_at_mut(self.inputs * self.width());
         let rows = pass.input.chunks_exact(self.inputs).zip(pass.output_gradient.chunks_exact(self.width()));
+        let mut balanced = Vec::new();
         for ((x, g), scale) in rows.zip(scales).filter(|(_, scale)| **scale != 0.0) {
+            let balance = Balance::new(*scale, x);
+            let x = if balance.is_even() {
+                x
+            } else {
+                balanced.clear();
+                balanced.extend(x.iter().map(|x| balance.input().of(*x)));
+                &balanced
+            };
             for (row, g) in matrix.chunks_exact_mut(self.inputs).zip(g) {
-                add_scaled(row, scale * g, x);
+                add_scaled(row, balance.gradient().of(*g), x);
             }
             add_scaled(bias, *scale, g);
         }

@@ -82,10 +82,13 @@ impl Network {
             return;
         }
         let lesson = Lesson { network: self, weights, task, parts: Parts::new(self, parts), scales };
-        if blocks.iter().copied().flatten().any(|record| task.examples(*record) != 1) {
+        // By a public setting, and not by what the records are: both ways round differently.
+        if task.is_grouped() {
             return lesson.add_groups(blocks, sum, workspace);
         }
-        for blocks in groups(blocks, Deferred::capacity(self)) {
+        let present = lesson.present(blocks);
+        let present: Vec<&[usize]> = present.iter().map(Vec::as_slice).collect();
+        for blocks in groups(&present, Deferred::capacity(self)) {
             lesson.add_blocks(blocks, sum, workspace);
         }
     }
@@ -141,6 +144,19 @@ struct Lesson<'a, T> {
 }
 
 impl<T: Task> Lesson<'_, T> {
+    /// The records of each block that have an example. For the others, whose vector is zero, a scale is asked for and nothing is added.
+    fn present(&self, blocks: &[&[usize]]) -> Vec<Vec<usize>> {
+        let (zeros, mut factors) = (vec![0.0; self.parts.count], vec![0.0; self.parts.count]);
+        let mut has_example = |record: &usize| {
+            let present = self.task.examples(*record) > 0;
+            if let (false, Some(ask)) = (present, self.scales) {
+                ask(&zeros, &mut factors);
+            }
+            present
+        };
+        blocks.iter().map(|block| block.iter().copied().filter(|record| has_example(record)).collect()).collect()
+    }
+
     /// Adds the gradients of records of one example each, few enough to put off what is put off.
     fn add_blocks(&self, blocks: &[&[usize]], sum: &mut [f64], workspace: &mut Workspace) {
         let network = self.network;

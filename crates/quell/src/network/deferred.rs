@@ -6,7 +6,10 @@ use rayon::prelude::*;
 
 use super::{Network, Placed};
 use crate::{
-    kernel::outer::{Panels, Products, Segment},
+    kernel::{
+        balance::Balance,
+        outer::{Panels, Products, Segment},
+    },
     layer::Pass,
 };
 
@@ -22,6 +25,8 @@ pub(super) struct Deferred {
 struct Factors {
     inputs: Vec<f32>,
     gradients: Vec<f32>,
+    /// What one is in the units of each record's inputs.
+    ones: Vec<f32>,
 }
 
 fn panels(placed: &Placed) -> (Panels, Panels) {
@@ -62,11 +67,15 @@ impl Deferred {
             let records: usize = counts.iter().sum();
             factors.inputs.resize(records * width, 0.0);
             factors.gradients.resize(records * height, 0.0);
+            factors.ones.resize(records, 1.0);
             let (mut inputs, mut gradients) = (factors.inputs.as_mut_slice(), factors.gradients.as_mut_slice());
+            let mut ones = factors.ones.as_mut_slice();
             for (records, share) in counts.iter().zip(&mut split) {
-                let own = inputs.split_off_mut(..records * width).unwrap_or_default();
-                let own_gradients = gradients.split_off_mut(..records * height).unwrap_or_default();
-                share.layers.push((own, own_gradients));
+                share.layers.push(Room {
+                    inputs: inputs.split_off_mut(..records * width).unwrap_or_default(),
+                    gradients: gradients.split_off_mut(..records * height).unwrap_or_default(),
+                    ones: ones.split_off_mut(..*records).unwrap_or_default(),
+                });
             }
         }
         split
@@ -87,17 +96,24 @@ impl Deferred {
             let rows = Products::rows(height, rayon::current_num_threads());
             for (tile, (matrix, bias)) in matrix.chunks_mut(rows * width).zip(bias.chunks_mut(rows)).enumerate() {
                 let (left, right) = ((left, factors.gradients.as_slice()), (right, factors.inputs.as_slice()));
-                jobs.push(Products { segments: &self.segments, left, right, first: tile * rows, matrix, bias });
+                let ones = &factors.ones;
+                jobs.push(Products { segments: &self.segments, left, right, ones, first: tile * rows, matrix, bias });
             }
         }
         jobs.into_par_iter().with_max_len(1).for_each(Products::add);
     }
 }
 
+/// Room for what one layer has seen of some records.
+struct Room<'a> {
+    inputs: &'a mut [f32],
+    gradients: &'a mut [f32],
+    ones: &'a mut [f32],
+}
+
 /// A thread's part.
 pub(super) struct Share<'a> {
-    /// For each layer, room for inputs and for gradients.
-    layers: Vec<(&'a mut [f32], &'a mut [f32])>,
+    layers: Vec<Room<'a>>,
     segments: &'a [Segment],
 }
 
@@ -106,17 +122,21 @@ impl Share<'_> {
     pub(super) fn take(&mut self, number: usize, placed: &Placed, unit: &Range<usize>, pass: Pass<'_>, scales: &[f32]) {
         let (right, left) = panels(placed);
         let (width, height) = (placed.layer.inputs(), placed.layer.outputs());
-        let (inputs, gradients) = &mut self.layers[number];
+        let room = &mut self.layers[number];
         let first = self.segments.partition_point(|segment| segment.rows.start < unit.start);
         let places = self.segments[first..].iter().take_while(|segment| segment.rows.end <= unit.end);
-        // Zero times what is not finite is not zero.
-        let ones: Vec<f32> = scales.iter().map(|scale| if *scale == 0.0 { 0.0 } else { 1.0 }).collect();
+        let balanced: Vec<Balance> =
+            scales.iter().zip(pass.input.chunks_exact(width)).map(|(scale, x)| Balance::new(*scale, x)).collect();
+        let [of_inputs, of_gradients] = [Balance::input, Balance::gradient]
+            .map(|factor: fn(Balance) -> _| balanced.iter().copied().map(factor).collect::<Vec<_>>());
         for Segment { rows, .. } in places {
-            let inputs = inputs.split_off_mut(..rows.len() * right.padded()).unwrap_or_default();
-            let gradients = gradients.split_off_mut(..rows.len() * left.padded()).unwrap_or_default();
+            let inputs = room.inputs.split_off_mut(..rows.len() * right.padded()).unwrap_or_default();
+            let gradients = room.gradients.split_off_mut(..rows.len() * left.padded()).unwrap_or_default();
+            let ones = room.ones.split_off_mut(..rows.len()).unwrap_or_default();
             let of = |width: usize| (rows.start - unit.start) * width..(rows.end - unit.start) * width;
-            right.write(inputs, &ones[of(1)], &pass.input[of(width)]);
-            left.write(gradients, &scales[of(1)], &pass.output_gradient[of(height)]);
+            right.write(inputs, &of_inputs[of(1)], &pass.input[of(width)]);
+            left.write(gradients, &of_gradients[of(1)], &pass.output_gradient[of(height)]);
+            ones.iter_mut().zip(&balanced[of(1)]).for_each(|(one, balance)| *one = balance.one());
         }
     }
 }

@@ -23,9 +23,17 @@ use tape::Tape;
 /// What a network learns from: records, each made of one example or several.
 ///
 /// # Contract
-/// All that is written for a record depends on that record alone.
+/// All that is written for a record depends on that record alone. [`is_grouped`](Self::is_grouped) depends on no record.
 pub trait Task: Sync {
-    /// How many examples the record has. If it is not one, the record's gradient is the mean of theirs.
+    /// Whether a record may have several examples, whose mean gradient is then its gradient.
+    ///
+    /// A public setting: it decides in which order and precision the gradients of all records are computed. If it followed from the records, one record with two examples
+    /// would change the last digits of what all others contribute.
+    fn is_grouped(&self) -> bool {
+        false
+    }
+
+    /// How many examples the record has. One that has none contributes a vector of zeros. Without groups there is at most one.
     fn examples(&self, _record: usize) -> usize {
         1
     }

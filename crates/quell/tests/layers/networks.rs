@@ -48,6 +48,10 @@ impl Made {
 }
 
 impl Task for Made {
+    fn is_grouped(&self) -> bool {
+        self.examples.iter().any(|count| *count != 1)
+    }
+
     fn examples(&self, record: usize) -> usize {
         self.examples[record % self.examples.len()]
     }
