@@ -89,7 +89,8 @@ fn options(model: &Model, own: bool) -> Options {
     if let Some(schema) = schema.as_mut().filter(|_| !own) {
         schema.test = None;
     }
-    Options { schema, scaling: source.scaling.clone(), classes: model.classes.clone(), ..Options::default() }
+    let shape = model.shape.as_slice().try_into().ok();
+    Options { schema, scaling: source.scaling.clone(), classes: model.classes.clone(), shape, ..Options::default() }
 }
 
 /// Whether these are the files that the model was trained on.

@@ -28,6 +28,42 @@ pub(crate) struct Source {
     /// TOML file that says what is public about the columns of a table
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
+    /// The classes, where labels are numbers or names of folders: their names with commas between them, or how many there are, counted from 0
+    #[arg(long, value_name = "NAMES", value_parser = names, group = "about")]
+    pub(crate) classes: Option<Names>,
+    /// Rows, columns and channels of pictures in folders: 32x32x3, or 28x28 in grey; one that cannot be read or is different counts, and nothing is learned from it
+    #[arg(long, value_name = "SHAPE", value_parser = shape)]
+    shape: Option<[usize; 3]>,
+}
+
+/// Names of classes.
+#[derive(Clone, Debug)]
+pub(crate) struct Names(pub(crate) Vec<String>);
+
+/// More classes than can be voted for.
+const MOST_CLASSES: usize = 1 << 16;
+
+/// Names with commas between them, or a number of classes.
+fn names(text: &str) -> Result<Names, String> {
+    if let Ok(count) = text.trim().parse::<usize>() {
+        return Ok(Names((0..count.min(MOST_CLASSES)).map(|class| class.to_string()).collect()));
+    }
+    let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
+    let distinct: std::collections::HashSet<&String> = names.iter().collect();
+    if distinct.len() != names.len() || names.iter().any(String::is_empty) {
+        return Err("expected a number, or different names with commas between them".into());
+    }
+    Ok(Names(names))
+}
+
+/// Rows, columns and maybe channels, as channels, rows and columns.
+fn shape(text: &str) -> Result<[usize; 3], String> {
+    let sides: Option<Vec<usize>> = text.split('x').map(|side| side.trim().parse().ok()).collect();
+    match sides.as_deref() {
+        Some([rows, columns]) => Ok([1, *rows, *columns]),
+        Some([rows, columns, channels]) => Ok([*channels, *rows, *columns]),
+        _ => Err("expected rows, columns and channels with x between them, like 32x32x3".into()),
+    }
 }
 
 impl Source {
@@ -37,6 +73,8 @@ impl Source {
         if let Some(path) = &self.schema {
             source.schema = Some(Schema::read(path)?);
         }
+        source.classes = self.classes.as_ref().map(|names| names.0.clone()).or(source.classes.take());
+        source.shape = self.shape.or(source.shape);
         Ok(())
     }
 }
@@ -79,7 +117,7 @@ impl Sight {
 /// Who is protected.
 #[derive(clap::Args)]
 pub(crate) struct Users {
-    /// Protect people with all their records; who they are says the schema, or this file with a line for each record
+    /// Protect people with all their records; who they are says the schema, an array `users` beside the others, or this file: integers in NPY or IDX, or text with a line for each record
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "")]
     users: Option<PathBuf>,
 }

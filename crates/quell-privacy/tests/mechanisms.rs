@@ -163,9 +163,12 @@ fn batches_of_fixed_size_and_full_ones_hold_as_many_records_as_they_say() {
         });
         assert!(sums.iter().all(|sum| (f64::from(sum[0]) / 1.2 - records).abs() < 0.05), "{sampling}");
     }
-    // Another number of records than was paid for.
-    let error = seeded(Neighbors::Replace).charge(step(fixed, 1.0, 2)).unwrap().run(999, &mut vectors).unwrap_err();
-    assert!(error.to_string().contains("number of records is 999"), "{error}");
+    // Another number of records than was paid for is no error, which would tell: a place without a record adds nothing, and no more places are drawn from.
+    let all = Sampling::WithoutReplacement { size: 1000, records: 1000 };
+    for (records, added) in [(999, 999.0), (0, 0.0), (1005, 1000.0)] {
+        let sum = seeded(Neighbors::Replace).charge(step(all, 1e-3, 2)).unwrap().run(records, &mut vectors).unwrap().sum;
+        assert!((f64::from(sum[0]) / 1.2 - added).abs() < 0.05, "{records}: {sum:?}");
+    }
     // Where the number of records is a secret, nothing is paid.
     let mut ledger = seeded(Neighbors::AddRemove);
     let error = ledger.charge(step(fixed, 1.0, 2)).err().unwrap();

@@ -277,8 +277,16 @@ pub enum Error {
         /// The file of the labels.
         path: PathBuf,
     },
-    /// Two files that do not belong together.
-    #[error("{} has {records} records and {} has {found}, expected as many", path.display(), other.display())]
+    /// Something public about private data that nobody has declared.
+    #[error("the {what} in {} must be declared", path.display())]
+    Undeclared {
+        /// The file or folder.
+        path: PathBuf,
+        /// What must be said.
+        what: &'static str,
+    },
+    /// Two files that do not belong together. How many records they have is not said.
+    #[error("{} and {} have not as many records, expected the same number in both", path.display(), other.display())]
     Counts {
         /// The features.
         path: PathBuf,
@@ -340,18 +348,6 @@ pub enum Error {
         found: usize,
         /// That of the others.
         expected: usize,
-    },
-    /// Ballots that cannot be counted.
-    #[error("{path}, row {row}: {found}, expected {expected}")]
-    Ballot {
-        /// Which file.
-        path: PathBuf,
-        /// Which row, behind the header, counted from 1.
-        row: usize,
-        /// What is wrong, without its value.
-        found: String,
-        /// What there should be.
-        expected: String,
     },
     /// One who would be in two shards.
     #[error("a {who} of record {record} is in two shards, expected one: two teachers would have learned from them")]
@@ -462,6 +458,9 @@ impl Error {
             }
             Self::NoLabels { .. } => "put the labels there, or rename them".into(),
             Self::NoClasses { .. } => "declare the classes: they are not read off the records, because that would tell something about them".into(),
+            Self::Undeclared { .. } => {
+                "say it with --classes cat,dog and --shape ROWSxCOLUMNSxCHANNELS, or put public pictures into test beside train: private pictures are not asked".into()
+            }
             Self::Counts { .. } => "check that the files belong together".into(),
             Self::NoSchema { path } => format!("quell schema {} finds one privately; or write it by hand", path.display()),
             Self::Schema { .. } => "a column reads like: [[column]] name = \"age\" bounds = [18, 90]".into(),
@@ -479,7 +478,6 @@ impl Error {
             Self::NoRun { .. } => "name the folder that `quell train` made".into(),
             Self::OtherPromise { .. } => "train with the unit and the neighbours of the ledger, or name another dataset".into(),
             Self::Missing { hint, .. } => (*hint).into(),
-            Self::Ballot { .. } => "write one row for each question and one column for each teacher".into(),
             Self::TwoShards { .. } => "let all records of a person go to one shard; without --shards, that is how they are dealt".into(),
             Self::Privacy(_) => "change the settings of the privacy, or ask for less".into(),
             Self::Length { .. } => "use the weights that the state was started with".into(),

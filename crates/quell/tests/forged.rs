@@ -39,7 +39,7 @@ fn archive(content: &[u8]) -> Result<Dataset, Error> {
 
 fn picture(content: &[u8]) -> Result<Dataset, Error> {
     let folder = Folder::new().with("a/1.png", content);
-    small(folder.path())
+    open(folder.path(), &Options { memory: Some(4 << 20), public: true, ..Options::default() })
 }
 
 fn batch(content: &[u8]) -> Result<Dataset, Error> {

@@ -7,7 +7,7 @@ use made::{Folder, cifar, gzip, idx, jpeg, labels, npy, npy_with, npz, png, rows
 use png::{BitDepth, ColorType};
 use quell::{
     Error,
-    data::{Options, Scaling, Split, open},
+    data::{Options, Scaling, Schema, Split, open},
 };
 
 /// Three images of two by two pixels, and their labels.
@@ -18,6 +18,10 @@ fn idx_pair() -> (Vec<u8>, Vec<u8>) {
 fn classes(names: &[&str]) -> Options {
     Options { classes: Some(names.iter().map(|name| (*name).to_owned()).collect()), ..Options::default() }
 }
+
+/// Everyone may know all of it.
+const PUBLIC: Options =
+    Options { schema: None, classes: None, shape: None, public: true, scaling: None, split: None, users: None, memory: None };
 
 fn little<const N: usize>(numbers: &[[u8; N]]) -> Vec<u8> {
     numbers.concat()
@@ -104,6 +108,54 @@ fn users_come_from_a_file_of_their_own() {
 }
 
 #[test]
+fn users_in_a_file_go_with_the_rows_of_every_format_that_has_rows() {
+    let (images, digits) = idx_pair();
+    let idx_files = Folder::new().with("train-images-idx3-ubyte", images).with("train-labels-idx1-ubyte", digits);
+    let features = npy("<f4", "(3, 1)", &little(&[1_f32, 2.0, 3.0].map(f32::to_le_bytes)));
+    // The second record has no class, and is left out with its user.
+    let targets = npy("<i8", "(3,)", &little(&[0_i64, 9, 1].map(i64::to_le_bytes)));
+    let archive = npz(&[("x.npy", features.clone()), ("y.npy", targets.clone())]);
+    let arrays = Folder::new().with("x.npy", features).with("y.npy", targets).with("both.npz", archive);
+    let cifar_file = Folder::new().with("data.bin", [cifar(0, [0; 3]), cifar(77, [1; 3]), cifar(1, [2; 3])].concat());
+    let schema = Schema::parse("[label]\ncolumn = 'y'\nclasses = ['a', 'b']\n[[column]]\nname = 'x'\nbounds = [0, 9]\n").unwrap();
+    let table = Folder::new().with("table.csv", "x,y\n1,a\n2,?\n3,b\n");
+    let text = arrays.put("users.txt", "ada\nbob\nada\n");
+    let numbers = arrays.put("numbers.npy", npy("<i4", "(3,)", &little(&[7_i32, 8, 7].map(i32::to_le_bytes))));
+    for users in [text, numbers] {
+        let options = |schema| Options {
+            users: Some(users.clone()),
+            classes: Some(vec!["a".into(), "b".into()]),
+            schema,
+            ..Options::default()
+        };
+        for (path, schema) in [
+            (arrays.path().join("x.npy"), None),
+            (arrays.path().join("both.npz"), None),
+            (cifar_file.path().join("data.bin"), None),
+            (table.path().join("table.csv"), Some(schema.clone())),
+        ] {
+            let train = open(&path, &options(schema)).unwrap().train;
+            assert_eq!((train.users(), train.user_count()), (Some([0, 0].as_slice()), Some(1)), "{}", path.display());
+            assert_eq!((train.row_count(), train.row(0), train.row(1)), (3, 0, 2), "{}", path.display());
+        }
+        let digits = open(idx_files.path(), &Options { users: Some(users.clone()), ..Options::default() }).unwrap().train;
+        assert_eq!(digits.user_count(), Some(2));
+    }
+    // Whoever is named by an empty line is nobody.
+    let some = Options { users: Some(arrays.put("some.txt", "ada\n \n\n")), ..Options::default() };
+    let known = open(idx_files.path(), &some).unwrap().train;
+    assert_eq!((known.len(), known.user_count(), known.row_count()), (1, Some(1), 3));
+    // Where it is said already, or there is no order, a file is refused.
+    let twice = "user = 'u'\n[label]\ncolumn = 'y'\nclasses = ['a', 'b']\n[[column]]\nname = 'x'\nbounds = [0, 9]\n";
+    let twice = Options { schema: Some(Schema::parse(twice).unwrap()), ..some.clone() };
+    let path = table.put("people.csv", "u,x,y\np,1,a\nq,2,?\np,3,b\n");
+    assert!(matches!(open(path, &twice), Err(Error::Setting { name: "users", .. })));
+    let pictures = Folder::new().with("a/1.png", png(ColorType::Grayscale, BitDepth::Eight, [2, 1], &[0, 1]));
+    let declared = Options { classes: Some(vec!["a".into()]), shape: Some([1, 1, 2]), ..some };
+    assert!(matches!(open(pictures.path(), &declared), Err(Error::Setting { name: "users", .. })));
+}
+
+#[test]
 fn images_without_labels_are_refused() {
     let (images, digits) = idx_pair();
     let folder = Folder::new().with("train-images-idx3-ubyte", &images);
@@ -111,7 +163,7 @@ fn images_without_labels_are_refused() {
     folder.put("train-labels-idx1-ubyte", idx(8, &[2], &[1, 2]));
     let error = folder.open("").unwrap_err();
     assert!(matches!(error, Error::Counts { records: 3, found: 2, .. }));
-    assert!(error.to_string().contains("has 3 records and"), "{error}");
+    assert!(error.to_string().contains("have not as many records") && !error.to_string().contains("3 records"), "{error}");
     folder.put("train-labels-idx1-ubyte", &digits);
     assert!(folder.open("train-images-idx3-ubyte").is_ok());
     // Labels are not images.
@@ -260,12 +312,36 @@ fn pictures_are_classed_by_their_folders() {
         .with("cat/notes.txt", "not a picture")
         .with(".hidden/x.png", "not looked at")
         .with("empty/notes.txt", "no picture");
-    let data = folder.open("").unwrap();
+    let data = open(folder.path(), &PUBLIC).unwrap();
     assert_eq!(data.train.classes().unwrap(), ["cat", "dog", "empty"]);
     assert_eq!((data.train.shape(), labels(&data.train)), ([1, 1, 2].as_slice(), vec![0, 1, 1]));
     assert_eq!(rows(&data.train), [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]);
-    assert!(matches!(open(folder.path(), &classes(&["cat", "dog"])), Err(Error::NoClass { name, .. }) if name == "empty"));
-    assert_eq!(labels(&open(folder.path(), &classes(&["dog", "empty", "owl", "cat"])).unwrap().train), [0, 0, 3]);
+    let public = |names: &[&str]| Options { public: true, ..classes(names) };
+    assert!(matches!(open(folder.path(), &public(&["cat", "dog"])), Err(Error::NoClass { name, .. }) if name == "empty"));
+    assert_eq!(labels(&open(folder.path(), &public(&["dog", "empty", "owl", "cat"])).unwrap().train), [3, 0, 0]);
+}
+
+#[test]
+fn nothing_is_read_off_private_pictures_and_nothing_is_said_about_them() {
+    let grey = |pixels: &[u8]| png(ColorType::Grayscale, BitDepth::Eight, [2, 1], pixels);
+    let folder = Folder::new().with("cat/1.png", grey(&[1, 2])).with("dog/1.png", grey(&[3, 4])).with("dog/2.png", grey(&[5, 6]));
+    assert!(matches!(folder.open(""), Err(Error::Undeclared { what: "classes of the pictures", .. })));
+    let refused = open(folder.path(), &classes(&["cat", "dog"]));
+    assert!(matches!(refused, Err(Error::Undeclared { what: "shape of the pictures", .. })));
+    let declared = Options { shape: Some([1, 1, 2]), ..classes(&["cat", "dog"]) };
+    let read = || open(folder.path(), &declared).unwrap().train;
+    assert_eq!((labels(&read()), read().row_count(), read().has_places()), (vec![0, 1, 1], 3, false));
+    // Whatever is wrong with a picture, it is a row that nothing is learned from.
+    let colour = png(ColorType::Rgb, BitDepth::Eight, [2, 1], &[1, 2, 3, 4, 5, 6]);
+    let small = png(ColorType::Grayscale, BitDepth::Eight, [1, 1], &[7]);
+    for wrong in [b"no picture".to_vec(), Vec::new(), grey(&[1, 2])[..40].to_vec(), small, colour] {
+        folder.put("dog/1.png", wrong);
+        assert_eq!((labels(&read()), read().row_count()), (vec![0, 1], 3));
+    }
+    folder.put("owl/1.png", grey(&[1, 2]));
+    assert_eq!((labels(&read()), read().row_count()), (vec![0, 1], 4));
+    let odd = Options { shape: Some([2, 1, 2]), ..declared };
+    assert!(matches!(open(folder.path(), &odd), Err(Error::Setting { name: "shape", .. })));
 }
 
 #[test]
@@ -274,7 +350,7 @@ fn pictures_in_colour_become_planes() {
     let rgba = png(ColorType::Rgba, BitDepth::Eight, [2, 1], &[1, 2, 3, 0, 4, 5, 6, 255]);
     let indexed = png(ColorType::Indexed, BitDepth::One, [2, 1], &[0b0100_0000]);
     let folder = Folder::new().with("a/1.png", rgb).with("a/2.png", rgba).with("a/3.png", indexed);
-    let train = folder.open("").unwrap().train;
+    let train = open(folder.path(), &PUBLIC).unwrap().train;
     let bytes = |row: &Vec<f32>| row.iter().map(|pixel| (pixel * 255.0).round() as u8).collect::<Vec<u8>>();
     let pictures: Vec<Vec<u8>> = rows(&train).iter().map(bytes).collect();
     assert_eq!(train.shape(), [3, 1, 2]);
@@ -284,40 +360,42 @@ fn pictures_in_colour_become_planes() {
 #[test]
 fn jpeg_is_read_in_grey_and_colour() {
     let folder = Folder::new().with("a/1.jpg", jpeg(1, false)).with("a/2.jpeg", jpeg(1, true));
-    let train = folder.open("").unwrap().train;
+    let train = open(folder.path(), &PUBLIC).unwrap().train;
     assert_eq!(train.shape(), [1, 8, 8]);
     let pictures = rows(&train);
     assert!(pictures[0].iter().all(|pixel| *pixel == 128.0 * (1.0 / 255.0)), "{:?}", pictures[0]);
     assert!(pictures[1].iter().all(|pixel| *pixel == 136.0 * (1.0 / 255.0)), "{:?}", pictures[1]);
-    let colour = Folder::new().with("a/1.jpg", jpeg(3, false)).open("").unwrap().train;
+    let colour = open(Folder::new().with("a/1.jpg", jpeg(3, false)).path(), &PUBLIC).unwrap().train;
     assert_eq!(colour.shape(), [3, 8, 8]);
     assert!(rows(&colour)[0].iter().all(|pixel| *pixel == 128.0 * (1.0 / 255.0)));
 }
 
 #[test]
-fn pictures_of_another_size_or_colour_are_refused() {
+fn public_pictures_of_another_size_or_colour_are_refused() {
     let grey = |size: [u32; 2]| png(ColorType::Grayscale, BitDepth::Eight, size, &vec![0; (size[0] * size[1]) as usize]);
     let folder = Folder::new().with("a/1.png", grey([8, 8])).with("a/2.png", grey([8, 9]));
-    let error = folder.open("").unwrap_err();
+    let error = open(folder.path(), &PUBLIC).unwrap_err();
     assert!(
         error.to_string().ends_with("2.png has 8 by 9 pixels in grey, expected 8 by 8 pixels in grey as the pictures before it")
     );
     let folder = Folder::new().with("a/1.png", grey([8, 8])).with("b/2.jpg", jpeg(3, false));
-    assert!(matches!(folder.open(""), Err(Error::Shape { found: [3, 8, 8], expected: [1, 8, 8], .. })));
+    assert!(matches!(open(folder.path(), &PUBLIC), Err(Error::Shape { found: [3, 8, 8], expected: [1, 8, 8], .. })));
     assert!(matches!(folder.open("a/1.png"), Err(Error::OnePicture { .. })));
     let folder = Folder::new().with("a/1.png", "no picture");
-    assert!(matches!(folder.open(""), Err(Error::NoImage { .. })));
-    assert!(matches!(Folder::new().with("a/x.txt", "").open(""), Err(Error::Unrecognised { .. })));
+    assert!(matches!(open(folder.path(), &PUBLIC), Err(Error::NoImage { .. })));
+    assert!(matches!(open(Folder::new().with("a/x.txt", "").path(), &PUBLIC), Err(Error::Unrecognised { .. })));
 }
 
 #[test]
 fn folders_train_and_test_are_parts() {
     let grey = |pixel: u8| png(ColorType::Grayscale, BitDepth::Eight, [1, 1], &[pixel]);
     let folder = Folder::new().with("train/b/1.png", grey(0)).with("train/a/1.png", grey(255)).with("test/b/1.png", grey(51));
-    let data = folder.open("").unwrap();
+    // The part to test on is public: its folders are the classes, unless others are declared.
+    assert_eq!(labels(&folder.open("").unwrap().train), [0]);
+    let data = open(folder.path(), &classes(&["a", "b"])).unwrap();
     assert_eq!((labels(&data.train), labels(data.test.as_ref().unwrap()), data.test_is_public), (vec![0, 1], vec![1], true));
     folder.put("test/c/1.png", grey(1));
-    assert!(matches!(folder.open(""), Err(Error::NoClass { name, .. }) if name == "c"));
+    assert!(matches!(open(folder.path(), &classes(&["a", "b"])), Err(Error::NoClass { name, .. }) if name == "c"));
 }
 
 #[test]

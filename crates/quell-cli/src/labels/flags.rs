@@ -181,15 +181,13 @@ pub(crate) struct Pate {
     teacher_model: Option<String>,
     #[command(flatten)]
     users: Users,
-    /// Ballots of teachers from elsewhere, instead of DATA: a CSV or Parquet file with a row for each question and a column for each teacher; answers only, no student
+    /// Ballots of teachers from elsewhere, instead of DATA: a CSV or Parquet file with a row for each question and a column for each teacher, who each name one of --classes, counted from
+    /// 0; what is no ballot abstains; answers only, no student
     #[arg(long, value_name = "FILE", requires = "about", conflicts_with_all = ["data", "config", "teachers", "public"])]
     pub(super) ballots: Option<PathBuf>,
     /// Show, for a price of its own, what the answers cost at the votes that were cast: less, where teachers agree
     #[arg(long)]
     reveal_cost: bool,
-    /// How many classes the ballots are about; each names one, counted from 0
-    #[arg(long, value_name = "N", value_parser = whole, requires = "ballots", group = "about")]
-    classes: Option<u64>,
     /// How many labels the ballots are about; each names some, counted from 0, with ; between them
     #[arg(long, value_name = "N", value_parser = whole, requires = "ballots", group = "about")]
     labels: Option<u64>,
@@ -218,7 +216,7 @@ impl Pate {
         let about = match (self.labels.map(count), self.range) {
             (Some(labels), _) => About::Labels { labels, most: self.most.map_or(labels, count) },
             (None, Some(bounds)) => About::Range(bounds),
-            (None, None) => About::Classes(self.classes.map_or(0, count)),
+            (None, None) => About::Classes(self.common.source.classes.as_ref().map_or(0, |names| names.0.len())),
         };
         let mut votes = voting::Recipe::default();
         self.common.votes(&mut votes);

@@ -198,6 +198,8 @@ fn balance(ledger: &mut Ledger<Volume>, entry: Option<u64>) -> Result<()> {
 /// Answers of teachers from elsewhere.
 fn answer_ballots(flags: &Common, asked: &Elsewhere) -> Result<()> {
     let (name, external) = (asked.name(), asked.open()?);
+    // Always said: whether there is such a cell is private.
+    print::note("a cell that is no ballot abstains, and no message says whether there is one");
     if flags.terms.dry_run {
         let epsilon = rounded(external.plan.epsilon.upper, 4, Toward::Up);
         return print::data(&format!(

@@ -84,11 +84,10 @@ impl Paid<ClippedSum> {
     }
 
     /// The batch and the sum are born and die in here; only what is noisy comes back. An empty batch is a batch, and a vector that is not finite
-    /// adds nothing.
+    /// adds nothing. Where batches have a fixed size, see that there are as many records as are paid for before they are: here a missing one adds nothing and one too many is never drawn.
     pub fn run(mut self, records: usize, contributions: &mut impl Contributions) -> Result<Step, Error> {
         let step = self.mechanism.clone();
         step.sampling.check(self.neighbors)?;
-        step.sampling.check_records(records)?;
         step.summation().run(
             || self.key(),
             |key| {

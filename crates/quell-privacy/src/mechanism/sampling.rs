@@ -59,22 +59,44 @@ impl Sampling {
         Ok(())
     }
 
-    /// Whether a dataset of this size may be drawn from.
-    pub(super) fn check_records(self, number: usize) -> Result<(), Error> {
-        match self {
-            Self::WithoutReplacement { records, .. } if records != number as u64 => {
-                Err(Error::OutOfRange { what: "number of records", value: number as f64, range: "what was paid for" })
-            }
-            Self::Poisson { .. } | Self::Full | Self::WithoutReplacement { .. } => Ok(()),
-        }
-    }
-
-    /// The records of one batch.
+    /// The records of one batch, out of so many.
+    ///
+    /// Where batches have a fixed size, places are drawn out of the number that was paid for. A place without a record adds nothing, and a record beyond the last place never takes part: no error
+    /// depends on how many there are, since everything is paid for by now.
     pub(super) fn draw(self, records: usize, stream: &mut Stream) -> Vec<usize> {
+        #[cfg(feature = "exact-statistics")]
+        if let Some(batch) = self.watched(records) {
+            return batch;
+        }
         match self {
             Self::Poisson { rate } if rate.get() < 1.0 => poisson(records, rate, stream),
             Self::Poisson { .. } | Self::Full => (0..records).collect(),
-            Self::WithoutReplacement { size, .. } => subset(records, size as usize, stream),
+            Self::WithoutReplacement { size, records: paid } => {
+                let places = subset(paid as usize, size as usize, stream);
+                places.into_iter().filter(|place| *place < records).collect()
+            }
+        }
+    }
+}
+
+#[cfg(feature = "exact-statistics")]
+impl Sampling {
+    /// The batch, by coins that follow from who the records are, if that is watched.
+    fn watched(self, records: usize) -> Option<Vec<usize>> {
+        match self {
+            Self::Poisson { rate } if rate.get() < 1.0 => {
+                let coins = crate::exact::coins(records)?;
+                Some((0..records).filter(|record| (coins[*record] as f64) < rate.get() * 2_f64.powi(64)).collect())
+            }
+            Self::Poisson { .. } | Self::Full => None,
+            Self::WithoutReplacement { size, records: paid } => {
+                let coins = crate::exact::coins(paid as usize)?;
+                let mut places: Vec<usize> = (0..paid as usize).collect();
+                places.sort_by_key(|place| coins[*place]);
+                places.truncate(size as usize);
+                places.sort_unstable();
+                Some(places.into_iter().filter(|place| *place < records).collect())
+            }
         }
     }
 }
@@ -138,6 +160,10 @@ pub(super) type Drawn = (u64, usize);
 /// Tags for a batch, and the batch in their order.
 pub(super) fn tagged(batch: impl IntoIterator<Item = usize>, stream: &mut Stream) -> Vec<Drawn> {
     let mut batch: Vec<Drawn> = batch.into_iter().map(|record| (stream.next_u64(), record)).collect();
+    #[cfg(feature = "exact-statistics")]
+    if let Some(coins) = crate::exact::coins(batch.iter().map(|(_, record)| record + 1).max().unwrap_or(0)) {
+        batch.iter_mut().for_each(|(tag, record)| *tag = coins[*record]);
+    }
     batch.sort_unstable();
     batch
 }

@@ -8,7 +8,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{Examples, Scaling, Schema, Split, Table, cifar, encoder, folder, idx, memory::Memory, numpy, stream};
+use super::{Examples, Scaling, Schema, Split, Table, cifar, encoder, folder, idx, memory::Memory, numpy, stream, users};
 use crate::Error;
 
 /// Records to train on, and maybe others to test on.
@@ -32,16 +32,23 @@ pub struct Options {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Schema>,
     /// The classes, in the order of the labels, where files hold labels as numbers; of pictures in folders, the names of the
-    /// folders. IDX files have ten unless told otherwise. A record of any other class is left out.
+    /// folders: those of the public test part unless told otherwise. IDX files have ten. A record of any other class is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classes: Option<Vec<String>>,
+    /// Channels, rows and columns of pictures in folders; those of the first public one if left out. A picture of another shape is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shape: Option<[usize; 3]>,
+    /// Whether everyone may know all of the data: then what is not declared about pictures is read off them, and an error may speak of one.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub public: bool,
     /// Mean and deviation, for all formats but tables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scaling: Option<Scaling>,
     /// A share to test on, where the files do not have a part for that. It is as private as the rest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub split: Option<Split>,
-    /// For IDX: a file with one integer for each record to train on, which tells users apart.
+    /// Whose record each row to train on is, in a file of its own: integers in an NPY or IDX file, or a text file with one line for each row. Not for pictures in folders,
+    /// which have no order, nor where a schema or an archive says it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub users: Option<PathBuf>,
     /// The most bytes that records may take in memory; four gibibytes unless told otherwise.
@@ -56,7 +63,7 @@ pub struct Options {
 /// | IDX, packed or not | `…images…idx…`, or the folder of `train-images…`; labels beside | `t10k-…` or `test-…` beside |
 /// | CIFAR-10, packed or not | `.bin`, or a folder of such files | files named `test…` in the folder |
 /// | NumPy | `.npz`; `.npy`, or a folder of such files | arrays with `test` before or after their names |
-/// | pictures | a folder of folders of PNG and JPEG files; their names are the classes | folders `test` or `val` beside `train` |
+/// | pictures | a folder of folders of PNG and JPEG files; their names are the classes, which are declared | folders `test` or `val` beside `train`, which may declare classes and shape |
 /// | tables | `.csv`, `.tsv`, packed or not; `.parquet` | what the schema says, if it says that it is public |
 ///
 /// A part to test on that is a file of its own is taken for public: who keeps it private leaves it elsewhere.
@@ -76,6 +83,7 @@ pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Dataset, Error>
         Format::Table => return named(path, table(path, options, &memory)?),
     };
     let mut dataset = dataset?;
+    dataset.train = with_users(dataset.train, path, options, &memory)?;
     if let Some(scaling) = &options.scaling {
         dataset.train = dataset.train.scaled(scaling)?;
         dataset.test = dataset.test.map(|test| test.scaled(scaling)).transpose()?;
@@ -96,7 +104,7 @@ pub fn unlabelled(path: impl AsRef<Path>, schema: &Schema) -> Result<Examples, E
 fn table(path: &Path, options: &Options, memory: &Memory) -> Result<Dataset, Error> {
     let table = Table::open(path)?;
     let Some(schema) = &options.schema else { return Err(Error::NoSchema { path: path.to_owned() }) };
-    let all = encoder::examples(&table, path, schema, true, memory)?;
+    let all = with_users(encoder::examples(&table, path, schema, true, memory)?, path, options, memory)?;
     let public = schema.test.as_ref().is_some_and(|test| test.public);
     let share = schema.test.as_ref().map_or(options.split, |test| test.share.map(|share| Split { share }));
     let file = schema.test.as_ref().and_then(|test| test.file.as_ref());
@@ -110,6 +118,21 @@ fn table(path: &Path, options: &Options, memory: &Memory) -> Result<Dataset, Err
         (None, None) => (all, None),
     };
     Ok(Dataset { name: String::new(), train, test_is_public: public && test.is_some(), test })
+}
+
+/// Says whose records these are, where a file tells. Rows are those of the raw data, before anything is split off.
+fn with_users(train: Examples, path: &Path, options: &Options, memory: &Memory) -> Result<Examples, Error> {
+    let Some(users) = &options.users else { return Ok(train) };
+    let refused = |found: &str, expected| Err(Error::Setting { name: "users", found: found.into(), expected });
+    if train.users().is_some() {
+        return refused("a file, and the data says itself whose records they are", "one of them");
+    }
+    if !train.has_places() {
+        return refused("a file for pictures in folders", "none: files in folders have no order that lines could follow");
+    }
+    let tags = users::read(users, memory)?;
+    let (records, found) = (train.row_count() as u64, tags.len() as u64);
+    train.with_users_of_rows(&tags).ok_or_else(|| Error::Counts { path: path.into(), records, other: users.clone(), found })
 }
 
 fn named(path: &Path, dataset: Dataset) -> Result<Dataset, Error> {

@@ -7,12 +7,15 @@ use std::fmt;
 
 use super::{
     Scaling, Split,
+    rows::Rows,
     split::{Tag, Users},
 };
 use crate::Error;
 
 /// Records with a target each. A record that has no target, or no user where there are users, is not among them: whether a
 /// record is here depends on that record alone.
+///
+/// Each record knows its row in the raw data, before anything was left out or split off ([`row`](Self::row)).
 ///
 /// Everything but the shape and the names of the classes is private, the number of records too. `Debug` shows no value.
 #[derive(Clone)]
@@ -26,6 +29,7 @@ pub struct Examples {
     affine: Vec<Affine>,
     targets: Targets,
     users: Option<Users>,
+    rows: Rows,
 }
 
 /// What is to be learned about each record.
@@ -104,7 +108,8 @@ impl Examples {
         let known = |record: usize| targets.known(record) && users.as_ref().is_none_or(|users| users[record].is_some());
         let kept: Vec<usize> = (0..records).filter(|record| known(*record)).collect();
         let users = users.map(|users| Users::new(users.into_iter()));
-        let all = Self { shape: shape.to_vec(), width, features, unit, affine: Vec::new(), targets, users };
+        let rows = Rows::all(records);
+        let all = Self { shape: shape.to_vec(), width, features, unit, affine: Vec::new(), targets, users, rows };
         let all = if kept.len() == records { all } else { all.select(&kept) };
         Ok(Self { affine: vec![Affine { factor: unit, offset: 0.0 }], ..all })
     }
@@ -113,8 +118,31 @@ impl Examples {
     /// none (`None`) is left out, because nobody could say whose contribution it is.
     pub fn with_users<K: AsRef<[u8]>>(self, users: &[Option<K>]) -> Result<Self, Error> {
         let tags = users.iter().map(|user| user.as_ref().map(|user| Tag::of_user(user.as_ref()))).collect();
-        let Self { shape, features, unit, affine, targets, .. } = self;
-        Ok(Self { affine, ..Self::assemble(&shape, features, unit, targets, Some(tags))? })
+        let Self { shape, features, unit, affine, targets, rows, .. } = self;
+        let known = Self::assemble(&shape, features, unit, targets, Some(tags))?;
+        let rows = rows.of(&known.rows);
+        Ok(Self { affine, rows, ..known })
+    }
+
+    /// The same with the user of each row of the raw data; those of nobody are left out. Nothing if there are not as many.
+    pub(super) fn with_users_of_rows(self, tags: &[Option<Tag>]) -> Option<Self> {
+        if tags.len() != self.row_count() {
+            return None;
+        }
+        let of_records: Vec<Option<Tag>> = (0..self.len()).map(|record| tags[self.row(record)]).collect();
+        let known: Vec<usize> = (0..self.len()).filter(|record| of_records[*record].is_some()).collect();
+        let users = Some(Users::new(known.iter().map(|record| of_records[*record])));
+        Some(Self { users, ..self.select(&known) })
+    }
+
+    /// The same records, of which each is said to be a row of its own: for data whose records have no place.
+    pub(super) fn without_places(self) -> Self {
+        Self { rows: self.rows.without_places(), ..self }
+    }
+
+    /// The same records as if nothing had been left out: for public data.
+    pub(super) fn renumbered(self) -> Self {
+        Self { rows: Rows::all(self.len()), ..self }
     }
 
     /// From here on a feature x is (x - mean) / deviation, with numbers that are public.
@@ -128,13 +156,35 @@ impl Examples {
     /// The same records with other features, which follow from those of each record alone: `values` holds them row after row.
     pub(crate) fn with_features(&self, shape: &[usize], values: Vec<f32>) -> Result<Self, Error> {
         let changed = Self::numbers(shape, values, self.targets.clone())?;
-        Ok(Self { users: self.users.clone(), ..changed })
+        Ok(Self { users: self.users.clone(), rows: self.rows.clone(), ..changed })
     }
 
     /// How many records there are. That is private, like the records.
     #[must_use]
     pub fn len(&self) -> usize {
         self.targets.len()
+    }
+
+    /// How many rows the raw data has, with those that were left out or split off. Public where one record is exchanged for another, otherwise private.
+    #[must_use]
+    pub fn row_count(&self) -> usize {
+        self.rows.count()
+    }
+
+    /// The row of a record in the raw data, before anything was left out or split off.
+    ///
+    /// # Panics
+    /// If there is no such record.
+    #[must_use]
+    pub fn row(&self, record: usize) -> usize {
+        assert!(record < self.len(), "there is no record {record}");
+        self.rows.row(record)
+    }
+
+    /// Whether a record that is exchanged for another leaves all others in their rows: so it is in arrays and tables, and not with files in folders, which are in order of their names.
+    #[must_use]
+    pub fn has_places(&self) -> bool {
+        self.rows.has_places()
     }
 
     /// Whether there is no record.
@@ -252,6 +302,15 @@ impl Examples {
         self.users.as_ref().map(|users| users.tags.len())
     }
 
+    /// The users in an order that follows from their names alone, if users are known: one who comes or goes leaves the order of all others.
+    #[must_use]
+    pub fn users_by_hash(&self) -> Option<Vec<usize>> {
+        let users = self.users.as_ref()?;
+        let mut order: Vec<usize> = (0..users.tags.len()).collect();
+        order.sort_by_key(|user| users.tags[*user]);
+        Some(order)
+    }
+
     /// Some of the records, in the order asked for.
     ///
     /// # Panics
@@ -270,7 +329,7 @@ impl Examples {
         };
         let users = self.users.as_ref().map(|users| Users::new(records.iter().map(|record| users.tag(*record))));
         let (shape, width, unit, affine) = (self.shape.clone(), self.width, self.unit, self.affine.clone());
-        Self { shape, width, features, unit, affine, targets, users }
+        Self { shape, width, features, unit, affine, targets, users, rows: self.rows.select(records) }
     }
 
     /// Two parts, to train and to test on, by a rule that looks at one record at a time: see [`Split`].

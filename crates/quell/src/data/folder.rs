@@ -1,11 +1,12 @@
 //! Pictures in folders: the name of a folder is the class of the pictures in it.
 //!
 //! Folders `train` and `test` (or `val`) hold such folders each; otherwise everything is to train on. All pictures have one
-//! size, which is that of the first by name.
+//! shape. Shape and classes are declared, or read off what is public: never off the pictures to train on. A picture to train on that
+//! cannot be read, has another shape or lies in a folder of another name is a record without a class: it counts, and nothing is learned from it.
 
 use std::path::{Path, PathBuf};
 
-use super::{Dataset, Examples, Options, Targets, examples::Features, image, memory::Memory};
+use super::{Dataset, Examples, Options, Targets, array::NO_CLASS, examples::Features, image, memory::Memory};
 use crate::Error;
 
 /// Reads all pictures.
@@ -13,33 +14,85 @@ pub(super) fn open(path: &Path, options: &Options, memory: &Memory) -> Result<Da
     let train = Some(path.join("train")).filter(|folder| folder.is_dir());
     let test = ["test", "val"].map(|name| path.join(name)).into_iter().find(|folder| train.is_some() && folder.is_dir());
     let train = train.as_deref().unwrap_or(path);
-    let names = match &options.classes {
-        Some(classes) => classes.clone(),
-        None => folders(train)?,
+    // What may be looked at for free.
+    let public = if options.public { Some(train) } else { test.as_deref() };
+    let undeclared = |what| Error::Undeclared { path: path.to_owned(), what };
+    let classes = match (&options.classes, public) {
+        (Some(classes), _) => classes.clone(),
+        (None, Some(public)) => folders(public)?,
+        (None, None) => return Err(undeclared("classes of the pictures")),
     };
-    let mut shape = None;
-    let train = part(train, &names, &mut shape, memory)?;
-    let test = test.map(|test| part(&test, &names, &mut shape, memory)).transpose()?;
+    let shape = match (options.shape, public) {
+        (Some(shape), _) => checked(shape)?,
+        (None, Some(public)) => first_shape(public)?,
+        (None, None) => return Err(undeclared("shape of the pictures")),
+    };
+    let read = |folder: &Path, public: bool| {
+        let pictures = Pictures { folder, classes: &classes, shape, memory };
+        if public { pictures.public() } else { pictures.private() }
+    };
+    let train = read(train, options.public)?;
+    let test = test.map(|test| read(&test, true)).transpose()?;
     Ok(Dataset { name: String::new(), train, test_is_public: test.is_some(), test })
 }
 
-fn part(folder: &Path, names: &[String], shape: &mut Option<[usize; 3]>, memory: &Memory) -> Result<Examples, Error> {
-    let present = folders(folder)?;
-    if let Some(name) = present.iter().find(|name| !names.contains(name)) {
-        return Err(Error::NoClass { path: folder.to_owned(), name: name.clone(), classes: names.to_vec() });
+/// Folders of pictures, and what is public about them.
+struct Pictures<'a> {
+    folder: &'a Path,
+    classes: &'a [String],
+    shape: [usize; 3],
+    memory: &'a Memory,
+}
+
+impl Pictures<'_> {
+    /// Reads pictures that everyone may know: what is wrong with one is said.
+    fn public(self) -> Result<Examples, Error> {
+        let unknown = folders(self.folder)?.into_iter().find(|name| !self.classes.contains(name));
+        if let Some(name) = unknown {
+            return Err(Error::NoClass { path: self.folder.to_owned(), name, classes: self.classes.to_vec() });
+        }
+        self.examples(|picture, shape| image::read(picture, Some(shape)).map(|image| Some(image.planes)))
     }
-    let (mut values, mut labels) = (Vec::new(), Vec::new());
-    for (label, name) in names.iter().enumerate().filter(|(_, name)| present.contains(name)) {
-        for path in pictures(&folder.join(name))? {
-            let image = image::read(&path, *shape)?;
-            memory.take(image.planes.len() as u64 + 4, &path)?;
-            *shape = Some(image.shape);
-            values.extend_from_slice(&image.planes);
-            labels.push(label as u32);
+
+    /// Reads private pictures: one that cannot be used has no class, and nothing is said about it.
+    fn private(self) -> Result<Examples, Error> {
+        Ok(self.examples(|picture, shape| Ok(image::read(picture, Some(shape)).ok().map(|image| image.planes)))?.without_places())
+    }
+
+    fn examples(&self, read: impl Fn(&Path, [usize; 3]) -> Result<Option<Vec<u8>>, Error>) -> Result<Examples, Error> {
+        let bytes: usize = self.shape.iter().product();
+        let (mut values, mut labels) = (Vec::new(), Vec::new());
+        for name in folders(self.folder)? {
+            let class = self.classes.iter().position(|class| *class == name);
+            for picture in pictures(&self.folder.join(&name))? {
+                self.memory.take(bytes as u64 + 4, self.folder)?;
+                let planes = if class.is_some() { read(&picture, self.shape)? } else { None };
+                labels.push(class.filter(|_| planes.is_some()).map_or(NO_CLASS, |class| class as u32));
+                values.extend(planes.unwrap_or_else(|| vec![0; bytes]));
+            }
+        }
+        let targets = Targets::Classes { labels, names: self.classes.to_vec() };
+        Examples::assemble(&self.shape, Features::Bytes(values), 1.0 / 255.0, targets, None)
+    }
+}
+
+/// A shape that was declared.
+fn checked(shape: [usize; 3]) -> Result<[usize; 3], Error> {
+    if matches!(shape[0], 1 | 3) && image::fits(shape) {
+        return Ok(shape);
+    }
+    let expected = "1 or 3 channels, and as many rows and columns as a picture may have";
+    Err(Error::Setting { name: "shape", found: format!("{shape:?}"), expected })
+}
+
+/// The shape of the first picture by name.
+fn first_shape(folder: &Path) -> Result<[usize; 3], Error> {
+    for name in folders(folder)? {
+        if let Some(picture) = pictures(&folder.join(name))?.first() {
+            return Ok(image::read(picture, None)?.shape);
         }
     }
-    let Some(shape) = shape else { return Err(Error::Unrecognised { path: folder.to_owned() }) };
-    Examples::assemble(&*shape, Features::Bytes(values), 1.0 / 255.0, Targets::Classes { labels, names: names.to_vec() }, None)
+    Err(Error::Unrecognised { path: folder.to_owned() })
 }
 
 /// Names of the folders in a folder, sorted; without those that begin with a point.

@@ -46,10 +46,9 @@ pub(super) fn open(path: &Path, options: &Options, memory: &Memory) -> Result<Da
     } else {
         path.to_owned()
     };
-    let train = part(&images, options.users.as_deref(), options, memory)?;
+    let train = part(&images, options, memory)?;
     let beside = ["t10k", "test"].into_iter().filter_map(|test| renamed(&images, &[("train", test)])).find(|path| path.exists());
-    // Users of the test part are not asked for: accuracy counts records.
-    let test = beside.map(|images| part(&images, None, options, memory)).transpose()?;
+    let test = beside.map(|images| part(&images, options, memory)).transpose()?;
     Ok(Dataset { name: String::new(), train, test_is_public: test.is_some(), test })
 }
 
@@ -61,7 +60,7 @@ pub(super) fn images_in(folder: &Path) -> Option<PathBuf> {
     images.min_by_key(|name| (name.len(), name.clone())).map(|name| folder.join(name))
 }
 
-fn part(images: &Path, users: Option<&Path>, options: &Options, memory: &Memory) -> Result<Examples, Error> {
+fn part(images: &Path, options: &Options, memory: &Memory) -> Result<Examples, Error> {
     let labels = renamed(images, &[("images", "labels"), ("idx3", "idx1")]).filter(|path| path.exists());
     let Some(labels) = labels else {
         return Err(Error::NoLabels {
@@ -69,12 +68,11 @@ fn part(images: &Path, users: Option<&Path>, options: &Options, memory: &Memory)
             expected: "a file beside it, named with labels for images and idx1 for idx3",
         });
     };
-    let users = users.map(array).transpose()?;
     let digits: Vec<String> = (0..10).map(|digit| digit.to_string()).collect();
     let classes = options.classes.as_deref().unwrap_or(&digits);
     let labels = array(&labels)?;
     let classes = if labels.stored.numbers == Numbers::Float { options.classes.as_deref() } else { Some(classes) };
-    array::examples(array(images)?, labels, users, classes, memory)
+    array::examples(array(images)?, labels, None, classes, memory)
 }
 
 /// The file beside this one, whose name has other words in it; packed if that is the one there is. None if its name has

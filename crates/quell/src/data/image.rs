@@ -76,12 +76,17 @@ fn jpeg(path: &Path, bytes: &[u8], expected: Option<[usize; 3]>) -> Result<Image
     Ok(planes(shape, &pixels, channels))
 }
 
+/// Whether a picture may have this shape.
+pub(super) fn fits(shape: [usize; 3]) -> bool {
+    let bytes = shape.iter().try_fold(1_usize, |bytes, side| bytes.checked_mul(*side));
+    bytes.is_some_and(|bytes| (1..=LARGEST).contains(&bytes))
+}
+
 /// Refuses a shape before anything is decoded.
 fn checked(path: &Path, shape: [usize; 3], expected: Option<[usize; 3]>) -> Result<[usize; 3], Error> {
-    let bytes = shape.iter().try_fold(1_usize, |bytes, side| bytes.checked_mul(*side));
-    match (expected, bytes) {
-        (Some(expected), _) if expected != shape => Err(Error::Shape { path: path.to_owned(), found: shape, expected }),
-        (_, Some(bytes)) if (1..=LARGEST).contains(&bytes) => Ok(shape),
+    match expected {
+        Some(expected) if expected != shape => Err(Error::Shape { path: path.to_owned(), found: shape, expected }),
+        _ if fits(shape) => Ok(shape),
         _ => Err(Error::TooLarge { path: path.to_owned(), limit: LARGEST as u64 }),
     }
 }

@@ -38,12 +38,14 @@ mod numpy;
 mod parquet;
 mod predicate;
 mod row;
+mod rows;
 mod scaling;
 mod schema;
 mod selection;
 mod split;
 mod stream;
 mod table;
+mod users;
 
 pub use dataset::{Dataset, Options, open, unlabelled};
 pub use digits::digits;

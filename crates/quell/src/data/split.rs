@@ -44,7 +44,7 @@ impl Split {
 }
 
 /// 64 bits of a hash: uniform for all that one can know, and the same for ever.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Tag(u64);
 
 impl Tag {

@@ -24,22 +24,45 @@ pub struct Augmentation {
     pub mirror: bool,
 }
 
-/// The task of predicting targets. A record is one example, or all examples of one user.
+/// The task of predicting targets. A record is one example, one row of the raw data, or all examples of one user.
 pub struct Supervised<'a> {
     examples: &'a Examples,
     loss: Loss,
     augmentation: Option<Augmentation>,
-    /// For each user the examples, where users are what is protected.
-    users: Option<Vec<Vec<u32>>>,
+    units: Units,
     /// What is public about this step's chance.
     seed: u64,
 }
+
+/// What a record is.
+enum Units {
+    /// One example.
+    Examples,
+    /// A row of the raw data, with its example or [`NONE`].
+    Rows(Vec<u32>),
+    /// A user, with all examples of theirs.
+    Users(Vec<Vec<u32>>),
+}
+
+/// A row that cannot be learned from.
+const NONE: u32 = u32::MAX;
 
 impl<'a> Supervised<'a> {
     /// Each example is a record.
     #[must_use]
     pub fn new(examples: &'a Examples, loss: Loss, augmentation: Option<Augmentation>) -> Self {
-        Self { examples, loss, augmentation, users: None, seed: 0 }
+        Self { examples, loss, augmentation, units: Units::Examples, seed: 0 }
+    }
+
+    /// Each row of the raw data is a record. One that cannot be learned from counts, and contributes a vector of zeros: so the number of records does not change when one is exchanged
+    /// for another.
+    #[must_use]
+    pub fn by_row(self) -> Self {
+        let mut rows = vec![NONE; self.examples.row_count()];
+        for example in 0..self.examples.len() {
+            rows[self.examples.row(example)] = example as u32;
+        }
+        Self { units: Units::Rows(rows), ..self }
     }
 
     /// Each user is a record, made of all examples of theirs; nothing if the examples do not say whose they are.
@@ -49,13 +72,31 @@ impl<'a> Supervised<'a> {
         for (example, user) in self.examples.users()?.iter().enumerate() {
             users[*user as usize].push(example as u32);
         }
-        Some(Self { users: Some(users), ..self })
+        Some(Self { units: Units::Users(users), ..self })
     }
 
-    /// How many records there are. That is private.
+    /// The same for a number of users that is public, because one is exchanged for another.
+    ///
+    /// If there are fewer, users without examples make up for them; if there are more, those are taken whose names have the smallest hashes. Who comes, goes or is exchanged then changes one of
+    /// them, however many there are: with one name more, at most one enters and one leaves.
+    #[must_use]
+    pub fn by_users(self, count: usize) -> Option<Self> {
+        let order = self.examples.users_by_hash()?;
+        let task = self.by_user()?;
+        let Units::Users(mut users) = task.units else { return None };
+        let mut taken: Vec<Vec<u32>> = order.iter().take(count).map(|user| std::mem::take(&mut users[*user])).collect();
+        taken.resize(count, Vec::new());
+        Some(Self { units: Units::Users(taken), ..task })
+    }
+
+    /// How many records there are. That is private, unless one is exchanged for another.
     #[must_use]
     pub fn records(&self) -> usize {
-        self.users.as_ref().map_or(self.examples.len(), Vec::len)
+        match &self.units {
+            Units::Examples => self.examples.len(),
+            Units::Rows(rows) => rows.len(),
+            Units::Users(users) => users.len(),
+        }
     }
 
     /// The chance of another step.
@@ -70,7 +111,12 @@ impl<'a> Supervised<'a> {
     /// Which example, and which version of it.
     fn find(&self, record: usize, number: usize) -> (usize, usize) {
         let (example, version) = (number / self.versions(), number % self.versions());
-        (self.users.as_ref().map_or(record, |users| users[record][example] as usize), version)
+        let example = match &self.units {
+            Units::Examples => record,
+            Units::Rows(rows) => rows[record] as usize,
+            Units::Users(users) => users[record][example] as usize,
+        };
+        (example, version)
     }
 
     fn target(&self, example: usize) -> Target {
@@ -118,8 +164,17 @@ pub(super) fn gather(examples: &Examples, example: usize, input: &mut [f32]) {
 }
 
 impl Task for Supervised<'_> {
+    fn is_grouped(&self) -> bool {
+        matches!(self.units, Units::Users(_)) || self.versions() > 1
+    }
+
     fn examples(&self, record: usize) -> usize {
-        self.users.as_ref().map_or(1, |users| users[record].len()) * self.versions()
+        let examples = match &self.units {
+            Units::Examples => 1,
+            Units::Rows(rows) => usize::from(rows[record] != NONE),
+            Units::Users(users) => users[record].len(),
+        };
+        examples * self.versions()
     }
 
     fn gather(&self, record: usize, number: usize, input: &mut [f32]) {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use quell_privacy::mechanism::Votes;
 
-use super::sheet::{Fault, Sheet};
+use super::sheet::Sheet;
 use crate::{Error, data::Use};
 
 /// For each teacher a ballot on each question. They are private, and so has `Debug` no word about them.
@@ -17,6 +17,9 @@ pub struct Ballots {
 
 /// Classes, at most.
 const MOST_CLASSES: usize = u16::MAX as usize;
+
+/// The ballot of a teacher who names no class.
+pub(super) const ABSTAINS: u16 = u16::MAX;
 
 impl Ballots {
     /// None yet.
@@ -36,16 +39,14 @@ impl Ballots {
         self.of.extend_from_slice(ballots);
     }
 
-    /// Reads a table with one row for each question and one column for each teacher, whose cells are classes counted from 0.
+    /// Reads a table with one row for each question and one column for each teacher, whose cells are classes counted from 0. A cell that is empty or no such number abstains: an error
+    /// would tell something about the record that made it so.
     pub fn read(path: &Path, classes: usize) -> Result<Self, Error> {
         // A wrong number of classes is no fault of the ballots.
         Self::new(classes, 0)?;
-        let wrong = ("a ballot for no class", format!("whole numbers from 0 to {}", classes.saturating_sub(1)));
-        let inside = |ballot: f64| ballot >= 0.0 && ballot < classes as f64 && ballot.fract() == 0.0;
-        let sheet = Sheet::read(path, Use::Number, &wrong, |row, teacher| match row.number(teacher) {
-            None => Err(Fault::Missing),
-            Some(ballot) if inside(ballot) => Ok(ballot as u16),
-            Some(_) => Err(Fault::Wrong),
+        let inside = |ballot: &f64| *ballot >= 0.0 && *ballot < classes as f64 && ballot.fract() == 0.0;
+        let sheet = Sheet::read(path, Use::Number, |row, teacher| {
+            row.number(teacher).filter(inside).map_or(ABSTAINS, |ballot| ballot as u16)
         })?;
         let mut ballots = Self::new(classes, sheet.questions())?;
         ballots.of =
@@ -82,5 +83,30 @@ impl Ballots {
 impl std::fmt::Debug for Ballots {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Ballots").field("classes", &self.classes).field("questions", &self.questions).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_ballot_abstains_and_no_error_tells_of_it() {
+        let path = std::env::temp_dir().join(format!("quell-abstaining-{}.csv", std::process::id()));
+        const NO: u16 = ABSTAINS;
+        for (text, ballots) in [
+            ("0,1,2", [0, 1, 2]),
+            ("0,1,3", [0, 1, NO]),
+            ("0,-1,1", [0, NO, 1]),
+            ("0,1", [0, 1, NO]),
+            ("0,,two", [0, NO, NO]),
+            ("1e400,nan,2", [NO, NO, 2]),
+            ("0.5,1.0,\"\"", [NO, 1, NO]),
+        ] {
+            std::fs::write(&path, format!("a,b,c\n{text}\n")).unwrap();
+            let read = Ballots::read(&path, 3).unwrap();
+            assert_eq!((read.of.as_slice(), read.teachers(), read.questions()), (ballots.as_slice(), 3, 1), "{text}");
+        }
+        std::fs::remove_file(&path).unwrap();
     }
 }

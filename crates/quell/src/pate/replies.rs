@@ -4,10 +4,7 @@ use std::path::Path;
 
 use quell_privacy::mechanism::{Ballot, Form};
 
-use super::{
-    Ballots,
-    sheet::{Fault, Sheet},
-};
+use super::{Ballots, sheet::Sheet};
 use crate::{
     Error,
     data::{Row, Use},
@@ -21,21 +18,16 @@ pub struct Replies {
 
 impl Replies {
     /// Reads a table with one row for each question and one column for each teacher. A cell holds labels counted from 0, with `;` or space between them and nothing if
-    /// there is none, or a number, whatever the bounds.
+    /// there is none, or a number, whatever the bounds. A cell that is not such names no label, or is no number, which counts as the lower bound: an error would tell
+    /// something about the record that made it so.
     pub fn read(path: &Path, form: Form) -> Result<Self, Error> {
         form.check()?;
         let sheet = match form {
             Form::Labels { labels, most } => {
-                let last = labels.saturating_sub(1);
-                let expected = format!("at most {most} different whole numbers from 0 to {last}, with ; between them");
-                Sheet::read(path, Use::Text, &("a ballot that is no set of labels", expected), |row, teacher| {
-                    named(row, teacher, labels, most).map(Ballot::Labels)
-                })
+                Sheet::read(path, Use::Text, |row, teacher| Ballot::Labels(named(row, teacher, labels, most).unwrap_or_default()))
             }
             Form::Number(_) => {
-                Sheet::read(path, Use::Number, &("a ballot that is no number", "numbers".into()), |row, teacher| {
-                    row.number(teacher).map(Ballot::Number).ok_or(Fault::Missing)
-                })
+                Sheet::read(path, Use::Number, |row, teacher| Ballot::Number(row.number(teacher).unwrap_or(f64::NAN)))
             }
         }?;
         Ok(Self { form, sheet })
@@ -72,20 +64,18 @@ impl std::fmt::Debug for Replies {
     }
 }
 
-/// The labels of a cell. An empty one names none.
-fn named(row: &Row<'_>, teacher: usize, labels: usize, most: usize) -> Result<Vec<u32>, Fault> {
-    if !row.has(teacher) {
-        return Err(Fault::Missing);
-    }
+/// The labels of a cell; nothing if they are not at most so many different ones.
+fn named(row: &Row<'_>, teacher: usize, labels: usize, most: usize) -> Option<Vec<u32>> {
     let mut named = Vec::new();
     let text = row.text(teacher).unwrap_or_default();
     for label in text.split(|c: char| c == ';' || c.is_whitespace()).filter(|label| !label.is_empty()) {
-        match label.parse::<u32>() {
-            Ok(label) if (label as usize) < labels && named.len() < most && !named.contains(&label) => named.push(label),
-            _ => return Err(Fault::Wrong),
+        let label = label.parse::<u32>().ok()?;
+        if label as usize >= labels || named.len() == most || named.contains(&label) {
+            return None;
         }
+        named.push(label);
     }
-    Ok(named)
+    Some(named)
 }
 
 /// Ballots of any kind.

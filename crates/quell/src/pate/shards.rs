@@ -14,8 +14,8 @@ pub struct Shards {
 impl Shards {
     /// Deals records to so many shards.
     ///
-    /// Where records come and go, by their content or their user: a place among others would shift. Where one is exchanged for another of the same place, by the place:
-    /// by content the exchange would touch two shards.
+    /// Where records come and go, by their content or their user: a place among others would shift. Where one is exchanged for another in the same row, by the row in the raw
+    /// data: by content the exchange would touch two shards, and so it would by the place among the records that can be used.
     ///
     /// ```
     /// use quell::{data, pate::Shards};
@@ -28,21 +28,29 @@ impl Shards {
     /// # Ok::<(), quell::Error>(())
     /// ```
     pub fn deal(examples: &Examples, count: usize, neighbors: Neighbors) -> Result<Self, Error> {
+        Self::check(examples, count, neighbors)?;
+        let shard = |record: usize| match neighbors {
+            Neighbors::AddRemove => examples.shard(record, count),
+            Neighbors::Replace => examples.row(record) % count,
+        };
+        Ok(Self { of: (0..examples.len()).map(|record| shard(record) as u32).collect(), count })
+    }
+
+    /// Whether records of this kind can be dealt such that a change of one touches one shard.
+    pub fn check(examples: &Examples, count: usize, neighbors: Neighbors) -> Result<(), Error> {
         if count == 0 || u32::try_from(count).is_err() {
             return Err(Error::Setting { name: "teachers", found: count.to_string(), expected: "at least 1" });
         }
+        let refused = |found: &str, expected| Err(Error::Setting { name: "neighbors", found: found.into(), expected });
         if neighbors == Neighbors::Replace && examples.users().is_some() {
-            return Err(Error::Setting {
-                name: "neighbors",
-                found: "replace, where people have several records".into(),
-                expected: "add_remove: a person who is exchanged for another would touch two shards",
-            });
+            let expected = "add_remove: a person who is exchanged for another would touch two shards";
+            return refused("replace, where people have several records", expected);
         }
-        let shard = |record: usize| match neighbors {
-            Neighbors::AddRemove => examples.shard(record, count),
-            Neighbors::Replace => record % count,
-        };
-        Ok(Self { of: (0..examples.len()).map(|record| shard(record) as u32).collect(), count })
+        if neighbors == Neighbors::Replace && !examples.has_places() {
+            let expected = "add_remove: a picture that is exchanged for another would touch two shards";
+            return refused("replace, where records are files in folders", expected);
+        }
+        Ok(())
     }
 
     /// As somebody else dealt them.

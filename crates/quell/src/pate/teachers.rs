@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::Shards;
+use super::{Shards, ballots::ABSTAINS};
 use crate::{
     Error,
     data::Examples,
@@ -37,7 +37,7 @@ impl Teachers<'_> {
     fn ballots(&self, shard: usize) -> Result<Vec<u16>, Error> {
         let records = self.shards.records(shard);
         if records.is_empty() {
-            return Ok(vec![u16::MAX; self.public.len()]);
+            return Ok(vec![ABSTAINS; self.public.len()]);
         }
         let examples = self.examples.select(&records);
         let classes = self.network.outputs();
@@ -50,6 +50,6 @@ impl Teachers<'_> {
         let seed = self.seed.wrapping_add(shard as u64);
         let weights = self.training.train(self.network, &examples, &targets, seed, |_, _| ())?;
         let said = predictions(self.network, &weights, self.public, Loss::CrossEntropy { label_smoothing: 0.0 });
-        Ok(said.into_iter().map(|said| if let Some(Target::Class(class)) = said { class as u16 } else { u16::MAX }).collect())
+        Ok(said.into_iter().map(|said| if let Some(Target::Class(class)) = said { class as u16 } else { ABSTAINS }).collect())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use quell_privacy::ledger::Unit;
+use quell_privacy::{Neighbors, ledger::Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -57,9 +57,16 @@ pub struct Source {
     pub dataset: Option<String>,
     /// Who is protected: one example, or one person with all their examples.
     pub unit: Unit,
-    /// A text file with one line for each record that names its user.
+    /// Whose record each row is: integers in an NPY or IDX file, or a text file with one line for each row. Tables name a column in their schema instead, and archives hold an
+    /// array `users`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub users: Option<PathBuf>,
+    /// The classes, where labels are numbers or names of folders.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub classes: Option<Vec<String>>,
+    /// Channels, rows and columns of pictures in folders.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shape: Option<[usize; 3]>,
     /// What is taken off features and what they are divided by.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scaling: Option<Scaling>,
@@ -72,6 +79,10 @@ impl Source {
     /// Reads everything.
     pub fn open(&self) -> Result<Dataset, Error> {
         let Some(path) = &self.path else {
+            if self.classes.is_some() || self.shape.is_some() {
+                let name = if self.classes.is_some() { "classes" } else { "shape" };
+                return Err(Error::Setting { name, found: "given".into(), expected: "none: the embedded digits have theirs" });
+            }
             let mut digits = data::digits()?;
             if let Some(scaling) = &self.scaling {
                 digits.train = digits.train.scaled(scaling)?;
@@ -79,19 +90,42 @@ impl Source {
             }
             return Ok(digits);
         };
-        let options = Options {
+        let mut options = Options {
             schema: self.schema.clone(),
+            classes: self.classes.clone(),
+            shape: self.shape,
             scaling: self.scaling.clone(),
-            users: self.users.clone(),
             ..Options::default()
         };
+        let test = self.test.as_ref().map(|test| data::open(test, &Options { public: true, ..options.clone() })).transpose()?;
+        let test = test.map(everything);
+        if let Some(test) = &test {
+            // What is public about pictures may be read off those that are.
+            options.classes = options.classes.or_else(|| test.classes().map(<[String]>::to_vec));
+            options.shape = options.shape.or_else(|| test.shape().try_into().ok());
+        }
+        options.users.clone_from(&self.users);
         let mut dataset = data::open(path, &options)?;
-        if let Some(test) = &self.test {
-            let options = Options { users: None, ..options };
-            dataset.test = Some(everything(data::open(test, &options)?));
-            dataset.test_is_public = true;
+        if let Some(test) = test {
+            (dataset.test, dataset.test_is_public) = (Some(test), true);
         }
         Ok(dataset)
+    }
+
+    /// Whether what was read can be protected as is wanted. Depends on nothing that a record says.
+    pub(super) fn check(&self, train: &Examples, neighbors: Neighbors) -> Result<(), Error> {
+        if self.unit == Unit::User && train.users().is_none() {
+            return Err(NO_USERS);
+        }
+        let splits = self.schema.as_ref().and_then(|schema| schema.test.as_ref()).is_some_and(|test| test.share.is_some());
+        if neighbors == Neighbors::Replace && splits && self.path.is_some() {
+            return Err(Error::Setting {
+                name: "neighbors",
+                found: "replace, where a share of the records is split off by what they hold".into(),
+                expected: "add_remove, or a test part in a file of its own: a record that is exchanged would change the number of records on either side",
+            });
+        }
+        Ok(())
     }
 
     /// Name of the ledger.
@@ -101,6 +135,12 @@ impl Source {
         self.dataset.clone().or_else(stem).unwrap_or_else(|| "digits".into())
     }
 }
+
+/// People are to be protected, and nobody says who they are.
+pub(super) const NO_USERS: Error = Error::Missing {
+    what: "user of each record",
+    hint: "name the column that says whose record it is in the schema, an array `users` in an archive, or a file with --users FILE; pictures in folders and the embedded digits have no users",
+};
 
 /// All of a file of public examples, whichever part it calls itself.
 fn everything(dataset: Dataset) -> Examples {
@@ -156,6 +196,13 @@ fn channels_last(shape: &[usize]) -> Vec<usize> {
 }
 
 impl Configuration {
+    /// How many records (or users) there are, as far as that is public: of the embedded digits, and of rows where one may only be exchanged. How many users there are is
+    /// not: a row whose user is missing belongs to nobody.
+    pub(super) fn public_count(&self, train: &Examples) -> Option<u64> {
+        let replaced = self.training.privacy.neighbors == Neighbors::Replace && self.data.unit == Unit::Example;
+        (self.data.path.is_none() || replaced).then_some(train.row_count() as u64)
+    }
+
     /// Reads TOML.
     pub fn parse(text: &str) -> Result<Self, Error> {
         toml::from_str(text).map_err(|error| Error::Configuration { because: error.to_string() })

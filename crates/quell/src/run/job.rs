@@ -1,9 +1,10 @@
 //! From a configuration to a model.
 
 use quell_privacy::{
-    Statement,
+    Neighbors, Statement,
     accounting::Pld,
     ledger::{Book, Budget, Composition, Ledger, Terms, Unit},
+    mechanism::{ClippedSum, Sampling},
     units::{Delta, Epsilon},
 };
 
@@ -81,20 +82,9 @@ impl Job {
             }
         }
         let train = &dataset.train;
-        let by_user = configuration.data.unit == Unit::User;
-        let count = if by_user {
-            train.user_count().ok_or(Error::Missing {
-                what: "user of each record",
-                hint: "name the column that says whose record it is in the schema, or a file with --users",
-            })?
-        } else {
-            train.len()
-        };
-        // The embedded digits are public, and so is the number of records where one may only be replaced.
-        let public =
-            configuration.data.path.is_none() || configuration.training.privacy.neighbors == quell_privacy::Neighbors::Replace;
+        configuration.data.check(train, configuration.training.privacy.neighbors)?;
         let classes = train.classes().map(<[String]>::len);
-        let facts = Facts { records: public.then_some(count as u64), classes };
+        let facts = Facts { records: configuration.public_count(train), classes };
         let recipe = &mut configuration.training;
         let loss = recipe.loss(classes);
         if loss.classifies() != classes.is_some() {
@@ -107,6 +97,7 @@ impl Job {
         }
         let network = configuration.model.build(train.shape(), loss.outputs(classes.unwrap_or(1)))?;
         let plan = recipe.plan(&facts, &network)?;
+        check_count(&plan, facts.records)?;
         let mut job = Self { configuration, dataset, shape, network, plan };
         job.resolve(facts.records);
         Ok(job)
@@ -215,10 +206,7 @@ impl Job {
         let every = steps.div_ceil(POINTS).max(1);
         let lease = lease.in_blocks_of(every);
         let loss = self.plan.loss;
-        let mut task = Supervised::new(&self.dataset.train, loss, self.plan.augmentation);
-        if self.configuration.data.unit == Unit::User {
-            task = task.by_user().ok_or(Error::Missing { what: "user of each record", hint: "name the column in the schema" })?;
-        }
+        let mut task = self.task()?;
         let curve = self.curve(every)?;
         // Between two moments, what the later one costs: never less than was spent.
         let spent = |step: u64| curve.get(step.div_ceil(every) as usize).copied().unwrap_or(self.plan.epsilon.upper);
@@ -258,6 +246,18 @@ impl Job {
         Ok(Outcome { paid, metrics, position: progress.position(), finished })
     }
 
+    /// What is learned: one vector for each unit that is protected.
+    fn task(&self) -> Result<Supervised<'_>, Error> {
+        let task = Supervised::new(&self.dataset.train, self.plan.loss, self.plan.augmentation);
+        let task = match (self.configuration.data.unit, self.plan.neighbors) {
+            (Unit::Example, Neighbors::AddRemove) => Some(task),
+            (Unit::Example, Neighbors::Replace) => Some(task.by_row()),
+            (Unit::User, Neighbors::AddRemove) => task.by_user(),
+            (Unit::User, Neighbors::Replace) => task.by_users(self.configuration.training.sampling.records.unwrap_or(0) as usize),
+        };
+        task.ok_or(super::configuration::NO_USERS)
+    }
+
     /// ε after each of the moments at which progress is written down.
     fn curve(&self, every: u64) -> Result<Vec<f64>, Error> {
         let runs = self.plan.release.runs();
@@ -294,5 +294,22 @@ impl Job {
             network,
             weights: progress.model().into_owned(),
         })
+    }
+}
+
+/// Whether as many records are paid for as there are, where a batch is drawn from a fixed number of them. That number is public there.
+fn check_count(plan: &Plan, public: Option<u64>) -> Result<(), Error> {
+    match (&plan.release, public) {
+        (Release::Sums(ClippedSum { sampling: Sampling::WithoutReplacement { records, .. }, .. }, _), Some(count))
+            if *records != count =>
+        {
+            let found = format!("{records}, and the data has {count} rows");
+            Err(Error::Setting {
+                name: "records",
+                found,
+                expected: "the number of rows, from which batches of a fixed size are drawn",
+            })
+        }
+        _ => Ok(()),
     }
 }

@@ -18,6 +18,7 @@ use crate::{
     features::{Features, Pca},
     loss::Loss,
     network::Network,
+    pate::Shards,
     run::{self, Folder, Model},
     student,
     voting::{Aggregator, Journal, Plan, Release},
@@ -60,6 +61,7 @@ impl Job {
     pub fn new(mut configuration: Configuration) -> Result<Self, Error> {
         configuration.pin()?;
         let dataset = configuration.data.open()?;
+        configuration.data.check(&dataset.train, configuration.votes.neighbors)?;
         let classes = dataset.train.classes().map(<[String]>::to_vec).ok_or(Error::Setting {
             name: "targets",
             found: "numbers".into(),
@@ -91,6 +93,9 @@ impl Job {
             model.build(private.shape(), classes.len())?;
         }
         let plan = configuration.votes.plan(&configuration.election(classes.len())?)?;
+        if let Electors::Teachers { count, .. } = configuration.voters {
+            Shards::check(&dataset.train, count, configuration.votes.neighbors)?;
+        }
         let points = points(&asked)?;
         let job =
             Self { configuration, records: dataset.train, private, asked, public, questions, classes, points, network, plan };
