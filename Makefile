@@ -6,6 +6,7 @@ help: ## this list
 
 test: format lint docs ## everything CI runs: format, lints, docs without warnings, all tests
 	cargo test --workspace --all-targets
+	cargo test -p quell-cli -p quell --features exact-statistics --test neighbouring
 	cargo test --workspace --doc
 
 format: ## rustfmt has nothing to say

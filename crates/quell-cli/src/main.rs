@@ -12,6 +12,8 @@ mod arguments;
 mod calibrate;
 mod curve;
 mod evaluate;
+#[cfg(feature = "exact-statistics")]
+mod exact;
 mod interrupt;
 mod labels;
 mod ledger;
@@ -75,6 +77,14 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
+    #[cfg(feature = "exact-statistics")]
+    return exact::watched(command);
+    #[cfg(not(feature = "exact-statistics"))]
+    command()
+}
+
+/// Does what the command line says.
+fn command() -> ExitCode {
     std::panic::set_hook(Box::new(give_up));
     let outcome = match Command::try_parse() {
         Ok(command) => match command.verb {

@@ -17,9 +17,16 @@
 #![deny(clippy::disallowed_types, clippy::disallowed_methods, clippy::disallowed_macros)]
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
 
+#[cfg(all(feature = "exact-statistics", not(debug_assertions)))]
+compile_error!(
+    "the feature exact-statistics shows what releases are made of: it is for tests, and never part of a released program"
+);
+
 pub mod accounting;
 mod error;
 pub mod event;
+#[cfg(feature = "exact-statistics")]
+pub mod exact;
 pub mod laws;
 pub mod ledger;
 pub mod mechanism;

@@ -84,6 +84,11 @@ impl Paid<Epoch> {
         let mut coins = self.key()?.stream(COINS);
         let batches = self.mechanism.batches;
         let batch_of: Vec<u32> = (0..records).map(|_| coins.below(u128::from(batches)) as u32).collect();
+        #[cfg(feature = "exact-statistics")]
+        let batch_of = match crate::exact::coins(records) {
+            Some(coins) => coins.into_iter().map(|coin| (coin % u64::from(batches)) as u32).collect(),
+            None => batch_of,
+        };
         // In order of batches, and of records within one.
         let mut order: Vec<usize> = (0..records).collect();
         order.sort_by_key(|record| batch_of[*record]);

@@ -87,8 +87,17 @@ pub struct Sensitive<T>(pub(crate) T);
 
 impl<T> Sensitive<T> {
     /// Closes the lid.
+    #[cfg(not(feature = "exact-statistics"))]
     pub fn new(data: T) -> Self {
         Self(data)
+    }
+}
+
+#[cfg(feature = "exact-statistics")]
+impl<T: Default + 'static> Sensitive<T> {
+    /// Closes the lid. What is watched is written down, and nothing is put in.
+    pub fn new(data: T) -> Self {
+        Self(if crate::exact::withhold_records(&data) { T::default() } else { data })
     }
 }
 

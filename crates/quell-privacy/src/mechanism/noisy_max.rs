@@ -20,6 +20,17 @@ pub struct Votes {
     pub(crate) counts: Vec<i64>,
 }
 
+#[cfg(feature = "exact-statistics")]
+impl Votes {
+    /// No votes in place of these, if they are watched: one ballot becomes another.
+    pub(super) fn withheld(&self) -> Self {
+        use crate::exact::{Norm, withhold};
+        let values = || self.counts.iter().map(|count| *count as f64).collect();
+        let seen = withhold(&"votes", Norm::L2, (std::f64::consts::SQRT_2, std::f64::consts::SQRT_2), values);
+        Self { counts: if seen { vec![0; self.counts.len()] } else { self.counts.clone() } }
+    }
+}
+
 impl Votes {
     /// Counts ballots. One for a candidate that does not exist is not counted.
     pub fn tally(candidates: usize, ballots: impl IntoIterator<Item = usize>) -> Self {

@@ -312,6 +312,12 @@ impl Polling {
         let Some(Screening { threshold, deviation }) = self.poll.screening else { return false };
         let over = |(number, count): (usize, &i64)| count.saturating_sub(expected.get(number).copied().unwrap_or(0));
         let largest = votes.counts.iter().enumerate().map(over).max().unwrap_or(0);
+        #[cfg(feature = "exact-statistics")]
+        let largest = if crate::exact::withhold(&"screening", crate::exact::Norm::L1, (1.0, 1.0), || vec![largest as f64]) {
+            0
+        } else {
+            largest
+        };
         let steps = i128::from(rounded::steps_per_unit(deviation.get()));
         let noise = rounded::sample(Noise::Gaussian.shape(), &mut self.next_key().stream(0));
         (i128::from(largest) - i128::from(threshold)) * steps + i128::from(noise) < 0
@@ -319,6 +325,8 @@ impl Polling {
 
     fn elect(&mut self, votes: &Votes) -> Result<usize, Error> {
         self.answers -= 1;
+        #[cfg(feature = "exact-statistics")]
+        let votes = &votes.withheld();
         // Whatever the change, a ballot is exchanged.
         winner(votes, self.poll.rule, Neighbors::Replace, &self.next_key()).ok_or(Error::OutOfRange {
             what: "number of candidates",

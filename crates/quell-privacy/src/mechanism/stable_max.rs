@@ -87,6 +87,13 @@ impl Stability {
             return Err(Error::OutOfRange { what: "number of candidates", value, range: "what was paid for" });
         }
         let (first, changes) = stability(&votes.counts);
+        #[cfg(feature = "exact-statistics")]
+        let (first, changes) =
+            if crate::exact::withhold(&"stability", crate::exact::Norm::L1, (1.0, 1.0), || vec![changes as f64]) {
+                (0, 0)
+            } else {
+                (first, changes)
+            };
         Ok(match self.above.ask(&Sensitive(-changes)) {
             None => Answer::Exhausted,
             Some(true) => Answer::Refused,

@@ -134,13 +134,36 @@ impl Summation<'_> {
         let key = key()?;
         let clip = self.clipping.clip(self.dimension);
         let total = Total::new(&batch(&key), grid, &clip, self.dimension, contributions);
+        let count = clip.count();
+        #[cfg(feature = "exact-statistics")]
+        let (total, count) = self.withheld(total, count, grid);
         let sum = total.release(grid, &key);
-        let count = clip
-            .count()
+        let count = count
             .zip(count_grid)
             .map(|(count, grid)| grid.release(Noise::Gaussian, i128::from(grid.nearest(count)), &mut key.stream(COUNT)));
         let (share_within, next_norm) = count.and_then(|count| self.clipping.follow(count)).unzip();
         Ok(Step { sum, share_within, next_norm })
+    }
+}
+
+#[cfg(feature = "exact-statistics")]
+impl Summation<'_> {
+    /// Zeros in place of sum and count, if they are watched: together, in units of one record's contribution.
+    fn withheld(self, mut total: Total, count: Option<f64>, grid: Grid) -> (Total, Option<f64>) {
+        use crate::exact::{Norm, withhold};
+        let mut indices = vec![0; self.dimension];
+        let mut kept = Total { last: total.last.clone(), before: total.before.clone() };
+        take(grid, &mut kept.last, &kept.before, &mut indices);
+        let steps = self.count_scale().and_then(|scale| Grid::new(scale).ok()).zip(count);
+        indices.extend(steps.map(|(grid, count)| grid.nearest(count)));
+        let unit = self.noise_multiplier.get() / GRID as f64;
+        let values = || indices.iter().map(|index| *index as f64 * unit).collect();
+        let seen = withhold(&format!("sum {}", self.clipping), Norm::L2, (1.0, 2.0), values);
+        if seen {
+            total.last.fill(0.0);
+            total.before.clear();
+        }
+        (total, count.map(|count| if seen { 0.0 } else { count }))
     }
 }
 

@@ -218,6 +218,13 @@ impl Surveying {
         for ballot in ballots {
             form.add(ballot, unit as i64, &mut sums);
         }
+        #[cfg(feature = "exact-statistics")]
+        {
+            let values = || sums.iter().map(|sum| *sum as f64 / unit as f64).collect();
+            if crate::exact::withhold(&self.survey, crate::exact::Norm::L2, (form.moves(), form.moves()), values) {
+                sums.fill(0);
+            }
+        }
         // Held where noise cannot overflow; holding moves no two sums apart.
         let mut noisy: Vec<i64> = sums.into_iter().map(|sum| sum.min(1 << 62) as i64).collect();
         rounded::add(Shape::Gaussian, &self.key.next(self.asked), &mut noisy);

@@ -1,0 +1,203 @@
+//! Whole commands on neighbouring tables, hostile ones included: what goes into a mechanism moves by one record, and no word, file or exit code moves at all.
+//!
+//! The feature `exact-statistics` shows what is handed to a mechanism, and hands it nothing instead. So whatever a command prints or writes must be the same for neighbours, to the last byte.
+#![allow(clippy::unwrap_used)]
+
+mod command;
+
+use std::path::{Path, PathBuf};
+
+use command::{Ran, folder, start};
+use quell::chance::Chance;
+use serde_json::Value;
+
+const SCHEMA: &str = "ignore = ['u']\n[label]\ncolumn = 'y'\nclasses = ['a', 'b']\n[[column]]\nname = 'x'\nbounds = [-3, 3]\n[[column]]\nname = 'c'\ncategories = ['red', 'blue']\n";
+
+/// A row as it is written, from ordinary to hostile.
+fn row(chance: &mut Chance) -> String {
+    let number = match chance.below(12) {
+        0 => String::new(),
+        1 => "nan".into(),
+        2 => "-inf".into(),
+        3 => "1e400".into(),
+        4 => "3.4e38".into(),
+        5 => "1e-320".into(),
+        6 => "word".into(),
+        _ => chance.normal().to_string(),
+    };
+    let key = ["red", "blue", "red", "blue", "", "\u{fffd}", "a very rare key", " red "][chance.below(8)];
+    let label = ["a", "b", "a", "b", "", "other"][chance.below(6)];
+    match chance.below(10) {
+        0 => format!("u{}", chance.below(9)),
+        1 => format!("u1,{number},{key},{label},more,cells"),
+        _ => format!("u{},{number},{key},{label}", chance.below(9)),
+    }
+}
+
+/// One row more or less, or another in its place.
+fn neighbour(chance: &mut Chance, rows: &[String], exchanged: bool) -> Vec<String> {
+    let mut other = rows.to_vec();
+    match (exchanged, chance.below(3)) {
+        (true, _) => other[chance.below(rows.len())] = row(chance),
+        (false, 0) => drop(other.remove(chance.below(rows.len()))),
+        (false, 1) => other.insert(chance.below(rows.len()), rows[chance.below(rows.len())].clone()),
+        (false, _) => other.insert(chance.below(rows.len()), row(chance)),
+    }
+    other
+}
+
+/// What everyone may see of a command, and what its mechanisms were given.
+struct Seen {
+    ran: Ran,
+    files: Vec<(PathBuf, Vec<u8>)>,
+    statistics: Vec<Value>,
+}
+
+/// Files that a command wrote, without times, receipts and keys, which no two runs have in common.
+fn files(here: &Path, into: &mut Vec<(PathBuf, Vec<u8>)>) {
+    let mut entries: Vec<PathBuf> = std::fs::read_dir(here).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    for path in entries {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let differs = [
+            "ledger",
+            "people.csv",
+            "seen",
+            "model.safetensors",
+            "report.md",
+            "report.html",
+            "paid.json",
+            "metrics.json",
+            "outcome.json",
+        ];
+        if path.is_dir() && name != "ledger" {
+            into.push((path.clone(), Vec::new()));
+            files(&path, into);
+        } else if path.is_file() {
+            let bytes = if differs.contains(&name.as_str()) { Vec::new() } else { std::fs::read(&path).unwrap() };
+            into.push((path, bytes));
+        }
+    }
+}
+
+/// Runs a command on a table with a ledger of its own.
+fn look(here: &Path, arguments: &str, rows: &[String], exchanged: bool) -> Seen {
+    let _ = (std::fs::remove_dir_all(here), std::fs::create_dir_all(here));
+    std::fs::write(here.join("people.csv"), format!("u,x,c,y\n{}\n", rows.join("\n"))).unwrap();
+    std::fs::write(here.join("schema.toml"), SCHEMA).unwrap();
+    let relation = if exchanged { "replace" } else { "add-remove" };
+    let create = format!("ledger create people --epsilon 50 --delta 1e-5 --neighbors {relation} --ledger ledger");
+    assert_eq!(command::run(here, &create).code, 0);
+    let mut command = start(here, &format!("{arguments} --ledger ledger"));
+    let ran = command.env("QUELL_EXACT_STATISTICS", here.join("seen")).output().unwrap().into();
+    let seen = std::fs::read_to_string(here.join("seen")).unwrap();
+    let statistics = seen.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut written = Vec::new();
+    files(here, &mut written);
+    Seen { ran, files: written, statistics }
+}
+
+/// Without how long it took.
+fn words(text: &str) -> String {
+    text.lines().filter(|line| !line.contains("seconds")).collect::<Vec<_>>().join("\n")
+}
+
+fn numbers(statistic: &Value) -> Vec<f64> {
+    statistic["values"].as_array().unwrap().iter().map(|value| value.as_f64().unwrap_or(f64::NAN)).collect()
+}
+
+/// How far statistics moved, at most, of what is charged for.
+fn moved(base: &Seen, other: &Seen, exchanged: bool) -> f64 {
+    let far = |(a, b): (&Value, &Value)| {
+        let apart: Vec<f64> = numbers(a).iter().zip(numbers(b)).map(|(a, b)| (a - b).abs()).collect();
+        let distance = if a["norm"] == "L2" { apart.iter().map(|x| x * x).sum::<f64>().sqrt() } else { apart.iter().sum() };
+        let allowed = a[if exchanged { "exchange" } else { "addition" }].as_f64().unwrap();
+        if a["mechanism"] == b["mechanism"] && !distance.is_nan() { distance / allowed } else { f64::INFINITY }
+    };
+    assert_eq!(base.statistics.len(), other.statistics.len(), "one has more releases than the other");
+    base.statistics.iter().zip(&other.statistics).map(far).fold(0.0, f64::max)
+}
+
+const COMMANDS: [&str; 18] = [
+    "query people.csv count --epsilon 1",
+    "query people.csv count --epsilon 1 --where x>=0",
+    "query people.csv reaches --threshold 20 --epsilon 1",
+    "query people.csv sum --column x --bounds -3 3 --epsilon 1",
+    "query people.csv mean --column x --bounds -3 3 --epsilon 1",
+    "query people.csv variance --column x --bounds -3 3 --epsilon 1",
+    "query people.csv quantile --column x --bounds -3 3 --epsilon 1",
+    "query people.csv range --column x --bounds -3 3 --epsilon 1",
+    "query people.csv smooth-median --column x --bounds -3 3 --epsilon 1 --delta 1e-9",
+    "query people.csv histogram --column c --keys red,blue --epsilon 1",
+    "query people.csv histogram --column c --epsilon 1 --delta 1e-9",
+    "query people.csv count --epsilon 1 --dry-run",
+    "schema people.csv --numbers x --within -9 9 --label y --ignore u --epsilon 4",
+    "schema people.csv",
+    "train people.csv --schema schema.toml --noise-multiplier 2 --steps 2 --sampling full --records 30 --delta 1e-5 --output run",
+    "train people.csv --schema schema.toml --noise-multiplier 2 --steps 2 --records 30 --delta 1e-5 --dry-run",
+    "train people.csv --schema schema.toml --users --noise-multiplier 2 --steps 2 --records 30",
+    "pate people.csv --schema schema.toml --users --epsilon 1",
+];
+
+#[test]
+fn commands_hand_over_one_record_more_or_less_and_show_nothing_else() {
+    let times: usize = std::env::var("QUELL_NEIGHBOUR_CASES").ok().and_then(|times| times.parse().ok()).unwrap_or(1);
+    let here = folder("neighbouring");
+    let (mut compared, mut most) = (0, 0.0_f64);
+    for (number, arguments) in COMMANDS.iter().enumerate() {
+        for exchanged in [false, true] {
+            let relation = if exchanged { "--neighbors replace" } else { "--neighbors add-remove" };
+            let trains = arguments.starts_with("train") || arguments.starts_with("pate");
+            let mut arguments = if trains { format!("{arguments} {relation}") } else { (*arguments).to_owned() };
+            if exchanged && arguments.starts_with("train") && !arguments.contains("--users") {
+                arguments = arguments.replace(" --records 30", "");
+            }
+            let mut chance = Chance::of(11, number as u64 * 2 + u64::from(exchanged));
+            let rows: Vec<String> = (0..30).map(|_| row(&mut chance)).collect();
+            let base = look(&here, &arguments, &rows, exchanged);
+            for _ in 0..6 * times {
+                let other = look(&here, &arguments, &neighbour(&mut chance, &rows, exchanged), exchanged);
+                assert_eq!(other.ran.code, base.ran.code, "{arguments}: {}{}", base.ran.stderr, other.ran.stderr);
+                assert_eq!(words(&other.ran.stdout), words(&base.ran.stdout), "{arguments}");
+                assert_eq!(words(&other.ran.stderr), words(&base.ran.stderr), "{arguments}");
+                assert!(other.files == base.files, "{arguments}: other files, or other content");
+                let moved = moved(&base, &other, exchanged);
+                assert!(moved <= 1.0, "{arguments}: moved by {moved} of what is charged for");
+                (compared, most) = (compared + 1, most.max(moved));
+            }
+        }
+    }
+    assert!(most > 0.9, "{most}");
+    println!("{compared} commands compared, the farthest moved by {most} of what was charged for");
+}
+
+#[test]
+fn evaluations_hand_over_one_record_more_or_less_and_show_nothing_else() {
+    let here = folder("neighbouring model");
+    let train = "train people.csv --schema schema.toml --noise-multiplier 2 --steps 2 --sampling full --records 30 --delta 1e-5 --output run";
+    let mut chance = Chance::new(12);
+    let rows: Vec<String> = (0..30).map(|_| row(&mut chance)).collect();
+    let trained = look(&here, train, &rows, false);
+    assert_eq!(trained.ran.code, 0, "{}", trained.ran.stderr);
+    let model = std::fs::read(here.join("run/model.safetensors")).unwrap();
+    let there = folder("neighbouring evaluation");
+    std::fs::write(there.parent().unwrap().join("neighbouring.safetensors"), &model).unwrap();
+    for (arguments, exchanged) in [
+        ("evaluate ../neighbouring.safetensors people.csv --epsilon 1 --dataset people", false),
+        ("evaluate ../neighbouring.safetensors people.csv --epsilon 1 --dataset people", true),
+        ("evaluate ../neighbouring.safetensors people.csv --epsilon 1 --records 30 --dataset people", false),
+        ("evaluate ../neighbouring.safetensors people.csv --epsilon 1 --records 30 --dataset people", true),
+    ] {
+        let base = look(&there, arguments, &rows, exchanged);
+        assert_eq!(base.ran.code, 0, "{}", base.ran.stderr);
+        for _ in 0..6 {
+            let other = look(&there, arguments, &neighbour(&mut chance, &rows, exchanged), exchanged);
+            assert_eq!(
+                (other.ran.code, &other.ran.stdout, &other.ran.stderr),
+                (base.ran.code, &base.ran.stdout, &base.ran.stderr)
+            );
+            let moved = moved(&base, &other, exchanged);
+            assert!(moved <= 1.0, "{arguments}: moved by {moved} of what is charged for");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What two runs have in common and what they may not.
+
+use quell_privacy::{
+    Neighbors,
+    exact::{Coins, Statistic, watch},
+};
+
+/// What everyone may see of a run, and what noise was to be added to.
+pub(crate) struct Seen {
+    pub(crate) public: Vec<(String, Vec<u8>)>,
+    pub(crate) statistics: Vec<Statistic>,
+}
+
+/// Runs something with coins that follow from a seed and from who the records are.
+pub(crate) fn seen(seed: u64, identities: Vec<u64>, run: impl FnOnce() -> Vec<(String, Vec<u8>)>) -> Seen {
+    let (public, statistics) = watch(Coins { seed, identities }, run);
+    Seen { public, statistics }
+}
+
+/// What is wrong with two runs on neighbours, if anything. Also how far, at most, a statistic moved of what is allowed.
+pub(crate) fn leak(base: &Seen, other: &Seen, neighbors: Neighbors) -> Result<f64, String> {
+    for ((name, a), (other_name, b)) in base.public.iter().zip(&other.public) {
+        if name != other_name || a != b {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(400)]).into_owned();
+            return Err(format!("{name} or {other_name} differs:\n{}\n{}", text(a), text(b)));
+        }
+    }
+    if base.public.len() != other.public.len() || base.statistics.len() != other.statistics.len() {
+        return Err("one run has more files or releases than the other".into());
+    }
+    let mut most = 0.0_f64;
+    for (number, (a, b)) in base.statistics.iter().zip(&other.statistics).enumerate() {
+        let allowed = match neighbors {
+            Neighbors::AddRemove => a.addition,
+            Neighbors::Replace => a.exchange,
+        };
+        let moved = a.distance(b) / allowed;
+        // A NaN is not within it.
+        if !(moved <= 1.0 && a.mechanism == b.mechanism) {
+            return Err(format!("release {number}, {}: moved by {moved} of what was charged for", a.mechanism));
+        }
+        most = most.max(moved);
+    }
+    Ok(most)
+}
+
+/// Everything in a folder but times and receipts, which no two runs have in common.
+pub(crate) fn files(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut entries: Vec<_> =
+        std::fs::read_dir(folder).into_iter().flatten().map(Result::unwrap).map(|entry| entry.path()).collect();
+    entries.sort();
+    for path in entries {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() {
+            found.push((name, Vec::new()));
+            continue;
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        let bytes = if name.ends_with(".json") { without_times(&bytes) } else { bytes };
+        // The model holds a receipt: what is learned is compared apart.
+        if !name.starts_with("model") && !name.starts_with("report") {
+            found.push((name, bytes));
+        }
+    }
+    found
+}
+
+/// A JSON document without what says when it was written, and under which key it was signed.
+fn without_times(bytes: &[u8]) -> Vec<u8> {
+    fn strip(value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::Object(fields) => {
+                ["seconds", "receipt", "head", "time"].iter().for_each(|name| drop(fields.remove(*name)));
+                fields.values_mut().for_each(strip);
+            }
+            serde_json::Value::Array(items) => items.iter_mut().for_each(strip),
+            _ => {}
+        }
+    }
+    let Ok(mut value) = serde_json::from_slice::<serde_json::Value>(bytes) else { return bytes.to_vec() };
+    strip(&mut value);
+    value.to_string().into_bytes()
+}

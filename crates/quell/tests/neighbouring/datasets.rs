@@ -1,0 +1,231 @@
+//! Datasets as people have them, in every format, and what one person can do to them.
+
+use std::{fmt::Write, path::PathBuf};
+
+use quell::{
+    chance::Chance,
+    data::{Examples, Schema},
+    run::Source,
+};
+use quell_privacy::{Neighbors, ledger::Unit};
+
+use crate::made::{Folder, idx, npy, npz, png};
+
+/// One record, before it is written into a file.
+#[derive(Clone, Debug)]
+pub(crate) struct Record {
+    /// Stays with the record when others come and go.
+    pub(crate) identity: u64,
+    pub(crate) user: Option<u64>,
+    pub(crate) values: [f32; WIDTH],
+    /// No class if it is 2 or more.
+    pub(crate) label: u8,
+    /// Whether its picture, or its row, is damaged.
+    pub(crate) damaged: bool,
+}
+
+pub(crate) const WIDTH: usize = 4;
+
+/// How it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Table,
+    Npy,
+    Npz,
+    Idx,
+    Pictures,
+}
+
+pub(crate) const FORMATS: [Format; 5] = [Format::Table, Format::Npy, Format::Npz, Format::Idx, Format::Pictures];
+
+fn value(chance: &mut Chance) -> f32 {
+    let sign = [1.0, -1.0][chance.below(2)];
+    sign * match chance.below(14) {
+        0 => f32::NAN,
+        1 => f32::INFINITY,
+        2 => 3e38,
+        3 => f32::MAX,
+        4 => 1e20,
+        5 => f32::MIN_POSITIVE / 8.0,
+        6 => f32::from_bits(1),
+        7 => 0.0,
+        _ => chance.normal(),
+    }
+}
+
+impl Record {
+    /// One like any other, or, if it is hostile, whatever can be written down.
+    pub(crate) fn new(chance: &mut Chance, users: usize, hostile: bool) -> Self {
+        let mut values = [0.0; WIDTH];
+        values.iter_mut().for_each(|x| *x = if hostile { value(chance) } else { chance.normal() });
+        let odd = hostile && chance.below(4) == 0;
+        Self {
+            identity: chance.bits(),
+            user: (!(hostile && chance.below(6) == 0)).then(|| chance.below(users) as u64),
+            values,
+            label: if odd { 2 + chance.below(2) as u8 } else { chance.below(2) as u8 },
+            damaged: hostile && chance.below(6) == 0,
+        }
+    }
+
+    /// One that is hostile every other time.
+    fn any(chance: &mut Chance, users: usize) -> Self {
+        let hostile = chance.below(2) == 0;
+        Self::new(chance, users, hostile)
+    }
+
+    fn bytes(&self) -> [u8; WIDTH] {
+        self.values.map(|x| if x.is_finite() { (x * 40.0 + 128.0).clamp(0.0, 255.0) as u8 } else { 0 })
+    }
+}
+
+/// So many records, some of them hostile.
+pub(crate) fn records(chance: &mut Chance, count: usize, users: usize) -> Vec<Record> {
+    (0..count)
+        .map(|_| {
+            let hostile = chance.below(5) == 0;
+            Record::new(chance, users, hostile)
+        })
+        .collect()
+}
+
+/// A neighbour: one unit comes, goes or is exchanged for another.
+pub(crate) fn neighbour(chance: &mut Chance, all: &[Record], unit: Unit, neighbors: Neighbors, users: usize) -> Vec<Record> {
+    let mut other = all.to_vec();
+    match (unit, neighbors) {
+        (Unit::Example, Neighbors::AddRemove) if chance.below(2) == 0 && !all.is_empty() => {
+            other.remove(chance.below(all.len()));
+        }
+        (Unit::Example, Neighbors::AddRemove) => {
+            // One more, maybe the same as another.
+            let copy = Record { identity: chance.bits(), ..all[chance.below(all.len())].clone() };
+            let record = if chance.below(4) == 0 { copy } else { Record::any(chance, users) };
+            other.insert(chance.below(all.len() + 1), record);
+        }
+        (Unit::Example, Neighbors::Replace) => {
+            let place = chance.below(all.len());
+            let old = &all[place];
+            other[place] = match chance.below(7) {
+                0 => Record { label: 3, ..old.clone() },
+                1 => Record { user: None, ..old.clone() },
+                2 => Record { values: [f32::NAN; WIDTH], ..old.clone() },
+                3 => Record { damaged: true, ..old.clone() },
+                4 => all[chance.below(all.len())].clone(),
+                _ => Record::any(chance, users),
+            };
+        }
+        (Unit::User, neighbors) => {
+            let gone = all[chance.below(all.len())].user;
+            let goes = neighbors == Neighbors::Replace || chance.below(2) == 0;
+            if goes {
+                other.retain(|record| record.user.is_none() || record.user != gone);
+            }
+            if neighbors == Neighbors::Replace || !goes {
+                // Somebody new, with several records or only unusable ones.
+                let name = users as u64 + chance.below(1000) as u64;
+                for _ in 0..chance.below(5) {
+                    let record = Record { user: Some(name), ..Record::any(chance, users) };
+                    other.insert(chance.below(other.len() + 1), record);
+                }
+            }
+        }
+    }
+    other
+}
+
+const SCHEMA: &str = "[label]\ncolumn = 'y'\nclasses = ['a', 'b']\n";
+
+/// Writes records over those that were there, and says what is public about them.
+pub(crate) fn write(folder: &Folder, all: &[Record], format: Format, unit: Unit, share: Option<f64>) -> Source {
+    let by_user = unit == Unit::User;
+    let mut source = Source { unit, dataset: Some("people".into()), ..Source::default() };
+    let names = || Some(vec!["a".to_owned(), "b".to_owned()]);
+    let users =
+        || all.iter().map(|record| record.user.map(|user| format!("u{user}")).unwrap_or_default() + "\n").collect::<String>();
+    let users = || folder.put("users.txt", users());
+    match format {
+        Format::Table => {
+            let mut text = String::from("u,x0,x1,x2,x3,y\n");
+            for Record { user, values, label, damaged, .. } in all {
+                let cells: Vec<String> = values.iter().map(ToString::to_string).collect();
+                let (user, label) =
+                    (user.map(|user| format!("u{user}")).unwrap_or_default(), ["a", "b", "", "c"][usize::from(*label)]);
+                // A damaged row ends early.
+                let row = if *damaged { format!("{user},{}", cells[0]) } else { format!("{user},{},{label}", cells.join(",")) };
+                writeln!(text, "{row}").unwrap();
+            }
+            source.path = Some(folder.put("people.csv", text));
+            let user = if by_user { "user = 'u'\n" } else { "ignore = ['u']\n" };
+            let columns: String = (0..WIDTH).map(|i| format!("[[column]]\nname = 'x{i}'\nbounds = [-3, 3]\n")).collect();
+            let test = share.map(|share| format!("[test]\nshare = {share}\n")).unwrap_or_default();
+            source.schema = Some(Schema::parse(&format!("{user}{SCHEMA}{test}{columns}")).unwrap());
+        }
+        Format::Npy | Format::Npz => {
+            let features: Vec<u8> = all.iter().flat_map(|record| record.values).flat_map(f32::to_le_bytes).collect();
+            let labels: Vec<u8> = all.iter().flat_map(|record| i64::from(record.label).to_le_bytes()).collect();
+            let features = npy("<f4", &format!("({}, {WIDTH})", all.len()), &features);
+            let labels = npy("<i8", &format!("({},)", all.len()), &labels);
+            source.classes = names();
+            source.path = Some(if format == Format::Npz {
+                folder.put("people.npz", npz(&[("x.npy", features), ("y.npy", labels)]))
+            } else {
+                folder.put("arrays/y.npy", labels);
+                folder.put("arrays/x.npy", features)
+            });
+            source.users = by_user.then(users);
+        }
+        Format::Idx => {
+            let pixels: Vec<u8> = all.iter().flat_map(Record::bytes).collect();
+            let labels: Vec<u8> = all.iter().map(|record| record.label).collect();
+            folder.put("train-labels-idx1-ubyte", idx(8, &[all.len() as u32], &labels));
+            source.classes = names();
+            source.path = Some(folder.put("train-images-idx3-ubyte", idx(8, &[all.len() as u32, 2, 2], &pixels)));
+            source.users = by_user.then(users);
+        }
+        Format::Pictures => {
+            let root = folder.path().join("pictures");
+            let _ = std::fs::remove_dir_all(&root);
+            // Folders of classes are there, whoever is in them.
+            ["a", "b"].iter().for_each(|class| std::fs::create_dir_all(root.join(class)).unwrap());
+            for (place, record) in all.iter().enumerate() {
+                let class = ["a", "b", "c", "d"][usize::from(record.label)];
+                let whole = png(png::ColorType::Grayscale, png::BitDepth::Eight, [2, 2], &record.bytes());
+                let bytes = if record.damaged { &whole[..whole.len() / 2] } else { &whole };
+                folder.put(&format!("pictures/{class}/{:016x}-{place}.png", record.identity), bytes);
+            }
+            (source.path, source.classes, source.shape) = (Some(root), names(), Some([1, 2, 2]));
+        }
+    }
+    source
+}
+
+/// Public records in the same format, to test on or to ask about.
+pub(crate) fn write_public(folder: &Folder, chance: &mut Chance, count: usize, format: Format) -> PathBuf {
+    let all: Vec<Record> = (0..count).map(|_| Record::new(chance, 1, false)).collect();
+    let place = Folder::new();
+    let source = write(&place, &all, format, Unit::Example, None);
+    let from = source.path.unwrap();
+    let to = folder.path().join("public").join(from.strip_prefix(place.path()).unwrap());
+    copy(
+        &if from.is_dir() { from.clone() } else { from.parent().unwrap().to_owned() },
+        &if from.is_dir() { to.clone() } else { to.parent().unwrap().to_owned() },
+    );
+    to
+}
+
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() { copy(&from, &to) } else { std::fs::copy(from, to).map(drop).unwrap() }
+    }
+}
+
+/// Who the records of examples are, in their order: records as they were written, which pictures in folders are not.
+pub(crate) fn identities(examples: &Examples, all: &[Record], format: Format) -> Vec<u64> {
+    let mut rows: Vec<&Record> = all.iter().collect();
+    if format == Format::Pictures {
+        rows.sort_by_key(|record| (record.label, format!("{:016x}", record.identity)));
+    }
+    (0..examples.len()).map(|record| rows[examples.row(record)].identity).collect()
+}

@@ -1,0 +1,202 @@
+//! `train`: every sampler, clipping, unit, relation and format.
+
+use quell::{
+    chance::Chance,
+    data::Examples,
+    dp_sgd::{Augmentation, Clip, Going, Sampler},
+    run::{Allowance, Configuration, Folder as Run, Job, Source},
+};
+use quell_ledger::{Location, Store};
+use quell_privacy::{
+    Neighbors,
+    ledger::{Ledger, Unit},
+};
+
+use crate::{
+    cases,
+    compare::{Seen, files, leak, seen},
+    datasets::{FORMATS, Format, Record, identities, neighbour, records, write, write_public},
+    made::Folder,
+};
+
+/// One way to train.
+#[derive(Clone, Debug)]
+struct Way {
+    format: Format,
+    unit: Unit,
+    neighbors: Neighbors,
+    by: Sampler,
+    clipping: Clip,
+    model: &'static str,
+    versions: Option<usize>,
+    share: Option<f64>,
+    public: bool,
+    seed: u64,
+}
+
+const USERS: usize = 9;
+
+impl Way {
+    fn new(chance: &mut Chance) -> Self {
+        let format = FORMATS[chance.below(FORMATS.len())];
+        let unit = if format != Format::Pictures && chance.below(3) == 0 { Unit::User } else { Unit::Example };
+        let neighbors = [Neighbors::AddRemove, Neighbors::Replace][chance.below(2)];
+        // Batches of a fixed size are few: their price takes long to compute.
+        let samplers = [Sampler::Poisson, Sampler::Full, Sampler::Shuffled].repeat(4);
+        let samplers = [samplers, vec![Sampler::WithoutReplacement]].concat();
+        let norm = [1.0, 1e-7, 1e-20, 1e3][chance.below(4)];
+        let picture = matches!(format, Format::Idx | Format::Pictures);
+        Self {
+            format,
+            unit,
+            neighbors,
+            by: samplers[chance.below(if neighbors == Neighbors::Replace { 13 } else { 12 })],
+            clipping: match chance.below(4) {
+                0 => Clip::Flat { norm },
+                1 => Clip::PerLayer { norm },
+                2 => Clip::Automatic { norm, stability: 0.01 },
+                _ => Clip::Adaptive { norm, quantile: 0.5, learning_rate: 0.2, count_noise: Some(8.0) },
+            },
+            model: ["logistic", "mlp"][chance.below(2)],
+            versions: (picture && chance.below(3) == 0).then_some(3),
+            // Where records are exchanged, none may be split off by what they hold.
+            share: (format == Format::Table && neighbors == Neighbors::AddRemove && chance.below(2) == 0).then_some(0.3),
+            public: chance.below(2) == 0,
+            seed: chance.bits(),
+        }
+    }
+
+    fn configuration(&self, source: Source, count: usize) -> Configuration {
+        let mut asked = Configuration { data: source, ..Configuration::default() };
+        asked.model.name = Some(self.model.into());
+        let recipe = &mut asked.training;
+        (recipe.clipping, recipe.steps, recipe.seed) = (self.clipping, Some(2), self.seed);
+        (recipe.privacy.noise_multiplier, recipe.privacy.neighbors) = (Some(2.0), self.neighbors);
+        (recipe.sampling.by, recipe.sampling.rate) = (self.by, Some(0.5));
+        // A public number, which need not be right; where rows are exchanged it is read off them.
+        let counted = self.neighbors == Neighbors::Replace && self.unit == Unit::Example;
+        recipe.sampling.records = (!counted).then_some(count as u64);
+        recipe.privacy.delta = Some(1e-5);
+        recipe.augmentation = self.versions.map(|versions| Augmentation { versions, shift: 1, mirror: true });
+        asked.budget = Some(Allowance { epsilon: 30.0, delta: 1e-5 });
+        asked
+    }
+
+    /// Who takes part, in the order in which the learner numbers them.
+    fn identities(&self, source: &Source, all: &[Record], count: usize) -> Vec<u64> {
+        let Ok(dataset) = source.open() else { return Vec::new() };
+        let train: Examples = dataset.train;
+        let of_rows = identities(&train, all, self.format);
+        match (self.unit, self.neighbors) {
+            (Unit::Example, Neighbors::AddRemove) => of_rows,
+            // Rows are numbered as they stand; pictures are not, so theirs are told by name.
+            (Unit::Example, Neighbors::Replace) if self.format == Format::Pictures => {
+                let mut rows: Vec<&Record> = all.iter().collect();
+                rows.sort_by_key(|record| (record.label, format!("{:016x}", record.identity)));
+                rows.iter().map(|record| record.identity).collect()
+            }
+            (Unit::Example, Neighbors::Replace) => Vec::new(),
+            (Unit::User, neighbors) => {
+                let users = train.users().unwrap();
+                let name = |user: usize| {
+                    let first = users.iter().position(|of| *of as usize == user).unwrap();
+                    all[train.row(first)].user.unwrap()
+                };
+                let known = train.user_count().unwrap();
+                if neighbors == Neighbors::AddRemove {
+                    return (0..known).map(name).collect();
+                }
+                let order = train.users_by_hash().unwrap();
+                let mut of: Vec<u64> = order.into_iter().take(count).map(name).collect();
+                let missing = count.saturating_sub(of.len()) as u64;
+                of.extend((0..missing).map(|number| (1 << 40) + number));
+                of
+            }
+        }
+    }
+
+    fn run(&self, folder: &Folder, all: &[Record], public: Option<&std::path::PathBuf>, count: usize) -> Seen {
+        let mut source = write(folder, all, self.format, self.unit, self.share);
+        source.test = public.cloned();
+        let of = self.identities(&source, all, count);
+        seen(self.seed, of, || self.public(folder, source, count))
+    }
+
+    /// Everything that a run shows.
+    fn public(&self, folder: &Folder, source: Source, count: usize) -> Vec<(String, Vec<u8>)> {
+        let job = match Job::new(self.configuration(source, count)) {
+            Ok(job) => job,
+            Err(error) => return vec![("error".into(), format!("{error}\n{}", error.hint()).into_bytes())],
+        };
+        let run = folder.path().join("run");
+        let _ = (std::fs::remove_dir_all(&run), std::fs::remove_dir_all(folder.path().join("ledger")));
+        std::fs::create_dir_all(folder.path().join("ledger")).unwrap();
+        let store = Store::create(Location::File(folder.path().join("ledger/ledger.db"))).unwrap();
+        let mut ledger = Ledger::create(store.book("people").unwrap(), job.terms().unwrap()).unwrap();
+        let place = Run::create(&run).unwrap();
+        let mut shown = Vec::new();
+        let outcome = job.start(&mut ledger, &place, |moment| {
+            shown.push(format!("{moment:?}"));
+            Going::On
+        });
+        let mut public = vec![("shown".to_owned(), shown.join("\n").into_bytes())];
+        match outcome.and_then(|outcome| Ok((outcome.position, outcome.finished, job.model(&mut ledger, &place)?))) {
+            Ok((position, finished, model)) => {
+                let bits: Vec<u8> = model.weights.iter().flat_map(|weight| weight.to_le_bytes()).collect();
+                public.push(("weights".into(), bits));
+                let words = format!(
+                    "{position} {finished} {:?} {:?} {:?} {}",
+                    model.shape,
+                    model.classes,
+                    model.paid.epsilon,
+                    model.configuration.write().unwrap()
+                );
+                public.push(("model".into(), words.into_bytes()));
+            }
+            Err(error) => public.push(("error".into(), error.to_string().into_bytes())),
+        }
+        public.extend(files(&run));
+        let state = ledger.state().unwrap();
+        public.push(("spent".into(), format!("{:?} {}", state.spent(), state.charges().len()).into_bytes()));
+        public
+    }
+}
+
+/// Neighbours of one dataset, trained on in one way.
+fn look(chance: &mut Chance, neighbours: usize) -> Result<(usize, f64), String> {
+    let way = Way::new(chance);
+    let folder = Folder::new();
+    let public = way.public.then(|| write_public(&folder, chance, 5, way.format));
+    let count = 3 + chance.below(40);
+    let all = records(chance, count, USERS);
+    let declared = match way.unit {
+        Unit::Example => count,
+        // More or fewer than there are.
+        Unit::User => 3 + chance.below(2 * USERS),
+    };
+    let base = way.run(&folder, &all, public.as_ref(), declared);
+    let mut most = 0.0_f64;
+    for number in 0..neighbours {
+        let other = neighbour(chance, &all, way.unit, way.neighbors, USERS);
+        let other = way.run(&folder, &other, public.as_ref(), declared);
+        most = most.max(leak(&base, &other, way.neighbors).map_err(|leak| format!("{way:?}, neighbour {number}: {leak}"))?);
+    }
+    if base.statistics.is_empty() {
+        let words =
+            base.public.iter().map(|(name, bytes)| format!("{name}: {}", String::from_utf8_lossy(bytes))).collect::<Vec<_>>();
+        return Err(format!("{way:?}: nothing was released: {words:?}"));
+    }
+    Ok((base.statistics.len() * neighbours, most))
+}
+
+#[test]
+fn training_moves_by_what_is_charged_for_and_shows_nothing_else() {
+    let (mut statistics, mut most) = (0, 0.0_f64);
+    for case in 0..cases(90) {
+        let (seen, moved) = look(&mut Chance::of(2, case as u64), 3).unwrap_or_else(|leak| panic!("case {case}: {leak}"));
+        (statistics, most) = (statistics + seen, most.max(moved));
+    }
+    // Some neighbours come close: clipping does not take more than it must.
+    assert!(most > 0.9, "{most}");
+    println!("{statistics} statistics of training compared, the farthest moved by {most} of what was charged for");
+}
