@@ -35,7 +35,8 @@ Examples:
 /// A statistic of a CSV or Parquet file, released through the ledger of its dataset
 ///
 /// Bounds, keys and the condition are public: they must not be read off the data. A value that is missing or no number is left out. The
-/// answer comes with the range in which the noise stays in nineteen cases of twenty, and with a receipt of the ledger.
+/// answer comes with an error that holds in nineteen cases of twenty, and with a receipt of the ledger. The error of a quantile is in records:
+/// "40 ± 26 records" says that the wanted rank is at most 26 records away from those that the value 40 has.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {

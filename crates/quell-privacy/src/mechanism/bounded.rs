@@ -1,12 +1,15 @@
-//! Sums, means and variances of numbers between public bounds.
+//! Public bounds, and sums of numbers between them.
 
 use serde::{Deserialize, Serialize};
 
-use super::{IntegerNoise, Mechanism, Noise, Release, Sealed, Sensitive, Within, grid::Grid};
+use super::{Mechanism, Noise, Release, Sealed, Sensitive, Within, grid::Grid};
 use crate::{
     Error, Event, Neighbors,
     ledger::Paid,
-    noise::rounded::{DISTANCE, GRID},
+    noise::{
+        random::Stream,
+        rounded::{DISTANCE, GRID},
+    },
     number::brief,
     units::NoiseMultiplier,
 };
@@ -46,7 +49,7 @@ impl Bounds {
         0.5 * self.upper - 0.5 * self.lower
     }
 
-    fn center(self) -> f64 {
+    pub(crate) fn center(self) -> f64 {
         0.5 * self.lower + 0.5 * self.upper
     }
 
@@ -130,144 +133,24 @@ impl std::fmt::Display for Sum {
 impl Paid<Sum> {
     /// The sum, plus noise.
     pub fn run(mut self, values: &Sensitive<Vec<f64>>) -> Result<Release, Error> {
-        let Sum { bounds, noise, noise_multiplier } = self.mechanism;
-        let scale = bounds.scale(self.neighbors, noise_multiplier);
+        let mut stream = self.key()?.stream(0);
+        self.mechanism.release(self.neighbors, values.0.iter().map(|value| (*value, 1)), &mut stream)
+    }
+}
+
+impl Sum {
+    /// Of values, each with the number of records that have it.
+    pub(super) fn release(
+        &self,
+        neighbors: Neighbors,
+        values: impl Iterator<Item = (f64, u64)>,
+        stream: &mut Stream,
+    ) -> Result<Release, Error> {
+        let Sum { bounds, noise, noise_multiplier } = *self;
+        let scale = bounds.scale(neighbors, noise_multiplier);
         let grid = Grid::new(scale)?;
-        let mut stream = self.key()?.stream(0);
-        let sum = values.0.iter().filter_map(|value| bounds.hold(*value)).map(|value| i128::from(grid.toward_zero(value))).sum();
-        Ok(Release { value: grid.release(noise, sum, &mut stream), within: Within::Value(noise.error(scale)) })
-    }
-}
-
-/// The mean of numbers held to bounds, as a noisy sum over a noisy count.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Mean {
-    /// What every number is held to.
-    pub bounds: Bounds,
-    /// Noise of the sum of distances from the middle of the bounds …
-    pub noise: Noise,
-    /// … and its scale over half the distance of the bounds.
-    pub noise_multiplier: NoiseMultiplier,
-    /// Noise of the count.
-    pub count: IntegerNoise,
-}
-
-impl Sealed for Mean {}
-
-impl Mechanism for Mean {
-    /// A sum and a count.
-    fn event(&self, neighbors: Neighbors) -> Event {
-        Event::Composed(vec![self.noise.event(self.noise_multiplier), self.count.event(neighbors, 1)])
-    }
-
-    fn distance(&self) -> f64 {
-        DISTANCE
-    }
-}
-
-impl std::fmt::Display for Mean {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "mean of numbers held to {} with {} noise of {} times a contribution, over a count with {}",
-            self.bounds,
-            self.noise,
-            brief(self.noise_multiplier.get()),
-            self.count
-        )
-    }
-}
-
-/// A noisy count that can be divided by.
-fn at_least_one(count: i128) -> f64 {
-    count.max(1) as f64
-}
-
-impl Paid<Mean> {
-    /// The mean, held to the bounds.
-    pub fn run(mut self, values: &Sensitive<Vec<f64>>) -> Result<Release, Error> {
-        let Mean { bounds, noise, noise_multiplier, count } = self.mechanism;
-        let scale = noise_multiplier.get() * bounds.radius();
-        let grid = Grid::new(scale)?;
-        let mut stream = self.key()?.stream(0);
-        let (mut sum, mut number) = (0_i128, 0_i128);
-        for value in values.0.iter().filter_map(|value| bounds.hold(*value)) {
-            sum += i128::from(grid.toward_zero((value - bounds.center()).clamp(-bounds.radius(), bounds.radius())));
-            number += 1;
-        }
-        let number = at_least_one(number + i128::from(count.draw(&mut stream)));
-        let offset = grid.release(noise, sum, &mut stream) / number;
-        let value = (bounds.center() + offset).clamp(bounds.lower, bounds.upper);
-        // d(s/n) = ds/n - (s/n) dn/n
-        let error = noise.error(scale).hypot(offset.abs().min(bounds.radius()) * count.error()) / number;
-        Ok(Release { value, within: Within::Value(error.min(2.0 * bounds.radius())) })
-    }
-}
-
-/// The variance of numbers held to bounds, from noisy sums of distances, of their squares, and a noisy count.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Variance {
-    /// What every number is held to.
-    pub bounds: Bounds,
-    /// Noise of both sums …
-    pub noise: Noise,
-    /// … and its scale over what a record contributes to each.
-    pub noise_multiplier: NoiseMultiplier,
-    /// Noise of the count.
-    pub count: IntegerNoise,
-}
-
-impl Sealed for Variance {}
-
-impl Mechanism for Variance {
-    /// Two sums and a count.
-    fn event(&self, neighbors: Neighbors) -> Event {
-        let sum = self.noise.event(self.noise_multiplier);
-        Event::Composed(vec![sum.clone(), sum, self.count.event(neighbors, 1)])
-    }
-
-    fn distance(&self) -> f64 {
-        2.0 * DISTANCE
-    }
-}
-
-impl std::fmt::Display for Variance {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "variance of numbers held to {} with {} noise of {} times a contribution, over a count with {}",
-            self.bounds,
-            self.noise,
-            brief(self.noise_multiplier.get()),
-            self.count
-        )
-    }
-}
-
-impl Paid<Variance> {
-    /// The variance, between zero and what the bounds allow.
-    pub fn run(mut self, values: &Sensitive<Vec<f64>>) -> Result<Release, Error> {
-        let Variance { bounds, noise, noise_multiplier, count } = self.mechanism;
-        let radius = bounds.radius();
-        // In units of the radius: x in [-1, 1], and x² - 1/2 in [-1/2, 1/2].
-        let (scale, square_scale) = (noise_multiplier.get(), 0.5 * noise_multiplier.get());
-        let (grid, square_grid) = (Grid::new(scale)?, Grid::new(square_scale)?);
-        let mut stream = self.key()?.stream(0);
-        let (mut sum, mut squares, mut number) = (0_i128, 0_i128, 0_i128);
-        for value in values.0.iter().filter_map(|value| bounds.hold(*value)) {
-            let x = ((value - bounds.center()) / radius).clamp(-1.0, 1.0);
-            sum += i128::from(grid.toward_zero(x));
-            squares += i128::from(square_grid.toward_zero(x * x - 0.5));
-            number += 1;
-        }
-        let number = at_least_one(number + i128::from(count.draw(&mut stream)));
-        let mean = (grid.release(noise, sum, &mut stream) / number).clamp(-1.0, 1.0);
-        let square = (square_grid.release(noise, squares, &mut stream) / number + 0.5).clamp(0.0, 1.0);
-        let variance = (square - mean * mean).max(0.0);
-        let error = (noise.error(square_scale) / number)
-            .hypot(2.0 * mean.abs() * noise.error(scale) / number)
-            .hypot((mean * mean + 0.5) * count.error() / number);
-        let unit = radius * radius;
-        Ok(Release { value: variance * unit, within: Within::Value(error.min(1.0) * unit) })
+        let held = values.filter_map(|(value, records)| Some((bounds.hold(value)?, records)));
+        let sum = held.map(|(value, records)| i128::from(grid.toward_zero(value)) * i128::from(records)).sum();
+        Ok(Release { value: grid.release(noise, sum, stream), within: Within::Value(noise.error(scale)) })
     }
 }

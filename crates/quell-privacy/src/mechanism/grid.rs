@@ -1,6 +1,6 @@
 //! Real numbers on a grid, so that noise can be added without a trace of the number under it.
 
-use super::Noise;
+use super::{Noise, normal_beyond};
 use crate::{
     Error, Event,
     noise::{
@@ -27,9 +27,14 @@ impl Noise {
 
     /// What noise of this scale exceeds in one case of twenty.
     pub(crate) fn error(self, scale: f64) -> f64 {
+        self.error_beyond(scale, 20.0)
+    }
+
+    /// What noise of this scale exceeds in one case of so many.
+    pub(crate) fn error_beyond(self, scale: f64, one_in: f64) -> f64 {
         match self {
-            Self::Laplace => scale * 20.0_f64.ln(),
-            Self::Gaussian => 1.96 * scale,
+            Self::Laplace => scale * one_in.ln(),
+            Self::Gaussian => scale * normal_beyond(one_in),
         }
     }
 }

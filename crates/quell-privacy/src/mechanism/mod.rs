@@ -10,10 +10,12 @@ mod clipped_sum;
 mod clipping;
 mod contributions;
 mod count;
+mod decimals;
 mod epoch;
 mod grid;
 mod histogram;
 mod median;
+mod moments;
 mod noisy_max;
 mod poll;
 mod quantile;
@@ -27,7 +29,7 @@ mod survey;
 mod vote_cost;
 
 pub use additive::Additive;
-pub use bounded::{Bounds, Mean, Sum, Variance};
+pub use bounded::{Bounds, Sum};
 pub use clipped_sum::ClippedSum;
 pub use clipping::{Clip, Clipping};
 pub use contributions::{Contributions, Vectors};
@@ -35,6 +37,7 @@ pub use count::{Count, NoisyThreshold};
 pub use epoch::{Epoch, Running};
 pub use histogram::{Histogram, StableHistogram};
 pub use median::SmoothMedian;
+pub use moments::{Mean, Variance};
 pub use noisy_max::{NoisyMax, Rule, Votes};
 pub use poll::{Answer, Electorate, Poll, Polling, Screening, Voters};
 pub use quantile::{Quantile, Range};
@@ -54,6 +57,7 @@ use crate::{
         exact::{Ratio, discrete_gaussian, discrete_laplace},
         random::Stream,
     },
+    special::normal_quantile,
     units::{Epsilon, Rho, Scale},
 };
 
@@ -116,7 +120,8 @@ pub struct Release {
 pub enum Within {
     /// In units of the answer.
     Value(f64),
-    /// In records that lie between the answer and the true one.
+    /// In records: values below the answer are at most so many more than the wanted part of all, and values up to it at most so many fewer. Values are
+    /// those held to the bounds and rounded to the grid that answers are on.
     Rank(f64),
     /// How much noise was added is a secret of the data.
     Secret,
@@ -202,13 +207,19 @@ impl IntegerNoise {
         }
     }
 
-    /// What the noise exceeds in one case of twenty.
+    /// What the noise exceeds in one case of twenty, at most.
     pub(crate) fn error(self) -> f64 {
+        self.error_beyond(20.0)
+    }
+
+    /// What the noise exceeds in one case of so many, at most.
+    pub(crate) fn error_beyond(self, one_in: f64) -> f64 {
         let scale = self.scale.get();
         match self.noise {
             // P[|X| ≥ m] = 2e^(-m/s)/(1 + e^(-1/s))
-            Noise::Laplace => (scale * (40.0_f64 / (1.0 + (-1.0 / scale).exp())).ln()).ceil(),
-            Noise::Gaussian => (1.96 * scale).ceil(),
+            Noise::Laplace => (scale * (2.0 * one_in / (1.0 + (-1.0 / scale).exp())).ln()).ceil(),
+            // P[X ≥ m + 1] ≤ P[N ≥ m/s]: THEORY, Votes.
+            Noise::Gaussian => (normal_beyond(one_in) * scale).ceil(),
         }
     }
 }
@@ -217,6 +228,11 @@ impl std::fmt::Display for IntegerNoise {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "discrete {} noise of scale {}", self.noise, crate::number::brief(self.scale.get()))
     }
+}
+
+/// What a standard normal number exceeds in size in one case of so many, rounded up.
+pub(crate) fn normal_beyond(one_in: f64) -> f64 {
+    -normal_quantile(0.5 / one_in) * (1.0 + 1e-9)
 }
 
 /// An event of a number that was checked before; what was not is charged as no guarantee at all.

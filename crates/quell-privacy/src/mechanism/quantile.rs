@@ -1,43 +1,53 @@
 //! Quantiles and ranges, chosen by the exponential mechanism.
 
-use super::{Bounds, Mechanism, Release, Sealed, Sensitive, Within};
+use super::{Bounds, Mechanism, Release, Sealed, Sensitive, Within, decimals::Decimals};
 use crate::{
     Error, Event, Neighbors,
     ledger::Paid,
     noise::{
+        ladder::{Candidates, Ladder, RECORD},
         random::Stream,
-        select::{Coefficient, Interval, Ladder},
     },
     number::brief,
     units::{Epsilon, Probability},
 };
 
 /// A number below which a given part of the values lies.
+///
+/// It is a decimal number between the bounds, to which values are rounded first: by less than 10⁻⁸ of the distance of the bounds. If a record has no number, the quantile is that of the others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quantile {
     /// What every number is held to.
     pub bounds: Bounds,
     /// Which part: 0.5 for the median.
     pub quantile: Probability,
-    /// ε.
+    /// ε, at least 10⁻¹¹.
     pub epsilon: Epsilon,
 }
 
-/// Points of the grid between the bounds.
-const POINTS: u64 = 1 << 32;
-
-/// Steps of the ladder at most; beyond them all ranks count as equally far.
-const STEPS: usize = 1 << 20;
+/// Smaller than this an ε tells nothing about any number of records.
+const LEAST_EPSILON: f64 = 1e-11;
 
 impl Sealed for Quantile {}
 
 impl Mechanism for Quantile {
     /// # Theorem
-    /// [Smi11] The rank of a point moves by at most one against the wanted rank when a record comes, goes or is exchanged, so
-    /// weights e^(-ε/2 · distance) make a mechanism of bounded range ε [DDR20].
+    /// (THEORY, Quantiles) [Smi11] with credit for ties. Distances of candidates from the wanted rank change by -m to m between neighbours, where `reach` is 2m,
+    /// or by nothing and one, where it is 1; weights e^(-γ distance) with γ = ε/`reach` make a mechanism of bounded range ε [DDR20].
     fn event(&self, _: Neighbors) -> Event {
         Event::Exponential { epsilon: self.epsilon }
     }
+
+    fn check(&self, _: Neighbors) -> Result<(), Error> {
+        check(self.epsilon)
+    }
+}
+
+fn check(epsilon: Epsilon) -> Result<(), Error> {
+    if epsilon.get() >= LEAST_EPSILON {
+        return Ok(());
+    }
+    Err(Error::OutOfRange { what: "epsilon of a quantile", value: epsilon.get(), range: "[1e-11, inf)" })
 }
 
 impl std::fmt::Display for Quantile {
@@ -47,43 +57,84 @@ impl std::fmt::Display for Quantile {
     }
 }
 
+/// Values on the grid, each once and in order, with the number of records up to it.
+type Runs = [(i64, u64)];
+
 impl Quantile {
-    fn choose(&self, positions: &[u64], stream: &mut Stream) -> Release {
-        // The nearest integer to qn in integers, so that one record more moves it by at most one.
-        let part = (self.quantile.get() * (1_u64 << 53) as f64) as u128;
-        let wanted = ((part * positions.len() as u128 + (1 << 52)) >> 53) as u64;
-        // Points t in (positions[j-1], positions[j]] have j values below them.
-        let mut intervals = Vec::with_capacity(positions.len() + 1);
-        let mut last = None;
-        for (rank, &position) in (0..).zip(positions.iter().chain([&POINTS])) {
-            let points = last.map_or(position + 1, |last| position - last);
-            intervals.push(Interval { points, distance: wanted.abs_diff(rank) });
-            last = Some(position);
-        }
-        let sensitivity = std::num::NonZero::<u64>::MIN;
-        let ladder = Ladder::new(Coefficient::new(self.epsilon, sensitivity), STEPS);
-        let point = ladder.choose(&intervals, stream).map_or(POINTS / 2, |(interval, place)| {
-            let first = if interval == 0 { 0 } else { positions[interval - 1] + 1 };
-            first + place
-        });
-        let part = point as f64 / POINTS as f64;
-        let value = self.bounds.lower() * (1.0 - part) + self.bounds.upper() * part;
-        // P[distance ≥ k] ≤ POINTS e^(-εk/2)
-        let rank = 2.0 / self.epsilon.get().max(1e-300) * (20.0 * POINTS as f64).ln();
-        // Beyond the ladder all ranks are alike.
-        let within = if rank < STEPS as f64 { Within::Rank(rank.ceil()) } else { Within::Secret };
-        Release { value: value.clamp(self.bounds.lower(), self.bounds.upper()), within }
+    /// q in parts of a record, so that the wanted rank qn is an integer number of parts.
+    fn part(&self) -> u128 {
+        (self.quantile.get() * RECORD as f64).round() as u128
     }
 
-    /// Values as places on the grid, in order. What is no number is left out.
-    fn positions(bounds: Bounds, values: &[f64]) -> Vec<u64> {
-        let place = |value: f64| {
-            let part = (value - bounds.lower()) / (bounds.upper() - bounds.lower());
-            ((part * POINTS as f64) as u64).min(POINTS - 1)
-        };
-        let mut positions: Vec<u64> = values.iter().filter_map(|value| bounds.hold(*value)).map(place).collect();
-        positions.sort_unstable();
-        positions
+    /// How far apart the changes of two distances are between neighbours, in records.
+    ///
+    /// # Theorem
+    /// (THEORY, Quantiles) 1 for the lowest and the highest number. Otherwise 2 max(q, 1 - q) if a record comes or goes, or gets or loses its number, and 2
+    /// if its number is exchanged.
+    fn reach(&self, neighbors: Neighbors) -> f64 {
+        let part = self.part();
+        if part == 0 || part == RECORD {
+            return 1.0;
+        }
+        match neighbors {
+            Neighbors::AddRemove => 2.0 * (part.max(RECORD - part) as f64 / RECORD as f64),
+            Neighbors::Replace => 2.0,
+        }
+    }
+
+    /// The weights; the quotient is rounded down.
+    fn ladder(&self, neighbors: Neighbors) -> Ladder {
+        Ladder::new(self.epsilon.get() / self.reach(neighbors) * (1.0 - 1e-15))
+    }
+
+    /// The points between two values, or at one: first, last, and how many records are below them and up to them.
+    fn points(grid: Decimals, runs: &Runs, number: usize) -> (i64, i64, u64, u64) {
+        let ((first, last), run) = (grid.ends(), number / 2);
+        let (before, below) = if run == 0 { (first - 1, 0) } else { runs[run - 1] };
+        match runs.get(run) {
+            Some(&(value, up_to)) if number % 2 == 1 => (value, value, below, up_to),
+            Some(&(value, _)) => (before + 1, value - 1, below, below),
+            None => (before + 1, last, below, below),
+        }
+    }
+
+    /// How far a rank is from where it is wanted, in parts of a record.
+    fn distance(&self, records: u64, below: u64, up_to: u64) -> u128 {
+        let wanted = self.part() * u128::from(records);
+        let (below, up_to) = (u128::from(below) * RECORD, u128::from(up_to) * RECORD);
+        below.saturating_sub(wanted).max(wanted.saturating_sub(up_to))
+    }
+
+    /// One in `one_in` answers is farther off than is said.
+    fn choose(&self, neighbors: Neighbors, runs: &Runs, one_in: f64, stream: &mut Stream) -> Release {
+        let (grid, ladder) = (Decimals::new(self.bounds), self.ladder(neighbors));
+        let records = runs.last().map_or(0, |(_, records)| *records);
+        let candidates = (0..=2 * runs.len()).map(|number| {
+            let (from, to, below, up_to) = Self::points(grid, runs, number);
+            Candidates { mass: grid.mass(from, to), distance: self.distance(records, below, up_to) }
+        });
+        let index = ladder.choose(&candidates, stream).map_or(grid.ends().0, |(number, place)| {
+            let (from, to, ..) = Self::points(grid, runs, number);
+            grid.point(from, to, place)
+        });
+        // Some point has distance 0 and counts at least one: P[distance > k] ≤ total · e^(-γk), but for a part in 10⁹.
+        let records = ((one_in * grid.total() as f64).ln() / ladder.gamma() * (1.0 + 1e-9)).ceil();
+        Release { value: grid.value(index), within: Within::Rank(records) }
+    }
+
+    /// Values on the grid of these bounds. What is no number is left out.
+    fn runs(bounds: Bounds, values: &[f64]) -> Vec<(i64, u64)> {
+        let grid = Decimals::new(bounds);
+        let mut places: Vec<i64> = values.iter().filter_map(|value| grid.place(*value)).collect();
+        places.sort_unstable();
+        let mut runs: Vec<(i64, u64)> = Vec::new();
+        for (place, up_to) in places.into_iter().zip(1..) {
+            match runs.last_mut() {
+                Some(last) if last.0 == place => last.1 = up_to,
+                _ => runs.push((place, up_to)),
+            }
+        }
+        runs
     }
 }
 
@@ -91,7 +142,8 @@ impl Paid<Quantile> {
     /// The quantile.
     pub fn run(mut self, values: &Sensitive<Vec<f64>>) -> Result<Release, Error> {
         let mut stream = self.key()?.stream(0);
-        Ok(self.mechanism.choose(&Quantile::positions(self.mechanism.bounds, &values.0), &mut stream))
+        let runs = Quantile::runs(self.mechanism.bounds, &values.0);
+        Ok(self.mechanism.choose(self.neighbors, &runs, 20.0, &mut stream))
     }
 }
 
@@ -102,7 +154,7 @@ pub struct Range {
     pub bounds: Bounds,
     /// Part of the values that lies between.
     pub inside: Probability,
-    /// ε of each of the two ends.
+    /// ε of each of the two ends, at least 10⁻¹¹.
     pub epsilon: Epsilon,
 }
 
@@ -114,6 +166,13 @@ impl Range {
         let zero = Quantile { bounds: self.bounds, quantile: self.inside, epsilon: self.epsilon };
         [outside, 1.0 - outside].map(|q| Quantile { quantile: at(q).unwrap_or(self.inside), ..zero })
     }
+
+    /// Both ends are as near as is said in nineteen cases of twenty: each fails in one of forty, and two that are out of order are within each other's error.
+    fn choose(&self, neighbors: Neighbors, runs: &Runs, stream: &mut Stream) -> [Release; 2] {
+        let mut ends = self.ends().map(|end| end.choose(neighbors, runs, 40.0, stream));
+        ends.sort_by(|a, b| a.value.total_cmp(&b.value));
+        ends
+    }
 }
 
 impl Sealed for Range {}
@@ -122,6 +181,10 @@ impl Mechanism for Range {
     /// Two quantiles.
     fn event(&self, neighbors: Neighbors) -> Event {
         Event::Composed(self.ends().iter().map(|end| end.event(neighbors)).collect())
+    }
+
+    fn check(&self, _: Neighbors) -> Result<(), Error> {
+        check(self.epsilon)
     }
 }
 
@@ -136,9 +199,10 @@ impl Paid<Range> {
     /// Both ends, the smaller first.
     pub fn run(mut self, values: &Sensitive<Vec<f64>>) -> Result<[Release; 2], Error> {
         let mut stream = self.key()?.stream(0);
-        let positions = Quantile::positions(self.mechanism.bounds, &values.0);
-        let mut ends = self.mechanism.ends().map(|end| end.choose(&positions, &mut stream));
-        ends.sort_by(|a, b| a.value.total_cmp(&b.value));
-        Ok(ends)
+        let runs = Quantile::runs(self.mechanism.bounds, &values.0);
+        Ok(self.mechanism.choose(self.neighbors, &runs, &mut stream))
     }
 }
+
+#[cfg(test)]
+mod tests;

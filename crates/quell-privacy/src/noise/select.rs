@@ -1,15 +1,11 @@
 //! Choosing among candidates by their utilities, exactly.
 //!
 //! Weights like e^(εu/2Δ) are real numbers; rounded ones belong to a mechanism that nobody analysed. Here utilities are integers and the
-//! choice is made either by coins of probability e^(-n/d) or among integers whose ratios are known to be small enough.
+//! choice is made by coins of probability e^(-n/d), after proposals among integers where candidates are too many to try one by one (`ladder`).
 
 use std::num::NonZero;
 
-use super::{
-    exact::bernoulli_exp,
-    fixed::{ERROR, ONE, exp_minus, multiply_high},
-    random::Stream,
-};
+use super::{exact::bernoulli_exp, random::Stream};
 use crate::units::Epsilon;
 
 /// ε/2Δ, what a unit of utility counts: a rational number.
@@ -67,72 +63,4 @@ pub(crate) fn permute_and_flip(utilities: &[i64], coefficient: Coefficient, stre
         }
     }
     unreachable!("the coin of the best candidate shows 1")
-}
-
-/// Points of a grid between two neighbouring data points, and how far their rank is from the wanted one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Interval {
-    /// How many points of the grid.
-    pub(crate) points: u64,
-    /// Distance of the rank.
-    pub(crate) distance: u64,
-}
-
-/// Integers W₀ > W₁ > … > W_K > 0 with Wₖ ≤ e^γ Wₖ₊₁: weights for candidates too many to touch one by one.
-pub(crate) struct Ladder(Vec<u128>);
-
-impl Ladder {
-    const TOP: u128 = 1 << 80;
-    const BOTTOM: u128 = 1 << 20;
-
-    /// At most `longest` steps, from 2⁸⁰ down to 2²⁰ or until γ is too small for an integer to shrink.
-    ///
-    /// # Theorem
-    /// The multiplier is at least e^-γ, since the fixed-point exponential is raised by its error and γ was rounded down; the product is rounded up.
-    /// So Wₖ₊₁ ≥ e^-γ Wₖ.
-    pub(crate) fn new(coefficient: Coefficient, longest: usize) -> Self {
-        // γ ≤ 2³⁰ with 64 bits after the point.
-        let multiplier = exp_minus((coefficient.numerator << 64) / coefficient.denominator) + ERROR;
-        let mut steps = vec![Self::TOP];
-        let mut step = Self::TOP;
-        while steps.len() <= longest && multiplier < ONE {
-            let next = multiply_high(step, multiplier << 1) + 1;
-            if next >= step || next < Self::BOTTOM {
-                break;
-            }
-            steps.push(next);
-            step = next;
-        }
-        Self(steps)
-    }
-
-    /// W of this distance; beyond the last step the ladder is level.
-    pub(crate) fn weight(&self, distance: u64) -> u128 {
-        let last = self.0.len() - 1;
-        self.0[usize::try_from(distance).map_or(last, |distance| distance.min(last))]
-    }
-
-    /// An interval and a point in it, every point with probability ∝ its weight. Nothing if there is no point, or if there are more than 2⁴⁷.
-    ///
-    /// # Theorem
-    /// [Smi11] with integer weights. If distances of points move by at most one between neighbours, each weight and the total change by a factor between
-    /// e^-γ and e^γ: 2γ-DP, and of bounded range 2γ because the total is common to all outcomes [DDR20].
-    pub(crate) fn choose(&self, intervals: &[Interval], stream: &mut Stream) -> Option<(usize, u64)> {
-        let points: u128 = intervals.iter().map(|interval| u128::from(interval.points)).sum();
-        if points == 0 || points > 1 << 47 {
-            return None;
-        }
-        // At most 2⁴⁷ 2⁸⁰.
-        let total = intervals.iter().map(|interval| u128::from(interval.points) * self.weight(interval.distance)).sum();
-        let mut ticket = stream.below(total);
-        for (number, interval) in intervals.iter().enumerate() {
-            let weight = self.weight(interval.distance);
-            let all = u128::from(interval.points) * weight;
-            if ticket < all {
-                return Some((number, (ticket / weight) as u64));
-            }
-            ticket -= all;
-        }
-        unreachable!("the ticket is below the total")
-    }
 }

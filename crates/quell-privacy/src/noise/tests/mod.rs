@@ -4,6 +4,7 @@
 
 mod blocks;
 mod exact;
+mod ladder;
 mod random;
 mod rounded;
 mod select;
@@ -48,6 +49,15 @@ pub(crate) fn agrees(counts: &[u64], probabilities: &[f64]) -> bool {
     let statistic: f64 = counts.iter().zip(probabilities).map(|(&count, p)| (count as f64 - n * p).powi(2) / (n * p)).sum();
     let d = (counts.len() - 1) as f64;
     statistic <= d + 2.0 * (d * SURPRISE).sqrt() + 2.0 * SURPRISE
+}
+
+/// Whether failures are no more than one in twenty, or more by chance.
+///
+/// By Chernoff's bound: f of n coins that show 1 with probability at most p < f/n have probability at most e^(-n D(f/n‖p)).
+pub(crate) fn one_in_twenty(failures: usize, runs: usize) -> bool {
+    let (share, p) = (failures as f64 / runs as f64, 0.05);
+    let term = |a: f64, b: f64| if a > 0.0 { a * (a / b).ln() } else { 0.0 };
+    share <= p || runs as f64 * (term(share, p) + term(1.0 - share, 1.0 - p)) <= SURPRISE
 }
 
 /// Whether a coin shows 1 with this probability.

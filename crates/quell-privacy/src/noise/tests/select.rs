@@ -3,10 +3,7 @@
 use std::num::NonZero;
 
 use super::{
-    super::{
-        fixed::multiply_high,
-        select::{Coefficient, Interval, Ladder, exponential, permute_and_flip},
-    },
+    super::select::{Coefficient, exponential, permute_and_flip},
     agrees, stream,
 };
 use crate::units::Epsilon;
@@ -86,76 +83,4 @@ fn edges_of_choosing() {
         }
         assert!(agrees(&chosen, &[0.5; 2]), "{chosen:?}");
     }
-}
-
-/// Σ xᵏ/k! up to so many terms of x = numerator/denominator, as a fraction over denominatorᵏ k!: below e^x.
-fn below_exp(numerator: u128, denominator: u128, terms: u32) -> (u128, u128) {
-    let (mut sum, mut power, mut scale) = (1, 1, 1);
-    for k in 1..=u128::from(terms) {
-        power *= numerator;
-        scale *= denominator * k;
-        sum = sum * denominator * k + power;
-    }
-    (sum, scale)
-}
-
-/// The product in two words, high and low.
-fn wide(a: u128, b: u128) -> (u128, u128) {
-    (multiply_high(a, b), a.wrapping_mul(b))
-}
-
-#[test]
-fn ladder_never_falls_by_more_than_its_factor() {
-    // γ = ε/2 as a fraction, and so many terms of e^γ that what is missing is less than what the ladder rounds up.
-    for (epsilon, (numerator, denominator), terms) in
-        [(1.0, (1, 2), 24), (0.01, (1, 200), 5), (3.0, (3, 2), 27), (1e-4, (1, 20_000), 4), (0.25, (1, 8), 18)]
-    {
-        let (sum, scale) = below_exp(numerator, denominator, terms);
-        let ladder = Ladder::new(coefficient(epsilon, 1), 1 << 20);
-        let mut steps = 0;
-        for k in 0.. {
-            let (upper, lower) = (ladder.weight(k), ladder.weight(k + 1));
-            if upper == lower {
-                break;
-            }
-            assert!(0 < lower && lower < upper);
-            // upper/lower ≤ sum/scale ≤ e^γ in integers, and not for a ladder that is a millionth steeper.
-            assert!(wide(upper, scale) <= wide(lower, sum), "{epsilon}: step {k}");
-            assert!(wide(upper, scale) > wide(lower - (lower >> 18), sum), "{epsilon}: step {k}");
-            steps += 1;
-        }
-        let fall = (ladder.weight(0) as f64 / ladder.weight(u64::MAX) as f64).log2();
-        assert!(fall > 58.0 && steps > 10, "{epsilon}: {steps} steps fall by 2^{fall}");
-    }
-    assert_eq!(Ladder::new(coefficient(0.0, 1), 100).weight(50), Ladder::new(coefficient(0.0, 1), 100).weight(0));
-    let short = Ladder::new(coefficient(0.1, 1), 3);
-    assert!(short.weight(2) > short.weight(3) && short.weight(3) == short.weight(4));
-}
-
-#[test]
-fn quantiles_are_chosen_with_their_weights() {
-    let mut stream = stream(23);
-    let intervals = [(4, 3), (0, 2), (5, 1), (1, 0), (2, 1), (30, 200)].map(|(points, distance)| Interval { points, distance });
-    let ladder = Ladder::new(coefficient(1.0, 1), 1000);
-    let weights: Vec<f64> = intervals.iter().map(|i| i.points as f64 * (-(i.distance as f64) / 2.0).exp()).collect();
-    let total: f64 = weights.iter().sum();
-    let (mut counts, mut offsets) = (vec![0; 6], vec![0; 5]);
-    for _ in 0..CHOICES {
-        let (number, offset) = ladder.choose(&intervals, &mut stream).unwrap();
-        assert!(offset < intervals[number].points);
-        counts[number] += 1;
-        if number == 2 {
-            offsets[offset as usize] += 1;
-        }
-    }
-    // An empty interval is never chosen, and one 200 ranks away not within the age of the universe.
-    assert_eq!((counts.remove(1), counts.pop()), (0, Some(0)));
-    let expected: Vec<f64> = [0, 2, 3, 4].map(|i| weights[i] / total).to_vec();
-    assert!(agrees(&counts, &expected), "{counts:?} {expected:?}");
-    assert!(agrees(&offsets, &[0.2; 5]), "{offsets:?}");
-    assert!(!agrees(&counts, &[0.25; 4]));
-    let many = [Interval { points: 1 << 46, distance: 0 }, Interval { points: 1 << 46, distance: 9 }];
-    assert!(ladder.choose(&many, &mut stream).is_some());
-    assert_eq!(ladder.choose(&[many[0], many[1], many[1]], &mut stream), None);
-    assert_eq!(ladder.choose(&[], &mut stream), None);
 }
