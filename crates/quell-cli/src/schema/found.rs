@@ -8,28 +8,23 @@ use quell_ledger::Volume;
 use quell_privacy::{
     Error, Neighbors,
     ledger::{Ledger, Line, Paid, Receipt},
-    mechanism::{Bounds, Mechanism, Range, Sensitive, StableHistogram},
+    mechanism::{Bounds, Enclosure, Mechanism, Sensitive, StableHistogram},
     number::given,
-    units::{Delta, Epsilon, Probability},
+    units::{Delta, Epsilon},
 };
 
 use super::{Flags, Role, Values};
 use crate::{payment, print, refusal::Refusal};
 
 /// Where numbers are looked for if nobody says.
-const WITHIN: [f64; 2] = [-1e6, 1e6];
-
-/// Part of the records between the ends that are looked for, and by how much of their distance these are then moved apart. An end nearer to the last record would
-/// often be found beyond it, in the wide gap where no record is.
-const INSIDE: f64 = 0.9;
-const WIDER: f64 = 0.3;
+const WITHIN: [f64; 2] = [-1e9, 1e9];
 
 /// Part of the budget's δ for categories if nobody says; a ledger sets aside little more for guarantees with a δ of their own.
 const DELTA: f64 = 1.0 / 2000.0;
 
 /// What is asked about a column.
 enum Question {
-    Numbers(Range),
+    Numbers(Enclosure),
     Names(StableHistogram),
 }
 
@@ -41,8 +36,7 @@ impl Flags {
             Some(&[lower, upper]) => [lower, upper],
             _ => WITHIN,
         };
-        let bounds = Bounds::new(lower, upper)?;
-        let inside = Probability::new(INSIDE)?;
+        let within = Bounds::new(lower, upper)?;
         let dataset = self.dataset.clone().map_or_else(|| dataset(&self.data), Ok)?;
         let mut ledger = self.purse.ledger(&dataset)?;
         payment::one_record_each(&mut ledger, &dataset, self.one_record_per_user)?;
@@ -52,7 +46,7 @@ impl Flags {
         let delta = Delta::new(self.delta.unwrap_or(DELTA * budget.delta.get()))?.get() / counted.max(1) as f64;
         let question = |role: &Role| -> Result<Question> {
             if *role == Role::Number {
-                return Ok(Question::Numbers(Range { bounds, inside, epsilon: Epsilon::new(share / 2.0)? }));
+                return Ok(Question::Numbers(Enclosure { within, epsilon: Epsilon::new(share)? }));
             }
             // For an exchange: (2ε, (1 + e^ε)δ).
             let (epsilon, delta) = match terms.neighbors {
@@ -67,11 +61,11 @@ impl Flags {
         let mut receipts = Vec::new();
         for ((name, _), question) in roles.iter().zip(questions) {
             found.push(match question {
-                Question::Numbers(range) => {
+                Question::Numbers(enclosure) => {
                     let values = table.all().numbers(name)?.into_iter().map(|number| number.unwrap_or(f64::NAN)).collect();
-                    let paid = charge(&mut ledger, range, &mut receipts)?;
-                    let [low, high] = paid.run(&Sensitive::new(values))?;
-                    Values::Bounds(wider(low.value, high.value, [lower, upper]))
+                    let paid = charge(&mut ledger, enclosure, &mut receipts)?;
+                    let bounds = paid.run(&Sensitive::new(values))?;
+                    Values::Bounds([bounds.lower(), bounds.upper()])
                 }
                 Question::Names(histogram) => {
                     let values = texts(table, name)?;
@@ -94,17 +88,6 @@ impl Flags {
     }
 }
 
-/// Two ends moved apart and to round numbers, within what was publicly known.
-fn wider(low: f64, high: f64, [least, most]: [f64; 2]) -> [f64; 2] {
-    let margin = (WIDER * (high - low)).max(1e-9 * (most - least)).max(1e-6 * low.abs().max(high.abs()));
-    // A unit of which the margin is a few.
-    let unit = 10_f64.powf(margin.log10().floor());
-    // Without the last digits, which a product with a tenth leaves behind, and without the sign of zero.
-    let tidy = |value: f64| format!("{value:.12e}").parse().unwrap_or(value) + 0.0;
-    let (low, high) = (tidy(((low - margin) / unit).floor() * unit), tidy(((high + margin) / unit).ceil() * unit));
-    [low.max(least), high.min(most)]
-}
-
 /// A column as text, whatever it is declared as.
 fn texts(table: &Table, name: &str) -> Result<Vec<Option<String>>> {
     let is_number = table.columns().iter().any(|column| column.name == name && column.kind == Kind::Number);
@@ -120,7 +103,7 @@ fn afford(ledger: &mut Ledger<Volume>, questions: &[Question]) -> Result<()> {
     let (spent, budget) = (state.spent().epsilon, state.budget().cap());
     for question in questions {
         let (charge, _) = match question {
-            Question::Numbers(range) => ledger.quote(range, 1)?,
+            Question::Numbers(enclosure) => ledger.quote(enclosure, 1)?,
             Question::Names(histogram) => ledger.quote(histogram, 1)?,
         };
         let would_be = state.spent_with(&charge).epsilon;
@@ -148,18 +131,4 @@ fn dataset(path: &Path) -> Result<String> {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let missing = || Refusal::new(format!("{} has no file name", path.display()), "name the dataset with --dataset");
     Ok(stem.ok_or_else(missing)?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bounds_are_moved_apart_to_round_numbers_and_not_beyond_what_is_known() {
-        assert_eq!(wider(19.3, 63.2, [0.0, 1000.0]), [0.0, 80.0]);
-        assert_eq!(wider(0.11, 0.42, [0.0, 1.0]), [0.01, 0.52]);
-        assert_eq!(wider(-3.0, 90.0, [0.0, 95.0]), [0.0, 95.0]);
-        let [low, high] = wider(5.0, 5.0, [-1e6, 1e6]);
-        assert!(low < 5.0 && high > 5.0 && high - low < 1.0, "{low} {high}");
-    }
 }

@@ -21,7 +21,8 @@ Examples:
 ///
 /// Without --epsilon, what is not known is left open, to be filled in from what is publicly known. With it, bounds of numbers and
 /// the more frequent categories are found through the ledger of the dataset, ε being divided equally between the columns.
-/// The fewer the records, the more ε a column needs: bounds that are far too wide are a sign of too little.
+/// Bounds are round numbers that hold nearly all records: a narrower interval is taken if it leaves out few of them. The fewer the records, the more ε a
+/// column needs; a few hundred divided by its ε are enough. A column in which nearly all values are equal needs more.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
@@ -48,7 +49,7 @@ pub(crate) struct Flags {
     /// δ for all columns of categories together (a small part of that of the budget if not given)
     #[arg(long, value_name = "D", allow_negative_numbers = true, requires = "epsilon")]
     delta: Option<f64>,
-    /// Where numbers are looked for, from what is publicly known
+    /// Where numbers are looked for, from what is publicly known (-1e9 to 1e9 if not given)
     #[arg(long, num_args = 2, value_names = ["LOWER", "UPPER"], allow_hyphen_values = true, requires = "epsilon")]
     within: Option<Vec<f64>>,
     /// Name of the dataset in the ledger (the name of the file if not given)
