@@ -64,13 +64,13 @@ fn quantiles_and_ranges_are_within_the_error_that_is_printed() {
     let ages = column(0);
     // One answer in twenty may be farther off; five of eight are not by chance.
     let question = "quantile --column age --bounds 0 120 --quantile 0.9 --epsilon 0.5";
-    let far = ask("answers_quantile", "add-remove", question, 8).iter().filter(|text| {
+    let far = ask("answers_quantile", "add-remove", question, 8).into_iter().filter(|text| {
         let (value, error) = number(text, "quantile: ");
         off(&ages, 0.9, value) > error
     });
     assert!(far.count() < 5);
     let question = "range --column age --bounds 0 120 --inside 0.8 --epsilon 1";
-    let far = ask("answers_range", "add-remove", question, 8).iter().filter(|text| {
+    let far = ask("answers_range", "add-remove", question, 8).into_iter().filter(|text| {
         let ([low, low_error], [high, high_error]) = (<[f64; 2]>::from(number(text, "from: ")), number(text, "to: ").into());
         off(&ages, 0.1, low) > low_error || off(&ages, 0.9, high) > high_error
     });

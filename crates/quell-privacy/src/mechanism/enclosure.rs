@@ -189,12 +189,13 @@ fn round(multiple: i32) -> u64 {
     }
 }
 
-/// How much likelier an interval is because of where zero is in it.
+/// How much likelier an interval is because of where zero is in it: most columns begin there, and few are on both sides of it.
 fn shape(low: i32, high: i32) -> u64 {
     match (low, high) {
-        (0, _) => 8,
-        _ if low == -high => 4,
-        (_, 0) => 3,
+        (0, _) => 32,
+        (_, 0) => 8,
+        _ if low == -high => 6,
+        _ if low > 0 || high < 0 => 2,
         _ => 1,
     }
 }
