@@ -203,7 +203,8 @@ impl std::fmt::Display for Score {
         };
         let (share, error) = (100.0 * value, 100.0 * error);
         let places = (1.0 - error.max(1e-300).log10().floor()).clamp(0.0, 6.0) as usize;
-        let about = rounded(error, 2, Toward::Up);
+        // What rounding adds is part of the stated error.
+        let about = rounded(error + 0.5 * 10_f64.powi(-(places as i32)), 2, Toward::Up);
         write!(f, "accuracy: {share:.places$} % ± {about} points, {} of {} right", self.right.value, self.records)
     }
 }
@@ -215,7 +216,7 @@ mod tests {
     #[test]
     fn an_accuracy_says_how_far_off_it_is() {
         let right = Release { value: 900.0, within: Within::Value(30.0) };
-        assert_eq!(Score::new(right, 1000.0).to_string(), "accuracy: 90.0 % ± 3.0 points, 900 of 1000 right");
+        assert_eq!(Score::new(right, 1000.0).to_string(), "accuracy: 90.0 % ± 3.1 points, 900 of 1000 right");
         let nothing = Score::new(Release { value: 3.0, within: Within::Value(30.0) }, -4.0).to_string();
         assert!(nothing.starts_with("accuracy: unknown"), "{nothing}");
         let more = Score::new(Release { value: 20.0, within: Within::Value(30.0) }, 10.0);

@@ -104,10 +104,10 @@ fn sorted(column: &[(f64, u64)]) -> Vec<(f64, u64)> {
     let mut column = column.to_vec();
     column.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut up_to = 0;
-    column.iter_mut().for_each(|(_, records)| {
+    for (_, records) in &mut column {
         up_to += *records;
         *records = up_to;
-    });
+    }
     column
 }
 
