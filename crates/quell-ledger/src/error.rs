@@ -46,12 +46,12 @@ pub enum Error {
     },
     /// PostgreSQL failed.
     #[cfg(feature = "postgres")]
-    #[error("{doing} failed: {}\nhint: is the server up, and may this user create tables there?", said(.source))]
+    #[error("{doing} failed: {}\nhint: is the server up, and may this user create tables there?", said(.cause))]
     Postgres {
         /// What was tried.
         doing: &'static str,
         /// What the server or the connection says.
-        source: postgres::Error,
+        cause: postgres::Error,
     },
     /// The address of a server is not one, or not a safe one. No part of it is repeated, because it may hold a password.
     #[error(
@@ -204,6 +204,7 @@ fn hint(source: &rusqlite::Error) -> &'static str {
 
 #[cfg(feature = "postgres")]
 fn said(error: &postgres::Error) -> String {
-    // `db error` alone says nothing.
-    error.as_db_error().map_or_else(|| error.to_string(), |said| said.message().to_owned())
+    // `db error` alone says nothing, and what the system says is the cause of the error.
+    let caused = || std::error::Error::source(error).map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"));
+    error.as_db_error().map_or_else(caused, |said| said.message().to_owned())
 }

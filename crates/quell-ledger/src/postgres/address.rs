@@ -63,7 +63,7 @@ impl Address {
     }
 
     pub(super) fn connect(&self) -> Result<Client, Error> {
-        let failed = |source| Error::Postgres { doing: "connecting to the server", source };
+        let failed = |cause| Error::Postgres { doing: "connecting to the server", cause };
         match &self.protection {
             Protection::Plain => self.config.connect(NoTls).map_err(failed),
             Protection::Verified { roots } => self.config.connect(MakeRustlsConnect::new(tls(roots.as_ref())?)).map_err(failed),

@@ -254,5 +254,5 @@ fn sized<const N: usize>(what: &str, bytes: Vec<u8>) -> Result<[u8; N], Error> {
 }
 
 fn failed(doing: &'static str) -> impl Fn(postgres::Error) -> Error {
-    move |source| Error::Postgres { doing, source }
+    move |cause| Error::Postgres { doing, cause }
 }
