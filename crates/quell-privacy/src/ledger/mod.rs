@@ -257,6 +257,9 @@ impl<B: Book> Ledger<B> {
             let permit = Permit::new(Some(&self.state), &line, epsilon, cap);
             if let Some(receipt) = self.book.append(&permit).map_err(storage)? {
                 self.state.follow(&line)?;
+                if let Some(spent) = spent {
+                    self.known = Some((self.state.charges().len(), self.state.budget(), spent));
+                }
                 return Ok(receipt);
             }
             // Whoever was faster left a line.
