@@ -409,6 +409,35 @@ fn histograms_show_known_keys_and_hide_rare_ones() {
 }
 
 #[test]
+fn stated_errors_of_histograms_hold_for_each_key_shown_or_not() {
+    let counts = [("none", 0), ("one", 1), ("few", 12), ("near the threshold", 24), ("many", 400)];
+    let keys: Vec<Option<String>> = counts.iter().flat_map(|(key, count)| vec![Some((*key).to_owned()); *count]).collect();
+    let keys = Sensitive::new(keys);
+    let runs = 20_000;
+    // More than one in twenty, and not by chance.
+    let too_often = |failures: usize| failures as f64 / runs as f64 > 0.05 + 4.9 * (0.05 * 0.95 / runs as f64).sqrt();
+    let off = |bins: &[(String, quell_privacy::mechanism::Release)], key: &str, truth: usize, part: f64| {
+        bins.iter().any(|(shown, release)| {
+            matches!(release.within, Within::Value(error) if shown == key && (release.value - truth as f64).abs() > part * error)
+        })
+    };
+    for noise in [laplace(2.0), laplace(0.2), IntegerNoise::new(Noise::Gaussian, Scale::new(5.0).unwrap())] {
+        let known = Histogram { keys: counts.iter().map(|(key, _)| (*key).to_owned()).collect(), noise };
+        let shown = many(Neighbors::AddRemove, known, runs, |paid| paid.run(&keys).unwrap());
+        for (key, truth) in counts {
+            let failures = |part: f64| shown.iter().filter(|bins| off(bins, key, truth, part)).count();
+            assert!(!too_often(failures(1.0)), "{key} with {noise}");
+            assert!(noise.scale() < 1.0 || too_often(failures(0.7)), "{key} with {noise}: an error of seven tenths is not seen");
+        }
+    }
+    let stable = StableHistogram::new(epsilon(0.5), Delta::new(1e-5).unwrap()).unwrap();
+    let shown = many(Neighbors::AddRemove, stable, runs, |paid| paid.run(&keys).unwrap());
+    for (key, truth) in counts {
+        assert!(!too_often(shown.iter().filter(|bins| off(bins, key, truth, 1.0)).count()), "{key}");
+    }
+}
+
+#[test]
 fn quantiles_have_the_weights_of_the_exponential_mechanism() {
     let bounds = Bounds::new(0.0, 8.0).unwrap();
     let values = Sensitive::new(vec![1.0, 2.0, 4.0, f64::NAN]);
