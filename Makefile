@@ -1,5 +1,5 @@
 # Every habit is one word. `make help` lists them.
-.PHONY: help test format lint docs deny bench faults fuzz
+.PHONY: help test format lint docs deny audit bench faults fuzz
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -21,6 +21,9 @@ docs: ## rustdoc has nothing to say
 deny: ## licences and advisories of the dependencies (installs cargo-deny if it is missing)
 	cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny
 	cargo deny check
+
+audit: ## accountants against each other on QUELL_AUDIT_CASES random events (100,000 unless told otherwise), from number QUELL_AUDIT_FROM on
+	QUELL_AUDIT_CASES=$${QUELL_AUDIT_CASES:-100000} cargo test -p quell-privacy --test accountants -- --nocapture
 
 faults: ## kill, corrupt and fill up ledgers for longer than `make test` does (QUELL_FAULT_ROUNDS rounds of killing)
 	QUELL_FAULT_ROUNDS=$${QUELL_FAULT_ROUNDS:-2000} cargo test -p quell-ledger --test faults -- --nocapture

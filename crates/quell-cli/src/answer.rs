@@ -25,33 +25,47 @@ impl Serialize for Interval {
     }
 }
 
-/// What one accountant says.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub(crate) enum Entry {
-    Answer { epsilon: Interval, theorem: &'static str, claimable: bool },
-    Refused { error: String },
+/// What one accountant says, ε or δ.
+#[derive(Clone, Copy)]
+pub(crate) struct Said {
+    /// `epsilon` or `delta`.
+    pub(crate) what: &'static str,
+    pub(crate) bound: Bound,
+    pub(crate) theorem: &'static str,
+    /// False for estimates, which must not be claimed.
+    pub(crate) claimable: bool,
 }
 
-impl From<&Result<accounting::Answer, Error>> for Entry {
-    fn from(answer: &Result<accounting::Answer, Error>) -> Self {
-        match answer {
-            Ok(accounting::Answer { epsilon, theorem, claimable }) => {
-                Self::Answer { epsilon: Interval(*epsilon), theorem, claimable: *claimable }
-            }
-            Err(error) => Self::Refused { error: error.to_string() },
-        }
+impl From<accounting::Answer> for Said {
+    fn from(answer: accounting::Answer) -> Self {
+        Self { what: "epsilon", bound: answer.epsilon, theorem: answer.theorem, claimable: answer.claimable }
+    }
+}
+
+impl From<accounting::DeltaAnswer> for Said {
+    fn from(answer: accounting::DeltaAnswer) -> Self {
+        Self { what: "delta", bound: answer.delta, theorem: answer.theorem, claimable: answer.claimable }
+    }
+}
+
+impl Serialize for Said {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(3))?;
+        map.serialize_entry(self.what, &Interval(self.bound))?;
+        map.serialize_entry("theorem", self.theorem)?;
+        map.serialize_entry("claimable", &self.claimable)?;
+        map.end()
     }
 }
 
 /// What several accountants say, by name, in the order in which they were asked.
-pub(crate) struct Entries<'a>(pub(crate) &'a [(Method, Result<accounting::Answer, Error>)]);
+pub(crate) struct Entries<'a>(pub(crate) &'a [(Method, Result<Said, Error>)]);
 
 impl Serialize for Entries<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for (method, answer) in self.0 {
-            map.serialize_entry(method.name(), &Entry::from(answer))?;
+            map.serialize_entry(method.name(), &Extra::from(answer.clone()))?;
         }
         map.end()
     }

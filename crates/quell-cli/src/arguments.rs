@@ -197,15 +197,20 @@ impl Described {
 /// No event anyone wrote by hand or by ledger is longer.
 const LONGEST_EVENT: u64 = 64 << 20;
 
-fn read_event(argument: &str) -> Result<Event> {
-    let text = if argument == "-" {
-        read(std::io::stdin().lock()).context("cannot read the event from standard input")?
+/// The text of an event: as it stands, from a file, or from standard input.
+pub(crate) fn event_text(argument: &str) -> Result<String> {
+    if argument == "-" {
+        read(std::io::stdin().lock()).context("cannot read the event from standard input")
     } else if let Some(path) = argument.strip_prefix('@') {
         let file = std::fs::File::open(path).with_context(|| format!("cannot read the event from {path}"))?;
-        read(file).with_context(|| format!("cannot read the event from {path}"))?
+        read(file).with_context(|| format!("cannot read the event from {path}"))
     } else {
-        argument.to_owned()
-    };
+        Ok(argument.to_owned())
+    }
+}
+
+fn read_event(argument: &str) -> Result<Event> {
+    let text = event_text(argument)?;
     parse_event(&text).map_err(|error| {
         let hint = if argument.starts_with(['-', '@', '{', '"']) {
             r#"an event looks like {"repeated":{"count":100,"event":{"gaussian":{"noise_multiplier":2.0}}}}"#
@@ -224,7 +229,7 @@ fn read(from: impl Read) -> Result<String> {
 }
 
 /// A bare event, or a record, which is known by its version.
-fn parse_event(text: &str) -> Result<Event, serde_json::Error> {
+pub(crate) fn parse_event(text: &str) -> Result<Event, serde_json::Error> {
     let value: serde_json::Value = serde_json::from_str(text)?;
     if value.get("version").is_some() { Ok(serde_json::from_str::<Record>(text)?.event) } else { serde_json::from_str(text) }
 }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use quell_privacy::{
     Bound, Error, Event, Neighbors,
-    accounting::{Calibration, Conversion, Pld, Renyi, Target, TradeOff},
+    accounting::{Calibration, Target},
     event::Record,
     number::{Toward, given, rounded},
     units::{Delta, Epsilon, Probability},
@@ -12,27 +12,30 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    account::report_best,
+    account::{hinted as unsupported, report_best},
     answer::Interval,
     arguments::{Format, Relation, Run},
+    placeholder::Open,
     print::{self, Progress},
     recipe::{Batch, Recipe},
     refusal::Refusal,
 };
 
-const EXAMPLES: &str = "\
-Examples:
+const EXAMPLES: &str = r#"Examples:
   quell calibrate --epsilon 1 --delta 1e-5 --sampling-rate 0.01 --steps 1000
   quell calibrate --epsilon 1 --delta 1e-5 --sampling-rate 0.01 --noise-multiplier 1.5
   quell calibrate --epsilon 1 --delta 1e-5 --noise-multiplier 1.5 --steps 1000 --format json
   quell calibrate --mu 0.5 --steps 100
   quell calibrate --true-positive-rate 0.05 --false-positive-rate 0.01 --batch-size 256 --records 60000 --steps 1000
-  quell calibrate --epsilon 2 --delta 1e-6 --noise laplace --steps 10 --neighbors replace";
+  quell calibrate --epsilon 2 --delta 1e-6 --noise laplace --steps 10 --neighbors replace
+  quell calibrate --epsilon 2 --delta 1e-6 --event '{"repeated":{"count":50,"event":{"discrete_laplace":{"scale":"?","sensitivity":1}}}}'"#;
 
 /// The noise, the sampling rate or the steps that meet a target: whichever is left out
 ///
 /// Give two out of --noise-multiplier, --sampling-rate (or --batch-size and --records) and --steps, and the third is found.
 /// Without --noise-multiplier it is the noise that is found, and a rate or a number of steps that is left out is 1.
+/// With --event any number of any event can be found: write "?" in its place.
+/// Exit code 1 says that no value meets the target.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
@@ -56,6 +59,9 @@ pub(crate) struct Flags {
     false_positive_rate: Option<f64>,
     #[command(flatten)]
     run: Run,
+    /// The event as JSON with "?" in the place of the number to find; @FILE reads a file, - standard input
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["noise_multiplier", "noise", "sampling_rate", "batch_size", "records", "sampling", "steps"])]
+    event: Option<String>,
     #[command(flatten)]
     relation: Relation,
     /// How the answer is written
@@ -66,8 +72,16 @@ pub(crate) struct Flags {
 /// Significant digits in text.
 const DIGITS: usize = 5;
 
-pub(crate) fn run(flags: &Flags) -> Result<()> {
+pub(crate) fn run(flags: &Flags) -> Result<bool> {
     let relation = flags.relation;
+    if let Some(argument) = &flags.event {
+        let open = Open::read(argument)?;
+        let calibration = Calibration::new(flags.target()?.ok_or_else(no_target)?, relation.neighbors());
+        let progress = Progress::new("calibrating", None);
+        let value = hinted(calibration.value(&open.parameter, open.start(), |value| open.with(value)))?;
+        drop(progress);
+        return flags.report(Some(Found::open(&open, value)), &open.record(value)?.event);
+    }
     let multiplier = flags.run.noise_multiplier()?;
     let batch = flags.run.batch(relation)?;
     let known = |multiplier, batch, steps| Recipe { noise: flags.run.noise, multiplier, batch, steps };
@@ -75,27 +89,26 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         let recipe = known(multiplier, batch, steps);
         return match (flags.delta, flags.target()?) {
             (Some(delta), _) => report_best(&recipe.event(), relation, Delta::new(delta)?, flags.format),
-            (None, Some(target)) => flags.report(None, &recipe, target),
+            (None, Some(_)) => flags.report(None, &recipe.event()),
             (None, None) => Err(no_target()),
         };
     }
-    let target = flags.target()?.ok_or_else(no_target)?;
+    let calibration = Calibration::new(flags.target()?.ok_or_else(no_target)?, relation.neighbors());
     let progress = Progress::new("calibrating", None);
-    let calibration = Calibration::new(target, relation.neighbors());
-    let (unknown, recipe) = match (multiplier, batch, flags.run.steps) {
+    let (found, recipe) = match (multiplier, batch, flags.run.steps) {
         (None, batch, steps) => {
             let batch = batch.map_or_else(Batch::whole, Ok)?;
             let steps = steps.unwrap_or(1);
-            let found = calibration.least_noise(|multiplier| known(multiplier, batch, steps).event());
-            (Unknown::NoiseMultiplier, known(hinted(found)?, batch, steps))
+            let found = hinted(calibration.least_noise(|multiplier| known(multiplier, batch, steps).event()))?;
+            (Found::real("noise_multiplier", found.get(), Toward::Up), known(found, batch, steps))
         }
         (Some(multiplier), None, Some(steps)) => {
-            let found = calibration.largest_rate(|rate| known(multiplier, Batch::Poisson(rate), steps).event());
-            (Unknown::SamplingRate, known(multiplier, Batch::Poisson(hinted(found)?), steps))
+            let found = hinted(calibration.largest_rate(|rate| known(multiplier, Batch::Poisson(rate), steps).event()))?;
+            (Found::real("sampling_rate", found.get(), Toward::Down), known(multiplier, Batch::Poisson(found), steps))
         }
         (Some(multiplier), Some(batch), _) => {
-            let found = calibration.most_steps(|steps| known(multiplier, batch, steps).event());
-            (Unknown::Steps, known(multiplier, batch, hinted(found)?))
+            let found = hinted(calibration.most_steps(|steps| known(multiplier, batch, steps).event()))?;
+            (Found::whole("steps", found), known(multiplier, batch, found))
         }
         (Some(_), None, None) => {
             let sentence = "both the sampling rate and the number of steps are left out, expected one unknown";
@@ -105,7 +118,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         }
     };
     drop(progress);
-    flags.report(Some(unknown), &recipe, target)
+    flags.report(Some(found), &recipe.event())
 }
 
 fn no_target() -> anyhow::Error {
@@ -117,9 +130,10 @@ fn no_target() -> anyhow::Error {
 fn hinted<T>(found: Result<T, Error>) -> Result<T> {
     found.map_err(|error| match error {
         Error::Unreachable { .. } => {
-            Refusal::new(error.to_string(), "raise the target, or change one of the numbers that were given").into()
+            let hint = "raise the target, or change one of the numbers that were given";
+            Refusal::new(error.to_string(), hint).final_word().into()
         }
-        other => other.into(),
+        other => unsupported(other),
     })
 }
 
@@ -146,123 +160,86 @@ impl Flags {
         Ok(None)
     }
 
-    /// Says what was found, and what a run with it costs.
-    fn report(&self, unknown: Option<Unknown>, recipe: &Recipe, target: Target) -> Result<()> {
-        let event = recipe.event();
-        let cost = Cost::new(&event, self.relation, target)?;
+    /// Says what was found, and what a run with it costs; false if that is no finite number.
+    fn report(&self, found: Option<Found>, event: &Event) -> Result<bool> {
+        let target = self.target()?.ok_or_else(no_target)?;
+        // Judged as the calibration judged it, so that what was found to fit is seen to fit.
+        let bound = Calibration::new(target, self.relation.neighbors()).judge(event)?;
         match self.format {
-            Format::Json => print::json(&self.document(unknown, recipe, target, &cost)),
+            Format::Json => print::json(&self.document(found, event, target, bound))?,
             Format::Text => {
-                let found = unknown.map(|unknown| format!("{}: {}\n", unknown.name(), unknown.text(recipe)));
-                let claim = format!("claim: {} {}\n", cost.words(), self.relation.when());
-                print::data(&(found.unwrap_or_default() + &claim))
+                let found = found.map(|found| format!("{}: {}\n", found.name.replace('_', " "), found.text));
+                let claim = format!("claim: {} {}\n", words(target, bound), self.relation.when());
+                print::data(&(found.unwrap_or_default() + &claim))?;
             }
         }
+        Ok(bound.upper.is_finite())
     }
 
-    fn document(&self, unknown: Option<Unknown>, recipe: &Recipe, target: Target, cost: &Cost) -> impl Serialize + use<> {
+    fn document(&self, found: Option<Found>, event: &Event, target: Target, bound: Bound) -> impl Serialize + use<> {
         #[derive(Serialize)]
         struct Document {
-            unknown: Option<Unknown>,
+            unknown: Option<&'static str>,
             value: Value,
             target: Value,
             achieved: Value,
             neighbors: Neighbors,
             event: Record,
         }
-        let target = match target {
-            Target::EpsilonDelta { epsilon, delta } => json!({"epsilon": epsilon, "delta": delta}),
-            Target::Gaussian { mu, slack } => json!({"mu": mu, "slack": slack}),
-            Target::Power { false_positive_rate, true_positive_rate } => {
-                json!({"false_positive_rate": false_positive_rate, "true_positive_rate": true_positive_rate})
-            }
+        let (name, target) = match target {
+            Target::EpsilonDelta { epsilon, delta } => ("epsilon", json!({"epsilon": epsilon, "delta": delta})),
+            Target::Gaussian { mu, slack } => ("mu", json!({"mu": mu, "slack": slack})),
+            Target::Power { false_positive_rate, true_positive_rate } => (
+                "true_positive_rate",
+                json!({"false_positive_rate": false_positive_rate, "true_positive_rate": true_positive_rate}),
+            ),
         };
+        let (unknown, value) = found.map_or((None, Value::Null), |found| (Some(found.name), found.value));
         Document {
             unknown,
-            value: unknown.map_or(Value::Null, |unknown| unknown.value(recipe)),
+            value,
             target,
-            achieved: json!({cost.name(): Interval(cost.bound)}),
+            achieved: json!({name: Interval(bound)}),
             neighbors: self.relation.neighbors(),
-            event: recipe.event().into(),
+            event: event.clone().into(),
         }
     }
 }
 
-/// What is searched for.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Unknown {
-    NoiseMultiplier,
-    SamplingRate,
-    Steps,
-}
-
-impl Unknown {
-    fn name(self) -> &'static str {
-        match self {
-            Self::NoiseMultiplier => "noise multiplier",
-            Self::SamplingRate => "sampling rate",
-            Self::Steps => "steps",
-        }
-    }
-
+/// What was searched for and found.
+struct Found {
+    /// As in JSON.
+    name: &'static str,
+    value: Value,
     /// Rounded to the side on which the target is still met.
-    fn text(self, recipe: &Recipe) -> String {
-        match (self, recipe.batch) {
-            (Self::NoiseMultiplier, _) => rounded(recipe.multiplier.get(), DIGITS, Toward::Up),
-            (Self::SamplingRate, Batch::Poisson(rate)) => rounded(rate.get(), DIGITS, Toward::Down),
-            _ => recipe.steps.to_string(),
-        }
+    text: String,
+}
+
+impl Found {
+    fn real(name: &'static str, value: f64, safe: Toward) -> Self {
+        Self { name, value: json!(value), text: rounded(value, DIGITS, safe) }
     }
 
-    fn value(self, recipe: &Recipe) -> Value {
-        match (self, recipe.batch) {
-            (Self::NoiseMultiplier, _) => json!(recipe.multiplier),
-            (Self::SamplingRate, Batch::Poisson(rate)) => json!(rate),
-            _ => json!(recipe.steps),
+    fn whole(name: &'static str, value: u64) -> Self {
+        Self { name, value: json!(value), text: value.to_string() }
+    }
+
+    fn open(open: &Open, value: f64) -> Self {
+        if open.parameter.whole {
+            return Self::whole(open.field, value as u64);
         }
+        Self::real(open.field, value, if open.parameter.costs { Toward::Down } else { Toward::Up })
     }
 }
 
 /// What a run costs, in the units of the target.
-struct Cost {
-    target: Target,
-    bound: Bound,
-}
-
-impl Cost {
-    /// Judged as the calibration judged it, so that what was found to fit is seen to fit.
-    fn new(event: &Event, relation: Relation, target: Target) -> Result<Self> {
-        let pld = Pld { relative: 4e-4, absolute: 1e-5, ..Pld::default() };
-        let neighbors = relation.neighbors();
-        let trade_off = || TradeOff::new(&pld, event, neighbors);
-        let bound = match target {
-            Target::EpsilonDelta { delta, .. } => match pld.epsilon(event, neighbors, delta) {
-                Err(Error::Unsupported { .. }) => Renyi::new(event, neighbors)?.epsilon(delta, Conversion::Tight),
-                answer => answer?,
-            },
-            Target::Gaussian { slack, .. } => trade_off()?.gaussian(slack)?,
-            Target::Power { false_positive_rate, .. } => trade_off()?.power(false_positive_rate),
-        };
-        Ok(Self { target, bound })
-    }
-
-    fn name(&self) -> &'static str {
-        match self.target {
-            Target::EpsilonDelta { .. } => "epsilon",
-            Target::Gaussian { .. } => "mu",
-            Target::Power { .. } => "true_positive_rate",
-        }
-    }
-
-    fn words(&self) -> String {
-        let upper = rounded(self.bound.upper, DIGITS, Toward::Up);
-        match self.target {
-            Target::EpsilonDelta { delta, .. } => format!("ε ≤ {upper} at δ = {}", given(delta.get())),
-            Target::Gaussian { slack, .. } => format!("μ ≤ {upper} up to a slack of {}", given(slack.get())),
-            Target::Power { false_positive_rate, .. } => {
-                format!("true-positive rate ≤ {upper} at a false-positive rate of {}", given(false_positive_rate.get()))
-            }
+fn words(target: Target, bound: Bound) -> String {
+    let upper = rounded(bound.upper, DIGITS, Toward::Up);
+    match target {
+        Target::EpsilonDelta { delta, .. } => format!("ε ≤ {upper} at δ = {}", given(delta.get())),
+        Target::Gaussian { slack, .. } => format!("μ ≤ {upper} up to a slack of {}", given(slack.get())),
+        Target::Power { false_positive_rate, .. } => {
+            format!("true-positive rate ≤ {upper} at a false-positive rate of {}", given(false_positive_rate.get()))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The command `quell`: glue and words around `quell-privacy`. No algorithm lives here.
 //!
 //! Standard output is data only; everything else goes to standard error. Exit code 0 is an answer or a yes, 1 a no (a budget refuses, a ledger
-//! was changed), 2 an error.
+//! was changed, no finite ε is known), 2 an error.
 #![deny(unsafe_code)]
 // `print` is the one printer.
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
@@ -20,6 +20,7 @@ mod ledger;
 mod model;
 mod models;
 mod payment;
+mod placeholder;
 mod plot;
 mod predict;
 mod print;
@@ -88,8 +89,8 @@ fn command() -> ExitCode {
     std::panic::set_hook(Box::new(give_up));
     let outcome = match Command::try_parse() {
         Ok(command) => match command.verb {
-            Verb::Account(flags) => account::run(&flags).map(|()| true),
-            Verb::Calibrate(flags) => calibrate::run(&flags).map(|()| true),
+            Verb::Account(flags) => account::run(&flags),
+            Verb::Calibrate(flags) => calibrate::run(&flags),
             Verb::Curve(flags) => curve::run(flags).map(|()| true),
             Verb::Evaluate(flags) => evaluate::run(&flags).map(|()| true),
             Verb::Knn(flags) => labels::knn(&flags).map(|()| true),

@@ -98,8 +98,12 @@ fn ln_density(x: f64) -> f64 {
     -0.5 * x * x - 0.5 * (2.0 * PI).ln()
 }
 
-/// ln(Σ exp(xᵢ)).
+/// ln(Σ exp(xᵢ)); not a number where one of them is not.
 pub(crate) fn ln_sum_exp(terms: &[f64]) -> f64 {
+    // `f64::max` forgets what is not a number.
+    if terms.iter().any(|term| term.is_nan()) {
+        return f64::NAN;
+    }
     let largest = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if largest.is_infinite() {
         return largest;

@@ -105,8 +105,8 @@ pub fn truncated_cdp(order: Order, rate: SamplingRate, rho: Rho) -> Result<f64, 
     Ok(13.0 * alpha * gamma * gamma * rho)
 }
 
-/// Runs whose losses are summed one by one.
-const LONGEST_SUM: u64 = 10_000;
+/// Runs up to which the losses that matter are summed one by one.
+const LONGEST_SUM: u64 = 10_000_000;
 
 /// A guarantee as a pair of numbers, the language of the classical theorems.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
@@ -140,7 +140,7 @@ impl Guarantee {
     /// δs alone exceed `delta`.
     #[must_use]
     pub fn optimal(self, count: u64, delta: Delta) -> f64 {
-        // The sum below has as many terms as there are runs.
+        // The sum below has as many terms as the square root of the number of runs, times forty.
         if count > LONGEST_SUM {
             return self.optimal_by_pld(count, delta);
         }
@@ -150,25 +150,33 @@ impl Guarantee {
         if left < 0.0 {
             return f64::INFINITY;
         }
-        let ln_yes = -(-self.epsilon).exp().ln_1p();
-        let ln_no = -self.epsilon.exp().ln_1p();
-        let profile = |epsilon: f64| {
-            let mut sum = 0.0;
-            let mut ln_binomial = 0.0;
-            for k in 0..=count {
-                let loss = (n - 2.0 * k as f64) * self.epsilon;
-                if loss <= epsilon {
-                    break;
-                }
-                sum += (ln_binomial + (n - k as f64) * ln_yes + k as f64 * ln_no).exp() * -(epsilon - loss).exp_m1();
-                ln_binomial += ((n - k as f64) / (k as f64 + 1.0)).ln();
-            }
-            sum
-        };
-        if profile(0.0) * (1.0 + 1e-10) <= left {
+        let profile = |epsilon: f64| self.profile_of_responses(count, epsilon);
+        if profile(0.0) <= left {
             return 0.0;
         }
-        bisect_smallest(0.0, n * self.epsilon, 60, |epsilon| profile(epsilon) * (1.0 + 1e-10) <= left)
+        bisect_smallest(0.0, n * self.epsilon, 60, |epsilon| profile(epsilon) <= left)
+    }
+
+    /// δ at ε of T-fold randomized response, rounded up.
+    fn profile_of_responses(self, count: u64, epsilon: f64) -> f64 {
+        let n = count as f64;
+        let (ln_yes, ln_no) = (-(-self.epsilon).exp().ln_1p(), -self.epsilon.exp().ln_1p());
+        // Fewer false answers than the first number, or more than the last, have probability below e^-700, by Hoeffding's inequality.
+        let (mean, reach) = (n * ln_no.exp(), (350.0 * n).sqrt());
+        let (first, last) = ((mean - reach).floor().max(0.0), (mean + reach).ceil().min(n));
+        let mut ln_binomial =
+            if first == 0.0 { 0.0 } else { libm::lgamma(n + 1.0) - libm::lgamma(first + 1.0) - libm::lgamma(n - first + 1.0) };
+        let mut sum = 1e-300;
+        for k in (first as u64..=last as u64).map(|k| k as f64) {
+            let loss = (n - 2.0 * k) * self.epsilon;
+            if loss <= epsilon {
+                break;
+            }
+            sum += (ln_binomial + (n - k) * ln_yes + k * ln_no).exp() * -(epsilon - loss).exp_m1();
+            ln_binomial += ((n - k) / (k + 1.0)).ln();
+        }
+        // Logarithms of the size of n ln n lose that many units in the last place.
+        sum * (1.0 + 1e-10 + 64.0 * f64::EPSILON * n * n.ln_1p())
     }
 
     /// The same bound from above for more runs than can be summed, by the privacy loss distribution of the same randomized response. No bound is infinite.

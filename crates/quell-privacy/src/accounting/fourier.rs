@@ -6,65 +6,142 @@
 //! δ(ε) = 1/π ∫₀^∞ Re( e^(K(z) - zε) / (z(z+1)) ) dt,   z = θ + it,   K(z) = Σ count · ln E_P[e^(zL)],
 //! ```
 //!
-//! which is Lévy's inversion formula with the line of integration moved off the pole at zero to the saddle point θ. Its errors
-//! are estimated, not proven: an answer is an estimate and must not be claimed.
+//! which is Lévy's inversion formula with the line of integration moved off the pole at zero to the saddle point θ. What cutting the line, repeating the loss,
+//! leaving out tails and rounding do is bounded; what quadrature does is estimated by doing it twice. So an answer is an estimate with its error
+//! and must not be claimed. Where the error would be large the answer is refused.
 
 use realfft::num_complex::Complex64;
 
-use super::pld::{Direction, Law, Sketch, directions, sampled_loss};
-use crate::{
-    Error, Event, Neighbors,
-    special::{bisect_smallest, normal_quantile},
-    units::Delta,
-};
+mod rule;
+
+use rule::Rules;
+
+use super::pld::{Direction, directions};
+use crate::{Error, Event, Neighbors, special::bisect_smallest, units::Delta};
 
 /// A number with an estimate of its error. Not a bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The number.
     pub value: f64,
-    /// How far off it may be, by the size of what was cut off.
+    /// How far off it may be.
     pub error: f64,
+}
+
+impl Estimate {
+    fn between(low: f64, high: f64) -> Self {
+        Self { value: 0.5 * (low + high), error: 0.5 * (high - low) * (1.0 + 1e-9) + 1e-9 * high }
+    }
 }
 
 /// An estimate of the least ε for δ. [ZDW22, Algorithm 1, at the saddle point]
 pub fn epsilon(event: &Event, neighbors: Neighbors, delta: Delta) -> Result<Estimate, Error> {
-    let mut largest = Estimate { value: 0.0, error: 0.0 };
+    let delta = delta.get();
+    let (mut low, mut high) = (0.0_f64, 0.0_f64);
     for direction in directions(event, neighbors)? {
-        if direction.non_private {
+        let rules = Rules::new(&direction, 1e-6 * delta);
+        if direction.non_private || rules.infinite > delta * (1.0 + 1e-9) {
             return Ok(Estimate { value: f64::INFINITY, error: 0.0 });
         }
-        let sketch = Sketch::new(&direction.factors);
-        let rough = sketch.saddle_for_delta(delta.get()).value;
-        let saddle = sketch.saddle_for_epsilon(0.9 * rough);
-        let line = Line::new(&direction, saddle.theta, saddle.deviation, 1e-5 * delta.get());
-        let solve = |sign: f64| {
-            let fits = |epsilon: f64| line.delta(epsilon) + sign * line.cut(epsilon) <= delta.get();
-            if fits(0.0) { 0.0 } else { bisect_smallest(0.0, 1.5 * rough.max(0.1), 60, fits) }
-        };
-        let (low, middle, high) = (solve(-1.0), solve(0.0), solve(1.0));
-        if middle > largest.value {
-            largest = Estimate { value: middle, error: (high - low) / 2.0 + 1e-9 * middle };
+        let rough = rules.epsilon_by_chernoff(delta);
+        let refused = || unclear(event);
+        let mut at = 0.9 * rough;
+        let mut found = (0.0, 0.0);
+        // The line is laid through the saddle point of the answer, which is not known at first.
+        for _ in 0..2 {
+            let lines = Lines::new(&rules, at, delta).ok_or_else(refused)?;
+            let solve = |sign: f64| {
+                let fits = |epsilon: f64| lines.delta(epsilon) + sign * lines.error(epsilon) <= delta;
+                if fits(0.0) { 0.0 } else { bisect_smallest(0.0, 1.1 * rough + 1e-9, 50, fits) }
+            };
+            found = (solve(-1.0), solve(1.0));
+            at = 0.5 * (found.0 + found.1);
         }
+        // Written so that a NaN is no answer.
+        let clear = found.1 - found.0 <= 0.01 * found.1 + 1e-4 && found.1 <= rough * (1.0 + 1e-3) + 1e-9;
+        if !clear {
+            return Err(refused());
+        }
+        low = low.max(found.0);
+        high = high.max(found.1);
     }
-    Ok(largest)
+    Ok(Estimate::between(low, high))
 }
 
 /// An estimate of δ at ε ≥ 0.
 pub fn delta(event: &Event, neighbors: Neighbors, epsilon: f64) -> Result<Estimate, Error> {
-    let mut largest = Estimate { value: 0.0, error: 0.0 };
+    let (mut low, mut high) = (0.0_f64, 0.0_f64);
     for direction in directions(event, neighbors)? {
         if direction.non_private {
             return Ok(Estimate { value: 1.0, error: 0.0 });
         }
-        let saddle = Sketch::new(&direction.factors).saddle_for_epsilon(epsilon);
-        let line = Line::new(&direction, saddle.theta, saddle.deviation, 1e-7 * saddle.value.min(0.0).exp());
-        let value = line.delta(epsilon);
-        if value > largest.value {
-            largest = Estimate { value, error: line.cut(epsilon) + 1e-9 * value };
+        let rough = Rules::new(&direction, 1e-20).delta_by_chernoff(epsilon);
+        let rules = Rules::new(&direction, 1e-6 * rough);
+        let lines = Lines::new(&rules, epsilon, rough).ok_or_else(|| unclear(event))?;
+        let (value, error) = (lines.delta(epsilon), lines.error(epsilon));
+        let clear = error <= 0.05 * value;
+        if !clear {
+            return Err(unclear(event));
         }
+        low = low.max(value - error);
+        high = high.max(value + error);
     }
-    Ok(largest)
+    Ok(Estimate::between(low, high))
+}
+
+fn unclear(event: &Event) -> Error {
+    Error::Unsupported {
+        accountant: "fourier",
+        event: event.to_string(),
+        because: "because its transform does not fall off within reach, and what is cut off would show",
+    }
+}
+
+/// The same line twice: with quadrature as it is, and coarser.
+struct Lines<'a> {
+    rules: &'a Rules,
+    fine: Line,
+    coarse: Line,
+    delta: f64,
+}
+
+impl<'a> Lines<'a> {
+    /// Through the saddle point of ε; `None` if the transform does not end on it.
+    fn new(rules: &'a Rules, epsilon: f64, delta: f64) -> Option<Self> {
+        let saddle = rules.saddle(epsilon);
+        let deviation = rules.deviation(saddle).max(1e-9);
+        // Off the pole by a fair part of the scale on which the transform varies.
+        let theta = saddle.max(0.3 / deviation).min(1e6);
+        // The trapezoidal rule repeats the loss with period 2π/step; e^(-θ·period) must not show beside δ.
+        let step = (std::f64::consts::TAU * theta / (25.0 - delta.ln())).min(0.5 / deviation);
+        let beyond = |end: f64| rules.beyond(theta, end);
+        Some(Self {
+            rules,
+            fine: Line::new(theta, step, |z| rules.fine(z), beyond)?,
+            coarse: Line::new(theta, step, |z| rules.coarse(z), beyond)?,
+            delta,
+        })
+    }
+
+    fn delta(&self, epsilon: f64) -> f64 {
+        self.fine.delta(epsilon) + self.rules.infinite
+    }
+
+    /// How far off δ may be: what was cut off, what the trapezoidal rule repeats, what was left out, rounding, and twice what quadrature did.
+    fn error(&self, epsilon: f64) -> f64 {
+        let Line { theta, step, .. } = self.fine;
+        let period = std::f64::consts::TAU / step;
+        let once = |decay: f64| if decay > 0.0 { 1.0 / decay.exp_m1() } else { f64::INFINITY };
+        // Σ_{m≥1} e^(-θm·period) δ(ε - m·period), and δ is at most one.
+        let from_below = once(theta * period);
+        // Σ_{m≥1} e^(θm·period) δ(ε + m·period), by Chernoff's bound at a larger tilt.
+        let above = |tilt: f64| (self.rules.cumulant(tilt) - tilt * epsilon).exp() * once((tilt - theta) * period);
+        let from_above = [1.2, 1.5, 2.0, 3.0].into_iter().map(|factor| above(factor * theta)).fold(f64::INFINITY, f64::min);
+        let rounding = self.fine.size(epsilon) * f64::EPSILON * (8.0 + 8.0 * self.rules.steps);
+        let quadrature = 2.0 * (self.fine.delta(epsilon) - self.coarse.delta(epsilon)).abs();
+        let error = self.fine.cut(epsilon) + from_below + from_above + self.rules.left_out + rounding + quadrature;
+        if error.is_nan() { f64::INFINITY } else { error + 1e-9 * self.delta }
+    }
 }
 
 /// K(z) along a vertical line.
@@ -73,110 +150,64 @@ struct Line {
     step: f64,
     /// K(θ + it) at t = 0, step, 2 step, …
     cumulants: Vec<Complex64>,
+    /// How far the logarithm of the transform has fallen wherever the line does not go.
+    beyond: f64,
 }
 
 /// Longest sum; a composition of few laws with atoms has a spectrum that never ends.
-const LONGEST: usize = 40_000;
+const LONGEST: usize = 3000;
+
+/// How far the logarithm of the transform falls until the line may be cut.
+const FALL: f64 = 34.0;
 
 impl Line {
-    /// Leaves out a probability of about `tail`, which would otherwise decide the moments far from the origin.
-    fn new(direction: &Direction, theta: f64, deviation: f64, tail: f64) -> Self {
-        let steps: f64 = direction.factors.iter().map(|(_, count)| *count as f64).sum();
-        let reach = -normal_quantile((tail / steps).max(1e-300));
-        // Off the pole by a fair part of the scale on which the transform varies.
-        let theta = theta.max(0.3 / deviation.max(1e-9)).min(1e6);
-        // The trapezoidal rule repeats the loss with period 2π/step; e^(-θ·period) must not show.
-        let step = (std::f64::consts::TAU * theta / 45.0).min(0.5 / deviation.max(1e-9));
-        let rules: Vec<(Vec<(f64, f64)>, f64)> =
-            direction.factors.iter().map(|(law, count)| (quadrature(law, reach), *count as f64)).collect();
-        let mut cumulants = Vec::new();
+    /// `None` if the transform does not end within reach. `beyond` bounds the logarithm of what is left of it after some place.
+    fn new(theta: f64, step: f64, cumulant: impl Fn(Complex64) -> Complex64, beyond: impl Fn(f64) -> f64) -> Option<Self> {
+        // Written so that a NaN is no end.
+        let ends = |j: usize| beyond(j as f64 * step) < -0.5 * FALL;
+        if !ends(LONGEST) {
+            return None;
+        }
+        let mut cumulants: Vec<Complex64> = Vec::new();
         for j in 0..LONGEST {
-            let z = Complex64::new(theta, j as f64 * step);
-            let mut sum = Complex64::ZERO;
-            for (rule, count) in &rules {
-                let top = rule.iter().map(|(loss, _)| *loss).fold(f64::NEG_INFINITY, f64::max);
-                let moment: Complex64 = rule.iter().map(|(loss, mass)| mass * (z * (loss - top)).exp()).sum();
-                sum += count * (moment.ln() + z * top);
-            }
-            cumulants.push(sum);
-            if sum.re - cumulants[0].re < -40.0 {
+            let here = cumulant(Complex64::new(theta, j as f64 * step));
+            cumulants.push(here);
+            if here.re - cumulants[0].re < -FALL && beyond((j + 1) as f64 * step) < -FALL {
                 break;
             }
         }
-        Self { theta, step, cumulants }
+        let beyond = beyond(cumulants.len() as f64 * step);
+        Some(Self { theta, step, cumulants, beyond })
+    }
+
+    fn terms(&self, epsilon: f64) -> impl Iterator<Item = Complex64> + '_ {
+        self.cumulants.iter().enumerate().map(move |(j, cumulant)| {
+            let z = Complex64::new(self.theta, j as f64 * self.step);
+            let term = (cumulant - z * epsilon).exp() / (z * (z + 1.0));
+            if j == 0 { 0.5 * term } else { term }
+        })
     }
 
     fn delta(&self, epsilon: f64) -> f64 {
-        let mut sum = 0.0;
-        for (j, cumulant) in self.cumulants.iter().enumerate() {
-            let z = Complex64::new(self.theta, j as f64 * self.step);
-            let term = (cumulant - z * epsilon).exp() / (z * (z + 1.0));
-            sum += if j == 0 { 0.5 * term.re } else { term.re };
-        }
-        sum * self.step / std::f64::consts::PI
+        self.terms(epsilon).map(|term| term.re).sum::<f64>() * self.step / std::f64::consts::PI
     }
 
-    /// What lies beyond the end of the line, if the transform does not grow again beyond its last half.
+    /// What the terms add up to without their signs.
+    fn size(&self, epsilon: f64) -> f64 {
+        self.terms(epsilon).map(Complex64::norm).sum::<f64>() * self.step / std::f64::consts::PI
+    }
+
+    /// What lies beyond the end of the line.
     fn cut(&self, epsilon: f64) -> f64 {
-        let Some(first) = self.cumulants.first() else { return 1.0 };
-        let size = self.cumulants[self.cumulants.len() / 2..].iter().map(|k| k.re).fold(f64::NEG_INFINITY, f64::max);
-        if self.cumulants.last().is_some_and(|last| last.re - first.re < -40.0) {
-            return 0.0;
-        }
+        let size = self.cumulants[0].re + self.beyond;
         let end = self.cumulants.len() as f64 * self.step;
+        // ∫ dt/|z|² from the end on.
         (size - self.theta * epsilon).exp() / (std::f64::consts::PI * end)
     }
 }
 
-/// Losses and P-masses that integrate smooth functions of the loss: spectrally for Gaussian noise, exactly for atoms.
-fn quadrature(law: &Law, reach: f64) -> Vec<(f64, f64)> {
-    // The trapezoidal rule in the noise y, at which the P-density is `p` and the loss `loss`.
-    let normal = |from: f64, to: f64, step: f64, p: &dyn Fn(f64) -> f64, loss: &dyn Fn(f64) -> f64| {
-        let points = ((to - from) / step).ceil() as usize;
-        let at = |i: usize| from + i as f64 * step;
-        (0..=points).map(|i| (loss(at(i)), p(at(i)) * step)).filter(|(_, mass)| *mass > 0.0).collect()
-    };
-    let density = |y: f64| (-y * y / 2.0).exp() / std::f64::consts::TAU.sqrt();
-    match law {
-        Law::Gaussian { mu } => normal(-13.0, reach, 0.1_f64.min(0.5 / mu), &density, &|y| mu * mu / 2.0 + mu * y),
-        Law::Removed { rate, inner } => match **inner {
-            Law::Gaussian { mu } => {
-                let p = |y: f64| (1.0 - rate) * density(y) + rate * density(y - mu);
-                normal(-13.0, mu + reach, 0.05_f64.min(0.3 / mu), &p, &|y| sampled_loss(*rate, mu * y - mu * mu / 2.0))
-            }
-            _ => cells(law),
-        },
-        Law::Added { rate, inner } => match **inner {
-            Law::Gaussian { mu } => {
-                normal(-13.0, reach, 0.05_f64.min(0.3 / mu), &density, &|y| -sampled_loss(*rate, -(mu * mu / 2.0 + mu * y)))
-            }
-            _ => cells(law),
-        },
-        Law::Exchanged { rate, mu } => {
-            let p = |y: f64| (1.0 - rate) * density(y) + rate * density(y - mu);
-            let side = |s: f64, y: f64| sampled_loss(*rate, s * y - mu * mu / 2.0);
-            normal(-13.0, mu + reach, 0.05_f64.min(0.3 / mu), &p, &|y| side(*mu, y) - side(-mu, y))
-        }
-        Law::Atoms(atoms) => atoms.list(),
-        Law::Laplace { .. } | Law::BoundedRange { .. } | Law::FixedSize { .. } | Law::Mixture(_) => cells(law),
+impl Rules {
+    fn new(direction: &Direction, tail: f64) -> Self {
+        Self::of(&direction.factors, tail)
     }
-}
-
-/// Many narrow cells, each at its mean.
-fn cells(law: &Law) -> Vec<(f64, f64)> {
-    const COUNT: usize = 4000;
-    let (low, high) = law.range(1e-15, 1e-18);
-    let width = (high - low) / COUNT as f64;
-    let mut rule = Vec::with_capacity(COUNT + 2);
-    let mut left = law.tails(low - width);
-    for j in 0..=COUNT {
-        let x = low + j as f64 * width;
-        let right = law.tails(x);
-        let (p, q) = (left.p.between(right.p).0, left.q.between(right.q).0);
-        if p > 0.0 && q > 0.0 {
-            rule.push(((p / q).ln(), p));
-        }
-        left = right;
-    }
-    rule
 }

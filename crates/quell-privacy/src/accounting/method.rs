@@ -1,9 +1,9 @@
 //! Every way to an ε, by name, with the theorem that makes it one.
 
-use super::{Bound, Clt, Conversion, Pld, Renyi, closed, closed::Guarantee, fourier};
+use super::{Bound, Clt, Conversion, Pld, Renyi, classical, closed, closed::Guarantee, fourier};
 use crate::{
     Error, Event, Neighbors,
-    units::{Delta, NoiseMultiplier, SamplingRate},
+    units::{Delta, Epsilon, NoiseMultiplier, SamplingRate},
 };
 
 /// A way to compute ε at a given δ.
@@ -36,6 +36,17 @@ pub enum Method {
 pub struct Answer {
     /// The interval.
     pub epsilon: Bound,
+    /// Why it is one.
+    pub theorem: &'static str,
+    /// False for estimates, which must not be claimed.
+    pub claimable: bool,
+}
+
+/// A δ and what stands behind it.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct DeltaAnswer {
+    /// The interval.
+    pub delta: Bound,
     /// Why it is one.
     pub theorem: &'static str,
     /// False for estimates, which must not be claimed.
@@ -91,12 +102,22 @@ impl Method {
         }
     }
 
+    /// Whether its answers are bounds.
+    fn is_bound(self) -> bool {
+        !matches!(self, Self::Fourier | Self::Clt)
+    }
+
     /// ε of the event at δ.
     pub fn epsilon(self, event: &Event, neighbors: Neighbors, delta: Delta) -> Result<Answer, Error> {
-        let renyi = || Renyi::new(event, neighbors);
+        self.epsilon_by(&Pld::default(), event, neighbors, delta)
+    }
+
+    /// ε of the event at δ, where privacy loss distributions are as precise as `pld` says.
+    pub fn epsilon_by(self, pld: &Pld, event: &Event, neighbors: Neighbors, delta: Delta) -> Result<Answer, Error> {
+        let renyi = || Renyi::for_delta(event, neighbors, delta);
         let from_above = |upper: f64| Bound { lower: 0.0, upper };
         let epsilon = match self {
-            Self::Pld => Pld::default().epsilon(event, neighbors, delta)?,
+            Self::Pld => pld.epsilon(event, neighbors, delta)?,
             Self::Renyi => renyi()?.epsilon(delta, Conversion::Tight),
             Self::RenyiClassic => renyi()?.epsilon(delta, Conversion::Classic),
             Self::Moments => renyi()?.moments_accountant(delta, 32),
@@ -105,23 +126,58 @@ impl Method {
                 Bound { lower: (estimate.value - estimate.error).max(0.0), upper: estimate.value + estimate.error }
             }
             Self::Closed => closed::epsilon(event, neighbors, delta)?,
-            Self::Basic => from_above(self.classical(event, neighbors, delta, |one, count, delta| {
-                let spent = one.basic(count);
-                if spent.delta <= delta.get() { spent.epsilon } else { f64::INFINITY }
-            })?),
-            Self::Advanced => from_above(self.classical(event, neighbors, delta, |one, count, delta| {
+            Self::Basic => from_above(classical::basic(event, neighbors, delta)?),
+            Self::Advanced => from_above(classical::repeated(self.name(), event, neighbors, delta, |one, count, delta| {
                 Delta::new(delta.get() - one.delta * count as f64)
                     .map_or(f64::INFINITY, |slack| one.advanced(count, slack).epsilon)
             })?),
-            Self::Optimal => from_above(self.classical(event, neighbors, delta, Guarantee::optimal)?),
+            Self::Optimal => from_above(classical::repeated(self.name(), event, neighbors, delta, Guarantee::optimal)?),
             Self::Clt => {
-                let (sampled, steps) = repeated(event);
+                let (sampled, steps) = classical::unrepeated(event);
                 let (noise, rate) = self.sampled_gaussian(sampled, neighbors)?;
                 let gaussian = NoiseMultiplier::new(1.0 / Clt::Poisson.mu(noise, rate, steps))?;
                 closed::epsilon(&Event::gaussian(gaussian), neighbors, delta)?
             }
         };
-        Ok(Answer { epsilon, theorem: self.theorem(), claimable: !matches!(self, Self::Fourier | Self::Clt) })
+        Ok(Answer { epsilon, theorem: self.theorem(), claimable: self.is_bound() })
+    }
+
+    /// δ of the event at ε, where privacy loss distributions are as precise as `pld` says.
+    pub fn delta_by(self, pld: &Pld, event: &Event, neighbors: Neighbors, epsilon: Epsilon) -> Result<DeltaAnswer, Error> {
+        let delta = match self {
+            Self::Pld => pld.delta(event, neighbors, epsilon.get())?,
+            Self::Closed => closed::delta(event, neighbors, epsilon)?,
+            Self::Renyi => match Renyi::new(event, neighbors) {
+                Ok(renyi) => renyi.delta(epsilon.get()),
+                Err(_) => self.least_delta(event, neighbors, epsilon)?,
+            },
+            Self::Fourier => {
+                let estimate = fourier::delta(event, neighbors, epsilon.get())?;
+                let upper = (estimate.value + estimate.error).min(1.0);
+                Bound { lower: (estimate.value - estimate.error).clamp(0.0, upper), upper }
+            }
+            Self::RenyiClassic | Self::Moments | Self::Basic | Self::Advanced | Self::Optimal | Self::Clt => {
+                self.least_delta(event, neighbors, epsilon)?
+            }
+        };
+        Ok(DeltaAnswer { delta, theorem: self.theorem(), claimable: self.is_bound() })
+    }
+
+    /// The least δ at which this method's ε is at most the one given, to one part in a thousand. Each δ that is tried is a bound.
+    fn least_delta(self, event: &Event, neighbors: Neighbors, epsilon: Epsilon) -> Result<Bound, Error> {
+        let fits = |ln_delta: f64| -> Result<bool, Error> {
+            let delta = Delta::new(ln_delta.exp())?;
+            Ok(self.epsilon(event, neighbors, delta)?.epsilon.upper <= epsilon.get())
+        };
+        let (mut low, mut high) = (-690.0, -1e-9);
+        if !fits(high)? {
+            return Ok(Bound { lower: 0.0, upper: 1.0 });
+        }
+        while high - low > 1e-3 {
+            let middle = 0.5 * (low + high);
+            if fits(middle)? { high = middle } else { low = middle }
+        }
+        Ok(Bound { lower: 0.0, upper: high.exp() })
     }
 
     fn unsupported(self, event: &Event, because: &'static str) -> Error {
@@ -137,41 +193,10 @@ impl Method {
             _ => Err(self.unsupported(event, "because it approximates repeated Gaussian noise on Poisson samples only")),
         }
     }
-
-    /// Classical composition of one (ε, δ) guarantee, repeated. Where the release has a whole profile, half of δ goes to
-    /// the steps, shared equally, as one would by hand.
-    fn classical(
-        self,
-        event: &Event,
-        neighbors: Neighbors,
-        delta: Delta,
-        compose: impl Fn(Guarantee, u64, Delta) -> f64,
-    ) -> Result<f64, Error> {
-        let (one, count) = repeated(event);
-        let guarantee = match one {
-            Event::Pure { epsilon } | Event::Exponential { epsilon } => Guarantee { epsilon: epsilon.get(), delta: 0.0 },
-            Event::Approximate { epsilon, delta } => Guarantee { epsilon: epsilon.get(), delta: delta.get() },
-            Event::NonPrivate => return Ok(f64::INFINITY),
-            Event::Composed(_) => return Err(self.unsupported(one, "because its theorem is about equal guarantees")),
-            _ => {
-                let each = Delta::new(delta.get() / 2.0 / count.max(1) as f64)?;
-                Guarantee { epsilon: closed::epsilon(one, neighbors, each)?.upper, delta: each.get() }
-            }
-        };
-        Ok(compose(guarantee, count, delta))
-    }
 }
 
-/// An event and how often it is repeated.
-fn repeated(event: &Event) -> (&Event, u64) {
-    match event {
-        Event::Repeated { count, event } => {
-            let (inner, times) = repeated(event);
-            (inner, times.saturating_mul(*count))
-        }
-        other => (other, 1),
-    }
-}
+/// The accountants that are asked where none is named, the one that is most often best first.
+const ASKED: [Method; 5] = [Method::Closed, Method::Pld, Method::Renyi, Method::Basic, Method::Optimal];
 
 /// The least upper bound that may be claimed, with the method that gave it and its theorem; the lower bound is the best there is.
 ///
@@ -184,25 +209,53 @@ fn repeated(event: &Event) -> (&Event, u64) {
 /// # Ok::<(), quell_privacy::Error>(())
 /// ```
 pub fn best(event: &Event, neighbors: Neighbors, delta: Delta) -> Result<(Method, Answer), Error> {
-    let mut best: Option<(Method, Answer)> = None;
+    best_by(&Pld::default(), event, neighbors, delta)
+}
+
+/// [`best`], where privacy loss distributions are as precise as `pld` says.
+pub fn best_by(pld: &Pld, event: &Event, neighbors: Neighbors, delta: Delta) -> Result<(Method, Answer), Error> {
+    let (method, epsilon) = least(
+        event,
+        |upper| (pld.relative * upper).max(pld.absolute),
+        |method| Ok(method.epsilon_by(pld, event, neighbors, delta)?.epsilon),
+    )?;
+    Ok((method, Answer { epsilon, theorem: method.theorem(), claimable: true }))
+}
+
+/// The least δ that may be claimed at ε, with the method that gave it.
+pub fn best_delta_by(pld: &Pld, event: &Event, neighbors: Neighbors, epsilon: Epsilon) -> Result<(Method, DeltaAnswer), Error> {
+    let (method, delta) =
+        least(event, |upper| pld.relative * upper, |method| Ok(method.delta_by(pld, event, neighbors, epsilon)?.delta))?;
+    Ok((method, DeltaAnswer { delta, theorem: method.theorem(), claimable: true }))
+}
+
+/// The least upper bound of all methods that apply, and the greatest lower bound. Nobody else is asked once these are close.
+fn least(
+    event: &Event,
+    close: impl Fn(f64) -> f64,
+    ask: impl Fn(Method) -> Result<Bound, Error>,
+) -> Result<(Method, Bound), Error> {
+    let mut best: Option<(Method, Bound)> = None;
+    let mut lower = 0.0_f64;
     let mut refused = None;
-    for method in [Method::Closed, Method::Pld, Method::Renyi] {
-        match method.epsilon(event, neighbors, delta) {
-            Ok(answer) => {
-                let lower = best.map_or(0.0, |(_, b): (Method, Answer)| b.epsilon.lower).max(answer.epsilon.lower);
-                if best.is_none_or(|(_, b)| answer.epsilon.upper < b.epsilon.upper) {
-                    best = Some((method, answer));
-                }
-                if let Some((_, b)) = &mut best {
-                    b.epsilon.lower = lower.min(b.epsilon.upper);
-                }
-                if method == Method::Closed {
-                    break; // exact
+    for method in ASKED {
+        match ask(method) {
+            Ok(bound) => {
+                lower = lower.max(bound.lower);
+                if best.is_none_or(|(_, known)| bound.upper < known.upper) {
+                    best = Some((method, bound));
                 }
             }
-            Err(error @ Error::Unsupported { .. }) => refused = Some(error),
+            Err(error @ Error::Unsupported { .. }) => refused = Some(refused.unwrap_or(error)),
             Err(error) => return Err(error),
         }
+        let settled = |upper: f64| upper <= lower || (upper.is_finite() && upper - lower <= close(upper));
+        if best.is_some_and(|(_, bound)| settled(bound.upper)) {
+            break;
+        }
     }
-    best.ok_or_else(|| refused.unwrap_or_else(|| Method::Pld.unsupported(event, "of any kind")))
+    match best {
+        Some((method, bound)) => Ok((method, Bound { lower: lower.min(bound.upper), upper: bound.upper })),
+        None => Err(refused.unwrap_or_else(|| Method::Pld.unsupported(event, "of any kind"))),
+    }
 }

@@ -5,6 +5,7 @@
 //! [`TradeOff`] speaks of attacks; [`Calibration`] goes the other way; [`votes`] has bounds that depend on the votes that were cast. [`Method`] names them all for side-by-side tables.
 
 mod calibrate;
+mod classical;
 pub mod closed;
 pub mod fourier;
 mod method;
@@ -13,8 +14,8 @@ mod renyi;
 mod tradeoff;
 pub mod votes;
 
-pub use calibrate::{Calibration, Target};
-pub use method::{Answer, Method, best};
+pub use calibrate::{Calibration, Parameter, Target};
+pub use method::{Answer, DeltaAnswer, Method, best, best_by, best_delta_by};
 pub use pld::Pld;
 pub(crate) use renyi::convert as renyi_epsilon;
 pub use renyi::{Conversion, Renyi};

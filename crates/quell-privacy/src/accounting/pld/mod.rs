@@ -263,9 +263,11 @@ pub(crate) fn one_law_each_way(event: &Event, neighbors: Neighbors) -> Result<Ve
     laws.ok_or_else(|| Error::Unsupported { accountant: "PLD", event: event.to_string(), because: "as a single release" })
 }
 
-/// Grids of about `cells` cells that dominate laws of bounded loss, and their step; `None` if there are far too many.
-pub(crate) fn upper_masses(laws: &[Law], cells: usize) -> Option<(Vec<Masses>, f64)> {
-    let ranges: Vec<(f64, f64)> = laws.iter().map(|law| law.range(0.0, 0.0)).collect();
+/// Grids of about `cells` cells that dominate laws, and their step; `None` if there are far too many.
+///
+/// At most `high_tail` of the finite losses becomes infinite: with a tail of zero, losses must be bounded.
+pub(crate) fn upper_masses(laws: &[Law], cells: usize, low_tail: f64, high_tail: f64) -> Option<(Vec<Masses>, f64)> {
+    let ranges: Vec<(f64, f64)> = laws.iter().map(|law| law.range(low_tail, high_tail)).collect();
     let widest = ranges.iter().map(|(low, high)| high - low).fold(0.0, f64::max);
     let h = widest.max(1e-12) / cells as f64;
     // A steep tilt keeps all nodes.

@@ -1,13 +1,16 @@
 //! Rényi differential privacy: curves ε(α), which add up under composition, and what they say about (ε, δ).
 
 mod curve;
+mod events;
+mod moment;
 mod sampled;
 
-pub(crate) use curve::{Curve, curves};
+use events::{Parts, divergence};
 
 use super::Bound;
 use crate::{
     Error, Event, Neighbors,
+    special::ROUNDOFF,
     units::{Delta, Order},
 };
 
@@ -35,26 +38,72 @@ pub enum Conversion {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Renyi {
-    curves: Vec<(Curve, f64)>,
+    parts: Parts,
 }
 
 /// Largest order that is tried.
 const LARGEST_ORDER: f64 = 1e9;
 
+/// The part of δ that pays for outcomes that were cut off.
+const SPARED: f64 = 1e-3;
+
+/// Number of releases in an event.
+fn releases(event: &Event) -> f64 {
+    match event {
+        Event::Composed(events) => events.iter().map(releases).sum::<f64>().max(1.0),
+        Event::Repeated { count, event } => (*count as f64 * releases(event)).max(1.0),
+        Event::Gaussian { .. }
+        | Event::Laplace { .. }
+        | Event::DiscreteGaussian { .. }
+        | Event::DiscreteLaplace { .. }
+        | Event::RandomizedResponse { .. }
+        | Event::Exponential { .. }
+        | Event::Pure { .. }
+        | Event::Approximate { .. }
+        | Event::ZeroConcentrated { .. }
+        | Event::Renyi { .. }
+        | Event::PoissonSampled { .. }
+        | Event::SampledWithoutReplacement { .. }
+        | Event::SampledWithReplacement { .. }
+        | Event::NonPrivate => 1.0,
+    }
+}
+
 impl Renyi {
     /// Refuses what has no Rényi bound.
     pub fn new(event: &Event, neighbors: Neighbors) -> Result<Self, Error> {
-        Ok(Self { curves: curves(event, neighbors)? })
+        Ok(Self { parts: Parts::new(event, neighbors)? })
     }
 
-    /// ε(α) of the whole event.
+    /// Good for answers at δ, also where something in the event has no Rényi bound but is (ε, δ')-DP or has a dominating pair.
+    ///
+    /// # Theorem
+    /// THEORY, Slack: each such part is replaced by what it is outside a set of outcomes, which then has a Rényi bound; the probabilities of these sets
+    /// are taken off δ.
+    pub fn for_delta(event: &Event, neighbors: Neighbors, delta: Delta) -> Result<Self, Error> {
+        match Parts::new(event, neighbors) {
+            Ok(parts) if !parts.is_loose() => Ok(Self { parts }),
+            Ok(_) | Err(Error::Unsupported { .. }) => {
+                let tail = (SPARED * delta.get() / releases(event)).max(f64::MIN_POSITIVE);
+                Ok(Self { parts: Parts::outside(event, neighbors, tail)? })
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// ε(α) of the whole event; infinite where some outcomes are left out ([`Renyi::for_delta`]).
     #[must_use]
     pub fn divergence(&self, order: Order) -> f64 {
-        self.at(order.get())
+        if self.parts.slack > 0.0 { f64::INFINITY } else { self.at(order.get()) }
     }
 
     fn at(&self, alpha: f64) -> f64 {
-        self.curves.iter().map(|(curve, count)| count * curve.at(alpha)).sum()
+        divergence(&self.parts, alpha)
+    }
+
+    /// What is left of δ; none if that is nothing.
+    fn left_of(&self, delta: f64) -> Option<f64> {
+        Some((delta - self.parts.slack) * (1.0 - 1e-15)).filter(|left| *left > 0.0)
     }
 
     /// The least ε over all orders; a Rényi bound says nothing from below.
@@ -67,7 +116,7 @@ impl Renyi {
     /// The order at which the conversion is best, and the ε there.
     #[must_use]
     pub fn best_order(&self, delta: Delta, conversion: Conversion) -> (f64, f64) {
-        let delta = delta.get();
+        let Some(delta) = self.left_of(delta.get()) else { return (2.0, f64::INFINITY) };
         minimize_over_orders(|alpha| convert(conversion, alpha, self.at(alpha), delta))
     }
 
@@ -77,14 +126,18 @@ impl Renyi {
         // [CKS20, Proposition 12]: δ = e^((α-1)(ε(α)-ε)) (1-1/α)^α / (α-1)
         let ln_delta =
             |alpha: f64| (alpha - 1.0) * (self.at(alpha) - epsilon) + alpha * (-alpha.recip()).ln_1p() - (alpha - 1.0).ln();
-        Bound { lower: 0.0, upper: minimize_over_orders(ln_delta).1.exp().min(1.0) }
+        let ln_delta = minimize_over_orders(ln_delta).1;
+        // A probability that is too small to be written is not zero.
+        let delta = (ln_delta + 1e-12 * (1.0 + ln_delta.abs())).exp().max(f64::MIN_POSITIVE) + self.parts.slack;
+        Bound { lower: 0.0, upper: if delta < 1.0 { delta } else { 1.0 } }
     }
 
     /// The moments accountant: integer moments λ up to `largest`, and Markov's inequality. [ACGMMTZ16, Theorem 2]
     #[must_use]
     pub fn moments_accountant(&self, delta: Delta, largest: u32) -> Bound {
         // The log moment α(λ) is λ times the divergence of order λ + 1, and ε = (α(λ) - ln δ)/λ.
-        let epsilon = |lambda: f64| self.at(lambda + 1.0) - delta.get().ln() / lambda;
+        let Some(delta) = self.left_of(delta.get()) else { return Bound { lower: 0.0, upper: f64::INFINITY } };
+        let epsilon = |lambda: f64| self.at(lambda + 1.0) - delta.ln() / lambda;
         let upper = (1..=largest.max(1)).map(|l| epsilon(f64::from(l))).fold(f64::INFINITY, f64::min);
         Bound { lower: 0.0, upper: upper.max(0.0) }
     }
@@ -92,7 +145,7 @@ impl Renyi {
     /// ε(α) for groups of 2^`doublings` records: 3^doublings times ε(2^doublings α), for α ≥ 2. [Mir17, Proposition 2]
     #[must_use]
     pub fn group(&self, order: Order, doublings: u32) -> f64 {
-        if order.get() < 2.0 || doublings > 30 {
+        if order.get() < 2.0 || doublings > 30 || self.parts.slack > 0.0 {
             return f64::INFINITY;
         }
         3.0_f64.powi(doublings as i32) * self.at(order.get() * f64::from(1u32 << doublings))
@@ -101,14 +154,18 @@ impl Renyi {
 
 pub(crate) fn convert(conversion: Conversion, alpha: f64, divergence: f64, delta: f64) -> f64 {
     // Total variation is at most √(1 - e^-KL) [BH78], and KL at most any ε(α): then ε = 0 will do.
-    if delta * delta + (-divergence).exp_m1() >= 0.0 {
+    if delta * delta * (1.0 - 1e-12) + (-divergence).exp_m1() >= 0.0 {
         return 0.0;
     }
-    let epsilon = match conversion {
-        Conversion::Tight => divergence + (-alpha.recip()).ln_1p() - (delta.ln() + alpha.ln()) / (alpha - 1.0),
-        Conversion::Classic => divergence - delta.ln() / (alpha - 1.0),
+    let terms = match conversion {
+        Conversion::Tight => [divergence, (-alpha.recip()).ln_1p(), -delta.ln() / (alpha - 1.0), -alpha.ln() / (alpha - 1.0)],
+        Conversion::Classic => [divergence, -delta.ln() / (alpha - 1.0), 0.0, 0.0],
     };
-    if epsilon.is_nan() { f64::INFINITY } else { epsilon.max(0.0) * (1.0 + 1e-14) }
+    let epsilon: f64 = terms.iter().sum();
+    // Each term is good to a few units in its last place, and so is their sum.
+    let lost = 8.0 * ROUNDOFF * terms.iter().map(|term| term.abs()).sum::<f64>();
+    let rounded = epsilon + lost;
+    if rounded.is_nan() { f64::INFINITY } else { rounded.max(0.0) }
 }
 
 /// The least value over orders: a coarse geometric scan, then golden section, first over integers (whose divergences cost
@@ -132,7 +189,8 @@ fn minimize_over_orders(value: impl Fn(f64) -> f64) -> (f64, f64) {
     }
     if best.1.is_infinite() {
         // Some curves are finite only below order two.
-        for alpha in [1.5, 1.2, 1.1, 1.05, 1.01] {
+        for halvings in 1..=40 {
+            let alpha = 1.0 + 0.5_f64.powi(halvings);
             let here = value(alpha);
             if here < best.1 {
                 best = (alpha, here);
@@ -142,7 +200,7 @@ fn minimize_over_orders(value: impl Fn(f64) -> f64) -> (f64, f64) {
     if best.1.is_infinite() {
         return best;
     }
-    let low = if best.0 <= 2.0 { 1.0 + 1e-4 } else { 1.0 + (best.0 - 1.0) / 2.0 };
+    let low = if best.0 == 2.0 { 1.0 + 1e-4 } else { 1.0 + (best.0 - 1.0) / 2.0 };
     let high = 1.0 + (best.0 - 1.0) * 2.0;
     // Large orders: integers are dense enough, and cheaper.
     let snap = |alpha: f64| if alpha > 64.0 { alpha.round() } else { alpha };

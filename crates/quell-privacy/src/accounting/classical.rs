@@ -1,0 +1,94 @@
+//! Classical composition of events: what follows from (ε, δ) guarantees of single releases.
+
+use super::{Conversion, Renyi, closed, closed::Guarantee};
+use crate::{Error, Event, Neighbors, units::Delta};
+
+/// ε by basic composition of all releases of an event. [DR14, Theorem 3.16]
+///
+/// Guarantees given as (ε, δ) are taken as they are. What they leave of δ is shared equally among the releases that have a whole profile.
+pub(super) fn basic(event: &Event, neighbors: Neighbors, delta: Delta) -> Result<f64, Error> {
+    let mut releases = Vec::new();
+    flatten(event, 1.0, &mut releases);
+    let own: f64 = releases.iter().map(|(one, count)| count * own_delta(one)).sum();
+    let sharing: f64 = releases.iter().filter(|(one, _)| shares(one)).map(|(_, count)| count).sum();
+    let left = (delta.get() - own * (1.0 + 1e-9)) * (1.0 - 1e-9);
+    if left < 0.0 {
+        return Ok(f64::INFINITY);
+    }
+    let mut sum = 0.0;
+    for (one, count) in releases {
+        let epsilon = match one {
+            Event::Pure { epsilon } | Event::Exponential { epsilon } | Event::Approximate { epsilon, .. } => epsilon.get(),
+            _ => match Delta::new(left / sharing) {
+                Ok(each) => single(one, neighbors, each)?,
+                Err(_) => f64::INFINITY,
+            },
+        };
+        sum += count * epsilon;
+    }
+    Ok(if sum.is_nan() { f64::INFINITY } else { sum * (1.0 + 1e-12) })
+}
+
+/// ε of one release.
+fn single(one: &Event, neighbors: Neighbors, delta: Delta) -> Result<f64, Error> {
+    match closed::epsilon(one, neighbors, delta) {
+        Ok(bound) => Ok(bound.upper),
+        Err(Error::Unsupported { .. }) => Ok(Renyi::for_delta(one, neighbors, delta)?.epsilon(delta, Conversion::Tight).upper),
+        Err(other) => Err(other),
+    }
+}
+
+fn flatten<'a>(event: &'a Event, count: f64, into: &mut Vec<(&'a Event, f64)>) {
+    match event {
+        Event::Composed(events) => events.iter().for_each(|event| flatten(event, count, into)),
+        Event::Repeated { count: times, event } => flatten(event, count * *times as f64, into),
+        _ if count > 0.0 => into.push((event, count)),
+        _ => {}
+    }
+}
+
+fn own_delta(one: &Event) -> f64 {
+    if let Event::Approximate { delta, .. } = one { delta.get() } else { 0.0 }
+}
+
+fn shares(one: &Event) -> bool {
+    !matches!(one, Event::Pure { .. } | Event::Exponential { .. } | Event::Approximate { .. })
+}
+
+/// A theorem about one (ε, δ) guarantee, repeated. Where the release has a whole profile, half of δ goes to the steps,
+/// shared equally, as one would by hand.
+pub(super) fn repeated(
+    accountant: &'static str,
+    event: &Event,
+    neighbors: Neighbors,
+    delta: Delta,
+    compose: impl Fn(Guarantee, u64, Delta) -> f64,
+) -> Result<f64, Error> {
+    let (one, count) = unrepeated(event);
+    let guarantee = match one {
+        Event::Pure { epsilon } | Event::Exponential { epsilon } => Guarantee { epsilon: epsilon.get(), delta: 0.0 },
+        Event::Approximate { epsilon, delta } => Guarantee { epsilon: epsilon.get(), delta: delta.get() },
+        Event::NonPrivate if count > 0 => return Ok(f64::INFINITY),
+        Event::Composed(_) => {
+            let because = "because its theorem is about equal guarantees";
+            return Err(Error::Unsupported { accountant, event: one.to_string(), because });
+        }
+        _ => match Delta::new(delta.get() / 2.0 / count.max(1) as f64) {
+            Ok(each) => Guarantee { epsilon: closed::epsilon(one, neighbors, each)?.upper, delta: each.get() },
+            Err(_) => return Ok(f64::INFINITY),
+        },
+    };
+    let composed = compose(guarantee, count, delta);
+    Ok(if composed.is_nan() { f64::INFINITY } else { composed })
+}
+
+/// An event and how often it is repeated.
+pub(super) fn unrepeated(event: &Event) -> (&Event, u64) {
+    match event {
+        Event::Repeated { count, event } => {
+            let (inner, times) = unrepeated(event);
+            (inner, times.saturating_mul(*count))
+        }
+        other => (other, 1),
+    }
+}

@@ -1,0 +1,261 @@
+//! From events to Rényi curves.
+
+use std::sync::Arc;
+
+use super::{
+    curve::{Curve, sum},
+    sampled::FixedSizeMoments,
+};
+use crate::{
+    Error, Event, Neighbors,
+    accounting::pld::{Law, fixed_size_rate, one_law_each_way, upper_masses},
+};
+
+/// The curves an event is made of, each with how often it occurs, outside a set of outcomes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Parts {
+    pub(super) curves: Vec<(Curve, f64)>,
+    /// Probability of the outcomes that the curves do not cover.
+    pub(super) slack: f64,
+}
+
+impl Parts {
+    /// The curves of an event, which cover everything.
+    pub(super) fn new(event: &Event, neighbors: Neighbors) -> Result<Self, Error> {
+        let mut parts = Self::default();
+        parts.collect(event, neighbors, 1.0, None)?;
+        Ok(parts)
+    }
+
+    /// The curves of an event outside as few outcomes as will do. `tail` is what may be left out of each release whose losses have no end.
+    pub(super) fn outside(event: &Event, neighbors: Neighbors, tail: f64) -> Result<Self, Error> {
+        let mut parts = Self::default();
+        parts.collect(event, neighbors, 1.0, Some(tail))?;
+        parts.slack *= 1.0 + 1e-9;
+        Ok(parts)
+    }
+
+    /// Whether a dominating pair may say more than one of the curves.
+    pub(super) fn is_loose(&self) -> bool {
+        self.curves.iter().any(|(curve, _)| matches!(curve, Curve::Coin { .. }))
+    }
+
+    fn collect(&mut self, event: &Event, neighbors: Neighbors, count: f64, tail: Option<f64>) -> Result<(), Error> {
+        match event {
+            Event::Composed(events) => events.iter().try_for_each(|e| self.collect(e, neighbors, count, tail)),
+            Event::Repeated { count: times, event } => self.collect(event, neighbors, count * *times as f64, tail),
+            Event::Gaussian { .. }
+            | Event::Laplace { .. }
+            | Event::DiscreteGaussian { .. }
+            | Event::DiscreteLaplace { .. }
+            | Event::RandomizedResponse { .. }
+            | Event::Exponential { .. }
+            | Event::Pure { .. }
+            | Event::Approximate { .. }
+            | Event::ZeroConcentrated { .. }
+            | Event::Renyi { .. }
+            | Event::PoissonSampled { .. }
+            | Event::SampledWithoutReplacement { .. }
+            | Event::SampledWithReplacement { .. }
+            | Event::NonPrivate => {
+                // An event that is refused is refused, however often it occurs.
+                let (curve, slack) = match (single(event, neighbors), tail) {
+                    (Err(Error::Unsupported { .. }), Some(tail)) => cut_off(event, neighbors, tail)?,
+                    // A pair says more than a coin that is shown.
+                    (Ok(curve @ Curve::Coin { .. }), Some(tail)) => cut_off(event, neighbors, tail).unwrap_or((curve, 0.0)),
+                    (curve, _) => (curve?, 0.0),
+                };
+                if count > 0.0 {
+                    self.curves.push((curve, count));
+                    self.slack += count * slack;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn unsupported(event: &Event, because: &'static str) -> Error {
+    Error::Unsupported { accountant: "Rényi", event: event.to_string(), because }
+}
+
+/// Points of a grid on which a dominating pair is laid.
+const CELLS: usize = 4096;
+
+fn single(event: &Event, neighbors: Neighbors) -> Result<Curve, Error> {
+    let reach = neighbors.reach();
+    let linear = |mu: f64| Curve::Linear { rho: mu * mu / 2.0 };
+    Ok(match event {
+        Event::Gaussian { noise_multiplier } => linear(reach / noise_multiplier.get()),
+        Event::DiscreteGaussian { sensitivity: 0, .. } => {
+            return Err(Error::Malformed { event: event.to_string(), because: "expected a sensitivity of at least one" });
+        }
+        Event::DiscreteGaussian { deviation, sensitivity } => linear(reach * f64::from(*sensitivity) / deviation.get()),
+        Event::Laplace { noise_multiplier } => Curve::Laplace { epsilon: reach / noise_multiplier.get() },
+        Event::Exponential { epsilon } if epsilon.get() > 0.0 => Curve::BoundedRange { epsilon: epsilon.get() },
+        Event::Exponential { .. } => Curve::Linear { rho: 0.0 },
+        Event::ZeroConcentrated { rho } => Curve::Linear { rho: rho.get() },
+        Event::Renyi { curve } => {
+            let points: Vec<(f64, f64)> = curve.iter().map(|(order, epsilon)| (order.get(), epsilon.get())).collect();
+            if points.is_empty() || points.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
+                return Err(Error::Malformed { event: event.to_string(), because: "expected orders in increasing order" });
+            }
+            Curve::Given { points }
+        }
+        Event::DiscreteLaplace { .. } | Event::RandomizedResponse { .. } | Event::Pure { .. } => {
+            match one_law_each_way(event, neighbors)?.first() {
+                Some(Law::Atoms(atoms)) => Curve::Atoms { atoms: atoms.list() },
+                _ => Curve::Infinite,
+            }
+        }
+        Event::Approximate { .. } => return Err(unsupported(event, "because a δ above zero makes every order infinite")),
+        Event::NonPrivate => Curve::Infinite,
+        Event::PoissonSampled { rate, event: inner } => poisson_sampled(event, rate.get(), inner, neighbors)?,
+        Event::SampledWithoutReplacement { batch, records, event: inner } => {
+            let rate = fixed_size_rate(event, *batch, *records, neighbors)?;
+            let curve = whole(inner, neighbors)?;
+            let moments = match one_law_each_way(inner, neighbors).as_deref() {
+                Ok([Law::Gaussian { mu }]) => FixedSizeMoments::Gaussian { mu: *mu },
+                _ => FixedSizeMoments::Unknown,
+            };
+            if rate == 1.0 { curve } else { Curve::FixedSize { rate, inner: Box::new(curve), moments } }
+        }
+        Event::SampledWithReplacement { .. } => {
+            return Err(unsupported(event, "because a record that is drawn several times contributes several times"));
+        }
+        Event::Composed(_) | Event::Repeated { .. } => whole(event, neighbors)?,
+    })
+}
+
+/// The sum of an event's curves, as sampling theorems need it.
+fn whole(event: &Event, neighbors: Neighbors) -> Result<Curve, Error> {
+    let mut parts = Parts::new(event, neighbors)?.curves;
+    let rho = |(curve, count): &(Curve, f64)| if let Curve::Linear { rho } = curve { Some(rho * count) } else { None };
+    let linear: Option<f64> = parts.iter().map(rho).sum();
+    match (linear, parts.as_slice()) {
+        (Some(rho), _) => Ok(Curve::Linear { rho }),
+        (None, [(_, 1.0)]) => Ok(parts.remove(0).0),
+        (None, _) => Ok(Curve::Sum { parts }),
+    }
+}
+
+fn poisson_sampled(event: &Event, rate: f64, inner: &Event, neighbors: Neighbors) -> Result<Curve, Error> {
+    // A sample of a sample is a sample: a record enters on two coins.
+    if let Event::PoissonSampled { rate: second, event: inner } = inner {
+        return poisson_sampled(event, (rate * second.get() * (1.0 + f64::EPSILON)).min(1.0), inner, neighbors);
+    }
+    let curve = whole(inner, neighbors)?;
+    if rate == 1.0 {
+        return Ok(curve);
+    }
+    // Where a dominating pair is known its own divergences are the tightest bound.
+    let laws = match laws(event, neighbors) {
+        Ok(laws) => laws,
+        Err(Error::Unsupported { .. }) => Vec::new(),
+        Err(other) => return Err(other),
+    };
+    if let [Law::Removed { inner, .. }, ..] = laws.as_slice()
+        && let Law::Gaussian { mu } = **inner
+    {
+        return Ok(Curve::SampledGaussian { rate, sigma: 1.0 / mu });
+    }
+    if is_bounded(inner)
+        && !laws.is_empty()
+        && let Some((directions, h)) = upper_masses(&laws, CELLS, 0.0, 0.0)
+        && directions.iter().all(|masses| masses.infinite == 0.0)
+    {
+        return Ok(Curve::Grid { directions: Arc::new(directions), h });
+    }
+    Ok(match neighbors {
+        Neighbors::AddRemove => Curve::Sampled { rate, inner: Box::new(curve), symmetric: is_symmetric(inner) },
+        Neighbors::Replace => Curve::Coin { rate, inner: Box::new(curve) },
+    })
+}
+
+/// The dominating pairs of one release, in each direction; none if it has no guarantee.
+fn laws(event: &Event, neighbors: Neighbors) -> Result<Vec<Law>, Error> {
+    if let (Event::PoissonSampled { rate, event: inner }, Neighbors::Replace) = (event, neighbors)
+        && let Event::Laplace { .. } | Event::DiscreteLaplace { .. } | Event::DiscreteGaussian { .. } = **inner
+    {
+        // Additive noise, one record of a Poisson sample replaced (THEORY, Replace): the pair of a sample of fixed size.
+        let unsampled = one_law_each_way(inner, neighbors)?;
+        let sampled = |law: Law| Law::FixedSize { rate: rate.get(), inner: Box::new(law) };
+        return Ok(unsampled.into_iter().map(sampled).collect());
+    }
+    one_law_each_way(event, neighbors)
+}
+
+/// Whether the loss of a release is bounded, so that a grid can hold all of it.
+fn is_bounded(event: &Event) -> bool {
+    match event {
+        Event::Laplace { .. }
+        | Event::DiscreteLaplace { .. }
+        | Event::RandomizedResponse { .. }
+        | Event::Exponential { .. }
+        | Event::Pure { .. } => true,
+        // A discrete Gaussian has finitely many losses in memory, and infinitely many in truth.
+        Event::Gaussian { .. }
+        | Event::DiscreteGaussian { .. }
+        | Event::Approximate { .. }
+        | Event::ZeroConcentrated { .. }
+        | Event::Renyi { .. }
+        | Event::NonPrivate => false,
+        Event::PoissonSampled { event, .. }
+        | Event::SampledWithoutReplacement { event, .. }
+        | Event::SampledWithReplacement { event, .. }
+        | Event::Repeated { event, .. } => is_bounded(event),
+        Event::Composed(events) => events.iter().all(is_bounded),
+    }
+}
+
+/// Whether the curve of an event is that of a dominating pair that can be turned around (THEORY, Rényi on samples).
+fn is_symmetric(event: &Event) -> bool {
+    match event {
+        Event::Gaussian { .. }
+        | Event::Laplace { .. }
+        | Event::DiscreteGaussian { .. }
+        | Event::DiscreteLaplace { .. }
+        | Event::Pure { .. } => true,
+        // The worst pair differs from order to order, or there is none, or exchanging its sides changes it.
+        Event::RandomizedResponse { .. }
+        | Event::Exponential { .. }
+        | Event::Approximate { .. }
+        | Event::ZeroConcentrated { .. }
+        | Event::Renyi { .. }
+        | Event::PoissonSampled { .. }
+        | Event::SampledWithoutReplacement { .. }
+        | Event::SampledWithReplacement { .. }
+        | Event::NonPrivate => false,
+        Event::Composed(events) => events.iter().all(is_symmetric),
+        Event::Repeated { event, .. } => is_symmetric(event),
+    }
+}
+
+/// The curve of a release given that its loss is finite and, where it has no end, not beyond a tail; and the probability of the rest.
+///
+/// # Theorem
+/// THEORY, Slack: a composition costs at most what it costs with each pair replaced by the one without the rest, and the rests added to δ.
+fn cut_off(event: &Event, neighbors: Neighbors, tail: f64) -> Result<(Curve, f64), Error> {
+    if let Event::Approximate { epsilon, delta } = event {
+        // [KOV15]: randomized response, but for δ.
+        return Ok((single(&Event::Pure { epsilon: *epsilon }, neighbors)?, delta.get()));
+    }
+    let laws = laws(event, neighbors).map_err(|error| match error {
+        // The event is refused by both, and what this accountant misses is what the other one misses.
+        Error::Unsupported { event, because, .. } => Error::Unsupported { accountant: "Rényi", event, because },
+        other => other,
+    })?;
+    if laws.is_empty() {
+        return Ok((Curve::Infinite, 0.0));
+    }
+    let Some((directions, h)) = upper_masses(&laws, CELLS, tail, tail) else {
+        return Err(unsupported(event, "because its losses are spread too far"));
+    };
+    let slack = directions.iter().map(|masses| masses.infinite).fold(0.0, f64::max);
+    Ok((Curve::Grid { directions: Arc::new(directions), h }, slack))
+}
+
+/// The divergence of everything at one order.
+pub(super) fn divergence(parts: &Parts, alpha: f64) -> f64 {
+    sum(&parts.curves, alpha)
+}

@@ -1,0 +1,257 @@
+//! What a simple attacker learns: a lower bound on ε that shares no code and no method with the accountants.
+//!
+//! The attacker puts the outcome of each release into one of finitely many bins, which is post-processing, and adds up the losses of the bins, each rounded
+//! down to a grid. Everything is positive, and nothing is transformed.
+
+use quell_privacy::{Event, Neighbors};
+
+/// Probabilities of the bins: without the record, with it, and with the other one in its place.
+type Bins = Vec<[f64; 3]>;
+
+const ABSENT: usize = 0;
+const HERE: usize = 1;
+const OTHER: usize = 2;
+
+/// Bins of one release outside, and inside, a sample of several releases.
+const MANY: usize = 300;
+const FEW: usize = 40;
+
+/// Steps of one kind that the attacker bothers to look at. Fewer are a lower bound, too.
+const MOST_STEPS: u64 = 64;
+
+/// The largest ε at which the attack still has an advantage above δ; zero if there is none.
+pub(crate) fn epsilon(event: &Event, neighbors: Neighbors, delta: f64) -> f64 {
+    let mut parts = Vec::new();
+    collect(event, neighbors, 1, &mut parts);
+    let other = if neighbors == Neighbors::AddRemove { ABSENT } else { OTHER };
+    let forth: Vec<_> = parts.iter().map(|(bins, count)| (losses(bins, HERE, other), *count)).collect();
+    let back: Vec<_> = parts.iter().map(|(bins, count)| (losses(bins, other, HERE), *count)).collect();
+    solve(&forth, delta).max(solve(&back, delta))
+}
+
+/// The chance of an outcome that only one of two neighbours can have, if it is known.
+pub(crate) fn infinite_mass(event: &Event, neighbors: Neighbors) -> Option<f64> {
+    Some(match event {
+        Event::NonPrivate => 1.0,
+        Event::Approximate { delta, .. } => delta.get(),
+        Event::RandomizedResponse { randomized, .. } => f64::from(u8::from(randomized.get() == 0.0)),
+        Event::PoissonSampled { rate, event } => rate.get() * infinite_mass(event, neighbors)?,
+        Event::SampledWithoutReplacement { batch, records, event } => {
+            *batch as f64 / *records as f64 * infinite_mass(event, neighbors)?
+        }
+        // A record that is drawn twice contributes twice, and what that does to a given guarantee nobody knows.
+        Event::SampledWithReplacement { event, .. } => Some(0.0).filter(|_| infinite_mass(event, neighbors) == Some(0.0))?,
+        Event::Composed(events) => {
+            let masses: Option<Vec<f64>> = events.iter().map(|event| infinite_mass(event, neighbors)).collect();
+            -masses?.iter().map(|mass| (-mass).ln_1p()).sum::<f64>().exp_m1()
+        }
+        Event::Repeated { count: 0, .. } => 0.0,
+        Event::Repeated { count, event } => -(*count as f64 * (-infinite_mass(event, neighbors)?).ln_1p()).exp_m1(),
+        Event::Gaussian { .. }
+        | Event::Laplace { .. }
+        | Event::DiscreteGaussian { .. }
+        | Event::DiscreteLaplace { .. }
+        | Event::Exponential { .. }
+        | Event::Pure { .. }
+        | Event::ZeroConcentrated { .. }
+        | Event::Renyi { .. } => 0.0,
+    })
+}
+
+fn collect(event: &Event, neighbors: Neighbors, count: u64, into: &mut Vec<(Bins, u64)>) {
+    match event {
+        Event::Composed(events) => events.iter().for_each(|event| collect(event, neighbors, count, into)),
+        Event::Repeated { count: times, event } => collect(event, neighbors, count.saturating_mul(*times), into),
+        _ if count > 0 => into.push((bins(event, neighbors, MANY), count.min(MOST_STEPS))),
+        _ => {}
+    }
+}
+
+/// The bins of one release that some mechanism with this event really has.
+fn bins(event: &Event, neighbors: Neighbors, most: usize) -> Bins {
+    match event {
+        Event::Gaussian { noise_multiplier } => gaussian(1.0 / noise_multiplier.get(), true, most),
+        // For the relation in force: the two laws are this far apart.
+        Event::ZeroConcentrated { rho } => gaussian((2.0 * rho.get()).sqrt(), false, most),
+        Event::Laplace { noise_multiplier } => laplace(1.0 / noise_multiplier.get(), most),
+        Event::DiscreteGaussian { deviation, sensitivity } => {
+            let variance = deviation.get().powi(2);
+            let reach = (12.0 * deviation.get()).ceil() as i64;
+            integers(*sensitivity, reach, most, |n| (-(n * n) as f64 / (2.0 * variance)).exp())
+        }
+        Event::DiscreteLaplace { scale, sensitivity } => {
+            let reach = (40.0 * scale.get()).ceil() as i64;
+            integers(*sensitivity, reach, most, |n| (-(n.abs() as f64) / scale.get()).exp())
+        }
+        Event::RandomizedResponse { choices, randomized } if neighbors == Neighbors::Replace => {
+            let other = randomized.get() / f64::from(*choices);
+            let same = 1.0 - randomized.get() + other;
+            let neither = f64::from(choices - 2) * other;
+            vec![[other, same, other], [same, other, same], [neither; 3]]
+        }
+        Event::RandomizedResponse { .. } | Event::Renyi { .. } | Event::SampledWithReplacement { .. } => vec![[1.0; 3]],
+        // Losses of ±ε/2 have range ε.
+        Event::Exponential { epsilon } => guaranteed(epsilon.get() / 2.0, 0.0),
+        Event::Pure { epsilon } => guaranteed(epsilon.get(), 0.0),
+        Event::Approximate { epsilon, delta } => guaranteed(epsilon.get(), delta.get()),
+        Event::NonPrivate => guaranteed(0.0, 1.0),
+        Event::PoissonSampled { rate, event } => sampled(rate.get(), bins(event, neighbors, most)),
+        Event::SampledWithoutReplacement { batch, records, event } => {
+            sampled(*batch as f64 / *records as f64, bins(event, neighbors, most))
+        }
+        Event::Composed(events) => events.iter().map(|event| bins(event, neighbors, FEW)).fold(vec![[1.0; 3]], both),
+        Event::Repeated { count, event } => (0..*count.min(&2)).map(|_| bins(event, neighbors, FEW)).fold(vec![[1.0; 3]], both),
+    }
+}
+
+/// Two releases on the same records.
+fn both(one: Bins, other: Bins) -> Bins {
+    one.iter().flat_map(|a| other.iter().map(|b| std::array::from_fn(|i| a[i] * b[i]))).collect()
+}
+
+/// The record enters by a coin.
+fn sampled(rate: f64, bins: Bins) -> Bins {
+    let mix = |absent: f64, there: f64| (1.0 - rate) * absent + rate * there;
+    bins.into_iter().map(|[absent, here, other]| [absent, mix(absent, here), mix(absent, other)]).collect()
+}
+
+/// The mechanism that has a guarantee and not more; the other record does as much as none.
+fn guaranteed(epsilon: f64, delta: f64) -> Bins {
+    let (likely, unlikely) = ((1.0 - delta) / (1.0 + (-epsilon).exp()), (1.0 - delta) / (1.0 + epsilon.exp()));
+    vec![[unlikely, likely, unlikely], [likely, unlikely, likely], [0.0, delta, 0.0], [delta, 0.0, delta]]
+}
+
+/// N(0, 1), N(μ, 1), and N(-μ, 1) or N(0, 1) again.
+fn gaussian(mu: f64, additive: bool, most: usize) -> Bins {
+    let above = |x: f64| 0.5 * libm::erfc(x * std::f64::consts::FRAC_1_SQRT_2);
+    let between = |low: f64, high: f64| if low > 0.0 { above(low) - above(high) } else { above(-high) - above(-low) };
+    let (from, to) = (if additive { -mu - 9.0 } else { -9.0 }, mu + 9.0);
+    let edges = edges(from, to, most);
+    let other = if additive { -mu } else { 0.0 };
+    edges.windows(2).map(|e| [0.0, mu, other].map(|centre| between(e[0] - centre, e[1] - centre))).collect()
+}
+
+/// Laplace noise of scale 1/`epsilon` around 0, 1 and -1. Beyond these, losses are constant.
+fn laplace(epsilon: f64, most: usize) -> Bins {
+    let above = |x: f64| if x > 0.0 { 0.5 * (-epsilon * x).exp() } else { 1.0 - 0.5 * (epsilon * x).exp() };
+    let between = |low: f64, high: f64| if low > 0.0 { above(low) - above(high) } else { above(-high) - above(-low) };
+    edges(-1.0, 1.0, most).windows(2).map(|e| [0.0, 1.0, -1.0].map(|centre| between(e[0] - centre, e[1] - centre))).collect()
+}
+
+/// From -∞ over evenly spaced points to ∞.
+fn edges(from: f64, to: f64, most: usize) -> Vec<f64> {
+    let inner = (0..=most - 2).map(|i| from + (to - from) * i as f64 / (most - 2) as f64);
+    std::iter::once(f64::NEG_INFINITY).chain(inner).chain([f64::INFINITY]).collect()
+}
+
+/// Noise on the integers, around 0, k and -k. The attacker does not look at numbers far out.
+fn integers(shift: u32, reach: i64, most: usize, weight: impl Fn(i64) -> f64) -> Bins {
+    let shift = i64::from(shift);
+    let total: f64 = (-reach..=reach).map(&weight).sum();
+    let all: Vec<i64> = (-reach..=reach).collect();
+    let bin = |numbers: &[i64]| [0, shift, -shift].map(|centre| numbers.iter().map(|n| weight(n - centre) / total).sum());
+    all.chunks(all.len().div_ceil(most)).map(bin).filter(|bin: &[f64; 3]| bin.iter().all(|p| *p > 0.0)).collect()
+}
+
+/// Losses with their probabilities, and the probability of an infinite loss.
+struct Losses {
+    finite: Vec<(f64, f64)>,
+    infinite: f64,
+}
+
+fn losses(bins: &Bins, p: usize, q: usize) -> Losses {
+    let finite = bins.iter().filter(|bin| bin[p] > 0.0 && bin[q] > 0.0).map(|bin| ((bin[p] / bin[q]).ln(), bin[p])).collect();
+    let infinite = bins.iter().filter(|bin| bin[q] == 0.0).map(|bin| bin[p]).sum();
+    Losses { finite, infinite }
+}
+
+/// Nodes of the grid.
+const NODES: usize = 1200;
+
+fn solve(parts: &[(Losses, u64)], delta: f64) -> f64 {
+    let moments = |part: &Losses| {
+        let mean: f64 = part.finite.iter().map(|(loss, p)| p * loss).sum();
+        let square: f64 = part.finite.iter().map(|(loss, p)| p * loss * loss).sum();
+        (mean, (square - mean * mean).max(0.0))
+    };
+    let (mut mean, mut variance, mut top) = (0.0, 0.0, 0.0);
+    for (part, count) in parts {
+        let (m, v) = moments(part);
+        mean += *count as f64 * m;
+        variance += *count as f64 * v;
+        top += *count as f64 * part.finite.iter().map(|(loss, _)| *loss).fold(0.0, f64::max);
+    }
+    // The window: to where δ is decided, or to the largest loss.
+    let high = (mean + (2.0 * -delta.ln()).sqrt().max(6.0) * variance.sqrt() * 1.5).min(top);
+    let low = -4.0 * variance.sqrt() - 0.1;
+    let h = ((high - low) / NODES as f64).max(1e-12);
+    let bottom = (low / h).floor() as i64;
+    let mut sum = Grid { bottom, masses: vec![0.0; NODES + 2] };
+    sum.add(0, 1.0);
+    let mut spared = 0.0;
+    for (part, count) in parts {
+        spared += *count as f64 * (-part.infinite).ln_1p();
+        let mut power = Grid { bottom, masses: vec![0.0; NODES + 2] };
+        part.finite.iter().for_each(|(loss, p)| power.add((loss / h).floor() as i64, *p));
+        let mut left = *count;
+        while left > 0 {
+            if left % 2 == 1 {
+                sum = sum.convolved(&power);
+            }
+            left /= 2;
+            if left > 0 {
+                power = power.convolved(&power);
+            }
+        }
+    }
+    // What is known to be infinite, and the finite losses.
+    let infinite = -spared.exp_m1();
+    let advantage = |epsilon: f64| {
+        let payoff = |(i, p): (usize, &f64)| p * -(epsilon - (bottom + i as i64) as f64 * h).min(0.0).exp_m1();
+        (infinite + sum.masses.iter().enumerate().map(payoff).sum::<f64>()) * (1.0 - 1e-9)
+    };
+    if infinite * (1.0 - 1e-9) > delta {
+        return f64::INFINITY;
+    }
+    let (mut low, mut high) = (0.0, high.max(0.0) + h);
+    if advantage(0.0) <= delta {
+        return 0.0;
+    }
+    for _ in 0..60 {
+        let middle = 0.5 * (low + high);
+        if advantage(middle) > delta { low = middle } else { high = middle }
+    }
+    low
+}
+
+/// Masses at (bottom + i)h. What falls below is left out, what rises above is held at the top: both lower every advantage.
+struct Grid {
+    bottom: i64,
+    masses: Vec<f64>,
+}
+
+impl Grid {
+    fn add(&mut self, index: i64, mass: f64) {
+        let place = index - self.bottom;
+        if place >= 0 {
+            let last = self.masses.len() - 1;
+            self.masses[(place as usize).min(last)] += mass;
+        }
+    }
+
+    fn convolved(&self, other: &Self) -> Self {
+        let mut sum = Self { bottom: self.bottom, masses: vec![0.0; self.masses.len()] };
+        let last = self.masses.len() as i64 - 1;
+        for (i, a) in self.masses.iter().enumerate().filter(|(_, a)| **a > 1e-30) {
+            // (bottom + i) + (bottom + j) - bottom
+            let shift = self.bottom + i as i64;
+            for (j, b) in other.masses.iter().enumerate() {
+                let place = shift + j as i64;
+                if place >= 0 {
+                    sum.masses[place.min(last) as usize] += a * b;
+                }
+            }
+        }
+        sum
+    }
+}

@@ -1,0 +1,205 @@
+//! Accountants against each other, and against an attacker, on random events.
+//!
+//! For each event no accountant's upper bound is below another's lower bound or below what the attacker reaches, and none is zero, infinite or
+//! not a number where the truth is not. `QUELL_AUDIT_CASES` sets the number of cases, `QUELL_AUDIT_FROM` the number of the first.
+
+// The walls are those of the library; its tests read the environment and print.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod attack;
+mod events;
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use events::Case;
+use quell_privacy::{
+    Error, Event,
+    accounting::{Answer, Method, best},
+};
+
+/// Cases in `make test`.
+const CASES: u64 = 2000;
+
+/// What the cases came to.
+#[derive(Default)]
+struct Tally {
+    answered: BTreeMap<&'static str, u64>,
+    refused: u64,
+    variants: BTreeMap<&'static str, u64>,
+    /// The attacker got something, so that the comparison could have failed.
+    attacked: u64,
+    faults: Vec<String>,
+    slowest: BTreeMap<&'static str, (f64, String)>,
+    seconds: BTreeMap<&'static str, f64>,
+}
+
+fn setting(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name)
+        .ok()
+        .map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name} is {text}, expected a number")))
+}
+
+#[test]
+fn accountants_do_not_contradict_each_other_or_an_attacker() {
+    let (first, cases) = (setting("QUELL_AUDIT_FROM", 1), setting("QUELL_AUDIT_CASES", CASES));
+    let next = AtomicU64::new(first);
+    let tally = Mutex::new(Tally::default());
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= first + cases {
+                        break;
+                    }
+                    examine(number, &tally);
+                }
+            });
+        }
+    });
+    let tally = tally.into_inner().unwrap();
+    println!(
+        "{cases} cases from {first}: answers {:?}, refused by all {}, attacked {}",
+        tally.answered, tally.refused, tally.attacked
+    );
+    println!("variants {:?}", tally.variants);
+    println!("seconds {:.1?}", tally.seconds);
+    for (name, (seconds, words)) in tally.slowest.iter().filter(|(_, (seconds, _))| *seconds > 1.0) {
+        println!("slowest of {name}: {seconds:.1} s, {words}");
+    }
+    assert!(tally.faults.is_empty(), "{} faults in {cases} cases:\n{}", tally.faults.len(), tally.faults.join("\n"));
+    if cases >= CASES {
+        assert_eq!(tally.variants.len(), 16, "not every variant occurred: {:?}", tally.variants);
+        for method in Method::ALL {
+            let answered = tally.answered.get(method.name()).copied().unwrap_or(0);
+            assert!(answered >= cases / 100, "{} answered {answered} of {cases}", method.name());
+        }
+        assert!(
+            tally.attacked >= cases / 2 && tally.refused <= cases / 4,
+            "{} attacked, {} refused",
+            tally.attacked,
+            tally.refused
+        );
+    }
+}
+
+fn examine(number: u64, tally: &Mutex<Tally>) {
+    let case = Case::numbered(number);
+    let mut seconds = Vec::new();
+    let mut answers: Vec<(Method, Result<Answer, Error>)> = Vec::new();
+    for method in Method::ALL {
+        let start = std::time::Instant::now();
+        answers.push((method, method.epsilon(&case.event, case.neighbors, case.delta)));
+        seconds.push((method.name(), start.elapsed().as_secs_f64()));
+    }
+    let start = std::time::Instant::now();
+    // It asks the others again, which takes as long.
+    let claimed = number.is_multiple_of(4).then(|| best(&case.event, case.neighbors, case.delta));
+    seconds.push(("the default", start.elapsed().as_secs_f64()));
+    let attack = attack::epsilon(&case.event, case.neighbors, case.delta.get());
+    let found = faults(&case, &answers, claimed.as_ref(), attack);
+    let words = || {
+        let event = serde_json::to_string(&case.event).unwrap();
+        format!("case {number}: {event} {:?} δ = {:e}", case.neighbors, case.delta.get())
+    };
+    let mut tally = tally.lock().unwrap();
+    count_variants(&case.event, &mut tally.variants);
+    for (method, _) in answers.iter().filter(|(_, answer)| answer.is_ok()) {
+        *tally.answered.entry(method.name()).or_default() += 1;
+    }
+    tally.refused += u64::from(answers.iter().all(|(_, answer)| answer.is_err()));
+    tally.attacked += u64::from(attack > 0.0);
+    tally.faults.extend(found.into_iter().map(|fault| format!("{}: {fault}", words())));
+    for (name, seconds) in seconds {
+        *tally.seconds.entry(name).or_default() += seconds;
+        let slowest = tally.slowest.entry(name).or_default();
+        if seconds > slowest.0 {
+            *slowest = (seconds, words());
+        }
+    }
+}
+
+/// Everything that is wrong with the answers to one question.
+fn faults(
+    case: &Case,
+    answers: &[(Method, Result<Answer, Error>)],
+    claimed: Option<&Result<(Method, Answer), Error>>,
+    attack: f64,
+) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mass = attack::infinite_mass(&case.event, case.neighbors);
+    let delta = case.delta.get();
+    let known_infinite = mass.is_some_and(|mass| mass * (1.0 - 1e-9) > delta);
+    let known_finite = mass.is_some_and(|mass| mass < delta * (1.0 - 1e-3));
+    let mut greatest_lower = ("nothing", 0.0);
+    let given = answers.iter().filter_map(|(method, answer)| Some((*method, answer.as_ref().ok()?)));
+    for (method, answer) in given.clone() {
+        let bound = answer.epsilon;
+        if bound.lower.is_nan() || bound.upper.is_nan() || bound.lower < 0.0 || bound.lower > bound.upper {
+            faults.push(format!("{} says {bound:?}", method.name()));
+        }
+        if answer.claimable && bound.lower > greatest_lower.1 {
+            greatest_lower = (method.name(), bound.lower);
+        }
+    }
+    for (method, answer) in given {
+        let (name, upper) = (method.name(), answer.epsilon.upper);
+        // An approximation says so, and is not compared.
+        if method == Method::Clt {
+            continue;
+        }
+        if upper < greatest_lower.1 {
+            faults.push(format!("{name} claims {upper}, {} shows at least {}", greatest_lower.0, greatest_lower.1));
+        }
+        if upper < attack * (1.0 - 1e-9) {
+            faults.push(format!("{name} claims {upper}, an attack reaches {attack}"));
+        }
+        if known_infinite && upper.is_finite() {
+            faults.push(format!("{name} claims {upper}, {mass:?} is infinite"));
+        }
+        // Where the δs of several guarantees are added up, they may exceed one that they do not reach together; and some curves have no bound at
+        // any integer order.
+        let gives_up = matches!(method, Method::Basic | Method::Advanced | Method::Moments);
+        if known_finite && upper.is_infinite() && !gives_up {
+            faults.push(format!("{name} claims nothing, the truth is finite"));
+        }
+    }
+    match claimed {
+        None => {}
+        Some(Ok((method, answer))) => {
+            let least = answers
+                .iter()
+                .filter_map(|(_, a)| a.as_ref().ok().filter(|a| a.claimable))
+                .map(|a| a.epsilon.upper)
+                .reduce(f64::min);
+            if least.is_some_and(|least| answer.epsilon.upper > least * (1.0 + 2e-3) + 2e-4) {
+                faults.push(format!("the default claims {} by {}, the best is {least:?}", answer.epsilon.upper, method.name()));
+            }
+            if known_finite && answer.epsilon.upper.is_infinite() {
+                faults.push("the default claims nothing, the truth is finite".into());
+            }
+        }
+        Some(Err(Error::Unsupported { .. })) => {}
+        Some(Err(other)) => faults.push(format!("the default fails: {other}")),
+    }
+    faults
+}
+
+fn count_variants(event: &Event, into: &mut BTreeMap<&'static str, u64>) {
+    *into.entry(event.name()).or_default() += 1;
+    match event {
+        Event::PoissonSampled { event, .. }
+        | Event::SampledWithoutReplacement { event, .. }
+        | Event::SampledWithReplacement { event, .. }
+        | Event::Repeated { event, .. } => count_variants(event, into),
+        Event::Composed(events) => events.iter().for_each(|event| count_variants(event, into)),
+        _ => {}
+    }
+}
