@@ -106,9 +106,13 @@ fn estimates_are_not_claimed() {
 #[test]
 fn what_is_not_private_costs_infinity() {
     let run = ["account", "--event", r#""non_private""#, "--delta", "1e-5"];
-    let text = quell_with(&run, "").data();
-    assert!(text.contains('∞') && text.contains("claim: nothing, since no finite ε is known"), "{text}");
-    let report = quell_with(&[&run[..], &["--format", "json", "--accountant", "pld", "--attack"]].concat(), "").json();
+    // Scripts see it by the exit code.
+    let ran = quell_with(&run, "");
+    assert_eq!((ran.code, ran.stderr.as_str()), (1, ""));
+    assert!(ran.stdout.contains('∞') && ran.stdout.contains("claim: nothing, since no finite ε is known"), "{}", ran.stdout);
+    let ran = quell_with(&[&run[..], &["--format", "json", "--accountant", "pld", "--attack"]].concat(), "");
+    assert_eq!(ran.code, 1);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(report["accountants"]["pld"]["epsilon"], json!({"lower": null, "upper": null, "unbounded": true}));
     assert_eq!(number(&report["attack"]["true_positive_rate"]["upper"]), 1.0);
 }
@@ -164,4 +168,66 @@ fn groups_and_attacks_are_answered_when_asked() {
     assert!(number_after(sentence, "more than ") >= 100.0 * number(&power["upper"]), "{sentence}");
     assert!(number_after(sentence, "at least ") <= 100.0 * number(&power["lower"]), "{sentence}");
     assert!(number_after(&text, "group: ε ≤ ") >= number(&report["group"]["epsilon"]["upper"]));
+}
+
+#[test]
+fn delta_is_answered_at_a_given_epsilon() {
+    let run = "account --noise-multiplier 1.1 --sampling-rate 0.01 --steps 10000";
+    let report = quell(&format!("{run} --epsilon 4 --format json")).json();
+    assert_eq!((&report["epsilon"], keys(&report["accountants"]["pld"])), (&json!(4.0), vec!["claimable", "delta", "theorem"]));
+    let delta = &report["accountants"]["pld"]["delta"];
+    // And back.
+    let epsilon = |delta: &Value| {
+        let report = quell(&format!("{run} --delta {delta} --format json")).json();
+        (number(&report["accountants"]["pld"]["epsilon"]["lower"]), number(&report["accountants"]["pld"]["epsilon"]["upper"]))
+    };
+    assert!(epsilon(&delta["upper"]).0 <= 4.0 && epsilon(&delta["lower"]).1 >= 4.0);
+    let text = quell(&format!("{run} --epsilon 4")).data();
+    assert!(number_after(&text, "claim: δ ≤ ") >= number(&delta["upper"]) && text.contains("at ε = 4 when"), "{text}");
+    // Every accountant that has an answer to the one question has one to the other.
+    let all = quell(&format!("{run} --epsilon 4 --accountant all --format json")).json();
+    for name in ["pld", "rdp", "rdp-classic", "moments"] {
+        assert!(number(&all["accountants"][name]["delta"]["upper"]) >= number(&delta["lower"]), "{name}: {all}");
+    }
+    let nothing = quell_with(&["account", "--event", r#""non_private""#, "--epsilon", "4"], "");
+    assert_eq!(nothing.code, 1);
+    assert_eq!(quell(&format!("{run} --epsilon 4 --delta 1e-5")).code, 2);
+}
+
+#[test]
+fn the_interval_is_as_narrow_as_asked() {
+    let width = |tightness: &str| {
+        let report = quell(&format!("{RUN} --accountant pld --format json {tightness}")).json();
+        let bound = &report["accountants"]["pld"]["epsilon"];
+        number(&bound["upper"]) - number(&bound["lower"])
+    };
+    assert!(width("--tightness 1e-4") <= 1e-4 * 5.2 && width("--tightness 0.05") > width("--tightness 1e-4"));
+    assert_eq!(quell(&format!("{RUN} --tightness 0")).code, 2);
+}
+
+#[test]
+fn the_default_asks_every_accountant_that_applies() {
+    let upper = |event: &str, delta: &str, more: &[&str]| {
+        let run = [&["account", "--event", event, "--delta", delta, "--format", "json"], more].concat();
+        let report = quell_with(&run, "").json();
+        let best = report["best"].as_str().unwrap().to_owned();
+        number(&report["accountants"][best.as_str()]["epsilon"]["upper"])
+    };
+    // A sampled pure release was claimed to be free.
+    let sampled = r#"{"repeated":{"count":10,"event":{"poisson_sampled":{"rate":0.5,"event":{"pure":{"epsilon":1.0}}}}}}"#;
+    assert!(upper(sampled, "1e-9", &[]) > 6.195);
+    assert!(upper(sampled, "1e-9", &[]) < 6.3);
+    // Basic composition.
+    let two = r#"{"repeated":{"count":2,"event":{"approximate":{"epsilon":1.0,"delta":1e-13}}}}"#;
+    assert!(upper(two, "1e-8", &[]) <= 2.001);
+    // A concentrated release beside one with a δ, and beside noise on a sample where a record is replaced.
+    let beside = |other: &str| format!(r#"{{"composed":[{{"zero_concentrated":{{"rho":0.1}}}},{other}]}}"#);
+    assert!(upper(&beside(r#"{"approximate":{"epsilon":0.5,"delta":1e-8}}"#), "1e-5", &[]) < 2.8);
+    for noise in ["gaussian", "laplace"] {
+        let step = format!(
+            r#"{{"repeated":{{"count":10,"event":{{"poisson_sampled":{{"rate":0.01,"event":{{"{noise}":{{"noise_multiplier":2.0}}}}}}}}}}}}"#
+        );
+        assert!(upper(&beside(&step), "1e-5", &["--neighbors", "replace"]) < 4.0, "{noise}");
+        assert!(upper(&step, "1e-5", &["--neighbors", "replace"]) < 1.0, "{noise}");
+    }
 }

@@ -85,3 +85,47 @@ fn a_run_without_unknowns_is_accounted_for() {
     assert!(report["unknown"].is_null() && report["value"].is_null());
     assert!(number(&report["achieved"]["mu"]["upper"]) > 0.5);
 }
+
+#[test]
+fn more_than_can_be_seen_at_first_is_found() {
+    let value = |flags: &str| number(&quell(&format!("calibrate {flags} --format json")).json()["value"]);
+    // Three million steps cost 1.70.
+    let steps = "--epsilon 8.983164080091846 --delta 1.338153438807838e-09 --sampling-rate 0.00026738517940005897 --noise-multiplier 1.6714904269742665";
+    assert!(value(steps) > 3e6);
+    assert!(value("--epsilon .001 --delta 1e-9 --noise-multiplier .5 --steps 10") > 1e-7);
+}
+
+#[test]
+fn a_target_that_nothing_meets_is_a_no_and_one_that_promises_nothing_an_error() {
+    let ran = quell("calibrate --epsilon 0.1 --delta 1e-9 --noise-multiplier 0.5 --sampling-rate 0.5");
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("refused: no number of steps") && ran.stderr.contains("\nhint: "), "{}", ran.stderr);
+    let ran = quell("calibrate --epsilon 1e308 --delta 1e-5 --sampling-rate 0.01 --steps 1000");
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
+    assert!(ran.stderr.contains("expected a number in [0, 10000]"), "{}", ran.stderr);
+}
+
+#[test]
+fn any_number_of_an_event_can_be_found() {
+    let found = |event: &str, more: &[&str]| {
+        let run = [&["calibrate", "--epsilon", "2", "--delta", "1e-6", "--event", event, "--format", "json"], more].concat();
+        let report = quell_with(&run, "").json();
+        let achieved = number(&report["achieved"]["epsilon"]["upper"]);
+        assert!(achieved <= 2.0 && achieved > 1.9, "{event}: {report}");
+        (report["unknown"].as_str().unwrap().to_owned(), number(&report["value"]))
+    };
+    let laplace = r#"{"repeated":{"count":50,"event":{"discrete_laplace":{"scale":"?","sensitivity":1}}}}"#;
+    let (name, scale) = found(laplace, &[]);
+    assert!(name == "scale" && scale > 10.0 && scale < 20.0, "{name} {scale}");
+    let (name, rho) = found(r#"{"zero_concentrated":{"rho":"?"}}"#, &[]);
+    assert!(name == "rho" && rho > 0.05 && rho < 0.1, "{name} {rho}");
+    let (name, count) = found(r#"{"repeated":{"count":"?","event":{"gaussian":{"noise_multiplier":20}}}}"#, &[]);
+    assert!(name == "count" && count == 74.0, "{name} {count}");
+    let text = quell_with(&["calibrate", "--epsilon", "2", "--delta", "1e-6", "--event", laplace], "").data();
+    assert!(text.starts_with("scale: 15."), "{text}");
+    // Without an open number, or with two, there is nothing to find.
+    for event in [r#"{"pure":{"epsilon":1}}"#, r#"{"approximate":{"epsilon":"?","delta":"?"}}"#] {
+        let ran = quell_with(&["calibrate", "--epsilon", "2", "--delta", "1e-6", "--event", event], "");
+        assert!(ran.code == 2 && ran.stderr.contains("\nhint: "), "{}", ran.stderr);
+    }
+}

@@ -100,7 +100,7 @@ const LARGEST_WHOLE: f64 = 9_007_199_254_740_992.0;
 const TOLERANCE: f64 = 2e-4;
 
 /// A target above this promises nothing.
-const LARGEST_EPSILON: f64 = 1e6;
+const LARGEST_EPSILON: f64 = 1e4;
 
 /// How often a search goes on beyond a value of which the bounds do not tell whether it fits.
 const PATIENCE: u32 = 3;
@@ -132,7 +132,7 @@ impl Calibration {
         if let Target::EpsilonDelta { epsilon, .. } = self.target
             && epsilon.get() > LARGEST_EPSILON
         {
-            return Err(Error::OutOfRange { what: "epsilon", value: epsilon.get(), range: "[0, 1e6] as a target" });
+            return Err(Error::OutOfRange { what: "epsilon", value: epsilon.get(), range: "[0, 10000] as a target" });
         }
         let (first, last) = (parameter.place(parameter.least), parameter.place(parameter.largest));
         let range = (first.min(last), first.max(last));

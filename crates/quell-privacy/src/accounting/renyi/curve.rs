@@ -87,7 +87,10 @@ impl Curve {
             }
             Self::Coin { rate, inner } => exact(sampled::coin(alpha, *rate, inner.at(alpha))),
             Self::FixedSize { rate, inner, moments } => {
-                exact(between_integers(alpha, |a| sampled::fixed_size(a, *rate, |k| inner.at(k), moments)))
+                // As above: whether the record is in the batch may be shown.
+                let shown = sampled::coin(alpha, *rate, inner.at(alpha));
+                let hidden = between_integers(alpha, |a| sampled::fixed_size(a, *rate, |k| inner.at(k), moments));
+                exact(if hidden < shown { hidden } else { shown })
             }
             Self::Infinite => exact(f64::INFINITY),
         }
