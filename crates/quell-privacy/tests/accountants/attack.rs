@@ -30,23 +30,20 @@ pub(crate) fn epsilon(event: &Event, neighbors: Neighbors, delta: f64) -> f64 {
 }
 
 /// The chance of an outcome that only one of two neighbours can have, if it is known.
-pub(crate) fn infinite_mass(event: &Event, neighbors: Neighbors) -> Option<f64> {
+pub(crate) fn infinite_mass(event: &Event) -> Option<f64> {
     Some(match event {
         Event::NonPrivate => 1.0,
         Event::Approximate { delta, .. } => delta.get(),
         Event::RandomizedResponse { randomized, .. } => f64::from(u8::from(randomized.get() == 0.0)),
-        Event::PoissonSampled { rate, event } => rate.get() * infinite_mass(event, neighbors)?,
-        Event::SampledWithoutReplacement { batch, records, event } => {
-            *batch as f64 / *records as f64 * infinite_mass(event, neighbors)?
-        }
+        Event::PoissonSampled { rate, event } => rate.get() * infinite_mass(event)?,
+        Event::SampledWithoutReplacement { batch, records, event } => *batch as f64 / *records as f64 * infinite_mass(event)?,
         // A record that is drawn twice contributes twice, and what that does to a given guarantee nobody knows.
-        Event::SampledWithReplacement { event, .. } => Some(0.0).filter(|_| infinite_mass(event, neighbors) == Some(0.0))?,
+        Event::SampledWithReplacement { event, .. } => Some(0.0).filter(|_| infinite_mass(event) == Some(0.0))?,
         Event::Composed(events) => {
-            let masses: Option<Vec<f64>> = events.iter().map(|event| infinite_mass(event, neighbors)).collect();
+            let masses: Option<Vec<f64>> = events.iter().map(infinite_mass).collect();
             -masses?.iter().map(|mass| (-mass).ln_1p()).sum::<f64>().exp_m1()
         }
-        Event::Repeated { count: 0, .. } => 0.0,
-        Event::Repeated { count, event } => -(*count as f64 * (-infinite_mass(event, neighbors)?).ln_1p()).exp_m1(),
+        Event::Repeated { count, event } if *count > 0 => -(*count as f64 * (-infinite_mass(event)?).ln_1p()).exp_m1(),
         Event::Gaussian { .. }
         | Event::Laplace { .. }
         | Event::DiscreteGaussian { .. }
@@ -54,7 +51,8 @@ pub(crate) fn infinite_mass(event: &Event, neighbors: Neighbors) -> Option<f64> 
         | Event::Exponential { .. }
         | Event::Pure { .. }
         | Event::ZeroConcentrated { .. }
-        | Event::Renyi { .. } => 0.0,
+        | Event::Renyi { .. }
+        | Event::Repeated { .. } => 0.0,
     })
 }
 
@@ -99,13 +97,17 @@ fn bins(event: &Event, neighbors: Neighbors, most: usize) -> Bins {
         Event::SampledWithoutReplacement { batch, records, event } => {
             sampled(*batch as f64 / *records as f64, bins(event, neighbors, most))
         }
-        Event::Composed(events) => events.iter().map(|event| bins(event, neighbors, FEW)).fold(vec![[1.0; 3]], both),
-        Event::Repeated { count, event } => (0..*count.min(&2)).map(|_| bins(event, neighbors, FEW)).fold(vec![[1.0; 3]], both),
+        Event::Composed(events) => {
+            events.iter().map(|event| bins(event, neighbors, FEW)).fold(vec![[1.0; 3]], |all, one| both(&all, &one))
+        }
+        Event::Repeated { count, event } => {
+            (0..*count.min(&2)).map(|_| bins(event, neighbors, FEW)).fold(vec![[1.0; 3]], |all, one| both(&all, &one))
+        }
     }
 }
 
 /// Two releases on the same records.
-fn both(one: Bins, other: Bins) -> Bins {
+fn both(one: &Bins, other: &Bins) -> Bins {
     one.iter().flat_map(|a| other.iter().map(|b| std::array::from_fn(|i| a[i] * b[i]))).collect()
 }
 

@@ -139,7 +139,7 @@ fn faults(
     attack: f64,
 ) -> Vec<String> {
     let mut faults = Vec::new();
-    let mass = attack::infinite_mass(&case.event, case.neighbors);
+    let mass = attack::infinite_mass(&case.event);
     let delta = case.delta.get();
     let known_infinite = mass.is_some_and(|mass| mass * (1.0 - 1e-9) > delta);
     let known_finite = mass.is_some_and(|mass| mass < delta * (1.0 - 1e-3));
@@ -177,7 +177,6 @@ fn faults(
         }
     }
     match claimed {
-        None => {}
         Some(Ok((method, answer))) => {
             let least = answers
                 .iter()
@@ -191,7 +190,7 @@ fn faults(
                 faults.push("the default claims nothing, the truth is finite".into());
             }
         }
-        Some(Err(Error::Unsupported { .. })) => {}
+        None | Some(Err(Error::Unsupported { .. })) => {}
         Some(Err(other)) => faults.push(format!("the default fails: {other}")),
     }
     faults
