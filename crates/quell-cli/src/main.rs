@@ -17,6 +17,7 @@ mod exact;
 mod interrupt;
 mod labels;
 mod ledger;
+mod memory;
 mod model;
 mod models;
 mod payment;
@@ -33,6 +34,7 @@ mod report;
 mod run;
 mod schema;
 mod train;
+mod visible;
 
 use std::process::ExitCode;
 
@@ -87,6 +89,7 @@ fn main() -> ExitCode {
 /// Does what the command line says.
 fn command() -> ExitCode {
     std::panic::set_hook(Box::new(give_up));
+    memory::protect();
     let outcome = match Command::try_parse() {
         Ok(command) => match command.verb {
             Verb::Account(flags) => account::run(&flags),
@@ -121,22 +124,27 @@ fn complain(error: &anyhow::Error) -> ExitCode {
     let text = format!("{error:#}");
     let refusal = error.downcast_ref::<Refusal>();
     let data = error.downcast_ref::<quell::Error>();
-    // Errors of the ledger bring their hint with them.
-    let (sentence, own) =
-        text.split_once("\nhint: ").map_or((text.as_str(), None), |(sentence, hint)| (sentence, Some(hint.to_owned())));
+    // Errors of the ledger bring their hint with them, at their end. Others do not, whatever a path in them says.
+    let brings = error.downcast_ref::<quell_ledger::Error>().is_some()
+        || error.downcast_ref::<quell_privacy::Error>().is_some()
+        || matches!(data, Some(quell::Error::Privacy(_)));
+    let (sentence, own) = text
+        .rsplit_once("\nhint: ")
+        .filter(|_| brings)
+        .map_or((text.as_str(), None), |(sentence, hint)| (sentence, Some(hint.to_owned())));
     let hint = own.or_else(|| refusal.map(|refusal| refusal.hint().to_owned())).or_else(|| data.map(quell::Error::hint));
-    // An expression that cannot be read is shown, with a mark where the trouble is.
-    let (sentence, picture) = if data.is_some() {
-        sentence.split_once('\n').map_or((sentence, None), |(first, rest)| (first, Some(rest)))
-    } else {
-        (sentence, None)
-    };
+    // An expression or a file that cannot be read is shown, with a mark where the trouble is.
+    let picture = data.and_then(quell::Error::picture);
+    let end = picture.as_ref().map(|picture| format!("\n{picture}")).unwrap_or_default();
+    let sentence = sentence.strip_suffix(&end).unwrap_or(sentence);
     let privacy = match data {
         Some(quell::Error::Privacy(privacy)) => Some(privacy),
         _ => error.downcast_ref::<quell_privacy::Error>(),
     };
-    let no = refusal.is_some_and(Refusal::is_no) || matches!(privacy, Some(quell_privacy::Error::Refused { .. }));
-    print::complaint(if no { "refused" } else { "error" }, sentence, picture, hint.as_deref());
+    // An older copy of a ledger is a ledger that was changed.
+    let changed = matches!(data, Some(quell::Error::LedgerRolledBack { .. } | quell::Error::AheadOfLease { .. }));
+    let no = changed || refusal.is_some_and(Refusal::is_no) || matches!(privacy, Some(quell_privacy::Error::Refused { .. }));
+    print::complaint(if no { "refused" } else { "error" }, sentence, picture.as_deref(), hint.as_deref());
     ExitCode::from(if no { 1 } else { 2 })
 }
 

@@ -98,7 +98,7 @@ impl Flags {
         }
         let part = toml::to_string(&Part { model: Architecture { name: None, layers } })?;
         let plural = if self.outputs == 1 { "" } else { "s" };
-        print::data(&format!(
+        print::document(&format!(
             "# {name} for examples of {} and {} output{plural}: {weights} weights.\n{part}",
             self.input, self.outputs
         ))

@@ -108,7 +108,7 @@ impl Payment {
             return print::json(&price);
         }
         let (before, after) = (rounded(before, 4, Toward::Up), rounded(after.epsilon, 4, Toward::Up));
-        print::data(&format!(
+        print::sentence(&format!(
             "{what}: ε would rise from {before} to {after}, the budget is {}",
             if cap.is_finite() { given(cap) } else { "without a cap".into() }
         ))

@@ -10,7 +10,7 @@ use quell::{
 };
 use serde_json::{Value, json};
 
-use crate::{arguments::Format, model, print, records, refusal::Refusal};
+use crate::{arguments::Format, model, print, records, refusal::Refusal, visible};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -49,7 +49,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         scores(&model.network, &model.weights, &examples, loss)
     };
     let text = match flags.format {
-        Format::Json => serde_json::to_string_pretty(&flags.objects(&model, &all))? + "\n",
+        Format::Json => visible::json(&serde_json::to_string_pretty(&flags.objects(&model, &all))?) + "\n",
         Format::Text => flags.lines(&model, &all),
     };
     match &flags.output {
@@ -57,7 +57,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
             std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
             print::note(&format!("wrote {}", path.display()));
         }
-        None => print::data(&text)?,
+        None => print::document(&text)?,
     }
     print::note(
         "free: predictions follow from a model that is paid for, and say no more about what it was trained on; \

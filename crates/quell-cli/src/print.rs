@@ -1,4 +1,7 @@
 //! The one printer: data to standard output, everything else to standard error, progress only where someone looks.
+//!
+//! Nothing that acts on a terminal leaves it, whoever typed it and whichever file held it ([`visible`]). Only a document that goes into a file or a pipe is
+//! written as it is.
 
 use std::{
     io::{ErrorKind, IsTerminal, Write, stderr, stdout},
@@ -13,8 +16,25 @@ use std::{
 
 use anyhow::{Context, Result};
 
-/// Writes data. A reader that has gone away (`quell … | head -1`) has all it wanted.
+use crate::visible;
+
+/// Writes data, one line: a line end within it is shown as `\n`.
+pub(crate) fn sentence(text: &str) -> Result<()> {
+    write_out(&visible::line(text))
+}
+
+/// Writes data, several lines. Names and other texts within it must not bring line ends of their own: a [`table`] sees to that.
 pub(crate) fn data(text: &str) -> Result<()> {
+    write_out(&visible::lines(text))
+}
+
+/// Writes a document for a program or a file (CSV, TOML, HTML, an export), byte by byte; to a terminal like other data.
+pub(crate) fn document(text: &str) -> Result<()> {
+    if stdout().is_terminal() { data(text) } else { write_out(text) }
+}
+
+/// A reader that has gone away (`quell … | head -1`) has all it wanted.
+fn write_out(text: &str) -> Result<()> {
     let mut out = stdout().lock();
     let end = if text.ends_with('\n') { "" } else { "\n" };
     match write!(out, "{text}{end}").and_then(|()| out.flush()) {
@@ -25,29 +45,30 @@ pub(crate) fn data(text: &str) -> Result<()> {
 
 /// Writes data as JSON, one document.
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<()> {
-    data(&serde_json::to_string_pretty(value)?)
+    write_out(&visible::json(&serde_json::to_string_pretty(value)?))
 }
 
-/// Says something that is not data.
+/// Says something that is not data, on one line.
 pub(crate) fn note(text: &str) {
     // Nobody is left to hear that standard error cannot be written.
-    let _ = writeln!(stderr().lock(), "{text}");
+    let _ = writeln!(stderr().lock(), "{}", visible::line(text));
 }
 
-/// Says why there is no answer: each on one line, whatever the text was cut from. `picture` stands below the sentence as it is.
+/// Says why there is no answer: each on one line and not without end, whatever the text was cut from. `picture` stands below the sentence, line by line.
 pub(crate) fn complaint(kind: &str, sentence: &str, picture: Option<&str>, hint: Option<&str>) {
-    let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = |text: &str| visible::short(&text.split_whitespace().collect::<Vec<_>>().join(" "), visible::LONGEST);
     note(&format!("{kind}: {}", line(sentence)));
-    if let Some(picture) = picture {
-        note(picture.trim_end());
+    for picture in picture.into_iter().flat_map(|picture| picture.trim_end().lines().take(10)) {
+        note(&visible::short(picture, visible::LONGEST));
     }
     if let Some(hint) = hint {
         note(&format!("hint: {}", line(hint)));
     }
 }
 
-/// Rows as aligned columns, two spaces apart; the columns named in `right` are flushed right, the last one is not padded.
+/// Rows as aligned columns, two spaces apart; the columns named in `right` are flushed right, the last one is not padded. A cell is one line, whatever it holds.
 pub(crate) fn table(rows: &[Vec<String>], right: &[usize]) -> String {
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| visible::line(cell)).collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let count = |text: &String| text.chars().count();
     // A row that ends early says a sentence in its last cell, which must not widen that column.
@@ -55,7 +76,7 @@ pub(crate) fn table(rows: &[Vec<String>], right: &[usize]) -> String {
         .map(|column| rows.iter().filter(|row| column + 1 < row.len()).map(|row| count(&row[column])).max().unwrap_or(0))
         .collect();
     let mut text = String::new();
-    for row in rows {
+    for row in &rows {
         for (column, cell) in row.iter().enumerate() {
             let padding = " ".repeat(widths[column].saturating_sub(count(cell)));
             match (column + 1 == row.len(), right.contains(&column)) {
@@ -126,7 +147,7 @@ impl Line {
     /// Shows a text, unless the last one is too fresh to have been read.
     pub(crate) fn show(&mut self, text: impl FnOnce() -> String) {
         if self.shown.is_some_and(|shown| shown.elapsed() > Duration::from_millis(200)) {
-            let _ = write!(stderr().lock(), "\r\x1b[K{}", text());
+            let _ = write!(stderr().lock(), "\r\x1b[K{}", visible::line(&text()));
             self.shown = Some(Instant::now());
         }
     }
@@ -159,6 +180,12 @@ mod tests {
         let cells = |row: &[&str]| row.iter().map(ToString::to_string).collect::<Vec<_>>();
         let rows = [cells(&["name", "ε", "why"]), cells(&["a", "1.25", "because"]), cells(&["b", "a long sentence"])];
         assert_eq!(table(&rows, &[1]), "name     ε  why\na     1.25  because\nb     a long sentence\n");
+    }
+
+    #[test]
+    fn a_cell_cannot_forge_a_row() {
+        let rows = [vec!["a\r\n9  forged".to_owned(), "b\u{1b}[2J".to_owned()]];
+        assert_eq!(table(&rows, &[]), "a\\r\\n9  forged  b\\u{1b}[2J\n");
     }
 
     #[test]

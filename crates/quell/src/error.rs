@@ -29,6 +29,22 @@ pub enum Error {
         /// What the operating system says.
         because: std::io::ErrorKind,
     },
+    /// The operating system does not let the file be written.
+    #[error("{} cannot be written: {because}", path.display())]
+    Unwritable {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the operating system says.
+        because: std::io::ErrorKind,
+    },
+    /// A file that is longer than anything that is read from such a file.
+    #[error("{} is longer than {most} bytes, expected a file of this kind", path.display())]
+    FileTooLong {
+        /// The file.
+        path: PathBuf,
+        /// The most bytes that are read.
+        most: u64,
+    },
     /// A file, but no table.
     #[error("{} is {found}, expected CSV with a header row, or Parquet", path.display())]
     NoTable {
@@ -386,6 +402,39 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
+    /// A run on which another process works.
+    #[error("another process works on the run in {}", path.display())]
+    RunBusy {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A ledger in which a line is missing that a run has seen.
+    #[error(
+        "the run in {} has seen line {line} of the ledger of {}, and that line is missing or another one: the ledger, which has {lines} lines, is an older copy or not the one that paid",
+        path.display(), quoted(dataset)
+    )]
+    LedgerRolledBack {
+        /// The folder.
+        path: PathBuf,
+        /// The dataset.
+        dataset: String,
+        /// Number of the line that was seen.
+        line: u64,
+        /// Number of lines that the ledger has.
+        lines: u64,
+    },
+    /// Results of more steps than the ledger has leased.
+    #[error("the run in {} holds {found} {what}, and the ledger has leased {leased}: it is an older copy of the one that paid", path.display())]
+    AheadOfLease {
+        /// The folder.
+        path: PathBuf,
+        /// What is counted.
+        what: &'static str,
+        /// How many the run holds.
+        found: u64,
+        /// How many were leased.
+        leased: u64,
+    },
     /// A ledger that promises something else.
     #[error("the ledger of {} protects another unit, or counts other datasets as neighbours", quoted(dataset))]
     OtherPromise {
@@ -476,12 +525,32 @@ impl Error {
             Self::Configuration { .. } => "see the examples; names are written with underscores".into(),
             Self::RunExists { .. } => "choose another --output, or go on with `quell resume`".into(),
             Self::NoRun { .. } => "name the folder that `quell train` made".into(),
+            Self::RunBusy { .. } => "wait until it ends, or stop it first".into(),
+            Self::LedgerRolledBack { .. } | Self::AheadOfLease { .. } => {
+                "put the newest ledger back; if it is lost, start a new run, and charge what was released to the ledger that is left".into()
+            }
+            Self::Unwritable { .. } => "free space, or ask for write access to the folder".into(),
+            Self::FileTooLong { .. } => "name another file".into(),
             Self::OtherPromise { .. } => "train with the unit and the neighbours of the ledger, or name another dataset".into(),
             Self::Missing { hint, .. } => (*hint).into(),
             Self::TwoShards { .. } => "let all records of a person go to one shard; without --shards, that is how they are dealt".into(),
             Self::Privacy(_) => "change the settings of the privacy, or ask for less".into(),
             Self::Length { .. } => "use the weights that the state was started with".into(),
             Self::SavedState { .. } => "resume with the configuration that the run was started with, or start again".into(),
+        }
+    }
+
+    /// Lines that stand below the sentence and show the place of the trouble, if there are any. The text of the error ends with them, after a line end.
+    #[must_use]
+    pub fn picture(&self) -> Option<String> {
+        match self {
+            Self::NoColumn { place, .. } | Self::WrongUse { place, .. } => place.as_ref().map(ToString::to_string),
+            Self::Malformed { place, .. } => Some(place.to_string()),
+            // Their readers put nothing before the picture that has a line end.
+            Self::Configuration { because } | Self::Schema { because, .. } => {
+                because.split_once('\n').map(|(_, picture)| picture.to_owned())
+            }
+            _ => None,
         }
     }
 
@@ -497,6 +566,11 @@ impl Error {
             std::io::ErrorKind::NotFound => Self::Absent { path },
             because => Self::Unreadable { path, because },
         }
+    }
+
+    /// What the operating system refused to write.
+    pub(crate) fn unwritable(path: &Path, error: &std::io::Error) -> Self {
+        Self::Unwritable { path: path.to_owned(), because: error.kind() }
     }
 
     /// The same, pointing at a place of an expression.

@@ -21,6 +21,7 @@ mod range;
 pub mod run;
 pub mod schedule;
 pub mod student;
+mod toml_error;
 pub mod voting;
 
 pub use error::{Error, Place};

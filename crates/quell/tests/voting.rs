@@ -8,8 +8,9 @@ use quell::{
 };
 use quell_privacy::{
     Neighbors,
+    accounting::{Conversion, Renyi},
     mechanism::{Ballot, Bounds, Form, Mechanism, Voters},
-    units::SamplingRate,
+    units::{Delta, SamplingRate},
 };
 
 fn without(examples: &Examples, record: usize) -> Examples {
@@ -114,6 +115,23 @@ fn stable_winners_need_many_teachers() {
     let Release::Stable(stable) = plan.release else { panic!() };
     assert!(plan.epsilon.upper <= 4.0 && stable.threshold < 1000 && stable.distance() < 1e-9, "{plan:?}");
     assert!(recipe.plan(&Facts { ballots: 30, ..FACTS }).is_err());
+}
+
+#[test]
+fn stable_winners_cost_what_noise_costs_and_what_mistakes_cost() {
+    let facts = Facts { candidates: 4, voters: Voters::Teachers, ballots: 2000, questions: 30 };
+    for deviation in [2.0, 3.0, 10.0, 60.0] {
+        let recipe = Recipe { aggregator: Aggregator::Stable, deviation: Some(deviation), ..Recipe::default() };
+        let plan = recipe.plan(&facts).unwrap();
+        let Release::Stable(stable) = plan.release else { panic!("{plan:?}") };
+        let epsilon = plan.epsilon.upper;
+        // Within `distance` of the ideal, (ε, δ) of the ideal is (ε, δ + (1 + e^ε) distance).
+        let left = plan.delta.get() - (1.0 + epsilon.exp()) * stable.distance();
+        assert!(left > 0.0, "noise of {deviation}: mistakes alone cost more than δ at ε = {epsilon}");
+        let ideal = Renyi::new(&stable.event(plan.neighbors), plan.neighbors).unwrap();
+        let ideal = ideal.epsilon(Delta::new(left).unwrap(), Conversion::Tight).upper;
+        assert!(ideal <= epsilon * (1.0 + 1e-9) && epsilon < ideal * 1.01, "noise of {deviation}: {ideal} and {epsilon}");
+    }
 }
 
 #[test]

@@ -101,10 +101,7 @@ impl Common {
     /// What is asked for: flags over the file over what is usual.
     pub(super) fn configuration(&self, usual: impl FnOnce() -> Result<Configuration>) -> Result<Configuration> {
         let mut asked = match &self.source.config {
-            Some(path) => {
-                let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-                Configuration::parse(&text).with_context(|| format!("in {}", path.display()))?
-            }
+            Some(path) => Configuration::read(path).with_context(|| format!("in {}", path.display()))?,
             None => usual()?,
         };
         self.source.over(&self.terms, &mut asked.data)?;

@@ -11,12 +11,12 @@ use quell::{
         Folder,
         labels::{Configuration, Elsewhere, External, Job, Moment, Outcome, Revealed},
     },
-    voting::{Plan, Release},
+    voting::Plan,
 };
 use quell_ledger::Volume;
 use quell_privacy::{
     Neighbors,
-    ledger::{Ledger, Spent, Unit},
+    ledger::{Ledger, Unit},
     number::{Toward, given, rounded},
 };
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ fn run(flags: &Common, configuration: Configuration, verb: &str) -> Result<()> {
     }
     let public = job.configuration.data.path.is_none();
     let mut ledger = flags.terms.purse.open_or_create(&name, || Ok(job.terms()?), public)?;
-    let after = quote(&mut ledger, &job.plan)?;
+    let after = job.quote(&mut ledger)?;
     purse::afford(&mut ledger, &name, after, "ask with a smaller --epsilon", public)?;
     let folder = flags.terms.folder(&format!("{name}-{verb}"))?;
     let outcome = watched(|watch| Ok(job.go(&mut ledger, &folder, watch)?))?;
@@ -62,15 +62,6 @@ pub(crate) fn resume(folder: &Folder, purse: &Purse, format: Format) -> Result<(
     let mut ledger = purse.ledger(&job.configuration.data.name())?;
     let outcome = watched(|watch| Ok(job.go(&mut ledger, folder, watch)?))?;
     conclude(&job, &mut ledger, folder, &outcome, format)
-}
-
-/// What would be spent after it.
-fn quote(ledger: &mut Ledger<Volume>, plan: &Plan) -> Result<Spent> {
-    Ok(match &plan.release {
-        Release::Polls(poll, rounds) => ledger.quote(poll, *rounds)?.1,
-        Release::Stable(stable) => ledger.quote(stable, 1)?.1,
-        Release::Surveys(survey, rounds) => ledger.quote(survey, *rounds)?.1,
-    })
 }
 
 /// Runs with a bar, and stops when asked to.
@@ -99,7 +90,7 @@ fn report_price(job: &Job, format: Format) -> Result<()> {
             "delta": plan.delta.get(),
         }));
     }
-    print::data(&job.configuration.write()?)?;
+    print::document(&job.configuration.write()?)?;
     print::note(&format!(
         "{}: ε ≤ {} at δ = {}; nothing was paid",
         answers(plan),
@@ -147,7 +138,7 @@ fn conclude(job: &Job, ledger: &mut Ledger<Volume>, folder: &Folder, outcome: &O
     }
     claim(&job.plan, job.configuration.data.unit)?;
     reveal(outcome, &job.plan)?;
-    print::data(&format!("run: {place}"))?;
+    print::sentence(&format!("run: {place}"))?;
     balance(ledger, outcome.paid.as_ref().map(|paid| paid.receipt.entry))
 }
 
@@ -159,6 +150,7 @@ fn object(folder: &Folder, plan: &Plan, outcome: &Outcome) -> Value {
         "epsilon": outcome.paid.as_ref().map(|paid| paid.epsilon),
         "delta": plan.delta.get(),
         "revealed": outcome.revealed,
+        "reveal_lost": outcome.reveal_lost,
         "answered": outcome.answered,
         "refused": outcome.refused,
     })
@@ -179,6 +171,9 @@ fn claim(plan: &Plan, unit: Unit) -> Result<()> {
 
 /// Says what the answers cost at the votes that were cast, where that was asked for.
 fn reveal(outcome: &Outcome, plan: &Plan) -> Result<()> {
+    if outcome.reveal_lost {
+        print::note("what the votes cost was paid for, and lost when the run was killed");
+    }
     let Some(Revealed { epsilon, of_the_dataset }) = outcome.revealed else { return Ok(()) };
     let of = if of_the_dataset { "these data and their neighbours" } else { "what came out" };
     let epsilon = rounded(epsilon, 4, Toward::Up);
@@ -210,7 +205,7 @@ fn answer_ballots(flags: &Common, asked: &Elsewhere) -> Result<()> {
     }
     let budget = flags.terms.allowance(asked.votes.delta)?;
     let mut ledger = flags.terms.purse.open_or_create(&name, || Ok(external.terms(&name, budget)?), false)?;
-    let after = quote(&mut ledger, &external.plan)?;
+    let after = external.quote(&mut ledger)?;
     purse::afford(&mut ledger, &name, after, "ask with a smaller --epsilon", false)?;
     let folder = flags.terms.folder(&format!("{name}-pate"))?;
     folder.write_elsewhere(asked)?;
@@ -229,6 +224,6 @@ fn answer(external: &External, ledger: &mut Ledger<Volume>, folder: &Folder, for
     print::data(&format!("questions: {} answered, {} refused", outcome.answered, outcome.refused))?;
     claim(&external.plan, Unit::Example)?;
     reveal(&outcome, &external.plan)?;
-    print::data(&format!("answers: {}", folder.file(Folder::ANSWERS).display()))?;
+    print::sentence(&format!("answers: {}", folder.file(Folder::ANSWERS).display()))?;
     balance(ledger, outcome.paid.as_ref().map(|paid| paid.receipt.entry))
 }

@@ -56,7 +56,7 @@ impl Export {
         };
         let text = store.export(dataset)?;
         match &self.output {
-            None => print::data(&text)?,
+            None => print::document(&text)?,
             Some(path) => {
                 fs::write(path, &text).with_context(|| format!("cannot write {}", path.display()))?;
                 print::note(&format!("wrote {}; keep it where the ledger cannot be changed together with it", path.display()));
@@ -74,7 +74,7 @@ fn archive(store: &mut Store, dataset: &str, folder: &Path) -> Result<bool> {
         let report = store.verify(&[], &[&earlier]);
         if !report.is_good() {
             for finding in &report.findings {
-                print::data(&format!("{finding}"))?;
+                print::sentence(&format!("{finding}"))?;
             }
             print::note(&format!("{:?} was compared with {}; nothing was written", dataset, newest.display()));
             return Ok(false);

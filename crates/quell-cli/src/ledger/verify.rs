@@ -89,7 +89,7 @@ impl Verify {
             print::note(&format!("note: {note}"));
         }
         for finding in &report.findings {
-            print::data(&format!("{finding}"))?;
+            print::sentence(&format!("{finding}"))?;
         }
         if report.is_good() {
             let plural = |count: u64| if count == 1 { "" } else { "s" };

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::layout::{Anchor, Font, HEIGHT, Ink, Shape, WIDTH};
+use crate::visible;
 
 const FAMILY: &str = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'DejaVu Sans', Helvetica, Arial, sans-serif";
 
@@ -70,6 +71,8 @@ fn colour([red, green, blue]: Ink) -> String {
 }
 
 fn escaped(text: &str) -> String {
+    // A control character is no XML.
+    let text: String = text.chars().map(|c| if visible::acts(c) { ' ' } else { c }).collect();
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
@@ -79,10 +82,10 @@ mod tests {
 
     #[test]
     fn words_cannot_break_out_of_their_element() {
-        let text = words((1.0, 2.5), Anchor::End, Font::Body, [0, 0, 255], "a < b & c > d");
+        let text = words((1.0, 2.5), Anchor::End, Font::Body, [0, 0, 255], "a < b & c > d\u{1b}");
         assert_eq!(
             text,
-            r##"<text x="1" y="2.5" font-size="12" fill="#0000ff" text-anchor="end">a &lt; b &amp; c &gt; d</text>"##
+            r##"<text x="1" y="2.5" font-size="12" fill="#0000ff" text-anchor="end">a &lt; b &amp; c &gt; d </text>"##
         );
     }
 }

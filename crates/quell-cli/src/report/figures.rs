@@ -57,10 +57,10 @@ pub(super) fn epsilon_of_answers(plan: &Plan) -> Result<Option<(Figure, &'static
     let Release::Polls(poll, rounds) = &plan.release else { return Ok(None) };
     let delta = given(plan.delta.get());
     let costs = (1..=*rounds).map(|round| {
-        let cost = Pld::default().epsilon(&Release::Polls(*poll, round).event(plan.neighbors), plan.neighbors, plan.delta)?;
+        let cost = Release::Polls(*poll, round).epsilon(plan.neighbors, plan.delta)?;
         Ok(Point { x: (u64::from(poll.answers) * round) as f64, lower: cost.lower, upper: cost.upper })
     });
-    let points = std::iter::once(Ok(Point::exact(0.0, 0.0))).chain(costs).collect::<Result<Vec<_>, Error>>()?;
+    let points = std::iter::once(Ok(Point::exact(0.0, 0.0))).chain(costs).collect::<Result<Vec<_>, quell::Error>>()?;
     let ends = [points.first(), points.last()].into_iter().flatten();
     let paid = ends.map(|end| Point::exact(end.x, plan.epsilon.upper)).collect();
     let figure = Figure {

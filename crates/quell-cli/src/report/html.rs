@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::facts::{Confusion, Facts};
+use crate::visible;
 
 /// Light and dark, screen and paper. Figures are drawn in fixed colours, which the dark page exchanges by their names.
 const STYLE: &str = "
@@ -124,7 +125,7 @@ fn escaped(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            c if c.is_control() => escaped.push(' '),
+            c if visible::acts(c) => escaped.push(' '),
             c => escaped.push(c),
         }
     }
@@ -137,10 +138,10 @@ mod tests {
 
     #[test]
     fn words_cannot_break_out_of_their_element() {
-        let names = vec!["<script>alert('1')</script>".into(), "\"b\" & c".into()];
+        let names = vec!["<script>alert('1')</script>".into(), "\"b\" & c\u{1b}\u{9b}\u{202e}".into()];
         let table = matrix(&Confusion { names, counts: vec![vec![9, 1], vec![0, 3]] });
         assert!(!table.contains("<script>") && table.contains("&lt;script&gt;alert(&#39;1&#39;)"), "{table}");
-        assert!(table.contains("&quot;b&quot; &amp; c"), "{table}");
+        assert!(table.contains("&quot;b&quot; &amp; c   <"), "{table}");
     }
 
     #[test]

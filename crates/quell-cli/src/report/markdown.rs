@@ -5,7 +5,10 @@ use std::fmt::Write;
 use quell_privacy::number::brief;
 
 use super::facts::{Confusion, Facts};
-use crate::plot::{Edge, Figure};
+use crate::{
+    plot::{Edge, Figure},
+    visible,
+};
 
 /// Rows of a table that stands for a picture.
 const ROWS: usize = 12;
@@ -32,7 +35,14 @@ pub(super) fn page(facts: &Facts) -> String {
         let _ = write!(page, "\n## Which class was taken for which, on public data\n\n{}", matrix(confusion));
     }
     for (figure, reading) in &facts.figures {
-        let _ = write!(page, "\n## {}\n\n{} {reading}\n\n{}", text(&figure.title), sentence(&figure.subtitle), points(figure));
+        let _ = write!(
+            page,
+            "\n## {}\n\n{} {}\n\n{}",
+            text(&figure.title),
+            sentence(&figure.subtitle),
+            text(reading),
+            points(figure)
+        );
     }
     page
 }
@@ -87,7 +97,7 @@ fn text(words: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '\\' | '|' | '*' | '_' | '`' | '[' | ']' | '#' => escaped.extend(['\\', c]),
-            c if c.is_control() => escaped.push(' '),
+            c if visible::acts(c) => escaped.push(' '),
             c => escaped.push(c),
         }
     }
@@ -100,7 +110,7 @@ mod tests {
 
     #[test]
     fn words_cannot_break_out_of_their_cell() {
-        assert_eq!(text("a|b\n<script>*x*"), "a\\|b &lt;script&gt;\\*x\\*");
+        assert_eq!(text("a|b\n<script>*x*\u{9b}\u{202e}"), "a\\|b &lt;script&gt;\\*x\\*  ");
         let confusion = Confusion { names: vec!["a|b".into(), "c".into()], counts: vec![vec![3, 1], vec![0, 7]] };
         assert_eq!(matrix(&confusion), "| is \\ said | a\\|b | c |\n| --- | ---: | ---: |\n| a\\|b | 3 | 1 |\n| c | 0 | 7 |\n");
     }

@@ -15,7 +15,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use quell::run::{Folder, Model};
 
-use crate::{model, print, refusal::Refusal};
+use crate::{model, print, refusal::Refusal, visible};
 use facts::Facts;
 
 const EXAMPLES: &str = "\
@@ -72,7 +72,7 @@ impl Format {
         Ok(match self {
             Self::Markdown => markdown::page(facts),
             Self::Html => html::page(facts),
-            Self::Json => serde_json::to_string_pretty(&facts.document)? + "\n",
+            Self::Json => visible::json(&serde_json::to_string_pretty(&facts.document)?) + "\n",
         })
     }
 }
@@ -92,10 +92,10 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
             print::note(&format!("wrote {}", path.display()));
             Ok(())
         }
-        (Some(format), None) => print::data(&format.of_facts(&facts)?),
+        (Some(format), None) => print::document(&format.of_facts(&facts)?),
         (None, _) => {
             write_pages(&folder, &facts)?;
-            print::data(&markdown::page(&facts))?;
+            print::document(&markdown::page(&facts))?;
             print::note(&format!("wrote {} and {}", folder.file(MARKDOWN).display(), folder.file(HTML).display()));
             Ok(())
         }

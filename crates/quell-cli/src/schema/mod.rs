@@ -105,13 +105,13 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     match &flags.output {
         Some(path) => {
             if let Err(error) = std::fs::write(path, &text) {
-                print::data(&text)?;
+                print::document(&text)?;
                 return Err(error).with_context(|| format!("cannot write {}, so it is printed", path.display()));
             }
             print::note(&format!("wrote {}", path.display()));
             Ok(())
         }
-        None => print::data(&text),
+        None => print::document(&text),
     }
 }
 

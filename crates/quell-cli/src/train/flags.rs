@@ -169,7 +169,7 @@ impl Flags {
                 "delta": plan.delta.get(),
             }));
         }
-        print::data(&job.configuration.write()?)?;
+        print::document(&job.configuration.write()?)?;
         print::note(&format!(
             "{} weights, {} steps: ε ≤ {} at δ = {}; nothing was paid",
             job.network.parameters(),

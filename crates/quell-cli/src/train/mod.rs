@@ -27,7 +27,8 @@ Examples:
 
 /// Go on with a run that was stopped or killed; nothing is paid twice
 ///
-/// Steps that were leased and not written down are lost: they are paid for, and taking them again would be another release.
+/// Steps that were leased and not written down are lost: they are paid for, and taking them again would be another release. A run on which another process works is refused,
+/// and so is a ledger that is older than the run.
 #[derive(clap::Args)]
 #[command(after_help = RESUME_EXAMPLES)]
 pub(crate) struct Resume {
@@ -57,7 +58,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
 }
 
 pub(crate) fn resume(flags: &Resume) -> Result<()> {
-    let folder = Folder::open(&flags.run)?;
+    let folder = Folder::open(&flags.run)?.locked()?;
     if folder.labels_anything() {
         return labels::resume(&folder, &flags.purse, flags.format);
     }
@@ -154,7 +155,7 @@ fn conclude(job: &Job, ledger: &mut Ledger<Volume>, folder: &Folder, outcome: &O
     let when =
         when.replace("record", if job.configuration.data.unit == quell_privacy::ledger::Unit::User { "user" } else { "record" });
     print::data(&format!("claim: ε ≤ {} at δ = {} {when}", rounded(paid.epsilon.upper, 4, Toward::Up), given(paid.delta)))?;
-    print::data(&format!("run: {place}"))?;
+    print::sentence(&format!("run: {place}"))?;
     if metrics.taken < metrics.steps {
         print::note(&format!(
             "{} of {} steps were paid for and lost when the run was killed",

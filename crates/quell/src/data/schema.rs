@@ -32,7 +32,7 @@ use std::{
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
-use crate::Error;
+use crate::{Error, toml_error};
 
 /// Longer than a schema with a hundred thousand categories.
 const LONGEST: u64 = 1 << 24;
@@ -130,7 +130,7 @@ impl Schema {
     /// # Ok::<(), quell::Error>(())
     /// ```
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let schema: Self = toml::from_str(text).map_err(|error| wrong(error.to_string().trim_end()))?;
+        let schema: Self = toml::from_str(text).map_err(|error| wrong(toml_error::describe(text, &error)))?;
         schema.check()?;
         Ok(schema)
     }

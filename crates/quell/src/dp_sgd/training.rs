@@ -40,6 +40,15 @@ impl<B: Book> Leased<'_, B> {
         }
     }
 
+    /// Number of the step, or of the epoch, that comes next.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        match self {
+            Self::Sums(lease) => lease.position(),
+            Self::Epochs(lease) => lease.position(),
+        }
+    }
+
     /// Leases so many steps at a time; epochs one by one.
     #[must_use]
     pub fn in_blocks_of(self, steps: u64) -> Self {

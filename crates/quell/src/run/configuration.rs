@@ -12,7 +12,11 @@ use crate::{
     features::Features,
     layer,
     network::{self, Network},
+    toml_error,
 };
+
+/// A configuration longer than this is none.
+pub(crate) const LARGEST_CONFIGURATION: u64 = 1 << 24;
 
 /// What a run is asked to do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -205,12 +209,12 @@ impl Configuration {
 
     /// Reads TOML.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        toml::from_str(text).map_err(|error| Error::Configuration { because: error.to_string() })
+        toml::from_str(text).map_err(|error| Error::Configuration { because: toml_error::describe(text, &error) })
     }
 
     /// Reads a file.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        Self::parse(&std::fs::read_to_string(path).map_err(|error| Error::io(path, &error))?)
+        Self::parse(&super::file::read_text(path, LARGEST_CONFIGURATION)?)
     }
 
     /// The same as TOML.

@@ -1,50 +1,162 @@
-//! The debt that a run lives on: which line of the ledger paid for it.
+//! What a run has paid: which lines of the ledger, each written once.
+//!
+//! For each purchase the run first writes an intent with a random key into its folder. The ledger is charged under that key, and holds at most one charge under it.
+//! Then the run writes down which line has paid. A step is leased by another line, which the run also writes down, as a witness, before the step is taken. So a run
+//! that is killed at any moment finds its charge again, and a run that is resumed with an older copy of the ledger finds out.
 
 use quell_privacy::{
     Bound,
-    ledger::{Account, Book, Lease, Ledger},
+    ledger::{Account, Book, Lease, Ledger, Receipt},
     mechanism::Mechanism,
     units::Delta,
 };
+use serde::{Deserialize, Serialize};
 
-use super::{Folder, Paid};
+use super::Folder;
 use crate::Error;
 
-/// What is left of a plan that was paid for by an earlier sitting of the run, or is paid for now.
-///
-/// Before it pays, a run writes down where the ledger ends. Killed before it could write down which line has paid, it finds that line again: a charge for the same, made
-/// since, of which nothing was handed out. If that is another run's, which was killed at the same place, nobody misses it; and whoever holds a charge, the ledger hands out each
-/// step once.
+/// Which debt this run lives on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paid {
+    /// The line that paid.
+    pub receipt: Receipt,
+    /// ε of the run, as an interval.
+    pub epsilon: Bound,
+    /// δ.
+    pub delta: f64,
+}
+
+/// What a run writes down before it pays.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Intent {
+    /// The idempotency key of the charge.
+    Key {
+        /// Random, so that no two purchases share it.
+        key: String,
+    },
+    /// Where the ledger ended. Runs wrote this before charges had keys.
+    Lines(u64),
+}
+
+/// Names of the files in which a purchase is kept.
+const INTENT: &str = "intended.json";
+const REVEAL_INTENT: &str = "reveal-intended.json";
+const REVEAL_PAID: &str = "reveal-paid.json";
+
+/// What is left of the plan of a run: paid for by an earlier sitting, or now.
 pub(super) fn lease<'l, M: Mechanism, B: Book>(
     ledger: &'l mut Ledger<B>,
     folder: &Folder,
     (mechanism, steps): (M, u64),
     (epsilon, delta): (Bound, Delta),
 ) -> Result<(Lease<'l, M, B>, Paid), Error> {
-    if let Some(paid) = folder.paid_if_any()? {
-        return Ok((ledger.resume(mechanism, paid.receipt.entry)?, paid));
+    let before = folder.paid_if_any()?;
+    let lease = reserve(ledger, folder, INTENT, before.as_ref().map(|paid| &paid.receipt), (mechanism, steps))?;
+    if let Some(paid) = before {
+        return Ok((lease, paid));
     }
-    let mut found = None;
-    if let Some(since) = folder.intended()? {
-        let (wanted, _) = ledger.quote(&mechanism, steps)?;
-        let same = |account: &&Account| account.charge.plan == wanted.plan && account.charge.steps == steps;
-        let mut unused = ledger.state()?.charges().iter().filter(|account| account.entry >= since && account.leased == 0);
-        found = unused.find(same).map(|account| account.entry);
-    }
-    let lease = if let Some(entry) = found {
-        ledger.resume(mechanism, entry)?
-    } else {
-        folder.write_intended(ledger.state()?.lines())?;
-        ledger.reserve(mechanism, steps)?
-    };
     let paid = Paid { receipt: lease.receipt().clone(), epsilon, delta: delta.get() };
     folder.write_paid(&paid)?;
     Ok((lease, paid))
 }
 
+/// The single step that shows what the votes cost, with the line that paid for it: paid for by an earlier sitting, or now.
+pub(super) fn lease_reveal<'l, M: Mechanism, B: Book>(
+    ledger: &'l mut Ledger<B>,
+    folder: &Folder,
+    mechanism: M,
+) -> Result<Lease<'l, M, B>, Error> {
+    let before = folder.receipt(REVEAL_PAID)?;
+    let lease = reserve(ledger, folder, REVEAL_INTENT, before.as_ref(), (mechanism, 1))?;
+    if before.is_none() {
+        folder.write_receipt(REVEAL_PAID, lease.receipt())?;
+    }
+    Ok(lease)
+}
+
+fn reserve<'l, M: Mechanism, B: Book>(
+    ledger: &'l mut Ledger<B>,
+    folder: &Folder,
+    file: &str,
+    paid: Option<&Receipt>,
+    (mechanism, steps): (M, u64),
+) -> Result<Lease<'l, M, B>, Error> {
+    check(ledger, folder)?;
+    let intent = folder.intent(file)?;
+    let line = match (paid, &intent) {
+        (Some(receipt), _) => {
+            find(ledger, folder, receipt)?;
+            Some(receipt.entry)
+        }
+        (None, Some(Intent::Lines(since))) => unused(ledger, &mechanism, steps, *since)?,
+        (None, _) => None,
+    };
+    let lease = match (line, intent) {
+        (Some(line), _) => ledger.resume(mechanism, line)?,
+        (None, Some(Intent::Key { key })) => ledger.reserve_once(&key, mechanism, steps)?,
+        (None, _) => {
+            let key = key()?;
+            folder.write_intent(file, &Intent::Key { key: key.clone() })?;
+            ledger.reserve_once(&key, mechanism, steps)?
+        }
+    };
+    let witness = folder.clone();
+    let failed = |error: Error| quell_privacy::Error::Book { cause: error.to_string() };
+    Ok(lease.witnessed(move |receipt| witness.write_witness(receipt).map_err(failed)))
+}
+
+/// A charge for the same, made since, of which nothing was handed out. If that is another run's, which was killed at the same place, nobody misses it; and whoever
+/// holds a charge, the ledger hands out each step once.
+fn unused<M: Mechanism, B: Book>(ledger: &mut Ledger<B>, mechanism: &M, steps: u64, since: u64) -> Result<Option<u64>, Error> {
+    let (wanted, _) = ledger.quote(mechanism, steps)?;
+    let same = |account: &&Account| {
+        account.entry >= since
+            && account.leased == 0
+            && account.charge.key.is_none()
+            && account.charge.plan == wanted.plan
+            && account.charge.steps == steps
+    };
+    Ok(ledger.state()?.charges().iter().find(same).map(|account| account.entry))
+}
+
+/// Refuses a ledger in which a line is missing that this run has seen: an older copy, or another ledger.
+pub(super) fn check<B: Book>(ledger: &mut Ledger<B>, folder: &Folder) -> Result<(), Error> {
+    folder.witness()?.map_or(Ok(()), |seen| find(ledger, folder, &seen))
+}
+
+fn find<B: Book>(ledger: &mut Ledger<B>, folder: &Folder, seen: &Receipt) -> Result<(), Error> {
+    let state = ledger.state()?;
+    let (dataset, lines) = (state.terms().dataset.clone(), state.lines());
+    let same = dataset == seen.dataset && seen.entry < lines && ledger.receipt(seen.entry)?.head == seen.head;
+    if same {
+        return Ok(());
+    }
+    Err(Error::LedgerRolledBack { path: folder.path().to_owned(), dataset, line: seen.entry, lines })
+}
+
+/// Refuses results of more steps than the ledger has leased: it is an older copy of the one that paid for them.
+pub(super) fn within_lease(folder: &Folder, what: &'static str, found: u64, leased: u64) -> Result<(), Error> {
+    if found > leased {
+        return Err(Error::AheadOfLease { path: folder.path().to_owned(), what, found, leased });
+    }
+    Ok(())
+}
+
+/// A key that nobody has used.
+fn key() -> Result<String, Error> {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|_| Error::Missing { what: "random key", hint: "the operating system gives no random bytes" })?;
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
+}
+
 #[cfg(test)]
 mod tests {
-    use quell_ledger::Store;
+    use std::path::PathBuf;
+
+    use quell_ledger::{Store, Volume};
     use quell_privacy::{
         Neighbors,
         ledger::{Budget, Composition, Terms, Unit},
@@ -54,9 +166,9 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_run_killed_before_it_knew_its_line_finds_it_again() {
-        let here = std::env::temp_dir().join(format!("quell-debt-{}", std::process::id()));
+    /// A folder with a ledger, a poll, and what five rounds of it cost.
+    fn opened(name: &str) -> (PathBuf, Ledger<Volume>, Poll, (Bound, Delta)) {
+        let here = std::env::temp_dir().join(format!("quell-debt-{name}-{}", std::process::id()));
         let poll = Poll {
             candidates: 3,
             voters: Voters::Teachers,
@@ -66,7 +178,6 @@ mod tests {
             answers: 1,
         };
         let delta = Delta::new(1e-6).unwrap();
-        let price = (Bound { lower: 0.0, upper: 1.0 }, delta);
         let budget = Budget { epsilon: Some(Epsilon::new(3.0).unwrap()), delta };
         let terms = Terms {
             dataset: "people".into(),
@@ -75,25 +186,67 @@ mod tests {
             budget,
             composition: Composition::Best,
         };
-        let folder = Folder::create(&here.join("run")).unwrap();
+        std::fs::create_dir_all(&here).unwrap();
         let book = Store::create(here.join("ledger.sqlite").as_path()).unwrap().book("people").unwrap();
-        let mut ledger = Ledger::create(book, terms).unwrap();
-        // Nothing can be written where a folder is: paid, and killed.
-        std::fs::create_dir(here.join("run/paid.json")).unwrap();
-        assert!(lease(&mut ledger, &folder, (poll, 5), price).is_err());
-        std::fs::remove_dir(here.join("run/paid.json")).unwrap();
-        // Another run for the same begins, and takes a step.
+        (here, Ledger::create(book, terms).unwrap(), poll, (Bound { lower: 0.0, upper: 1.0 }, delta))
+    }
+
+    #[test]
+    fn a_run_killed_before_it_knew_its_line_finds_it_again() {
+        let (here, mut ledger, poll, price) = opened("key");
+        let folder = Folder::create(&here.join("run")).unwrap();
+        // Killed after the charge.
+        folder.write_intent(INTENT, &Intent::Key { key: "a".into() }).unwrap();
+        drop(ledger.reserve_once("a", poll, 5).unwrap());
+        // Another run for the same begins.
         let other = Folder::create(&here.join("other")).unwrap();
         let (mut taken, others) = lease(&mut ledger, &other, (poll, 5), price).unwrap();
         assert!(taken.next().unwrap().is_ok());
+        drop(taken);
         let (mut found, paid) = lease(&mut ledger, &folder, (poll, 5), price).unwrap();
         assert!(found.next().is_some() && paid.receipt.entry < others.receipt.entry);
+        drop(found);
         assert_eq!(lease(&mut ledger, &folder, (poll, 5), price).unwrap().1, paid);
         assert_eq!(ledger.state().unwrap().charges().len(), 2);
-        // A third finds neither: both were handed out in part.
-        let third = Folder::create(&here.join("third")).unwrap();
-        third.write_intended(0).unwrap();
-        assert!(lease(&mut ledger, &third, (poll, 5), price).unwrap().1.receipt.entry > others.receipt.entry);
+        std::fs::remove_dir_all(&here).unwrap();
+    }
+
+    #[test]
+    fn a_run_of_before_there_were_keys_finds_its_line_again() {
+        let (here, mut ledger, poll, price) = opened("lines");
+        let folder = Folder::create(&here.join("run")).unwrap();
+        folder.write_intent(INTENT, &Intent::Lines(1)).unwrap();
+        assert_eq!(std::fs::read_to_string(folder.file(INTENT)).unwrap(), "1");
+        drop(ledger.reserve(poll, 5).unwrap());
+        let (mut found, paid) = lease(&mut ledger, &folder, (poll, 5), price).unwrap();
+        assert!(found.next().is_some() && paid.receipt.entry == 1);
+        drop(found);
+        // A second finds none of which nothing was handed out, and pays.
+        let second = Folder::create(&here.join("second")).unwrap();
+        second.write_intent(INTENT, &Intent::Lines(0)).unwrap();
+        assert_eq!(lease(&mut ledger, &second, (poll, 5), price).unwrap().1.receipt.entry, 3);
+        std::fs::remove_dir_all(&here).unwrap();
+    }
+
+    #[test]
+    fn a_ledger_without_a_line_that_was_seen_pays_for_nothing() {
+        let (here, mut ledger, poll, price) = opened("seen");
+        let folder = Folder::create(&here.join("run")).unwrap();
+        assert!(lease(&mut ledger, &folder, (poll, 5), price).unwrap().0.next().is_some());
+        let seen = folder.witness().unwrap().unwrap();
+        assert_eq!((seen.entry, &seen.dataset), (2, &"people".to_owned()));
+        for changed in [Receipt { entry: 9, ..seen.clone() }, Receipt { head: "0".repeat(64), ..seen.clone() }] {
+            folder.write_witness(&changed).unwrap();
+            let refused = lease(&mut ledger, &folder, (poll, 5), price).err();
+            assert!(matches!(refused, Some(Error::LedgerRolledBack { .. })), "{refused:?}");
+        }
+        folder.write_witness(&seen).unwrap();
+        let mut paid = folder.paid().unwrap();
+        paid.receipt.head = "0".repeat(64);
+        folder.write_paid(&paid).unwrap();
+        let refused = lease(&mut ledger, &folder, (poll, 5), price).err();
+        assert!(matches!(refused, Some(Error::LedgerRolledBack { .. })), "{refused:?}");
+        assert_eq!(ledger.state().unwrap().charges().len(), 1);
         std::fs::remove_dir_all(&here).unwrap();
     }
 }

@@ -1,74 +1,38 @@
 //! The folder of a run.
 
 use std::{
-    fs::{self, File},
-    io::Write,
+    fs,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-use quell_privacy::{Bound, ledger::Receipt};
-use serde::{Deserialize, Serialize};
+use quell_privacy::ledger::Receipt;
+use serde::Serialize;
 
-use super::{Configuration, labels};
-use crate::{Error, dp_sgd::Evaluation};
+use super::{
+    Configuration, Lock, Metrics, Paid, configuration::LARGEST_CONFIGURATION, debt::Intent, file, labels, model::LARGEST_FILE,
+};
+use crate::{Error, toml_error};
 
 /// The folder of a run. Files are written whole or not at all.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Folder(PathBuf);
-
-/// Which debt this run lives on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Paid {
-    /// The line that paid.
-    pub receipt: Receipt,
-    /// ε of the run, as an interval.
-    pub epsilon: Bound,
-    /// δ.
-    pub delta: f64,
-}
-
-/// What is known of one moment of the run.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Point {
-    /// Steps so far.
-    pub step: u64,
-    /// ε of those steps alone. What was paid is the ε of all.
-    pub epsilon: f64,
-    /// Accuracy on public test data.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub accuracy: Option<f64>,
-}
-
-/// What may be known about a run besides its model.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Metrics {
-    /// Steps that were paid for.
-    pub steps: u64,
-    /// Steps that were taken; fewer if the run was killed.
-    pub taken: u64,
-    /// Time it took, in seconds, all sittings together.
-    pub seconds: f64,
-    /// The way there.
-    pub points: Vec<Point>,
-    /// The model on public test data.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub evaluation: Option<Evaluation>,
+#[derive(Clone, Debug)]
+pub struct Folder {
+    path: PathBuf,
+    /// Held by every clone of a folder that was locked.
+    lock: Option<Arc<Lock>>,
 }
 
 impl Folder {
     const CONFIGURATION: &str = "config.toml";
     const PAID: &str = "paid.json";
-    const INTENDED: &str = "intended.json";
+    const WITNESS: &str = "witness.json";
     const METRICS: &str = "metrics.json";
     const CHECKPOINT: &str = "checkpoint.safetensors";
 
     const LABELS: &str = "labels.toml";
     const BALLOTS: &str = "ballots.toml";
     const OUTCOME: &str = "outcome.json";
-    const PRIVATE: &str = "private";
+    const REVEALED: &str = "revealed.json";
 
     /// The file with the model.
     pub const MODEL: &str = "model.safetensors";
@@ -79,11 +43,12 @@ impl Folder {
     /// A new folder of that name; an error if there is one.
     pub fn create(path: &Path) -> Result<Self, Error> {
         if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).map_err(|error| Error::io(parent, &error))?;
+            fs::create_dir_all(parent).map_err(|error| Error::unwritable(parent, &error))?;
         }
         match fs::create_dir(path) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(Error::RunExists { path: path.to_owned() }),
-            other => other.map(|()| Self(path.to_owned())).map_err(|error| Error::io(path, &error)),
+            Err(error) => Err(Error::unwritable(path, &error)),
+            Ok(()) => Self { path: path.to_owned(), lock: None }.locked(),
         }
     }
 
@@ -98,47 +63,62 @@ impl Folder {
         Err(Error::RunExists { path: parent.to_owned() })
     }
 
-    /// A folder of a run that was begun.
+    /// A folder of a run that was begun, to be looked at. What is private and no longer needed is removed.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let folder = Self(path.to_owned());
+        let folder = Self { path: path.to_owned(), lock: None };
         if folder.file(Self::CONFIGURATION).is_file() || folder.labels_anything() {
+            folder.sweep();
             Ok(folder)
         } else {
             Err(Error::NoRun { path: path.to_owned() })
         }
     }
 
+    /// The same folder, locked: an error if another process works on the run. The system unlocks it when the process ends, however it ends.
+    pub fn locked(self) -> Result<Self, Error> {
+        if self.lock.is_some() {
+            return Ok(self);
+        }
+        let lock = Lock::take(&self.path)?;
+        Ok(Self { lock: Some(Arc::new(lock)), ..self })
+    }
+
     /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// Where one of its files is.
     #[must_use]
     pub fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.path.join(name)
     }
 
     /// Writes a file whole: first beside it, then in its place.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        let (path, beside) = (self.file(name), self.file(&format!(".{name}.new")));
-        let failed = |error: std::io::Error| Error::io(&path, &error);
-        let mut file = File::create(&beside).map_err(failed)?;
-        file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed)?;
-        fs::rename(&beside, &path).map_err(failed)?;
-        // The name is in the folder's own file.
-        File::open(&self.0).and_then(|folder| folder.sync_all()).map_err(failed)
+        file::write(&self.path, name, bytes, file::Access::Everyone)
     }
 
     fn read(&self, name: &str) -> Result<Vec<u8>, Error> {
-        let path = self.file(name);
-        fs::read(&path).map_err(|error| Error::io(&path, &error))
+        file::read(&self.file(name), LARGEST_FILE)
+    }
+
+    fn read_text(&self, name: &str) -> Result<String, Error> {
+        file::read_text(&self.file(name), LARGEST_CONFIGURATION)
     }
 
     fn read_json<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, Error> {
         let bytes = self.read(name)?;
         serde_json::from_slice(&bytes).map_err(|_| Error::saved(name, "damaged", "what the run wrote"))
+    }
+
+    /// Nothing where there is no such file; an error where there is something else than a file.
+    fn json_if_any<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Error> {
+        match fs::symlink_metadata(self.file(name)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            _ => self.read_json(name).map(Some),
+        }
     }
 
     fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), Error> {
@@ -165,16 +145,43 @@ impl Folder {
     }
 
     pub(super) fn paid_if_any(&self) -> Result<Option<Paid>, Error> {
-        if self.file(Self::PAID).is_file() { self.paid().map(Some) } else { Ok(None) }
+        self.json_if_any(Self::PAID)
     }
 
-    /// Where the ledger ended when the run was about to pay.
-    pub(super) fn intended(&self) -> Result<Option<u64>, Error> {
-        if self.file(Self::INTENDED).is_file() { self.read_json(Self::INTENDED).map(Some) } else { Ok(None) }
+    /// What the run was about to pay for, if it was.
+    pub(super) fn intent(&self, file: &str) -> Result<Option<Intent>, Error> {
+        self.json_if_any(file)
     }
 
-    pub(super) fn write_intended(&self, lines: u64) -> Result<(), Error> {
-        self.write_json(Self::INTENDED, &lines)
+    pub(super) fn write_intent(&self, file: &str, intent: &Intent) -> Result<(), Error> {
+        self.write_json(file, intent)
+    }
+
+    /// The newest line of the ledger that the run has seen.
+    pub(super) fn witness(&self) -> Result<Option<Receipt>, Error> {
+        self.json_if_any(Self::WITNESS)
+    }
+
+    pub(super) fn write_witness(&self, seen: &Receipt) -> Result<(), Error> {
+        self.write_json(Self::WITNESS, seen)
+    }
+
+    /// The line that paid for something besides the plan.
+    pub(super) fn receipt(&self, file: &str) -> Result<Option<Receipt>, Error> {
+        self.json_if_any(file)
+    }
+
+    pub(super) fn write_receipt(&self, file: &str, receipt: &Receipt) -> Result<(), Error> {
+        self.write_json(file, receipt)
+    }
+
+    /// What was shown about the cost of the votes.
+    pub(super) fn revealed(&self) -> Result<Option<labels::Revealed>, Error> {
+        self.json_if_any(Self::REVEALED)
+    }
+
+    pub(super) fn write_revealed(&self, revealed: &labels::Revealed) -> Result<(), Error> {
+        self.write_json(Self::REVEALED, revealed)
     }
 
     /// Whether the run is one that puts questions to voters.
@@ -185,8 +192,7 @@ impl Folder {
 
     /// What a run that labels was asked for.
     pub fn labels_configuration(&self) -> Result<labels::Configuration, Error> {
-        let bytes = self.read(Self::LABELS)?;
-        labels::Configuration::parse(&String::from_utf8_lossy(&bytes))
+        labels::Configuration::parse(&self.read_text(Self::LABELS)?)
     }
 
     pub(super) fn write_labels_configuration(&self, configuration: &labels::Configuration) -> Result<(), Error> {
@@ -198,9 +204,8 @@ impl Folder {
         if !self.file(Self::BALLOTS).is_file() {
             return Ok(None);
         }
-        let bytes = self.read(Self::BALLOTS)?;
-        let parsed = toml::from_str(&String::from_utf8_lossy(&bytes));
-        parsed.map(Some).map_err(|error| Error::Configuration { because: error.to_string() })
+        let text = self.read_text(Self::BALLOTS)?;
+        toml::from_str(&text).map(Some).map_err(|error| Error::Configuration { because: toml_error::describe(&text, &error) })
     }
 
     /// Writes down what a run on ballots from elsewhere is asked for, so that it can go on if it is stopped.
@@ -211,50 +216,16 @@ impl Folder {
 
     /// What came of a run that labels, so far.
     pub fn labels(&self) -> Result<Option<labels::Outcome>, Error> {
-        if self.file(Self::OUTCOME).is_file() { self.read_json(Self::OUTCOME).map(Some) } else { Ok(None) }
+        self.json_if_any(Self::OUTCOME)
     }
 
     pub(super) fn write_labels(&self, outcome: &labels::Outcome) -> Result<(), Error> {
         self.write_json(Self::OUTCOME, outcome)
     }
 
-    /// The folder of what must not leave the house.
-    fn private(&self) -> Result<Self, Error> {
-        let path = self.file(Self::PRIVATE);
-        fs::create_dir_all(&path).map_err(|error| Error::io(&path, &error))?;
-        Ok(Self(path))
-    }
-
-    /// Which shard each record is in.
-    pub(super) fn write_shards(&self, of: &[u32]) -> Result<(), Error> {
-        let lines: Vec<String> = of.iter().map(u32::to_string).collect();
-        self.private()?.write("shards.txt", lines.join("\n").as_bytes())
-    }
-
-    /// The ballots of a teacher that has voted, on so many questions.
-    pub(super) fn ballots(&self, teacher: usize, questions: usize) -> Option<Vec<u16>> {
-        let bytes = fs::read(self.file(Self::PRIVATE).join(format!("ballots-{teacher}"))).ok()?;
-        let (pairs, rest) = bytes.as_chunks::<2>();
-        (pairs.len() == questions && rest.is_empty()).then(|| pairs.iter().map(|pair| u16::from_le_bytes(*pair)).collect())
-    }
-
-    pub(super) fn write_ballots(&self, teacher: usize, ballots: &[u16]) -> Result<(), Error> {
-        let bytes: Vec<u8> = ballots.iter().flat_map(|ballot| ballot.to_le_bytes()).collect();
-        self.private()?.write(&format!("ballots-{teacher}"), &bytes)
-    }
-
-    /// Removes what must not leave the house.
-    pub(super) fn forget_private(&self) -> Result<(), Error> {
-        let path = self.file(Self::PRIVATE);
-        match fs::remove_dir_all(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io(&path, &error)),
-            _ => Ok(()),
-        }
-    }
-
     /// What may be known about it.
     pub fn metrics(&self) -> Result<Metrics, Error> {
-        if self.file(Self::METRICS).is_file() { self.read_json(Self::METRICS) } else { Ok(Metrics::default()) }
+        Ok(self.json_if_any(Self::METRICS)?.unwrap_or_default())
     }
 
     pub(super) fn write_metrics(&self, metrics: &Metrics) -> Result<(), Error> {

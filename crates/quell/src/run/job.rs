@@ -8,7 +8,7 @@ use quell_privacy::{
     units::{Delta, Epsilon},
 };
 
-use super::{Configuration, Folder, Metrics, Model, Paid, Point, debt};
+use super::{Configuration, Folder, Metrics, Model, Moment, Outcome, Paid, Point, debt};
 use crate::{
     Error,
     data::{Dataset, Examples},
@@ -30,30 +30,15 @@ pub struct Job {
     pub plan: Plan,
 }
 
-/// What who watches is told after a step. All of it is public.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Moment {
-    /// Steps so far, lost ones included.
-    pub step: u64,
-    /// Steps in all.
-    pub steps: u64,
-    /// ε of the steps so far.
-    pub epsilon: f64,
-    /// The newest accuracy on public test data.
-    pub accuracy: Option<f64>,
-}
-
-/// What came of it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
-    /// Which debt it lived on.
-    pub paid: Paid,
-    /// What may be known about it.
-    pub metrics: Metrics,
-    /// Steps that are behind it, lost ones included.
-    pub position: u64,
-    /// Whether it went to its end.
-    pub finished: bool,
+/// What a sitting needs besides its lease.
+struct Prepared<'a> {
+    progress: Progress,
+    task: Supervised<'a>,
+    metrics: Metrics,
+    /// Steps between two moments at which progress is written down.
+    every: u64,
+    /// ε at these moments.
+    curve: Vec<f64>,
 }
 
 /// How often, about, progress is written down and accuracy is measured.
@@ -151,9 +136,10 @@ impl Job {
         folder: &Folder,
         watch: impl FnMut(Moment) -> Going,
     ) -> Result<Outcome, Error> {
+        let folder = folder.clone().locked()?;
         self.check(ledger)?;
         folder.write_configuration(&self.configuration)?;
-        self.resume(ledger, folder, watch)
+        self.resume(ledger, &folder, watch)
     }
 
     /// Goes on where the last lease ended. Nothing is paid but by a run that was killed before it had.
@@ -163,11 +149,9 @@ impl Job {
         folder: &Folder,
         watch: impl FnMut(Moment) -> Going,
     ) -> Result<Outcome, Error> {
+        let folder = &folder.clone().locked()?;
         self.check(ledger)?;
-        let progress = match folder.checkpoint()? {
-            Some(bytes) => Progress::restore(&bytes, &self.network, &self.plan)?,
-            None => Progress::new(&self.network, &self.plan)?,
-        };
+        let prepared = self.prepare(folder)?;
         let price = (self.plan.epsilon, self.plan.delta);
         let (lease, paid) = match &self.plan.release {
             Release::Sums(sum, steps) => {
@@ -179,7 +163,20 @@ impl Job {
                 (Leased::Epochs(lease), paid)
             }
         };
-        self.go(lease, folder, paid, progress, watch)
+        let leased = lease.position() * (self.plan.release.steps() / self.plan.release.runs().max(1));
+        debt::within_lease(folder, "steps", prepared.progress.position(), leased)?;
+        self.go(lease, folder, paid, prepared, watch)
+    }
+
+    /// Whatever can fail without a release is done before the run pays.
+    fn prepare(&self, folder: &Folder) -> Result<Prepared<'_>, Error> {
+        let progress = match folder.checkpoint()? {
+            Some(bytes) => Progress::restore(&bytes, &self.network, &self.plan)?,
+            None => Progress::new(&self.network, &self.plan)?,
+        };
+        let task = self.task()?;
+        let every = self.plan.release.steps().div_ceil(POINTS).max(1);
+        Ok(Prepared { progress, task, metrics: folder.metrics()?, every, curve: self.curve(every)? })
     }
 
     /// Whether the ledger is about the same promise.
@@ -196,18 +193,14 @@ impl Job {
         lease: Leased<'_, B>,
         folder: &Folder,
         paid: Paid,
-        mut progress: Progress,
+        Prepared { mut progress, mut task, mut metrics, every, curve }: Prepared<'_>,
         mut watch: impl FnMut(Moment) -> Going,
     ) -> Result<Outcome, Error> {
         let (begun, steps) = (std::time::Instant::now(), self.plan.release.steps());
-        let mut metrics = folder.metrics()?;
         metrics.steps = steps;
         let before = metrics.seconds;
-        let every = steps.div_ceil(POINTS).max(1);
         let lease = lease.in_blocks_of(every);
         let loss = self.plan.loss;
-        let mut task = self.task()?;
-        let curve = self.curve(every)?;
         // Between two moments, what the later one costs: never less than was spent.
         let spent = |step: u64| curve.get(step.div_ceil(every) as usize).copied().unwrap_or(self.plan.epsilon.upper);
         let mut accuracy = metrics.points.last().and_then(|point| point.accuracy);

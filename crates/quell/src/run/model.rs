@@ -4,7 +4,7 @@ use std::{collections::HashMap, path::Path};
 
 use safetensors::{Dtype, SafeTensors, serialize};
 
-use super::{Configuration, Paid};
+use super::{Configuration, Paid, file};
 use crate::{
     Error,
     data::Examples,
@@ -37,7 +37,7 @@ const PAID: &str = "quell.paid";
 const STATEMENT: &str = "quell.statement";
 
 /// A file larger than this is no model of ours.
-const LARGEST_FILE: u64 = 1 << 33;
+pub(super) const LARGEST_FILE: u64 = 1 << 33;
 
 impl Model {
     /// Records as the network wants them: the features that it was trained on.
@@ -74,11 +74,12 @@ impl Model {
 
     /// The bytes of a file, unless it is too large for a model.
     pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
-        let size = std::fs::metadata(path).map_err(|error| Error::io(path, &error))?.len();
-        if size > LARGEST_FILE {
-            return Err(Error::saved("model", "larger than 8 GiB", "a model"));
+        // A device or a pipe has no size, and no end.
+        let found = std::fs::metadata(path).map_err(|error| Error::io(path, &error))?;
+        if !found.is_file() {
+            return Err(Error::saved("model", "not a file", "a model"));
         }
-        std::fs::read(path).map_err(|error| Error::io(path, &error))
+        file::read(path, LARGEST_FILE)
     }
 
     /// What was asked for when what [`Model::save`] made was trained.

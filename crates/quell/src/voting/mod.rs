@@ -5,10 +5,13 @@
 mod asking;
 mod journal;
 mod plan;
+mod price;
 mod recipe;
+mod release;
 
 pub(crate) use asking::entry;
 pub use asking::{Asker, Moment, ask};
 pub use journal::{Entry, Journal, Reply};
-pub use plan::{Facts, Plan, Release};
+pub use plan::{Facts, Plan};
 pub use recipe::{Aggregator, Recipe};
+pub use release::Release;

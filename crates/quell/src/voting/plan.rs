@@ -1,13 +1,12 @@
 //! What will be asked and what that costs, without gaps.
 
 use quell_privacy::{
-    Bound, Event, Neighbors,
-    accounting::{Conversion, Pld, Renyi},
+    Bound, Neighbors,
     mechanism::{Form, Mechanism, Poll, Rule, Screening, StableMax, Survey, Voters},
     units::{Delta, NoiseMultiplier, Scale},
 };
 
-use super::{Aggregator, Recipe};
+use super::{Aggregator, Recipe, Release};
 use crate::Error;
 
 /// What is public about an election.
@@ -21,39 +20,6 @@ pub struct Facts {
     pub ballots: u32,
     /// How many questions there are.
     pub questions: u32,
-}
-
-/// What the ledger is asked to pay for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Release {
-    /// So many rounds of questions.
-    Polls(Poll, u64),
-    /// Stable winners.
-    Stable(StableMax),
-    /// So many rounds of questions about labels or numbers.
-    Surveys(Survey, u64),
-}
-
-impl Release {
-    /// All of it, as an accountant sees it.
-    #[must_use]
-    pub fn event(&self, neighbors: Neighbors) -> Event {
-        match self {
-            Self::Polls(poll, rounds) => poll.event(neighbors).repeated(*rounds),
-            Self::Stable(stable) => stable.event(neighbors),
-            Self::Surveys(survey, rounds) => survey.event(neighbors).repeated(*rounds),
-        }
-    }
-
-    /// Answers that are paid for, where they are counted.
-    #[must_use]
-    pub fn answers(&self) -> Option<u64> {
-        match self {
-            Self::Polls(poll, rounds) => Some(u64::from(poll.answers) * rounds),
-            Self::Stable(_) => None,
-            Self::Surveys(survey, rounds) => Some(u64::from(survey.questions) * rounds),
-        }
-    }
 }
 
 /// Everything that is fixed before the first ballot is looked at.
@@ -138,9 +104,8 @@ impl Recipe {
         release: impl Fn(f64, u32) -> Result<Release, Error>,
     ) -> Result<Plan, Error> {
         let neighbors = self.neighbors;
-        let judge = |release: &Release| Ok::<_, Error>(Pld::default().epsilon(&release.event(neighbors), neighbors, delta)?);
         let wanted = self.epsilon.unwrap_or(EPSILON);
-        let fits = |deviation: f64, answers: u32| Ok::<_, Error>(judge(&release(deviation, answers)?)?.upper <= wanted);
+        let fits = |deviation: f64, answers: u32| Ok::<_, Error>(release(deviation, answers)?.upper(neighbors, delta)? <= wanted);
         let (deviation, answers) = match (self.deviation, self.answers) {
             (Some(deviation), Some(answers)) => (deviation, answers),
             (None, Some(answers)) => (least_deviation(answers, |deviation| fits(deviation, answers))?, answers),
@@ -150,7 +115,7 @@ impl Recipe {
             }
         };
         let release = release(deviation, answers)?;
-        let epsilon = self.within(judge(&release)?)?;
+        let epsilon = self.within(release.epsilon(neighbors, delta)?)?;
         Ok(Plan { release, neighbors, delta, epsilon })
     }
 
@@ -221,12 +186,12 @@ impl Recipe {
         Ok(Release::Polls(poll, rounds.into()))
     }
 
-    /// Stable winners at this ε: the least noise, and the threshold that noise asks for.
+    /// Stable winners at this ε: the least noise, and the threshold that noise asks for. Where only noise is given, ε is what it costs.
     fn stable(&self, facts: &Facts, delta: Delta) -> Result<Plan, Error> {
         let neighbors = self.neighbors;
         let unstable = self.unstable.unwrap_or(UNSTABLE).max(1);
         let wanted = self.epsilon.unwrap_or(EPSILON);
-        let make = |deviation: f64| {
+        let make = |deviation: f64, wanted: f64| {
             let asked = f64::from(facts.questions) * f64::from(unstable);
             let mistaken = MISTAKEN * delta.get() / (1.0 + wanted.exp());
             let threshold = (2.0 * deviation * (asked / mistaken).ln().sqrt()).ceil();
@@ -234,27 +199,27 @@ impl Recipe {
             let (candidates, questions) = (facts.candidates, facts.questions);
             Ok::<_, Error>(StableMax { candidates, threshold: threshold as u32, unstable, questions, deviation })
         };
-        let judge = |stable: &StableMax| {
-            let renyi = Renyi::new(&stable.event(neighbors), neighbors)?;
-            Ok::<_, Error>(renyi.epsilon(delta, Conversion::Tight))
-        };
-        let deviation = if let Some(deviation) = self.deviation {
-            deviation
+        let judge = |stable: &StableMax| Release::Stable(*stable).epsilon(neighbors, delta);
+        let stable = if let Some(deviation) = self.deviation {
+            // The threshold leaves the event as it is: what noise costs without mistakes says how rare mistakes must be.
+            let any = Release::Stable(make(deviation, wanted)?);
+            let without = any.judged(neighbors, |ideal| Ok(ideal(delta)?.upper))?;
+            make(deviation, self.epsilon.unwrap_or(without * (1.0 + MISTAKEN)))?
         } else {
             let (mut low, mut high) = (0.0, 1.0);
-            while judge(&make(high)?)?.upper > wanted && high < 1e8 {
+            while judge(&make(high, wanted)?)?.upper > wanted && high < 1e8 {
                 (low, high) = (high, 2.0 * high);
             }
             while high - low > 1e-3 * high {
                 let middle = 0.5 * (low + high);
-                if judge(&make(middle)?)?.upper <= wanted { high = middle } else { low = middle }
+                if judge(&make(middle, wanted)?)?.upper <= wanted { high = middle } else { low = middle }
             }
-            high
+            make(high, wanted)?
         };
-        let stable = make(deviation)?;
         if stable.threshold >= facts.ballots / 2 {
             let found = format!(
-                "{wanted}, for which {} of {} ballots would have to agree to be changed by none",
+                "{}, for which {} of {} ballots would have to agree to be changed by none",
+                self.epsilon.unwrap_or(judge(&stable)?.upper),
                 2 * stable.threshold,
                 facts.ballots
             );

@@ -1,5 +1,7 @@
 //! What a run that labels public records is asked to do, as a file.
 
+use std::path::Path;
+
 use quell_privacy::{mechanism::Voters, units::SamplingRate};
 use serde::{Deserialize, Serialize};
 
@@ -8,9 +10,9 @@ use crate::{
     average::Average,
     features::Features,
     optimizer::Optimizer,
-    run::{Allowance, Architecture, Source},
+    run::{Allowance, Architecture, Source, configuration::LARGEST_CONFIGURATION, file},
     schedule::{Schedule, Shape},
-    student, voting,
+    student, toml_error, voting,
 };
 
 /// What a run is asked to do.
@@ -134,7 +136,12 @@ pub enum Choice {
 impl Configuration {
     /// Reads TOML.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        toml::from_str(text).map_err(|error| Error::Configuration { because: error.to_string() })
+        toml::from_str(text).map_err(|error| Error::Configuration { because: toml_error::describe(text, &error) })
+    }
+
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        Self::parse(&file::read_text(path, LARGEST_CONFIGURATION)?)
     }
 
     /// Writes down which public networks voters and the student look through.

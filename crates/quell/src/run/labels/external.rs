@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use quell_privacy::{
-    ledger::{Book, Ledger, Terms, Unit},
+    ledger::{Book, Ledger, Spent, Terms, Unit},
     mechanism::{Answer, Bounds, Form, Polling, Voters},
 };
 use serde::{Deserialize, Serialize};
@@ -95,12 +95,20 @@ impl External {
             }
             Cast::Replies(replies) => votes.survey(replies.form(), count(replies.teachers()), count(replies.questions())),
         }?;
+        if votes.reveal {
+            reveal::check(&plan)?;
+        }
         Ok(Self { cast, votes: votes.clone(), plan })
     }
 
     /// The first line of a ledger that is still to be opened.
     pub fn terms(&self, dataset: &str, budget: Option<Allowance>) -> Result<Terms, Error> {
         payment::terms(&self.plan, dataset.into(), Unit::Example, budget, &self.votes)
+    }
+
+    /// What would be spent after it. Nothing is paid.
+    pub fn quote<B: Book>(&self, ledger: &mut Ledger<B>) -> Result<Spent, Error> {
+        payment::quote(&self.plan, &self.votes, ledger)
     }
 
     /// Pays and asks, in the order of the questions; or goes on where the folder stands.
@@ -111,6 +119,7 @@ impl External {
         watch: &mut (dyn FnMut(Moment) -> Going + Send),
     ) -> Result<Outcome, Error> {
         let begun = std::time::Instant::now();
+        let folder = &folder.clone().locked()?;
         let mut outcome = folder.labels()?.unwrap_or_default();
         if outcome.finished {
             return Ok(outcome);
@@ -122,10 +131,14 @@ impl External {
                 let order: Vec<usize> = (0..ballots.questions()).collect();
                 let votes = |question: usize| ballots.votes(question);
                 let mut asker = InOrder { ballots };
+                if self.votes.reveal {
+                    reveal::reserve(&self.plan, ledger, folder)?;
+                }
                 let going = payment::answer(&self.plan, ledger, folder, &mut journal, &order, votes, &mut asker, watch)?;
                 outcome.count(&journal);
                 if going != Going::Stop && self.votes.reveal {
-                    outcome.revealed = Some(reveal::reveal(&self.plan, ballots, &journal, ledger)?);
+                    outcome.revealed = reveal::reveal(&self.plan, ballots, &journal, ledger, folder)?;
+                    outcome.reveal_lost = outcome.revealed.is_none();
                 }
                 going
             }

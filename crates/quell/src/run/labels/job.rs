@@ -2,7 +2,7 @@
 
 use quell_privacy::{
     Statement,
-    ledger::{Book, Ledger, Terms},
+    ledger::{Book, Ledger, Spent, Terms},
     mechanism::Votes,
 };
 
@@ -19,7 +19,7 @@ use crate::{
     loss::Loss,
     network::Network,
     pate::Shards,
-    run::{self, Folder, Model},
+    run::{self, Folder, Model, debt},
     student,
     voting::{Aggregator, Journal, Plan, Release},
 };
@@ -108,6 +108,9 @@ impl Job {
         if votes.reveal && !(teachers && known) {
             return Err(reveal::unfit());
         }
+        if votes.reveal {
+            reveal::check(&job.plan)?;
+        }
         Ok(job)
     }
 
@@ -115,6 +118,11 @@ impl Job {
     pub fn terms(&self) -> Result<Terms, Error> {
         let Configuration { data, budget, votes, .. } = &self.configuration;
         payment::terms(&self.plan, data.name(), data.unit, *budget, votes)
+    }
+
+    /// What would be spent after it. Nothing is paid.
+    pub fn quote<B: Book>(&self, ledger: &mut Ledger<B>) -> Result<Spent, Error> {
+        payment::quote(&self.plan, &self.configuration.votes, ledger)
     }
 
     /// Begins, or goes on where the folder stands: teachers that have learned do not learn again, answers that were recorded are not paid for again.
@@ -125,6 +133,7 @@ impl Job {
         watch: &mut (dyn FnMut(Moment) -> Going + Send),
     ) -> Result<Outcome, Error> {
         let begun = std::time::Instant::now();
+        let folder = &folder.clone().locked()?;
         let terms = ledger.state()?.terms();
         if terms.neighbors != self.plan.neighbors || terms.unit != self.configuration.data.unit {
             return Err(Error::OtherPromise { dataset: terms.dataset.clone() });
@@ -135,7 +144,11 @@ impl Job {
         let mut journal = Journal::open(&folder.file(Folder::ANSWERS))?;
         // An outcome that says what was paid was written when the last question had been asked.
         let going = match &outcome.paid {
-            Some(_) => Going::On,
+            Some(_) => {
+                debt::check(ledger, folder)?;
+                folder.forget_private()?;
+                Going::On
+            }
             None => self.answer(ledger, folder, &mut journal, &mut outcome, watch)?,
         };
         outcome.count(&journal);
@@ -166,10 +179,14 @@ impl Job {
                     return Ok(Going::Stop);
                 };
                 let votes = |question: usize| ballots.votes(question);
+                if self.configuration.votes.reveal {
+                    reveal::reserve(plan, ledger, folder)?;
+                }
                 let mut asker = Classroom { job: self, chooser, ballots: &ballots, expected: Vec::new() };
                 let going = payment::answer(plan, ledger, folder, journal, &order, votes, &mut asker, watch)?;
                 if going != Going::Stop && self.configuration.votes.reveal {
-                    outcome.revealed = Some(reveal::reveal(plan, &ballots, journal, ledger)?);
+                    outcome.revealed = reveal::reveal(plan, &ballots, journal, ledger, folder)?;
+                    outcome.reveal_lost = outcome.revealed.is_none();
                 }
                 going
             }

@@ -41,6 +41,9 @@ pub struct Outcome {
     /// What the votes cost at the votes that were cast, where that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revealed: Option<Revealed>,
+    /// Whether that was paid for, and lost when the run was killed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reveal_lost: bool,
     /// Questions that were answered.
     pub answered: usize,
     /// Questions that were refused.

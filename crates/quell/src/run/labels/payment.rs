@@ -1,17 +1,17 @@
 //! The debt of a run that labels: written down before the first question, and whatever is recorded is never paid for again.
 
 use quell_privacy::{
-    ledger::{Book, Budget, Composition, Ledger, Terms, Unit},
+    ledger::{Book, Budget, Composition, Ledger, Line, Spent, Terms, Unit},
     mechanism::{Finding, Form, Survey, Votes},
     units::{Delta, Epsilon},
 };
 
-use super::Moment;
+use super::{Moment, reveal};
 use crate::{
     Error,
     dp_sgd::Going,
     pate::Replies,
-    run::{Allowance, Folder, Paid, debt},
+    run::{Allowance, Folder, debt},
     voting::{Asker, Entry, Journal, Plan, Recipe, Release, Reply, ask, entry},
 };
 
@@ -35,6 +35,21 @@ pub(super) fn terms(plan: &Plan, dataset: String, unit: Unit, budget: Option<All
     Ok(Terms { dataset, unit, neighbors: plan.neighbors, budget, composition })
 }
 
+/// What would be spent after everything that a run pays for. Nothing is written down.
+pub(super) fn quote<B: Book>(plan: &Plan, votes: &Recipe, ledger: &mut Ledger<B>) -> Result<Spent, Error> {
+    let charge = match &plan.release {
+        Release::Polls(poll, rounds) => ledger.quote(poll, *rounds)?.0,
+        Release::Stable(stable) => ledger.quote(stable, 1)?.0,
+        Release::Surveys(survey, rounds) => ledger.quote(survey, *rounds)?.0,
+    };
+    let reveal = if votes.reveal { Some(ledger.quote(&reveal::price(plan)?, 1)?.0) } else { None };
+    let mut state = ledger.state()?.clone();
+    for charge in std::iter::once(charge).chain(reveal) {
+        state.follow(&Line::Charged(charge))?;
+    }
+    Ok(state.spent())
+}
+
 /// Pays, if that is still to be done, and asks until everything is answered that was paid for.
 #[allow(
     clippy::too_many_arguments,
@@ -51,22 +66,27 @@ pub(super) fn answer<B: Book>(
     watch: &mut (dyn FnMut(Moment) -> Going + Send),
 ) -> Result<Going, Error> {
     match &plan.release {
-        // Everything is paid for at once, so what was not asked when a run was killed is lost.
-        Release::Stable(_) if folder.paid_if_any()?.is_some() => Ok(Going::On),
         Release::Stable(stable) => {
-            let charged = ledger.charge(*stable)?;
-            let receipt = charged.receipt().clone();
-            folder.write_paid(&Paid { receipt, epsilon: plan.epsilon, delta: plan.delta.get() })?;
-            let mut stability = charged.run()?;
+            let (mut lease, _) = debt::lease(ledger, folder, (*stable, 1), (plan.epsilon, plan.delta))?;
+            let asked = journal.entries().len() as u64;
+            debt::within_lease(folder, "answers", asked, lease.position().saturating_mul(asked))?;
+            // Everything is leased at once, so what was not asked when a run was killed is lost.
+            let Some(paid) = lease.next() else { return Ok(Going::On) };
+            let mut stability = paid?.run()?;
             for block in order.chunks(64) {
                 let answers = block.iter().map(|question| stability.ask(&votes(*question)));
                 let answers = answers.collect::<Result<Vec<_>, _>>()?;
                 journal.record(&block.iter().zip(answers).filter_map(entry).collect::<Vec<_>>())?;
             }
+            lease.confirm()?;
             Ok(Going::On)
         }
         Release::Polls(poll, rounds) => {
             let (lease, _) = debt::lease(ledger, folder, (*poll, *rounds), (plan.epsilon, plan.delta))?;
+            let rounds = lease.position();
+            let (asked, answered) = (journal.entries().len() as u64, journal.answers().len() as u64);
+            debt::within_lease(folder, "questions that were put", asked, rounds.saturating_mul(poll.questions.into()))?;
+            debt::within_lease(folder, "answers", answered, rounds.saturating_mul(poll.answers.into()))?;
             let of = plan.release.answers().unwrap_or(0);
             ask(lease.in_blocks_of(1), journal, asker, |moment| {
                 watch(Moment::Asked { asked: moment.asked, answered: moment.answered, of })
@@ -89,6 +109,8 @@ pub(super) fn survey<B: Book>(
         return Err(Error::Setting { name: "votes", found: "a poll".into(), expected: "a survey about labels or numbers" });
     };
     let (lease, _) = debt::lease(ledger, folder, (survey, rounds), (plan.epsilon, plan.delta))?;
+    let leased = lease.position().saturating_mul(survey.questions.into());
+    debt::within_lease(folder, "answers", journal.entries().len() as u64, leased)?;
     // A run that is killed loses the round it is in.
     let mut lease = lease.in_blocks_of(1);
     while journal.entries().len() < replies.questions() {

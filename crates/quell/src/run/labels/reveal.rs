@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Error,
     pate::Ballots,
+    run::{Folder, debt},
     voting::{Journal, Plan, Release},
 };
 
@@ -40,13 +41,41 @@ fn mechanism(delta: Delta, deviation: NoiseMultiplier) -> Result<SmoothCost, Err
     Ok(SmoothCost::new(Order::new(ORDER)?, smoothness, noise, noise, Delta::new(FAILURE * delta.get())?)?)
 }
 
-/// Pays, adds up what every question of the journal cost at its votes, and shows a bound.
+/// What a plan pays to show what its votes cost.
+pub(super) fn price(plan: &Plan) -> Result<SmoothCost, Error> {
+    let Release::Polls(Poll { rule: Rule::Gaussian(deviation), .. }, _) = plan.release else { return Err(unfit()) };
+    mechanism(plan.delta, deviation)
+}
+
+/// Whether the cost of such votes can be shown: asked before anything is paid.
+pub(super) fn check(plan: &Plan) -> Result<(), Error> {
+    price(plan)?;
+    match plan.release {
+        Release::Polls(Poll { screening: Some(screening), .. }, _) if u32::try_from(screening.threshold).is_err() => Err(unfit()),
+        _ => Ok(()),
+    }
+}
+
+/// Pays for the votes and for what they cost, before the first question: later, the budget might not bear it.
+pub(super) fn reserve<B: Book>(plan: &Plan, ledger: &mut Ledger<B>, folder: &Folder) -> Result<(), Error> {
+    let Release::Polls(poll, rounds) = plan.release else { return Err(unfit()) };
+    debt::lease(ledger, folder, (poll, rounds), (plan.epsilon, plan.delta))?;
+    debt::lease_reveal(ledger, folder, price(plan)?)?;
+    Ok(())
+}
+
+/// Adds up what every question of the journal cost at its votes, and shows a bound; pays first, if that is still to be done. Nothing if that was paid for and lost when the run was killed.
 pub(super) fn reveal<B: Book>(
     plan: &Plan,
     ballots: &Ballots,
     journal: &Journal,
     ledger: &mut Ledger<B>,
-) -> Result<Revealed, Error> {
+    folder: &Folder,
+) -> Result<Option<Revealed>, Error> {
+    if let Some(revealed) = folder.revealed()? {
+        debt::check(ledger, folder)?;
+        return Ok(Some(revealed));
+    }
     let Release::Polls(Poll { rule: Rule::Gaussian(deviation), screening, .. }, _) = plan.release else { return Err(unfit()) };
     let asked = if screening.is_some() { Asked::OnTheWay } else { Asked::InAdvance };
     let teachers = ballots.teachers().try_into().unwrap_or(u32::MAX);
@@ -60,8 +89,13 @@ pub(super) fn reveal<B: Book>(
             cost.answered(&votes, deviation)?;
         }
     }
-    let released: ReleasedCost = ledger.charge(mechanism(plan.delta, deviation)?)?.run(&cost)?;
-    Ok(Revealed { epsilon: released.epsilon(plan.delta), of_the_dataset: released.asked == Asked::InAdvance })
+    let mut lease = debt::lease_reveal(ledger, folder, mechanism(plan.delta, deviation)?)?;
+    let Some(paid) = lease.next() else { return Ok(None) };
+    let released: ReleasedCost = paid?.run(&cost)?;
+    let revealed = Revealed { epsilon: released.epsilon(plan.delta), of_the_dataset: released.asked == Asked::InAdvance };
+    folder.write_revealed(&revealed)?;
+    lease.confirm()?;
+    Ok(Some(revealed))
 }
 
 /// Where there is no theorem.

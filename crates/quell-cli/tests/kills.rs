@@ -1,0 +1,225 @@
+//! Runs that were killed between two writes, resumed twice at once, or resumed with another ledger than the one that paid.
+
+mod command;
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Child, Command},
+    time::Duration,
+};
+
+use command::{Ran, charges, folder, json, run, start};
+use serde_json::Value;
+
+/// Ballots of so many teachers on so many questions, who all agree.
+fn ballots(here: &Path, teachers: usize, questions: usize) {
+    let header: Vec<String> = (0..teachers).map(|teacher| format!("t{teacher}")).collect();
+    let rows: Vec<String> = (0..questions).map(|question| vec![(question % 4).to_string(); teachers].join(",")).collect();
+    std::fs::write(here.join("votes.csv"), format!("{}\n{}\n", header.join(","), rows.join("\n"))).unwrap();
+}
+
+/// A copy of all ledgers, as a backup would have it.
+fn copy(from: &Path, to: &Path) {
+    let _ = std::fs::remove_dir_all(to);
+    std::fs::create_dir_all(to).unwrap();
+    for file in std::fs::read_dir(from).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+}
+
+fn remove(here: &Path, files: &[&str]) {
+    for file in files {
+        let _ = std::fs::remove_file(here.join(file));
+    }
+}
+
+fn wait_for(mut there: impl FnMut() -> bool) {
+    while !there() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Asks a run to stop, and waits until it has.
+fn interrupt(child: Child) -> Ran {
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    child.wait_with_output().unwrap().into()
+}
+
+fn metrics(here: &Path) -> Option<Value> {
+    serde_json::from_slice(&std::fs::read(here.join("run/metrics.json")).ok()?).ok()
+}
+
+#[test]
+fn an_older_copy_of_the_ledger_does_not_pay_for_steps_again() {
+    let here = folder("kills older ledger");
+    let taken = || metrics(&here).map_or(0, |metrics| metrics["taken"].as_u64().unwrap());
+    let child = start(&here, "train --steps 20000 --model logistic --epsilon 3 --output run").spawn().unwrap();
+    wait_for(|| taken() > 0);
+    assert_eq!(interrupt(child).code, 1);
+    let first = taken();
+    copy(&here.join(".quell"), &here.join("older"));
+    let child = start(&here, "resume run").spawn().unwrap();
+    wait_for(|| taken() > first + 800);
+    assert_eq!(interrupt(child).code, 1);
+    copy(&here.join(".quell"), &here.join("newer"));
+    let state: Vec<(PathBuf, Vec<u8>)> = ["checkpoint.safetensors", "metrics.json", "witness.json"]
+        .iter()
+        .filter_map(|name| Some((here.join("run").join(name), std::fs::read(here.join("run").join(name)).ok()?)))
+        .collect();
+    copy(&here.join("older"), &here.join(".quell"));
+    let refused = run(&here, "resume run");
+    assert_eq!((refused.code, refused.stdout.as_str()), (1, ""), "{}", refused.stderr);
+    assert!(refused.stderr.contains("an older copy"), "{}", refused.stderr);
+    // Without the witness, the checkpoint alone is ahead of its lease.
+    remove(&here, &["run/witness.json"]);
+    let refused = run(&here, "resume run");
+    assert!(refused.code == 1 && refused.stderr.contains("steps, and the ledger has leased"), "{}", refused.stderr);
+    assert_eq!(taken(), state_taken(&state));
+    // With the newest ledger it goes on.
+    copy(&here.join("newer"), &here.join(".quell"));
+    for (path, bytes) in &state {
+        std::fs::write(path, bytes).unwrap();
+    }
+    let before = taken();
+    let child = start(&here, "resume run").spawn().unwrap();
+    wait_for(|| taken() > before);
+    assert_eq!(interrupt(child).code, 1);
+}
+
+fn state_taken(state: &[(PathBuf, Vec<u8>)]) -> u64 {
+    let (_, bytes) = state.iter().find(|(path, _)| path.ends_with("metrics.json")).unwrap();
+    serde_json::from_slice::<Value>(bytes).unwrap()["taken"].as_u64().unwrap()
+}
+
+#[test]
+fn a_run_does_not_live_on_the_charge_of_another() {
+    let here = folder("kills other charge");
+    ballots(&here, 200, 30);
+    let asked = "pate --ballots votes.csv --classes 4 --deviation 20 --answers 20 --epsilon 2 --budget 4 --delta 1e-5";
+    assert_eq!(run(&here, "ledger create votes --epsilon 4 --delta 1e-5").code, 0);
+    copy(&here.join(".quell"), &here.join("older"));
+    assert_eq!(run(&here, &format!("{asked} --output run")).code, 0);
+    // In the older copy, the line that paid for the first run pays for another.
+    copy(&here.join("older"), &here.join(".quell"));
+    assert_eq!(run(&here, &format!("{asked} --output other")).code, 0);
+    remove(&here, &["run/outcome.json", "run/witness.json", "run/answers.jsonl"]);
+    let refused = run(&here, "resume run");
+    assert!(refused.code == 1 && refused.stderr.contains("an older copy"), "{} {}", refused.code, refused.stderr);
+}
+
+#[test]
+fn what_the_votes_cost_is_paid_for_once() {
+    let here = folder("kills reveal");
+    ballots(&here, 600, 300);
+    let asked = "pate --ballots votes.csv --classes 4 --deviation 40 --answers 300 --delta 1e-5 --budget 20 --reveal-cost";
+    let first = json(&here, &format!("{asked} --output run --format json"));
+    assert!(first["revealed"]["epsilon"].as_f64().is_some() && charges(&here, "votes") == 2, "{first}");
+    // Killed before it said that it had finished.
+    remove(&here, &["run/outcome.json"]);
+    let again = json(&here, "resume run --format json");
+    assert_eq!((&again["revealed"], charges(&here, "votes")), (&first["revealed"], 2), "{again}");
+    // Killed after the step was leased and before its result was written: lost, and not paid for again.
+    remove(&here, &["run/outcome.json", "run/revealed.json"]);
+    let lost = json(&here, "resume run --format json");
+    assert_eq!((&lost["revealed"], &lost["reveal_lost"], charges(&here, "votes")), (&Value::Null, &true.into(), 2), "{lost}");
+    // Killed before it knew which line had paid.
+    remove(&here, &["run/outcome.json", "run/reveal-paid.json"]);
+    assert_eq!((run(&here, "resume run").code, charges(&here, "votes")), (0, 2));
+}
+
+#[test]
+fn votes_are_not_paid_for_where_the_budget_does_not_bear_what_they_cost() {
+    let here = folder("kills reveal budget");
+    ballots(&here, 600, 30);
+    // The votes alone fit.
+    let asked = "pate --ballots votes.csv --classes 4 --answers 30 --epsilon 2 --delta 1e-5 --budget 2.05";
+    let refused = run(&here, &format!("{asked} --reveal-cost --output run"));
+    assert!(refused.code == 1 && refused.stderr.contains("the budget is 2.05"), "{} {}", refused.code, refused.stderr);
+    assert_eq!((charges(&here, "votes"), here.join("run").exists()), (0, false));
+    // A threshold below zero is no share of ballots that a cost is known for.
+    let negative = "pate --ballots votes.csv --classes 4 --answers 30 --deviation 40 --aggregator confident --threshold -0.5";
+    let refused = run(&here, &format!("{negative} --delta 1e-5 --budget 20 --reveal-cost --dataset other --output run"));
+    assert!(refused.code == 2 && refused.stderr.contains("reveal"), "{} {}", refused.code, refused.stderr);
+    assert_eq!(run(&here, &format!("{asked} --output run")).code, 0);
+}
+
+#[test]
+fn stable_winners_are_paid_for_once() {
+    let here = folder("kills stable");
+    ballots(&here, 200, 30);
+    let asked = "pate --ballots votes.csv --classes 4 --aggregator stable --epsilon 8 --output run --format json";
+    let first = json(&here, asked);
+    assert_eq!((first["answered"].as_u64(), charges(&here, "votes")), (Some(30), 1), "{first}");
+    // Killed before it knew which line had paid.
+    remove(&here, &["run/outcome.json", "run/paid.json"]);
+    let again = json(&here, "resume run --format json");
+    assert_eq!((again["answered"].as_u64(), charges(&here, "votes")), (Some(30), 1), "{again}");
+    assert_eq!(again["ledger"], first["ledger"]);
+    // Killed before an answer was written: what was leased is lost, and not paid for again.
+    remove(&here, &["run/outcome.json", "run/answers.jsonl"]);
+    let lost = json(&here, "resume run --format json");
+    assert_eq!((lost["answered"].as_u64(), charges(&here, "votes")), (Some(0), 1), "{lost}");
+    assert_eq!(run(&here, "ledger verify").code, 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn ballots_are_closed_to_others_and_do_not_outlive_the_questions() {
+    use std::os::unix::fs::PermissionsExt;
+    let here = folder("kills private");
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let private = here.join("run/private");
+    let mut child = start(&here, "pate --teachers 200 --output run").spawn().unwrap();
+    wait_for(|| private.join("ballots-3").is_file());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(mode(&private), 0o700);
+    let files: Vec<PathBuf> = std::fs::read_dir(&private).unwrap().map(|file| file.unwrap().path()).collect();
+    assert!(files.len() > 1);
+    for file in &files {
+        assert_eq!(mode(file), 0o600, "{}", file.display());
+    }
+    assert_eq!(run(&here, "resume run").code, 0);
+    assert!(!private.exists());
+    // Killed between the last write and the removal: whatever touches the folder next removes them.
+    for arguments in ["resume run", "report run", "evaluate run", "predict run"] {
+        std::fs::create_dir(&private).unwrap();
+        std::fs::write(private.join("ballots-0"), [0; 64]).unwrap();
+        assert_eq!(run(&here, arguments).code, 0, "{arguments}");
+        assert!(!private.exists(), "{arguments} leaves the ballots");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn two_processes_do_not_work_on_one_run() {
+    let here = folder("kills lock");
+    let mut child = start(&here, "train --steps 20000 --output run").spawn().unwrap();
+    wait_for(|| metrics(&here).is_some());
+    let second = run(&here, "resume run");
+    assert_eq!((second.code, second.stdout.as_str()), (2, ""), "{}", second.stderr);
+    assert!(second.stderr.contains("another process works on the run"), "{}", second.stderr);
+    assert!(child.try_wait().unwrap().is_none(), "the first goes on");
+    // A kill leaves no lock behind.
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let before = std::fs::read(here.join("run/metrics.json")).unwrap();
+    let child = start(&here, "resume run").spawn().unwrap();
+    wait_for(|| std::fs::read(here.join("run/metrics.json")).unwrap() != before);
+    let stopped = interrupt(child);
+    assert!(stopped.code == 1 && stopped.stderr.contains("stopped after step"), "{}", stopped.stderr);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_process_that_reads_records_leaves_no_core() {
+    let here = folder("kills core");
+    let mut child = start(&here, "train --steps 20000 --output run").spawn().unwrap();
+    wait_for(|| here.join("run/paid.json").is_file());
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", child.id())).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let core: Vec<&str> = limits.lines().filter(|line| line.starts_with("Max core file size")).collect();
+    assert_eq!(core[0].split_whitespace().skip(4).take(2).collect::<Vec<_>>(), ["0", "0"], "{core:?}");
+}

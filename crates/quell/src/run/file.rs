@@ -1,0 +1,86 @@
+//! Files of a run: written whole or not at all, and read only as far as a run could have written them.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{Read, Write},
+    path::Path,
+};
+
+use crate::Error;
+
+/// Who may read a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Whoever the system lets, as for any new file.
+    Everyone,
+    /// Its owner alone, from the moment that the file exists.
+    Owner,
+}
+
+/// Writes a file whole: first beside it, then in its place. When this returns, the file survives a power cut.
+pub(super) fn write(folder: &Path, name: &str, bytes: &[u8], access: Access) -> Result<(), Error> {
+    let (path, beside) = (folder.join(name), folder.join(format!(".{name}.new")));
+    let failed = |error: std::io::Error| Error::unwritable(&path, &error);
+    // What a killed process left keeps its mode, and may be a link: the draft is always a new file.
+    match fs::remove_file(&beside) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    let mut file = create(&beside, access).map_err(failed)?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed)?;
+    fs::rename(&beside, &path).map_err(failed)?;
+    // The name is in the folder's own file.
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
+}
+
+fn create(path: &Path, access: Access) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    if access == Access::Owner {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    let _ = access;
+    options.open(path)
+}
+
+/// Makes a folder that its owner alone may look into, or closes one that is there.
+pub(super) fn create_owned(path: &Path) -> Result<(), Error> {
+    let failed = |error: std::io::Error| Error::unwritable(path, &error);
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match builder.create(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+        other => return other.map_err(failed),
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let found = fs::symlink_metadata(path).map_err(failed)?;
+        if !found.is_dir() {
+            return Err(failed(std::io::ErrorKind::NotADirectory.into()));
+        }
+        if found.permissions().mode() & 0o077 != 0 {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads a file of at most so many bytes, whatever the system says about its size.
+pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Error> {
+    let failed = |error: std::io::Error| Error::io(path, &error);
+    let mut bytes = Vec::new();
+    File::open(path).map_err(failed)?.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > most {
+        return Err(Error::FileTooLong { path: path.to_owned(), most });
+    }
+    Ok(bytes)
+}
+
+/// The same as text.
+pub(crate) fn read_text(path: &Path, most: u64) -> Result<String, Error> {
+    String::from_utf8(read(path, most)?)
+        .map_err(|_| Error::Unreadable { path: path.to_owned(), because: std::io::ErrorKind::InvalidData })
+}

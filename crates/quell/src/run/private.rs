@@ -1,0 +1,110 @@
+//! What a run keeps of private records while it works: which shard each is in, and the ballots of teachers that have voted.
+//!
+//! All of it lies in the subfolder `private`, which only its owner may open, and in files that only their owner may read, from the moment that they exist.
+//! It is removed when the last question is answered. If a run is killed right there, whatever opens the folder next removes it ([`Folder::open`]).
+
+use std::{fs, path::PathBuf};
+
+use super::{
+    Folder,
+    file::{self, Access},
+};
+use crate::Error;
+
+const FOLDER: &str = "private";
+const SHARDS: &str = "shards.txt";
+
+impl Folder {
+    fn private(&self) -> PathBuf {
+        self.file(FOLDER)
+    }
+
+    fn write_private(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        file::create_owned(&self.private())?;
+        file::write(&self.private(), name, bytes, Access::Owner)
+    }
+
+    /// Writes down which shard each record is in. Ballots of teachers that learned from other shards are removed: a record must not have had two teachers.
+    pub(super) fn write_shards(&self, of: &[u32]) -> Result<(), Error> {
+        let lines: Vec<String> = of.iter().map(u32::to_string).collect();
+        let text = lines.join("\n");
+        let same = fs::read(self.private().join(SHARDS)).is_ok_and(|found| found == text.as_bytes());
+        if !same {
+            self.forget_private()?;
+        }
+        self.write_private(SHARDS, text.as_bytes())
+    }
+
+    /// The ballots of a teacher that has voted, on so many questions.
+    pub(super) fn ballots(&self, teacher: usize, questions: usize) -> Option<Vec<u16>> {
+        let bytes = fs::read(self.private().join(format!("ballots-{teacher}"))).ok()?;
+        let (pairs, rest) = bytes.as_chunks::<2>();
+        (pairs.len() == questions && rest.is_empty()).then(|| pairs.iter().map(|pair| u16::from_le_bytes(*pair)).collect())
+    }
+
+    pub(super) fn write_ballots(&self, teacher: usize, ballots: &[u16]) -> Result<(), Error> {
+        let bytes: Vec<u8> = ballots.iter().flat_map(|ballot| ballot.to_le_bytes()).collect();
+        self.write_private(&format!("ballots-{teacher}"), &bytes)
+    }
+
+    /// Removes everything private.
+    pub(super) fn forget_private(&self) -> Result<(), Error> {
+        let path = self.private();
+        match fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::unwritable(&path, &error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes everything private of a run whose questions are answered, as far as the system lets: who only looks may be somebody else.
+    pub(super) fn sweep(&self) {
+        if self.private().exists() && matches!(self.labels(), Ok(Some(outcome)) if outcome.paid.is_some()) {
+            let _ = self.forget_private();
+        }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn mode(path: &std::path::Path) -> u32 {
+        fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn private_files_are_closed_to_others_from_the_start_and_closed_again_where_they_were_open() {
+        let here = std::env::temp_dir().join(format!("quell-private-{}", std::process::id()));
+        let folder = Folder::create(&here).unwrap();
+        folder.write_shards(&[0, 1, 0]).unwrap();
+        folder.write_ballots(1, &[3, 4]).unwrap();
+        assert_eq!(mode(&folder.private()), 0o700);
+        for name in [SHARDS, "ballots-1"] {
+            assert_eq!(mode(&folder.private().join(name)), 0o600, "{name}");
+        }
+        // A folder that an earlier version left open, with a draft that a killed process left open.
+        let draft = folder.private().join(".ballots-2.new");
+        fs::write(&draft, "half").unwrap();
+        for (path, mode) in [(folder.private(), 0o755), (draft, 0o644)] {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        folder.write_ballots(2, &[5, 6]).unwrap();
+        assert_eq!((mode(&folder.private()), mode(&folder.private().join("ballots-2"))), (0o700, 0o600));
+        fs::remove_dir_all(&here).unwrap();
+    }
+
+    #[test]
+    fn ballots_of_teachers_that_learned_from_other_shards_are_not_counted() {
+        let here = std::env::temp_dir().join(format!("quell-shards-{}", std::process::id()));
+        let folder = Folder::create(&here).unwrap();
+        folder.write_shards(&[0, 1, 0]).unwrap();
+        folder.write_ballots(0, &[3, 4]).unwrap();
+        folder.write_shards(&[0, 1, 0]).unwrap();
+        assert_eq!(folder.ballots(0, 2), Some(vec![3, 4]), "the same shards: the teacher does not learn again");
+        folder.write_shards(&[0, 1, 1]).unwrap();
+        assert_eq!(folder.ballots(0, 2), None, "the last record would have had two teachers");
+        fs::remove_dir_all(&here).unwrap();
+    }
+}
