@@ -102,7 +102,8 @@ fn stem(dataset: &str) -> String {
     for byte in dataset.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' => stem.push(char::from(byte)),
-            other => stem += &format!("_{other:02x}"),
+            // Writing to a string does not fail.
+            other => drop(std::fmt::Write::write_fmt(&mut stem, format_args!("_{other:02x}"))),
         }
     }
     stem

@@ -92,8 +92,8 @@ mod tests {
 
     #[test]
     fn what_is_no_ballot_abstains_and_no_error_tells_of_it() {
-        let path = std::env::temp_dir().join(format!("quell-abstaining-{}.csv", std::process::id()));
         const NO: u16 = ABSTAINS;
+        let path = std::env::temp_dir().join(format!("quell-abstaining-{}.csv", std::process::id()));
         for (text, ballots) in [
             ("0,1,2", [0, 1, 2]),
             ("0,1,3", [0, 1, NO]),
