@@ -64,7 +64,8 @@ pub(crate) fn unlabelled(model: &Model, path: Option<&Path>) -> Result<Examples>
     let examples = if let Some(schema) = &model.configuration.data.schema {
         data::unlabelled(path, schema)?
     } else {
-        let found = data::open(path, &options(model, false))?;
+        // Whoever wants a prediction for each record is told where there is none to make.
+        let found = data::open(path, &Options { public: true, ..options(model, false) })?;
         found.test.unwrap_or(found.train)
     };
     fitting(model, examples)

@@ -119,14 +119,15 @@ impl Sight {
 pub(crate) struct Users {
     /// Protect people with all their records; who they are says the schema, an array `users` beside the others, or this file: integers in NPY or IDX, or text with a line for each record
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "")]
-    users: Option<PathBuf>,
+    users: Option<String>,
 }
 
 impl Users {
     pub(crate) fn over(&self, source: &mut run::Source) {
         if let Some(users) = &self.users {
             source.unit = Unit::User;
-            source.users = Some(users.clone()).filter(|path| !path.as_os_str().is_empty()).or(source.users.take());
+            // Without a name, the data says it itself.
+            source.users = Some(PathBuf::from(users)).filter(|_| !users.is_empty()).or(source.users.take());
         }
     }
 }

@@ -72,7 +72,7 @@ fn what_is_refused_leaves_no_trace() {
         std::fs::write(here.join(name), text).unwrap();
     }
     // What is no ballot abstains. No word and no number tells of it.
-    let priced = |name: &str| run(&here, &format!("pate --ballots {name} --classes 3 --dry-run"));
+    let priced = |name: &str| run(&here, &format!("pate --ballots {name} --classes 3 --deviation 40 --answers 2 --dry-run"));
     let good = priced("good.csv");
     assert!(good.code == 0 && good.stderr.contains("a cell that is no ballot abstains"), "{}", good.stderr);
     for name in ["outside.csv", "negative.csv", "ragged.csv", "words.csv"] {

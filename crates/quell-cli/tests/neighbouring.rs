@@ -86,7 +86,7 @@ fn look(here: &Path, arguments: &str, rows: &[String], exchanged: bool) -> Seen 
     std::fs::write(here.join("people.csv"), format!("u,x,c,y\n{}\n", rows.join("\n"))).unwrap();
     std::fs::write(here.join("schema.toml"), SCHEMA).unwrap();
     let relation = if exchanged { "replace" } else { "add-remove" };
-    let create = format!("ledger create people --epsilon 50 --delta 1e-5 --neighbors {relation} --ledger ledger");
+    let create = format!("ledger create people --epsilon 30 --delta 1e-5 --neighbors {relation} --ledger ledger");
     assert_eq!(command::run(here, &create).code, 0);
     let mut command = start(here, &format!("{arguments} --ledger ledger"));
     let ran = command.env("QUELL_EXACT_STATISTICS", here.join("seen")).output().unwrap().into();
