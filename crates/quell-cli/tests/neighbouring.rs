@@ -69,6 +69,9 @@ fn files(here: &Path, into: &mut Vec<(PathBuf, Vec<u8>)>) {
             "paid.json",
             "metrics.json",
             "outcome.json",
+            "witness.json",
+            "intended.json",
+            ".lock",
         ];
         if path.is_dir() && name != "ledger" {
             into.push((path.clone(), Vec::new()));

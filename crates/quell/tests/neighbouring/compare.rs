@@ -57,7 +57,10 @@ pub(crate) fn files(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
             continue;
         }
         let bytes = std::fs::read(&path).unwrap();
+        // Witnesses and intents hold heads and keys of this ledger alone.
+        let own = ["witness", "intended", "lock"].iter().any(|word| name.contains(word));
         let bytes = if name.ends_with(".json") { without_times(&bytes) } else { bytes };
+        let bytes = if own { Vec::new() } else { bytes };
         // The model holds a receipt: what is learned is compared apart.
         if !name.starts_with("model") && !name.starts_with("report") {
             found.push((name, bytes));
