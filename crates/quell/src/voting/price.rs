@@ -66,7 +66,7 @@ mod tests {
             let epsilon = -0.5 * delta.get().ln();
             Ok(Bound { lower: epsilon * 0.999, upper: epsilon })
         };
-        for distance in [0.0, 1e-30, 1e-12, 1e-10, 5e-10] {
+        for distance in [0.0, 1e-30, 1e-12, 1e-10, 2e-10] {
             let found = epsilon(&ideal, distance, delta).unwrap();
             let spent = (-2.0 * found.upper).exp();
             let total = spent + (1.0 + found.upper.exp()) * distance;
