@@ -162,7 +162,9 @@ pub(super) fn tagged(batch: impl IntoIterator<Item = usize>, stream: &mut Stream
     let mut batch: Vec<Drawn> = batch.into_iter().map(|record| (stream.next_u64(), record)).collect();
     #[cfg(feature = "exact-statistics")]
     if let Some(coins) = crate::exact::coins(batch.iter().map(|(_, record)| record + 1).max().unwrap_or(0)) {
-        batch.iter_mut().for_each(|(tag, record)| *tag = coins[*record]);
+        for (tag, record) in &mut batch {
+            *tag = coins[*record];
+        }
     }
     batch.sort_unstable();
     batch
