@@ -192,7 +192,7 @@ fn look(chance: &mut Chance, neighbours: usize) -> Result<(usize, f64), String> 
 #[test]
 fn training_moves_by_what_is_charged_for_and_shows_nothing_else() {
     let (mut statistics, mut most) = (0, 0.0_f64);
-    for case in 0..cases(90) {
+    for case in 0..cases(40) {
         let (seen, moved) = look(&mut Chance::of(2, case as u64), 3).unwrap_or_else(|leak| panic!("case {case}: {leak}"));
         (statistics, most) = (statistics + seen, most.max(moved));
     }

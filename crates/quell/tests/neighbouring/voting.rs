@@ -135,7 +135,7 @@ fn look(chance: &mut Chance, neighbours: usize) -> Result<(usize, f64), String> 
 #[test]
 fn votes_move_by_one_ballot_and_nothing_else_shows() {
     let (mut statistics, mut most) = (0, 0.0_f64);
-    for case in 0..cases(90) {
+    for case in 0..cases(40) {
         let (seen, moved) = look(&mut Chance::of(3, case as u64), 3).unwrap_or_else(|leak| panic!("case {case}: {leak}"));
         (statistics, most) = (statistics + seen, most.max(moved));
     }
