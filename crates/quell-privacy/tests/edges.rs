@@ -47,7 +47,11 @@ fn many_draws_of_few_records_are_refused_or_counted() {
     // A record that is drawn about thirty times contributes about thirty times.
     let many = draws(300, 10).unwrap();
     assert!(many.upper > 500.0, "{many:?}");
-    assert_eq!(draws(5, 10).unwrap().lower, 0.0, "the bound is not attained, so nothing is claimed from below");
+    // From below: one draw, with the chance of at least one, and the full distance between two contributions.
+    let once = gaussian(0.5).poisson_sampled(rate(1.0 - 0.9_f64.powi(5)));
+    let once = Pld::default().epsilon(&once, Neighbors::AddRemove, delta(1e-5)).unwrap();
+    let few = draws(5, 10).unwrap();
+    assert!((few.lower / once.lower - 1.0).abs() < 1e-9 && few.upper > once.upper, "{few:?} {once:?}");
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! Laws with finitely many losses: discrete noise, randomized response, and the pairs that dominate given guarantees.
 
-use super::law::{Sides, Tails};
+use super::law::{Lattice, Sides, Tails};
 
 /// Finitely many losses with their probabilities under P and Q, and perhaps an infinite one.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Atoms {
     losses: Vec<f64>,
-    /// Probabilities under P.
-    masses: Vec<f64>,
+    /// Probabilities under P and under Q.
+    masses: Vec<(f64, f64)>,
     /// `above[j]`: probability of the atoms from j on; `below[j]`: of those before j.
     p: Vec<Sides2>,
     q: Vec<Sides2>,
@@ -48,7 +48,7 @@ impl Atoms {
         };
         Self {
             losses: atoms.iter().map(|a| a.0).collect(),
-            masses: atoms.iter().map(|a| a.1).collect(),
+            masses: atoms.iter().map(|a| (a.1, a.2)).collect(),
             p: cumulate(&|a| a.1, 0.0, infinite),
             q: cumulate(&|a| a.2, infinite, 0.0),
             infinite,
@@ -57,12 +57,26 @@ impl Atoms {
 
     /// Losses with their probabilities under P.
     pub(crate) fn list(&self) -> Vec<(f64, f64)> {
-        self.losses.iter().copied().zip(self.masses.iter().copied()).collect()
+        self.triples().map(|(loss, p, _)| (loss, p)).collect()
+    }
+
+    /// Losses with their probabilities under P and under Q.
+    pub(super) fn triples(&self) -> impl Iterator<Item = (f64, f64, f64)> + '_ {
+        self.losses.iter().zip(&self.masses).map(|(loss, (p, q))| (*loss, *p, *q))
     }
 
     /// In increasing order.
     pub(super) fn losses(&self) -> &[f64] {
         &self.losses
+    }
+
+    /// The likeliest loss and the distance between neighbours, if that is always the same.
+    pub(super) fn lattice(&self) -> Option<Lattice> {
+        let (first, second) = (*self.losses.first()?, *self.losses.get(1)?);
+        let spacing = second - first;
+        let even = self.losses.windows(2).all(|pair| ((pair[1] - pair[0]) / spacing - 1.0).abs() < 1e-9);
+        let likeliest = self.masses.iter().zip(&self.losses).max_by(|a, b| a.0.0.total_cmp(&b.0.0))?;
+        even.then_some(Lattice { atom: *likeliest.1, spacing })
     }
 
     /// P[L = ∞].

@@ -9,7 +9,8 @@ use std::f64::consts::TAU;
 use realfft::num_complex::Complex64;
 
 use super::{
-    grid::Masses,
+    grid::{CHARGED_TO_SLACK, Masses},
+    sketch::Tilt,
     spectrum::{Convolved, convolve},
 };
 use crate::special::ROUNDOFF;
@@ -22,6 +23,13 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// Whether a tilt and a window that were chosen for this target are bad choices for the other.
+    pub(super) fn is_far_from(self, other: Self, tilt: Tilt) -> bool {
+        let moved = (self.epsilon - other.epsilon).abs();
+        moved > (0.1 * self.epsilon).min(0.5 * tilt.deviation)
+            || tilt.theta * moved + (self.ln_delta - other.ln_delta).abs() > 1.0
+    }
+
     /// Tilted mass that may lie outside the window on each side, given the tilt and what undoes it.
     fn outside(self, theta: f64, ln_total: f64) -> f64 {
         let undone = ln_total - theta * self.epsilon + ln_peak(theta);
@@ -156,7 +164,7 @@ pub(crate) fn compose(
         outside: (above.1, below.1),
         // 1 - Π (1 - p)^count
         infinite: -factors.iter().map(|(m, count)| *count as f64 * (-m.infinite.min(1.0)).ln_1p()).sum::<f64>().exp_m1(),
-        slack: steps * ROUNDOFF * (16.0 * (widest + farthest_offset) + 300.0),
+        slack: steps * ROUNDOFF * (16.0 * (widest + farthest_offset) + 300.0 + CHARGED_TO_SLACK),
         payoff_norm: payoff_norm(theta, h, points),
     })
 }
@@ -288,6 +296,11 @@ fn complex_exp_m1(z: Complex64) -> Complex64 {
 }
 
 impl Composed {
+    /// Length of the window.
+    pub(super) fn points(&self) -> usize {
+        self.points
+    }
+
     fn loss(&self, j: usize) -> f64 {
         self.offset + (self.first + j as i64) as f64 * self.h
     }
@@ -299,10 +312,14 @@ impl Composed {
         Node { loss: self.loss(j), x: above.p * factor, v: above.q * factor, delta: above.delta * factor, ln_factor }
     }
 
+    /// What rounding may do to δ(ε), by Cauchy and Schwarz, with the norm of the payoff e^(-θu)(1 - e^-u).
+    pub(super) fn noise(&self, epsilon: f64) -> f64 {
+        (self.ln_total - self.theta * (epsilon - self.offset)).exp() * self.error * self.payoff_norm
+    }
+
     /// What must be added to, or taken from, the window's δ at a node and up to the next.
     fn correction(&self, side: Side, node: &Node) -> f64 {
-        // By Cauchy and Schwarz, with the norm of the payoff e^(-θu)(1 - e^-u).
-        let noise = node.ln_factor.exp() * self.error * self.payoff_norm;
+        let noise = self.noise(node.loss);
         match side {
             Side::Upper => {
                 let top = (self.first + self.points as i64) as f64 * self.h;

@@ -1,12 +1,18 @@
 //! Single pairs, whose profile has a closed form.
 
-use super::law::{Law, TAIL_ERROR};
+use super::{
+    factors::Way,
+    law::{Law, TAIL_ERROR},
+};
 use crate::{
     Bound,
     special::{ROUNDOFF, bisect_smallest, ln_gaussian_delta},
 };
 
-/// δ(ε) = P[L > ε] - e^ε Q[L > ε] of a single pair.
+/// δ(ε) = P[L > ε] - e^ε Q[L > ε] of a single pair, rounded outward.
+///
+/// The profile falls with ε. So the upper bound is taken at a threshold below ε, and the lower bound at one above it, by
+/// what rounding may do to a loss ([`Law::rounding`]). Tails that may have underflowed count as the largest that would.
 pub(crate) fn exact_delta(law: &Law, epsilon: f64) -> Bound {
     if let Law::Gaussian { mu } = law {
         let delta = ln_gaussian_delta(*mu, epsilon).exp();
@@ -15,16 +21,26 @@ pub(crate) fn exact_delta(law: &Law, epsilon: f64) -> Bound {
         let error = 1e-10 + 8.0 * ROUNDOFF * argument * (mu + epsilon / mu);
         return Bound { lower: delta * (1.0 - error).max(0.0), upper: (delta * (1.0 + error) + f64::MIN_POSITIVE).min(1.0) };
     }
-    let tails = law.tails(epsilon);
-    let (p, q) = (tails.p.above, (epsilon + tails.q.above.ln()).exp());
-    // The threshold itself may be off by a few units in its last place, which moves the loss by as much.
-    let error = TAIL_ERROR * (p + q) * (1.0 + epsilon);
-    let upper = p - q + error;
-    // A tail that underflowed is not zero; and a mixture of bounds for several draws is not attained by any mechanism.
-    let largest_q = (epsilon + tails.q.above.max(1e-290).ln()).exp();
-    let lower = if matches!(law, Law::Mixture(_)) { 0.0 } else { p - largest_q - error };
-    Bound { lower: lower.max(0.0), upper: if upper.is_nan() { 1.0 } else { upper.clamp(0.0, 1.0) } }
+    let slack = law.rounding(epsilon);
+    let upper = {
+        let (at, tails) = (epsilon - slack, law.tails(epsilon - slack));
+        let q = if tails.q.above > SMALLEST_TAIL { (at + tails.q.above.ln()).exp() } else { 0.0 };
+        tails.p.above - q + TAIL_ERROR * (tails.p.above + q) * (1.0 + epsilon) + f64::MIN_POSITIVE
+    };
+    let lower = if let Law::Mixture(_) | Law::Replaced { .. } = law {
+        // These bounds are not attained by any mechanism.
+        exact_delta(&law.attained(Way::Remove), epsilon).lower
+    } else {
+        let (at, tails) = (epsilon + slack, law.tails(epsilon + slack));
+        let q = (at + tails.q.above.max(SMALLEST_TAIL).ln()).exp();
+        tails.p.above - q - TAIL_ERROR * (tails.p.above + q) * (1.0 + epsilon)
+    };
+    let upper = if upper.is_nan() { 1.0 } else { upper.clamp(0.0, 1.0) };
+    Bound { lower: if lower.is_nan() { 0.0 } else { lower.clamp(0.0, upper) }, upper }
 }
+
+/// Tails above this are normal numbers, with all their digits.
+const SMALLEST_TAIL: f64 = 1e-290;
 
 /// The least ε ≥ 0 with δ(ε) ≤ δ of a single pair.
 pub(crate) fn exact_epsilon(law: &Law, delta: f64) -> Bound {

@@ -23,10 +23,22 @@ impl Direction {
         }
     }
 
-    /// The laws of a mechanism that really has this event, where they are not the dominating ones.
-    pub(crate) fn attained(&self) -> Option<Vec<(Law, u64)>> {
-        let attained: Vec<(Law, u64)> = self.factors.iter().map(|(law, count)| (law.attained(), *count)).collect();
-        (attained != self.factors).then_some(attained)
+    /// The laws of mechanisms that really have this event, where the dominating laws are not attained.
+    ///
+    /// Each element is one mechanism; the truth is at least what any of them attains.
+    pub(crate) fn attained(&self) -> Option<Vec<Vec<(Law, u64)>>> {
+        let by = |way| -> Vec<(Law, u64)> { self.factors.iter().map(|(law, count)| (law.attained(way), *count)).collect() };
+        let (remove, add) = (by(Way::Remove), by(Way::Add));
+        if remove == self.factors || self.single().is_some() {
+            return None;
+        }
+        Some(if add == remove { vec![remove] } else { vec![remove, add] })
+    }
+
+    /// The probability of an infinite loss that some mechanism with this event attains, rounded down.
+    pub(crate) fn infinite(&self) -> f64 {
+        let ln_finite = |(law, count): &(Law, u64)| *count as f64 * (-law.attained(Way::Remove).infinite().min(1.0)).ln_1p();
+        -self.factors.iter().map(ln_finite).sum::<f64>().exp_m1() * (1.0 - 1e-12)
     }
 
     /// μ, if everything is Gaussian.
@@ -58,8 +70,9 @@ impl Direction {
     }
 }
 
+/// Which of two neighbouring datasets has the record.
 #[derive(Clone, Copy, PartialEq)]
-enum Way {
+pub(crate) enum Way {
     Remove,
     Add,
 }
@@ -211,12 +224,48 @@ fn poisson_sampled(rate: f64, inner: &Event, neighbors: Neighbors, way: Way) -> 
             Way::Remove => Law::Removed { rate, inner: Box::new(law) },
             Way::Add => Law::Added { rate, inner: Box::new(law) },
         })),
-        // The theorem is about Gaussians and about contributions, not about sensitivities: μ is of one contribution.
-        Neighbors::Replace => match only(inner, Neighbors::AddRemove, way)? {
-            Some(Law::Gaussian { mu }) => Ok(Some(Law::Exchanged { rate, mu })),
-            None => Ok(None),
-            Some(_) => Err(unsupported(inner, "on a Poisson sample when a record is replaced")),
-        },
+        // The theorems are about noise on contributions, not about sensitivities: `one` is the law of one contribution.
+        Neighbors::Replace => {
+            if !is_additive_noise(inner) && !matches!(inner, Event::NonPrivate) {
+                return Err(unsupported(
+                    inner,
+                    "on a Poisson sample when a record is replaced: a sample may also lose the record, about which its guarantee says nothing",
+                ));
+            }
+            Ok(match (only(inner, Neighbors::AddRemove, way)?, only(inner, neighbors, way)?) {
+                (Some(Law::Gaussian { mu }), _) => Some(Law::Exchanged { rate, mu }),
+                (Some(one), Some(two)) => {
+                    let bound = Box::new(Law::FixedSize { rate, inner: Box::new(two) });
+                    Some(Law::Replaced { rate, one: Box::new(one), bound })
+                }
+                _ => None,
+            })
+        }
+    }
+}
+
+/// Whether the event is noise on a sum of contributions, whose law for a replaced record dominates that for a lost one.
+///
+/// # Theorem
+/// Let C be the output without the record, A with it and B with its replacement. By advanced joint convexity [BBG18,
+/// Theorem 2] the sampled pair has, at ε' = ln(1 + q(e^ε - 1)), the profile q((1 - β)δ_AC(ε) + βδ_AB(ε)) at most, with β in
+/// [0, 1]. A shift by one contribution is dominated by a shift by two, so that is at most qδ_AB(ε): a sample of fixed size.
+fn is_additive_noise(event: &Event) -> bool {
+    match event {
+        Event::Gaussian { .. } | Event::Laplace { .. } | Event::DiscreteGaussian { .. } | Event::DiscreteLaplace { .. } => true,
+        // Several Gaussians are one Gaussian.
+        Event::Composed(events) => events.iter().all(is_additive_noise),
+        Event::Repeated { event, .. } => is_additive_noise(event),
+        Event::RandomizedResponse { .. }
+        | Event::Exponential { .. }
+        | Event::Pure { .. }
+        | Event::Approximate { .. }
+        | Event::ZeroConcentrated { .. }
+        | Event::Renyi { .. }
+        | Event::PoissonSampled { .. }
+        | Event::SampledWithoutReplacement { .. }
+        | Event::SampledWithReplacement { .. }
+        | Event::NonPrivate => false,
     }
 }
 

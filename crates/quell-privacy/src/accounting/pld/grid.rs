@@ -8,7 +8,7 @@
 //! Not every point of the grid needs a node: where there is little mass the nodes are far apart.
 
 use super::law::{Law, TAIL_ERROR, Tails};
-use crate::special::bisect_smallest;
+use crate::special::{ROUNDOFF, bisect_smallest};
 
 /// Probabilities under P of the losses offset + index·h, and of an infinite loss.
 #[derive(Clone, Debug)]
@@ -101,9 +101,17 @@ impl OnGrid {
     }
 }
 
-/// Where the grid is anchored: at the mean of the losses within a step of it, near the median. A record that is rarely
-/// sampled has nearly all its mass at one small loss; with a node there the grid loses nothing, next to one nearly all.
+/// Where the grid is anchored: at an atom if the grid tells atoms apart, else at the mean of the losses within a step of
+/// it, near the median. A record that is rarely sampled has nearly all its mass at one small loss; with a node there the
+/// grid loses nothing, next to one nearly all.
 fn anchor(law: &Law, Grid { h, low, high, .. }: Grid) -> f64 {
+    if let Some(lattice) = law.lattice().filter(|lattice| lattice.spacing >= 2.0 * h) {
+        return lattice.atom;
+    }
+    // A sample of fixed size has an atom at zero.
+    if law.tails(0.0).p.below - law.tails(-f64::MIN_POSITIVE).p.below > 0.2 {
+        return 0.0;
+    }
     let mut anchor = bisect_smallest(low, high, 40, |x| law.tails(x).p.above < 0.5);
     for _ in 0..4 {
         let (left, right) = (law.tails(anchor - h), law.tails(anchor + h));
@@ -116,6 +124,9 @@ fn anchor(law: &Law, Grid { h, low, high, .. }: Grid) -> f64 {
     anchor
 }
 
+/// Units of roundoff by which the loss of a node may exceed that of the mass at it; `compose` adds them to the slack of each step.
+pub(super) const CHARGED_TO_SLACK: f64 = 600.0;
+
 /// Most nodes of one law, about 100 MB of them.
 const MOST_NODES: usize = 1 << 20;
 
@@ -126,8 +137,22 @@ struct GridNode {
 }
 
 /// Nodes from `low` to `high`, at every point around the anchor and ever farther apart where the tilted mass beyond falls.
+///
+/// A law with few losses has nodes beside each of them, and nowhere else.
 fn nodes(law: &Law, Grid { h, low, high, theta, relevant }: Grid, offset: f64) -> Option<Vec<GridNode>> {
     let at = |index: i64| GridNode { index, tails: law.tails(offset + index as f64 * h) };
+    if let Some((losses, _)) = law.finite().filter(|(losses, _)| 3 * losses.len() <= MOST_NODES) {
+        let inside = losses.iter().filter(|(loss, _)| (low..=high).contains(loss));
+        // A loss at a node may be rounded to either side of it.
+        let beside = inside.flat_map(|(loss, _)| {
+            let nearest = ((loss - offset) / h).round() as i64;
+            nearest - 1..=nearest + 1
+        });
+        let mut indices: Vec<i64> = beside.chain([-1, 0, 1]).collect();
+        indices.sort_unstable();
+        indices.dedup();
+        return Some(indices.into_iter().map(at).collect());
+    }
     // A cell of width m that holds the share w of the tilted mass does as much harm as one of width 1 that holds m²w, as
     // long as the tilt does not vary much in it; where there is next to nothing it may.
     let stride = |beyond: f64, loss: f64, last: i64| {
@@ -206,7 +231,11 @@ impl CellMasses {
             return (p, 0.0); // rounding alone: all losses in the cell are above its left end
         }
         let b = (p - q) / -(-self.width).exp_m1();
-        if b <= p { (p - b, b) } else { (0.0, q * self.width.exp()) }
+        if b > p {
+            return (0.0, q * self.width.exp());
+        }
+        // An atom at the right end is below it by rounding alone: that is charged to the slack of the loss.
+        if (p - b) * self.width.exp_m1() <= CHARGED_TO_SLACK * ROUNDOFF * p { (0.0, p) } else { (p - b, b) }
     }
 }
 
@@ -266,11 +295,14 @@ impl Tent {
         Self { height: a * at * width.exp_m1() * (1.0 + 1e-12), at } // the factor covers the rounding of these lines
     }
 
-    /// What to take off at the two ends, of which there is `left` and `right`: more at the end that is nearer, and never most
-    /// of what is there if the other end can give it. Any pair that covers the tent is valid; these were found to lose least.
+    /// What to take off at the two ends, of which there is `left` and `right`: more at the end that is nearer and has more,
+    /// and never most of what is there if the other end can give it. Any pair that covers the tent is valid; these were
+    /// found to lose least.
     fn asked(&self, left: f64, right: f64) -> (f64, f64) {
         let t = self.at;
-        let (near, far) = ((1.0 - t).powi(3), t.powi(3));
+        // An end that has next to nothing gives next to nothing.
+        let share = |here: f64, there: f64| if here < 0.05 * there { here / there } else { 1.0 };
+        let (near, far) = (((1.0 - t) * share(left, right)).powi(3), (t * share(right, left)).powi(3));
         let scale = self.height / ((1.0 - t) * near + t * far);
         let (mut l, mut r) = (scale * near, scale * far);
         if r > 0.2 * right && right < left {

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::atoms::Atoms;
+use super::{atoms::Atoms, factors::Way};
 use crate::special::normal_below;
 
 /// Relative error of every tail below, generously: `erfc` is good to one ulp, and a handful of operations follow it.
@@ -66,6 +66,14 @@ impl Tails {
     const ALL_BELOW: Self = Self { p: Sides::ALL_BELOW, q: Sides::ALL_BELOW };
 }
 
+/// Evenly spaced losses that have a probability of their own.
+pub(super) struct Lattice {
+    /// One of them, a likely one.
+    pub(super) atom: f64,
+    /// Distance between neighbours.
+    pub(super) spacing: f64,
+}
+
 /// The law of the loss of one dominating pair.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Law {
@@ -85,6 +93,8 @@ pub(crate) enum Law {
     Exchanged { rate: f64, mu: f64 },
     /// A sample of fixed size, one record replaced: `Removed` for losses above zero, `Added` below. [ZDW22, Theorem 11]
     FixedSize { rate: f64, inner: Box<Law> },
+    /// A Poisson sample, one record replaced, other noise than Gaussian: at most `bound`; `one` is the law of a lost record.
+    Replaced { rate: f64, one: Box<Law>, bound: Box<Law> },
     /// One of several pairs, drawn by known weights and revealed.
     Mixture(Vec<(f64, Law)>),
 }
@@ -143,6 +153,7 @@ impl Law {
                     Tails { p: Sides::from_below(p.below), q: Sides::from_below(q.below) }
                 }
             }
+            Self::Replaced { bound, .. } => bound.tails(x),
             Self::Mixture(parts) => {
                 let zero = Sides { above: 0.0, below: 0.0 };
                 let mut sum = Tails { p: zero, q: zero };
@@ -161,20 +172,148 @@ impl Law {
     /// The law of a pair that some mechanism with this event really has, for lower bounds.
     ///
     /// A dominating pair bounds every mechanism at every ε at once; where no mechanism attains it everywhere, its own
-    /// composition is not a lower bound on anything. The two-point pair with losses ±ε/2 has bounded range ε; a sample of
-    /// fixed size in which all other records contribute nothing is an exchange of one contribution for its opposite. Where
-    /// no such pair is at hand, a release that says nothing will do.
-    pub(crate) fn attained(&self) -> Self {
+    /// composition is not a lower bound on anything. The two-point pair with losses ±ε/2 has bounded range ε. In a sample of
+    /// fixed size let the record contribute as much as it may one way in one dataset, and exactly what all others contribute in
+    /// the other: then a batch without it looks like a batch with its replacement, and the pair is that of Poisson sampling
+    /// in the given direction. With replacement the record may be drawn several times; noise that is shifted farther only
+    /// makes every threshold a better test, so the pair for one draw with the chance of at least one is a lower bound.
+    pub(crate) fn attained(&self, way: Way) -> Self {
         match self {
             Self::Gaussian { .. } | Self::Laplace { .. } | Self::Atoms(_) | Self::Exchanged { .. } => self.clone(),
             Self::BoundedRange { epsilon } => Self::Atoms(Arc::new(Atoms::pure(epsilon / 2.0))),
-            Self::Removed { rate, inner } => Self::Removed { rate: *rate, inner: Box::new(inner.attained()) },
-            Self::Added { rate, inner } => Self::Added { rate: *rate, inner: Box::new(inner.attained()) },
-            Self::FixedSize { rate, inner } => match **inner {
-                Self::Gaussian { mu } => Self::Exchanged { rate: *rate, mu: mu / 2.0 },
-                _ => Self::Atoms(Arc::new(Atoms::pure(0.0))),
+            Self::Removed { rate, inner } => Self::Removed { rate: *rate, inner: Box::new(inner.attained(way)) },
+            Self::Added { rate, inner } => Self::Added { rate: *rate, inner: Box::new(inner.attained(way)) },
+            // A replacement that contributes nothing is as good as a lost record.
+            Self::FixedSize { rate, inner } | Self::Replaced { rate, one: inner, .. } => {
+                let inner = Box::new(inner.attained(way));
+                match way {
+                    Way::Remove => Self::Removed { rate: *rate, inner },
+                    Way::Add => Self::Added { rate: *rate, inner },
+                }
+            }
+            Self::Mixture(parts) => parts.first().map_or_else(|| self.clone(), |(_, law)| law.attained(way)),
+        }
+    }
+
+    /// All finite losses with their probabilities under P, and P[L = ∞]; `None` where the loss has a density.
+    pub(super) fn finite(&self) -> Option<(Vec<(f64, f64)>, f64)> {
+        let inside = |inner: &Self| match inner {
+            Self::Atoms(atoms) => Some(Arc::clone(atoms)),
+            _ => None,
+        };
+        let losses = match self {
+            Self::Atoms(atoms) => atoms.list(),
+            Self::Removed { rate, inner } => {
+                let atoms = inside(inner)?;
+                let at = |(loss, p, q): (f64, f64, f64)| (sampled_loss(*rate, loss), (1.0 - rate) * q + rate * p);
+                // Where P has no mass, the mixture has some.
+                let without = (atoms.infinite() > 0.0).then(|| ((-rate).ln_1p(), (1.0 - rate) * atoms.infinite()));
+                without.into_iter().chain(atoms.triples().map(at)).collect()
+            }
+            Self::Added { rate, inner } => {
+                let atoms = inside(inner)?;
+                let at = |(loss, p, _): (f64, f64, f64)| (-sampled_loss(*rate, -loss), p);
+                // Where Q has no mass, the mixture has some.
+                let only = (atoms.infinite() > 0.0 && *rate < 1.0).then(|| (-(-rate).ln_1p(), atoms.infinite()));
+                atoms.triples().map(at).chain(only).collect()
+            }
+            Self::FixedSize { rate, inner } => {
+                let atoms = inside(inner)?;
+                let mut losses: Vec<(f64, f64)> = Vec::new();
+                for (loss, p, q) in atoms.triples() {
+                    if loss > 0.0 {
+                        losses.push((sampled_loss(*rate, loss), (1.0 - rate) * q + rate * p));
+                    } else if loss < 0.0 {
+                        losses.push((-sampled_loss(*rate, -loss), p));
+                    }
+                }
+                let rest = 1.0 - self.infinite() - losses.iter().map(|(_, mass)| mass).sum::<f64>();
+                if rest > 0.0 {
+                    losses.push((0.0, rest));
+                }
+                losses
+            }
+            Self::Replaced { bound, .. } => return bound.finite(),
+            Self::Gaussian { .. }
+            | Self::Laplace { .. }
+            | Self::BoundedRange { .. }
+            | Self::Exchanged { .. }
+            | Self::Mixture(_) => {
+                return None;
+            }
+        };
+        Some((losses, self.infinite()))
+    }
+
+    /// Whether the loss has a density and no atoms.
+    pub(super) fn is_smooth(&self) -> bool {
+        match self {
+            Self::Gaussian { .. } | Self::Exchanged { .. } => true,
+            Self::Removed { inner, .. } | Self::Added { inner, .. } => inner.is_smooth(),
+            Self::Laplace { .. }
+            | Self::BoundedRange { .. }
+            | Self::Atoms(_)
+            | Self::FixedSize { .. }
+            | Self::Replaced { .. }
+            | Self::Mixture(_) => false,
+        }
+    }
+
+    /// Where the atoms of the loss lie, if they are evenly spaced.
+    pub(super) fn lattice(&self) -> Option<Lattice> {
+        let ends = |low: f64, high: f64, heavy_end: f64| Some(Lattice { atom: heavy_end, spacing: high - low });
+        match self {
+            Self::Laplace { epsilon } => ends(-epsilon, *epsilon, *epsilon),
+            Self::Atoms(atoms) => atoms.lattice(),
+            Self::Removed { rate, inner } => {
+                let (low, high) = inner.end_atoms()?;
+                let (low, high) = (sampled_loss(*rate, low), sampled_loss(*rate, high));
+                ends(low, high, low)
+            }
+            Self::Added { rate, inner } => {
+                let (low, high) = inner.end_atoms()?;
+                let (low, high) = (-sampled_loss(*rate, -low), -sampled_loss(*rate, -high));
+                ends(low, high, high)
+            }
+            Self::FixedSize { rate, inner } => {
+                let (_, high) = inner.end_atoms()?;
+                let high = sampled_loss(*rate, high);
+                ends(0.0, high, 0.0)
+            }
+            Self::Replaced { bound, .. } => bound.lattice(),
+            Self::Gaussian { .. } | Self::BoundedRange { .. } | Self::Exchanged { .. } | Self::Mixture(_) => None,
+        }
+    }
+
+    /// The least and the largest loss, if they are the only atoms.
+    fn end_atoms(&self) -> Option<(f64, f64)> {
+        match self {
+            Self::Laplace { epsilon } => Some((-epsilon, *epsilon)),
+            Self::Atoms(atoms) => match atoms.losses() {
+                [low, high] => Some((*low, *high)),
+                _ => None,
             },
-            Self::Mixture(_) => Self::Atoms(Arc::new(Atoms::pure(0.0))),
+            _ => None,
+        }
+    }
+
+    /// What rounding may do to a loss near `x`, or to the threshold that stands for it.
+    ///
+    /// A threshold goes through a few operations on numbers of the size of x, of the loss of the unsampled release that it
+    /// stands for (at most |x| + ln(1/q), below |x| + 35) and of the parameter of the law.
+    pub(crate) fn rounding(&self, x: f64) -> f64 {
+        32.0 * crate::special::ROUNDOFF * (64.0 + x.abs() + self.size())
+    }
+
+    /// The size of the numbers that the loss is computed from.
+    fn size(&self) -> f64 {
+        match self {
+            Self::Gaussian { mu } | Self::Exchanged { mu, .. } => mu * mu,
+            Self::Laplace { epsilon } | Self::BoundedRange { epsilon } => *epsilon,
+            Self::Atoms(_) => 0.0, // every loss is computed by itself
+            Self::Removed { inner, .. } | Self::Added { inner, .. } | Self::FixedSize { inner, .. } => inner.size(),
+            Self::Replaced { bound, .. } => bound.size(),
+            Self::Mixture(parts) => parts.iter().map(|(_, law)| law.size()).fold(0.0, f64::max),
         }
     }
 
@@ -192,6 +331,7 @@ impl Law {
                     inner.infinite()
                 }
             }
+            Self::Replaced { bound, .. } => bound.infinite(),
             Self::Mixture(parts) => parts.iter().map(|(weight, law)| weight * law.infinite()).sum(),
         }
     }
@@ -241,6 +381,7 @@ impl Law {
                 let above = marks.iter().filter(|l| **l > 0.0).map(|l| sampled_loss(*rate, *l));
                 below.chain([0.0]).chain(above).collect()
             }
+            Self::Replaced { bound, .. } => bound.landmarks(),
             Self::Mixture(parts) => {
                 let mut marks: Vec<f64> = parts.iter().flat_map(|(_, law)| law.landmarks()).collect();
                 marks.sort_by(f64::total_cmp);

@@ -8,6 +8,7 @@ mod atoms;
 mod compose;
 mod exact;
 mod factors;
+mod finite;
 mod grid;
 mod law;
 mod question;
@@ -20,9 +21,9 @@ pub(crate) use factors::{Direction, directions, fixed_size_rate};
 pub(crate) use grid::Masses;
 use grid::{Grid, OnGrid};
 pub(crate) use law::{Law, sampled_loss};
-use question::{Question, Start};
-use sketch::Saddle;
+use question::Question;
 pub(crate) use sketch::Sketch;
+use sketch::Tilt;
 
 use super::Bound;
 use crate::{Error, Event, Neighbors, units::Delta};
@@ -59,8 +60,11 @@ impl Default for Pld {
     }
 }
 
+/// A transform of more points than this takes a noticeable part of a second.
+const LONG: usize = 1 << 17;
+
 /// How often the grid is refined at most.
-const REFINEMENTS: usize = 12;
+const REFINEMENTS: usize = 16;
 
 impl Pld {
     /// The least ε for which the event is (ε, δ)-DP.
@@ -79,85 +83,155 @@ impl Pld {
     /// The larger answer of the two directions; the second is only worked out where it might be the larger.
     fn largest(&self, event: &Event, neighbors: Neighbors, question: &Question) -> Result<Bound, Error> {
         let directions = directions(event, neighbors)?;
-        if directions.iter().any(|d| d.non_private) {
+        if directions.iter().any(|d| d.non_private || question.is_exceeded(d.infinite())) {
             return Ok(question.worst());
         }
-        let mut starts: Vec<(Start, &Direction)> = directions.iter().map(|d| (question.start(d), d)).collect();
-        starts.sort_by(|a, b| b.0.guess().total_cmp(&a.0.guess()));
+        // The direction that looks larger first: it may show that the other one does not matter.
+        let mut starts: Vec<(f64, Option<Bound>, &Direction)> = Vec::new();
+        for direction in &directions {
+            let exact = question.exact(&direction.factors);
+            let guess = exact.map_or_else(|| question.guess(&direction.factors), |bound| bound.upper);
+            starts.push((guess, exact, direction));
+        }
+        starts.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut answer = Bound { lower: 0.0, upper: 0.0 };
         let mut h = None;
-        for (start, direction) in starts {
-            match start {
-                Start::Exact(bound) => answer = answer.max(bound),
-                Start::Tilted(sketch, saddle) => {
-                    // A coarse grid often shows that this direction is the smaller one.
-                    let coarse = h.and_then(|h| self.once(direction, question, saddle, question.target(answer), 4.0 * h, false));
-                    if coarse.is_some_and(|bound| bound.upper <= answer.lower) {
-                        continue;
-                    }
-                    let (bound, step) = self.refine(direction, question, &sketch, saddle);
-                    answer = answer.max(bound);
-                    h = Some(step);
-                }
+        for (_, exact, direction) in starts {
+            // A coarse grid often shows that this direction is the smaller one.
+            if exact.is_none() && h.is_some_and(|h| self.is_smaller(direction, question, answer, 4.0 * h)) {
+                continue;
             }
+            let refined = match exact {
+                Some(bound) => Refined { bound, target: question.target_at(bound), h: None },
+                None => self.refine(&direction.factors, question),
+            };
+            let mut bound = refined.bound;
+            if let Some(alternatives) = direction.attained() {
+                let attained = alternatives.iter().map(|factors| self.attained(factors, question, refined));
+                bound.lower = attained.fold(0.0, f64::max).min(bound.upper);
+            }
+            answer = answer.max(bound);
+            h = refined.h;
         }
         Ok(answer)
     }
 
-    /// Refines the grid until the bracket is as narrow as asked, or the transform too long.
-    fn refine(&self, direction: &Direction, question: &Question, sketch: &Sketch, saddle: Saddle) -> (Bound, f64) {
-        let mut best = question.worst_bracket();
-        let mut h = question.first_step(self, sketch, saddle);
-        let mut target = question.first_target(saddle);
-        let (mut too_fine, mut last_gap, mut stalled) = (false, f64::INFINITY, 0);
+    /// Whether a grid of step `h` shows that this direction costs no more than `answer`, which is proven.
+    fn is_smaller(&self, direction: &Direction, question: &Question, answer: Bound, h: f64) -> bool {
+        let Some(bound) = self.upper_once(direction, question, answer, h) else { return false };
+        bound <= answer.lower
+    }
+
+    fn upper_once(&self, direction: &Direction, question: &Question, answer: Bound, h: f64) -> Option<f64> {
+        let target = question.next_target(answer, question.first_target(&direction.factors));
+        let sketch = Sketch::new(&direction.factors, Question::negligible(target, &direction.factors));
+        let tilt = sketch.tilt_for(target.epsilon, target.ln_delta);
+        let grids = Self::grids(&direction.factors, tilt, target, h)?;
+        let upper: Vec<_> = grids.iter().map(|(grid, count)| (grid.upper(), *count)).collect();
+        Some(question.ask(&compose(&upper, h, tilt.theta, target, self.longest, false)?, Side::Upper))
+    }
+
+    /// Refines the grid until the bracket is as narrow as asked, or the transform too long, or rounding all that is left.
+    fn refine(&self, factors: &[(Law, u64)], question: &Question) -> Refined {
+        let mut target = question.first_target(factors);
+        let mut sketch = Sketch::new(factors, Question::negligible(target, factors));
+        let mut tilt = sketch.tilt_for(target.epsilon, target.ln_delta);
+        let mut h = snapped(factors, question.first_step(self, &sketch, tilt, target));
+        let is_smooth = factors.iter().all(|(law, _)| law.is_smooth());
+        let mut bound = question.worst_bracket();
+        let (mut coarsened, mut last_width, mut last_upper, mut stalled) = (false, f64::INFINITY, f64::INFINITY, 0);
         for _ in 0..REFINEMENTS {
-            let Some(bound) = self.once(direction, question, saddle, target, h, true) else {
+            let Some((upper, lower)) = self.compose_both(factors, factors, tilt, target, h, false) else {
                 // Too many points: coarser, and that is then the answer.
-                too_fine = true;
+                coarsened = true;
                 h *= 2.0;
                 continue;
             };
-            best = Bound { lower: best.lower.max(bound.lower), upper: best.upper.min(bound.upper) };
-            let (gap, wanted) = (best.upper - best.lower, question.tolerance(self, best.upper));
-            if gap <= wanted || too_fine {
+            let (noise, is_long) = (question.noise(&upper, tilt, target), upper.points() > LONG);
+            let upper = question.ask(&upper, Side::Upper);
+            let lower = lower.map_or(0.0, |lower| question.ask(&lower, Side::Lower));
+            bound = Bound { lower: bound.lower.max(lower.min(upper)), upper: bound.upper.min(upper) };
+            let (gap, wanted) = (bound.upper - bound.lower, question.tolerance(self, bound.upper));
+            if gap <= wanted {
                 break;
             }
-            // A first guess far from the answer spoils the window, not the grid.
-            let moved = question.target(best);
-            if saddle.theta * (target.epsilon - moved.epsilon) + target.ln_delta - moved.ln_delta < 3.0 {
-                stalled = if gap > 0.8 * last_gap { stalled + 1 } else { 0 };
-                if stalled == 2 {
-                    break; // the rest is not the grid's
-                }
-                last_gap = gap;
-                h *= (0.5 * wanted / gap).sqrt().clamp(0.05, 0.6);
+            // Where the answer is elsewhere than it was looked for, tilt and window were chosen badly, not the grid.
+            let moved = question.next_target(bound, target);
+            if target.is_far_from(moved, tilt) {
+                target = moved;
+                sketch = Sketch::new(factors, Question::negligible(target, factors));
+                tilt = sketch.tilt_for(target.epsilon, target.ln_delta);
+                h = snapped(factors, h.min(question.first_step(self, &sketch, tilt, target)));
+                (coarsened, last_width, last_upper) = (false, f64::INFINITY, f64::INFINITY);
+                continue;
             }
-            target = moved;
+            // A finer grid does not help against the rounding of longer transforms.
+            let width = upper - lower;
+            stalled = if width > 0.8 * last_width { stalled + 1 } else { 0 };
+            // Lower bounds of laws with atoms are slow to rise, and nothing but their looks is at stake.
+            let settled = is_long && !is_smooth && last_upper - upper < 0.1 * wanted;
+            if coarsened || settled || stalled == 3 || noise > 0.5 * gap {
+                break;
+            }
+            (last_width, last_upper) = (width, upper);
+            h = snapped(factors, h * (0.5 * wanted / gap).sqrt().clamp(0.05, 0.6));
         }
-        (best, h)
+        Refined { bound, target, h: Some(h) }
     }
 
-    /// One grid, one composition.
-    fn once(
-        &self,
-        direction: &Direction,
-        question: &Question,
-        saddle: Saddle,
-        target: Target,
-        h: f64,
-        both: bool,
-    ) -> Option<Bound> {
-        if !both {
-            let grids = Self::grids(&direction.factors, question, saddle, target, h)?;
-            let upper: Vec<_> = grids.iter().map(|(grid, count)| (grid.upper(), *count)).collect();
-            let upper = question.ask(&compose(&upper, h, saddle.theta, target, self.longest, false)?, Side::Upper);
-            return Some(Bound { lower: 0.0, upper });
+    /// A lower bound that a mechanism with these laws attains.
+    fn attained(&self, factors: &[(Law, u64)], question: &Question, refined: Refined) -> f64 {
+        if let Some(bound) = question.exact(factors) {
+            return bound.lower;
         }
-        let (upper, lower) = self.compose_both(direction, question, saddle, target, h, false)?;
-        let upper = question.ask(&upper, Side::Upper);
-        let lower = lower.map_or(0.0, |lower| question.ask(&lower, Side::Lower));
-        Some(Bound { lower: lower.min(upper), upper })
+        let (mut target, mut best) = (refined.target, 0.0_f64);
+        // The attained value may lie far below the upper bound, so the tilt follows it.
+        for _ in 0..3 {
+            let sketch = Sketch::new(factors, Question::negligible(target, factors));
+            let tilt = sketch.tilt_for(target.epsilon, target.ln_delta);
+            let first_step = question.first_step(self, &sketch, tilt, target);
+            let mut h = refined.h.map_or(first_step, |h| h.min(first_step));
+            let mut lower = None;
+            for _ in 0..6 {
+                let grids = Self::grids(factors, tilt, target, h);
+                lower = grids.and_then(|grids| {
+                    let lower: Vec<_> = grids.iter().map(|(grid, count)| (grid.lower(), *count)).collect();
+                    compose(&lower, h, tilt.theta, target, self.longest, false)
+                });
+                if lower.is_some() {
+                    break;
+                }
+                h *= 2.0;
+            }
+            let Some(lower) = lower else { break };
+            let answer = question.ask(&lower, Side::Lower);
+            let improved = answer > best * (1.0 + self.relative);
+            best = best.max(answer);
+            if !improved {
+                break;
+            }
+            target = question.next_target(Bound { lower: best, upper: best }, target);
+        }
+        best
     }
+}
+
+/// A step of at most `h` that fits the atoms of the law with the most of them: atoms beside the nodes cost a lower bound dear.
+fn snapped(factors: &[(Law, u64)], h: f64) -> f64 {
+    let lattices = factors.iter().filter_map(|(law, count)| Some((law.lattice()?.spacing, *count as f64)));
+    let widest = lattices.filter(|(spacing, _)| *spacing > h).max_by(|a, b| (a.0 * a.1).total_cmp(&(b.0 * b.1)));
+    widest.map_or(h, |(spacing, _)| spacing / (spacing / h).ceil())
+}
+
+/// What refining a grid came to.
+#[derive(Clone, Copy)]
+struct Refined {
+    /// Bracket of the answer for the dominating laws.
+    bound: Bound,
+    /// Where the answer was looked for.
+    target: Target,
+    /// The last step of the grid, if there was one.
+    h: Option<f64>,
 }
 
 /// Profiles of one direction at many ε, negative ones included: (ε, δ(ε)) in decreasing order of ε, from above and from below.
@@ -184,23 +258,30 @@ impl Pld {
         let target = Target { epsilon: 0.0, ln_delta: (1e-3 * tail).ln() };
         let mut profiles = Vec::new();
         for direction in &directions {
-            let sketch = Sketch::new(&direction.factors);
-            let saddle = sketch.saddle_for_delta(tail);
-            let mut h = question.first_step(self, &sketch, saddle);
+            let likely = question.first_target(&direction.factors);
+            let sketch = Sketch::new(&direction.factors, Question::negligible(likely, &direction.factors));
+            let tilt = sketch.tilt_for(likely.epsilon, likely.ln_delta);
+            let mut h = snapped(&direction.factors, question.first_step(self, &sketch, tilt, likely));
             // Without a tilt: all probabilities are wanted alike.
-            let flat = Saddle { theta: 0.0, ..saddle };
+            let (flat, spread) = (Tilt { theta: 0.0, ln_total: 0.0, ..tilt }, sketch.spread());
+            let lower = direction.attained().and_then(|alternatives| alternatives.into_iter().next());
+            let lower = lower.as_deref().unwrap_or(&direction.factors);
             let mut best: Option<Profiles> = None;
             for _ in 0..REFINEMENTS {
-                let Some((upper, lower)) = self.compose_both(direction, &question, flat, target, h, true) else {
+                let Some((upper, lower)) = self.compose_both(&direction.factors, lower, flat, target, h, true) else {
                     if best.is_some() {
                         break;
                     }
                     h *= 4.0;
                     continue;
                 };
-                // The widest place is where most is decided, at ε = 0.
-                let at_zero = |composed: &Composed, side: Side| composed.delta(side, 0.0);
-                let gap = at_zero(&upper, Side::Upper) - lower.as_ref().map_or(0.0, |l| at_zero(l, Side::Lower));
+                // The widest place is near ε = 0, where most is decided.
+                let gap_at = |epsilon: f64| {
+                    let from_below = lower.as_ref().map_or(0.0, |lower| lower.delta(Side::Lower, epsilon));
+                    upper.delta(Side::Upper, epsilon) - from_below
+                };
+                let places = [-1.0, -0.5, 0.0, 0.25, 0.5, 0.75, 1.0, 1.5];
+                let gap = places.map(|at| gap_at(at * spread)).into_iter().fold(0.0, f64::max);
                 best = Some(Profiles {
                     upper: upper.profile(Side::Upper),
                     lower: lower.map_or_else(Vec::new, |l| l.profile(Side::Lower)),
@@ -208,46 +289,47 @@ impl Pld {
                 if gap <= 0.5 * self.absolute {
                     break;
                 }
-                h *= (0.25 * self.absolute / gap).sqrt().clamp(0.1, 0.7);
+                h = snapped(&direction.factors, h * (0.25 * self.absolute / gap).sqrt().clamp(0.1, 0.7));
             }
             profiles.push(best.unwrap_or_else(Profiles::trivial));
         }
         Ok(Some(profiles))
     }
 
-    /// The composition from above, and from below if anything can be said.
+    /// The composition of `from_above` from above, and of `from_below` from below if anything can be said.
     fn compose_both(
         &self,
-        direction: &Direction,
-        question: &Question,
-        saddle: Saddle,
+        from_above: &[(Law, u64)],
+        from_below: &[(Law, u64)],
+        tilt: Tilt,
         target: Target,
         h: f64,
         dense: bool,
     ) -> Option<(Composed, Option<Composed>)> {
-        let grids = Self::grids(&direction.factors, question, saddle, target, h)?;
+        let grids = Self::grids(from_above, tilt, target, h)?;
         let upper: Vec<_> = grids.iter().map(|(grid, count)| (grid.upper(), *count)).collect();
-        let upper = compose(&upper, h, saddle.theta, target, self.longest, dense)?;
-        let lower: Vec<_> = match direction.attained() {
-            None => grids.iter().map(|(grid, count)| (grid.lower(), *count)).collect(),
-            Some(factors) => {
-                let grids = Self::grids(&factors, question, saddle, target, h)?;
-                grids.iter().map(|(grid, count)| (grid.lower(), *count)).collect()
-            }
+        let upper = compose(&upper, h, tilt.theta, target, self.longest, dense)?;
+        let lower: Vec<_> = if std::ptr::eq(from_above, from_below) {
+            grids.iter().map(|(grid, count)| (grid.lower(), *count)).collect()
+        } else {
+            let grids = Self::grids(from_below, tilt, target, h)?;
+            grids.iter().map(|(grid, count)| (grid.lower(), *count)).collect()
         };
         if lower.iter().any(|(masses, _)| masses.weights.iter().all(|w| *w <= 0.0)) {
             return Some((upper, None));
         }
-        Some((upper, Some(compose(&lower, h, saddle.theta, target, self.longest, dense)?)))
+        Some((upper, Some(compose(&lower, h, tilt.theta, target, self.longest, dense)?)))
     }
 
     /// Laws on grids of step `h`; `None` if that takes too many nodes.
-    fn grids(factors: &[(Law, u64)], question: &Question, saddle: Saddle, target: Target, h: f64) -> Option<Vec<(OnGrid, u64)>> {
+    fn grids(factors: &[(Law, u64)], tilt: Tilt, target: Target, h: f64) -> Option<Vec<(OnGrid, u64)>> {
         let steps: f64 = factors.iter().map(|(_, count)| *count as f64).sum();
-        let (relevant, high_tail) = (question.relevant(saddle, target), question.negligible(saddle) / steps);
+        // Without a tilt all probabilities are wanted alike.
+        let relevant = if tilt.theta == 0.0 { 1e-5 } else { Question::relevant(tilt, target) };
+        let high_tail = Question::negligible(target, factors);
         let lay = |(law, count): &(Law, u64)| {
             let (low, high) = law.range(1e-9 / steps, high_tail);
-            Some((OnGrid::new(law, Grid { h, low, high, theta: saddle.theta, relevant })?, *count))
+            Some((OnGrid::new(law, Grid { h, low, high, theta: tilt.theta, relevant })?, *count))
         };
         factors.iter().map(lay).collect()
     }

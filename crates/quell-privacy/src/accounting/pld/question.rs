@@ -4,25 +4,11 @@ use super::{
     Pld,
     compose::{Composed, Side, Target},
     exact::{exact_delta, exact_epsilon},
-    factors::Direction,
-    sketch::{Saddle, Sketch},
+    finite::Finite,
+    law::Law,
+    sketch::{Sketch, Tilt},
 };
 use crate::Bound;
-
-/// How to start on one direction: with the exact answer, or with a tilt.
-pub(super) enum Start {
-    Exact(Bound),
-    Tilted(Sketch, Saddle),
-}
-
-impl Start {
-    pub(super) fn guess(&self) -> f64 {
-        match self {
-            Self::Exact(bound) => bound.upper,
-            Self::Tilted(_, saddle) => saddle.value,
-        }
-    }
-}
 
 /// What is asked of a composition.
 pub(super) enum Question {
@@ -30,21 +16,25 @@ pub(super) enum Question {
     Delta { epsilon: f64 },
 }
 
+/// Share of δ that may be called infinite: it raises δ by as much, which does not show.
+const NEGLIGIBLE: f64 = 1e-5;
+
 impl Question {
-    /// How to start on a direction.
-    pub(super) fn start(&self, direction: &Direction) -> Start {
-        if let Some(law) = direction.single() {
-            return Start::Exact(match self {
+    /// The exact answer, where there is just one law or all sums of losses can be listed.
+    pub(super) fn exact(&self, factors: &[(Law, u64)]) -> Option<Bound> {
+        if let [(law, 1)] = factors {
+            return Some(match self {
                 Self::Epsilon { delta } => exact_epsilon(law, *delta),
                 Self::Delta { epsilon } => exact_delta(law, *epsilon),
             });
         }
-        let sketch = Sketch::new(&direction.factors);
-        let saddle = match self {
-            Self::Epsilon { delta } => sketch.saddle_for_delta(*delta),
-            Self::Delta { epsilon } => sketch.saddle_for_epsilon(*epsilon),
-        };
-        Start::Tilted(sketch, saddle)
+        // Of an unknown δ no loss is negligible.
+        let negligible = if let Self::Epsilon { delta } = self { 1e-6 * delta / steps(factors) } else { 0.0 };
+        let finite = Finite::new(factors, negligible)?;
+        Some(match self {
+            Self::Epsilon { delta } => finite.epsilon(*delta),
+            Self::Delta { epsilon } => finite.delta(*epsilon),
+        })
     }
 
     pub(super) fn ask(&self, composed: &Composed, side: Side) -> f64 {
@@ -72,49 +62,105 @@ impl Question {
     }
 
     /// A step at which the bracket should be two thirds as wide as asked.
-    pub(super) fn first_step(&self, pld: &Pld, sketch: &Sketch, saddle: Saddle) -> f64 {
+    pub(super) fn first_step(&self, pld: &Pld, sketch: &Sketch, tilt: Tilt, target: Target) -> f64 {
         let gap = match self {
-            Self::Epsilon { .. } => self.tolerance(pld, 0.85 * saddle.value.max(0.0)),
-            Self::Delta { .. } => pld.relative / saddle.theta.max(1e-3),
+            Self::Epsilon { .. } => self.tolerance(pld, target.epsilon),
+            Self::Delta { .. } => pld.relative / tilt.theta.max(1e-3),
         };
-        sketch.step_for(0.7 * gap, saddle.theta).min(saddle.deviation.max(1e-9) / 4.0)
+        sketch.step_for(0.7 * gap, tilt.theta).min(tilt.deviation.max(1e-9) / 4.0)
     }
 
-    /// Where the answer probably lies, before anything is known but the sketch.
-    pub(super) fn first_target(&self, saddle: Saddle) -> Target {
+    /// Whether losses that are infinite with this probability leave no finite answer.
+    pub(super) fn is_exceeded(&self, infinite: f64) -> bool {
+        matches!(self, Self::Epsilon { delta } if infinite > *delta)
+    }
+
+    /// A guess at the answer, to compare directions by.
+    pub(super) fn guess(&self, factors: &[(Law, u64)]) -> f64 {
+        let target = self.first_target(factors);
         match self {
-            Self::Epsilon { delta } => Target { epsilon: 0.8 * saddle.value.max(0.0), ln_delta: delta.ln() },
-            Self::Delta { epsilon } => Target { epsilon: *epsilon, ln_delta: saddle.value.min(0.0) - 3.0 },
+            Self::Epsilon { .. } => target.epsilon,
+            Self::Delta { .. } => target.ln_delta.exp(),
         }
     }
 
-    /// Where the answer lies, given a bracket of it.
-    pub(super) fn target(&self, bound: Bound) -> Target {
+    /// Where the answer probably lies, before anything is known but sketches.
+    ///
+    /// Losses above the tail that makes up a third of δ are left out: Rényi's conversion is then near the truth also where
+    /// losses are rare and huge.
+    pub(super) fn first_target(&self, factors: &[(Law, u64)]) -> Target {
+        let steps = steps(factors);
         match self {
-            Self::Epsilon { delta } => Target { epsilon: bound.lower, ln_delta: delta.ln() },
-            Self::Delta { epsilon } => Target { epsilon: *epsilon, ln_delta: bound.lower.max(bound.upper * 1e-9).ln() },
+            Self::Epsilon { delta } => {
+                let sketch = Sketch::new(factors, 0.3 * delta / steps);
+                let (epsilon, mean) = (sketch.epsilon(*delta), sketch.mean());
+                // Rényi's conversion is above the truth, by some part of the distance from the mean.
+                let below = if epsilon > mean { mean.max(0.0) + 0.85 * (epsilon - mean.max(0.0)) } else { epsilon };
+                Target { epsilon: below, ln_delta: delta.ln() }
+            }
+            Self::Delta { epsilon } => {
+                let mut ln_delta: f64 = 0.0;
+                for _ in 0..4 {
+                    let sketch = Sketch::new(factors, 0.3 * ln_delta.exp() / steps);
+                    ln_delta = sketch.tilt_for(*epsilon, ln_delta).ln_delta(*epsilon).min(0.0) - 3.0;
+                }
+                Target { epsilon: *epsilon, ln_delta }
+            }
+        }
+    }
+
+    /// How much of a bracket around the target is the rounding of the transform.
+    pub(super) fn noise(&self, composed: &Composed, tilt: Tilt, target: Target) -> f64 {
+        let noise = 2.0 * composed.noise(target.epsilon);
+        match self {
+            // δ falls about as e^(-θε).
+            Self::Epsilon { delta } => noise / (delta * tilt.theta.max(1e-3)),
+            Self::Delta { .. } => noise,
+        }
+    }
+
+    /// Where the answer lies, given a narrow bracket of it.
+    pub(super) fn target_at(&self, bound: Bound) -> Target {
+        match self {
+            Self::Epsilon { delta } => Target { epsilon: bound.lower.min(f64::MAX), ln_delta: delta.ln() },
+            Self::Delta { epsilon } => Target { epsilon: *epsilon, ln_delta: bound.upper.max(f64::MIN_POSITIVE).ln() },
+        }
+    }
+
+    /// Where the answer lies, given a bracket of it and where it was looked for.
+    pub(super) fn next_target(&self, bound: Bound, last: Target) -> Target {
+        match self {
+            Self::Epsilon { .. } => {
+                // Looking too high spoils the window, looking too low only makes it longer.
+                let epsilon = match (bound.lower > 0.0, bound.upper.is_finite()) {
+                    (_, true) => bound.lower.max(0.6 * bound.upper),
+                    (true, false) => bound.lower,
+                    (false, false) => last.epsilon / 4.0,
+                };
+                Target { epsilon, ..last }
+            }
+            Self::Delta { .. } => {
+                let ln_delta = if bound.lower > 0.0 {
+                    0.5 * (bound.lower.ln() + bound.upper.ln())
+                } else {
+                    bound.upper.ln().min(last.ln_delta) - 10.0
+                };
+                Target { ln_delta, ..last }
+            }
         }
     }
 
     /// The share of the tilted mass that decides the answer: δ over what undoing the tilt makes of a mass of one at ε.
-    pub(super) fn relevant(&self, saddle: Saddle, target: Target) -> f64 {
-        let theta = saddle.theta;
-        if theta == 0.0 {
-            return 1e-5;
-        }
-        let ln_share = match self {
-            // The saddle's ε is where Rényi's conversion puts it, above the true one.
-            Self::Epsilon { .. } => theta * (target.epsilon - saddle.value) + theta * (theta / (theta + 1.0)).ln(),
-            Self::Delta { .. } => target.ln_delta - saddle.value,
-        };
-        (30.0 * (ln_share - theta.ln_1p()).exp()).clamp(1e-60, 1.0)
+    pub(super) fn relevant(tilt: Tilt, target: Target) -> f64 {
+        (30.0 * (target.ln_delta - tilt.ln_total + tilt.theta * target.epsilon).exp()).clamp(1e-60, 1.0)
     }
 
-    /// Mass that may be called infinite without showing.
-    pub(super) fn negligible(&self, saddle: Saddle) -> f64 {
-        1e-5 * match self {
-            Self::Epsilon { delta } => *delta,
-            Self::Delta { .. } => saddle.value.min(0.0).exp() * 0.01,
-        }
+    /// Mass of one law that may be called infinite without showing.
+    pub(super) fn negligible(target: Target, factors: &[(Law, u64)]) -> f64 {
+        NEGLIGIBLE * target.ln_delta.exp() / steps(factors)
     }
+}
+
+fn steps(factors: &[(Law, u64)]) -> f64 {
+    factors.iter().map(|(_, count)| *count as f64).sum::<f64>().max(1.0)
 }

@@ -7,27 +7,36 @@ pub(crate) struct Sketch {
     factors: Vec<(Vec<(f64, f64)>, f64)>,
 }
 
-/// Where the tilted losses lie.
+/// A tilt of the losses, and what it makes of their sum.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Saddle {
+pub(crate) struct Tilt {
     pub(crate) theta: f64,
-    /// Estimate of ε, or of ln δ, that goes with it.
-    pub(crate) value: f64,
+    /// ln E[e^(θL)] of the sum under P.
+    pub(crate) ln_total: f64,
     /// Standard deviation of the tilted sum.
     pub(crate) deviation: f64,
 }
 
+impl Tilt {
+    /// Chernoff's bound on ln δ(ε), but for the factor that the tilt's own payoff brings.
+    pub(crate) fn ln_delta(&self, epsilon: f64) -> f64 {
+        self.ln_total - self.theta * epsilon - self.theta.ln_1p()
+    }
+}
+
 impl Sketch {
-    pub(crate) fn new(factors: &[(Law, u64)]) -> Self {
-        Self { factors: factors.iter().map(|(law, count)| (cells(law), *count as f64)).collect() }
+    /// Sketches a composition without the losses in the upper tail of mass `negligible` of each law.
+    ///
+    /// A rarely sampled law has a few huge losses that are too unlikely to matter. Left in, they would decide every moment.
+    pub(crate) fn new(factors: &[(Law, u64)], negligible: f64) -> Self {
+        Self { factors: factors.iter().map(|(law, count)| (cells(law, negligible), *count as f64)).collect() }
     }
 
     /// ln E[e^(θL)] of the sum under P, its mean and its variance when tilted.
     fn cumulants(&self, theta: f64) -> (f64, f64, f64) {
         let (mut ln_total, mut mean, mut variance) = (0.0, 0.0, 0.0);
         for (cells, count) in &self.factors {
-            let top = cells.iter().map(|(_, loss)| theta * loss).fold(f64::NEG_INFINITY, f64::max);
-            let shift = (top - 600.0).max(0.0);
+            let shift = largest_exponent(cells, theta);
             let (mut zeroth, mut first, mut second) = (0.0, 0.0, 0.0);
             for (mass, loss) in cells {
                 let weight = mass * (theta * loss - shift).exp();
@@ -43,7 +52,23 @@ impl Sketch {
         (ln_total, mean, variance)
     }
 
-    fn best(&self, objective: impl Fn(f64, f64) -> f64) -> Saddle {
+    /// The mean of the sum under P.
+    pub(crate) fn mean(&self) -> f64 {
+        self.cumulants(0.0).1
+    }
+
+    /// The standard deviation of the sum under P.
+    pub(crate) fn spread(&self) -> f64 {
+        self.cumulants(0.0).2.sqrt()
+    }
+
+    fn tilt(&self, theta: f64) -> Tilt {
+        let (ln_total, _, variance) = self.cumulants(theta);
+        Tilt { theta, ln_total, deviation: variance.sqrt() }
+    }
+
+    /// The tilt at which the objective, a function of θ and ln E[e^(θL)], is least.
+    fn best(&self, objective: impl Fn(f64, f64) -> f64) -> Tilt {
         let value = |ln_theta: f64| {
             let theta = ln_theta.exp();
             objective(theta, self.cumulants(theta).0)
@@ -64,9 +89,7 @@ impl Sketch {
                 at_right = value(right);
             }
         }
-        let theta = (0.5 * (low + high)).exp();
-        let (ln_total, _, variance) = self.cumulants(theta);
-        Saddle { theta, value: objective(theta, ln_total), deviation: variance.sqrt() }
+        self.tilt((0.5 * (low + high)).exp())
     }
 
     /// The largest step at which the grid should widen the bracket of ε by no more than `gap`.
@@ -77,8 +100,7 @@ impl Sketch {
     pub(crate) fn step_for(&self, gap: f64, theta: f64) -> f64 {
         let mut spots: Vec<(f64, f64)> = Vec::new();
         for (cells, count) in &self.factors {
-            let top = cells.iter().map(|(_, loss)| theta * loss).fold(f64::NEG_INFINITY, f64::max);
-            let shift = (top - 600.0).max(0.0);
+            let shift = largest_exponent(cells, theta);
             let weight = |(mass, loss): &(f64, f64)| mass * (theta * loss - shift).exp();
             let total: f64 = cells.iter().map(weight).sum();
             let mut below = 0.0;
@@ -99,49 +121,60 @@ impl Sketch {
         low.exp()
     }
 
-    /// The same tilt, but no more of it than lifts a probability of e^`ln_delta` at loss `epsilon` to one: where losses are
-    /// bounded and ε is near their largest sum, the best bound is at infinity.
-    fn moderate(&self, saddle: Saddle, epsilon: f64, ln_delta: f64) -> Saddle {
-        let distance = (epsilon - self.cumulants(0.0).1).max(1e-12);
+    /// The least ε that Rényi's conversion gives for δ.
+    pub(crate) fn epsilon(&self, delta: f64) -> f64 {
+        let convert = |theta: f64, ln_total: f64| (ln_total - delta.ln() - theta.ln_1p()) / theta + (theta / (1.0 + theta)).ln();
+        let tilt = self.best(convert);
+        convert(tilt.theta, tilt.ln_total).max(0.0)
+    }
+
+    /// The tilt at which Chernoff's bound on δ(ε) is least.
+    ///
+    /// It is no larger than lifts a probability of e^`ln_delta` at loss ε to one: where losses are bounded and ε is near
+    /// their largest sum, the best bound is at infinity.
+    pub(crate) fn tilt_for(&self, epsilon: f64, ln_delta: f64) -> Tilt {
+        let tilt = self.best(|theta, ln_total| ln_total - theta * epsilon - theta.ln_1p());
+        let distance = (epsilon - self.mean()).max(1e-12);
         let most = 2.0 * (10.0 - ln_delta) / distance;
-        if saddle.theta <= most {
-            return saddle;
-        }
-        Saddle { theta: most, deviation: self.cumulants(most).2.sqrt(), ..saddle }
-    }
-
-    /// The tilt at which the Rényi conversion gives the least ε for δ; `value` is that ε.
-    pub(crate) fn saddle_for_delta(&self, delta: f64) -> Saddle {
-        let saddle =
-            self.best(|theta, ln_total| (ln_total - delta.ln() - (1.0 + theta).ln()) / theta + (theta / (1.0 + theta)).ln());
-        if saddle.value <= 0.0 {
-            // ε is zero or nearly so: what matters is δ(0).
-            return Saddle { value: 0.0, ..self.saddle_for_epsilon(0.0) };
-        }
-        self.moderate(saddle, saddle.value, delta.ln())
-    }
-
-    /// The tilt at which Chernoff's bound on δ(ε) is least; `value` is the ln of that bound.
-    pub(crate) fn saddle_for_epsilon(&self, epsilon: f64) -> Saddle {
-        let saddle = self.best(|theta, ln_total| ln_total - theta * epsilon - (1.0 + theta).ln());
-        self.moderate(saddle, epsilon, saddle.value.min(0.0))
+        if tilt.theta <= most { tilt } else { self.tilt(most) }
     }
 }
 
-fn cells(law: &Law) -> Vec<(f64, f64)> {
+/// What to take off the exponents θL, so that the largest of them stays in range.
+fn largest_exponent(cells: &[(f64, f64)], theta: f64) -> f64 {
+    let top = cells.iter().map(|(_, loss)| theta * loss).fold(f64::NEG_INFINITY, f64::max);
+    (top - 600.0).max(0.0)
+}
+
+/// Cells of one law, up to where no more than `negligible` of its mass lies above.
+fn cells(law: &Law, negligible: f64) -> Vec<(f64, f64)> {
     let mut marks = law.landmarks();
     marks.dedup();
-    let mut cells = Vec::with_capacity(marks.len() + 1);
+    let infinite = law.infinite();
+    // A mark that stands for an atom may be rounded to either side of it.
+    let tails = |mark: f64| law.tails(mark + law.rounding(mark));
+    let mut cells = Vec::with_capacity(marks.len() + 2);
     let Some(&first) = marks.first() else { return cells };
-    let mut left = law.tails(first);
+    let (mut left, mut at) = (tails(first), first);
     cells.push((left.p.below, first));
     for &mark in &marks[1..] {
-        let right = law.tails(mark);
-        let (p, q) = (left.p.between(right.p).0, left.q.between(right.q).0);
-        if p > 0.0 && q > 0.0 {
-            cells.push((p, (p / q).ln()));
+        if left.p.above - infinite <= negligible {
+            break;
         }
-        left = right;
+        let right = tails(mark);
+        let ((p, p_error), (q, q_error)) = (left.p.between(right.p), left.q.between(right.q));
+        // Masses of rounding size have no mean; elsewhere it lies in the cell.
+        if p > 4.0 * p_error && q > 4.0 * q_error {
+            cells.push((p, (p / q).ln().clamp(at, mark)));
+        } else if p > 0.0 {
+            cells.push((p, 0.5 * (at + mark)));
+        }
+        (left, at) = (right, mark);
+    }
+    // What no mark stands for.
+    let beyond = left.p.above - infinite;
+    if beyond > negligible {
+        cells.push((beyond, at));
     }
     cells.retain(|(mass, _)| *mass > 0.0);
     cells

@@ -10,11 +10,16 @@ use crate::special::ROUNDOFF;
 /// Values of the composed, tilted masses at indices first, first + 1, …, and a bound on the error of all of them.
 ///
 /// # Theorem
-/// A transform of length n computed in floating point is off by at most η = 16 u log₂n times the Euclidean norm of the exact
-/// one [Hig02, Theorem 24.2, with room]. Coefficients have modulus at most one, so the error of a product of powers is in
-/// norm at most Σ countⱼ times that of φⱼ, times exp(Σ countⱼ maxₖ|eⱼₖ|) for the higher orders; the inverse transform keeps
-/// norms and adds η again. The largest weight of each law is transformed by hand, exactly: where a record is rarely
-/// sampled it is nearly all, and the transform's error is then that of the little that is left.
+/// A transform of length n passes every input to every output through log₂n additions and multiplications by factors of
+/// modulus one, each of which rounds by a few u. So with η = 16 u log₂n, with room, each coefficient is off by at most η times
+/// the sum of the inputs, and all together by at most η times the Euclidean norm of the exact ones [Hig02, Theorem 24.2].
+/// Coefficients have modulus at most one. So a product of powers is off in norm by at most Σ countⱼ times the error of φⱼ,
+/// times exp(Σ countⱼ maxₖ|eⱼₖ|) for the higher orders; and in each coefficient by at most Π(|φⱼ| + |eⱼ|)^countⱼ - Π|φⱼ|^countⱼ,
+/// which is tiny wherever the product is. The smaller of the two bounds holds. The inverse transform keeps norms and adds η again.
+///
+/// The largest weight of each law and its neighbours are transformed by hand: where a record is rarely sampled they are
+/// nearly all, and the transform's error is then that of the little that is left. By hand, a weight at distance one is off by
+/// at most 16 u of itself, at distance two by 64 u: the angle is good to 2 u of at most π.
 pub(super) fn convolve(tilted: &[Tilted<'_>], points: usize, first: i64, dense: bool) -> (Convolved, f64) {
     let (forward, inverse) = plans(points);
     let n = points as f64;
@@ -23,7 +28,8 @@ pub(super) fn convolve(tilted: &[Tilted<'_>], points: usize, first: i64, dense: 
     let mut buffer = forward.make_input_vec();
     let mut output = forward.make_output_vec();
     let mut scratch = forward.make_scratch_vec();
-    let (mut error, mut worst, mut shift) = (0.0, 0.0, -i128::from(first));
+    let turns: Vec<Complex64> = (0..=points / 2).map(|k| Complex64::from_polar(1.0, -TAU * k as f64 / n)).collect();
+    let (mut in_norm, mut worst, mut shift) = (0.0, 0.0, -i128::from(first));
     for t in tilted {
         let mode = t.mode();
         // Folding the index is exact: sums of folded indices are folded sums.
@@ -33,16 +39,21 @@ pub(super) fn convolve(tilted: &[Tilted<'_>], points: usize, first: i64, dense: 
             buffer[(index - mode).rem_euclid(points as i64) as usize] += w;
         }
         let largest = std::mem::take(&mut buffer[0]);
-        let rest = buffer.iter().map(|w| w * w).sum::<f64>().sqrt();
+        let near = Near::take(&mut buffer);
+        let norm = buffer.iter().map(|w| w * w).sum::<f64>().sqrt();
+        let sum: f64 = buffer.iter().sum();
         // Lengths are the planner's own: there is nothing that can fail.
         let _ = forward.process_with_scratch(&mut buffer, &mut output, &mut scratch);
-        spectrum.multiply(&output, largest, t.count);
-        error += t.count * eta * rest;
-        worst += t.count * eta * n.sqrt() * rest;
+        near.add_to(&mut output, &turns);
+        let each = eta * sum + near.error();
+        spectrum.multiply(&output, largest, t.count, each);
+        in_norm += t.count * (eta * norm + near.error());
+        worst += t.count * each;
     }
     let shift = shift.rem_euclid(points as i128) as u64;
-    let (alive, norm, rounding) = spectrum.product(shift, points);
-    let error = error * worst.exp() + (rounding + eta * norm) / n.sqrt();
+    let Product { alive, norm, rounding, in_each } = spectrum.product(shift, points);
+    let transforms = (in_norm * worst.exp()).min(in_each / n.sqrt());
+    let error = transforms + (rounding + eta * norm) / n.sqrt();
     if !dense && alive.len() < points / 64 {
         return (Convolved::Spectrum(alive), error);
     }
@@ -57,6 +68,35 @@ pub(super) fn convolve(tilted: &[Tilted<'_>], points: usize, first: i64, dense: 
         *value /= n;
     }
     (Convolved::Masses(buffer), error)
+}
+
+/// The weights one and two places below and above the largest.
+struct Near {
+    one: (f64, f64),
+    two: (f64, f64),
+}
+
+impl Near {
+    /// Takes them out of masses that are folded so that the largest is the first; there are at least 64 places.
+    fn take(masses: &mut [f64]) -> Self {
+        let n = masses.len();
+        let mut pair = |distance: usize| (std::mem::take(&mut masses[distance]), std::mem::take(&mut masses[n - distance]));
+        Self { one: pair(1), two: pair(2) }
+    }
+
+    /// Adds their transform, given e^(-2πik/n).
+    fn add_to(&self, spectrum: &mut [Complex64], turns: &[Complex64]) {
+        for (bin, turn) in spectrum.iter_mut().zip(turns) {
+            let twice = turn * turn;
+            bin.re += (self.one.0 + self.one.1) * turn.re + (self.two.0 + self.two.1) * twice.re;
+            bin.im += (self.one.0 - self.one.1) * turn.im + (self.two.0 - self.two.1) * twice.im;
+        }
+    }
+
+    /// What their transform may be off by, in each coefficient.
+    fn error(&self) -> f64 {
+        ROUNDOFF * (16.0 * (self.one.0 + self.one.1) + 64.0 * (self.two.0 + self.two.1))
+    }
 }
 
 /// The composed masses, or their transform where nearly all of it vanishes.
@@ -81,6 +121,19 @@ struct Spectrum {
     angle: Vec<f64>,
     /// Roundings of the logarithms so far, in units of the roundoff.
     roundings: Vec<f64>,
+    /// How much the logarithm of the size may grow by the errors of the transforms.
+    growth: Vec<f64>,
+}
+
+/// Coefficients of a product, and bounds on their errors.
+struct Product {
+    /// Those that are not zero, with their numbers.
+    alive: Vec<(usize, Complex64)>,
+    norm: f64,
+    /// A bound on the norm of what the arithmetic of the powers adds.
+    rounding: f64,
+    /// A bound on the norm of what the errors of the transforms become, coefficient by coefficient.
+    in_each: f64,
 }
 
 impl Spectrum {
@@ -88,21 +141,24 @@ impl Spectrum {
     const DEAD: f64 = -90.0;
 
     fn one(bins: usize) -> Self {
-        Self { ln_size: vec![0.0; bins], angle: vec![0.0; bins], roundings: vec![8.0; bins] }
+        Self { ln_size: vec![0.0; bins], angle: vec![0.0; bins], roundings: vec![8.0; bins], growth: vec![0.0; bins] }
     }
 
-    /// Multiplies by (largest + rest)^count.
-    fn multiply(&mut self, rest: &[Complex64], largest: f64, count: f64) {
+    /// Multiplies by (largest + rest)^count, where each coefficient of `rest` may be off by `error`.
+    fn multiply(&mut self, rest: &[Complex64], largest: f64, count: f64, error: f64) {
         let ln_largest = largest.ln();
-        // |φ|² below this is dead whatever came before, without a logarithm.
-        let hopeless = (2.0 * Self::DEAD / count).exp();
+        // |φ| below this is dead whatever came before, without a logarithm.
+        let hopeless = (Self::DEAD / count).exp();
         for (k, bin) in rest.iter().enumerate() {
-            if self.ln_size[k] < Self::DEAD {
+            if self.ln_size[k] + self.growth[k] < Self::DEAD {
                 continue;
             }
             let sum = bin + largest;
-            if sum.norm_sqr() < hopeless {
-                self.ln_size[k] = 2.0 * Self::DEAD;
+            let size = sum.norm_sqr().sqrt();
+            if size < hopeless || size < 2.0 * error {
+                // The computed power counts as zero; the true one is at most (size + error)^count.
+                self.ln_size[k] += 2.0 * Self::DEAD;
+                self.growth[k] += count * (size + error).min(1.0).max(1e-300).ln() - 2.0 * Self::DEAD;
                 continue;
             }
             let ratio = bin / largest;
@@ -117,18 +173,20 @@ impl Spectrum {
             self.ln_size[k] += count * ln_size;
             self.roundings[k] += count * roundings;
             self.angle[k] += count * angle;
+            // (1 + e/|φ|)^count ≤ exp(count e/|φ|)
+            self.growth[k] += count * error / size;
         }
     }
 
-    /// The coefficients that are not zero, moved by `shift` places, their norm and a bound on the norm of their rounding error.
-    fn product(&self, shift: u64, points: usize) -> (Vec<(usize, Complex64)>, f64, f64) {
-        let mut alive = Vec::new();
-        let (mut norm, mut rounding) = (0.0, 0.0);
-        for (k, ln_size) in self.ln_size.iter().enumerate() {
+    /// The coefficients that are not zero, moved by `shift` places.
+    fn product(&self, shift: u64, points: usize) -> Product {
+        let mut product = Product { alive: Vec::new(), norm: 0.0, rounding: 0.0, in_each: 0.0 };
+        for (k, (ln_size, growth)) in self.ln_size.iter().zip(&self.growth).enumerate() {
             let real = k == 0 || 2 * k == points;
             let twice = if real { 1.0 } else { 2.0 };
             if *ln_size < Self::DEAD {
-                rounding += twice * (2.0 * Self::DEAD).exp();
+                product.rounding += twice * (2.0 * Self::DEAD).exp();
+                product.in_each += twice * (2.0 * (ln_size + growth).min(0.0)).exp();
                 continue;
             }
             let size = ln_size.exp();
@@ -138,10 +196,14 @@ impl Spectrum {
             if real {
                 bin.im = 0.0;
             }
-            alive.push((k, bin));
-            norm += twice * size * size;
-            rounding += twice * (size * self.roundings[k] * ROUNDOFF).powi(2);
+            product.alive.push((k, bin));
+            product.norm += twice * size * size;
+            product.rounding += twice * (size * self.roundings[k] * ROUNDOFF).powi(2);
+            product.in_each += twice * (size * growth.exp_m1()).powi(2);
         }
-        (alive, norm.sqrt(), rounding.sqrt())
+        for square in [&mut product.norm, &mut product.rounding, &mut product.in_each] {
+            *square = square.sqrt();
+        }
+        product
     }
 }
