@@ -104,8 +104,9 @@ impl OnGrid {
 /// Where the grid is anchored: at an atom if the grid tells atoms apart, else at the mean of the losses within a step of
 /// it, near the median. A record that is rarely sampled has nearly all its mass at one small loss; with a node there the
 /// grid loses nothing, next to one nearly all.
-fn anchor(law: &Law, Grid { h, low, high, .. }: Grid) -> f64 {
-    if let Some(lattice) = law.lattice().filter(|lattice| lattice.spacing >= 2.0 * h) {
+fn anchor(law: &Law, Grid { h, low, high, theta, .. }: Grid) -> f64 {
+    // Without a tilt the whole profile is wanted, also next to the largest loss, where a node at the atom spoils the density.
+    if let Some(lattice) = law.lattice().filter(|lattice| theta > 0.0 && lattice.spacing >= 2.0 * h) {
         return lattice.atom;
     }
     // A sample of fixed size has an atom at zero.
@@ -300,9 +301,9 @@ impl Tent {
     /// found to lose least.
     fn asked(&self, left: f64, right: f64) -> (f64, f64) {
         let t = self.at;
-        // An end that has next to nothing gives next to nothing.
-        let share = |here: f64, there: f64| if here < 0.05 * there { here / there } else { 1.0 };
-        let (near, far) = (((1.0 - t) * share(left, right)).powi(3), (t * share(right, left)).powi(3));
+        // In the upper tail the right end has next to nothing, and gives next to nothing.
+        let share = if right < 0.05 * left && t < 0.99 { right / left } else { 1.0 };
+        let (near, far) = ((1.0 - t).powi(3), (t * share).powi(3));
         let scale = self.height / ((1.0 - t) * near + t * far);
         let (mut l, mut r) = (scale * near, scale * far);
         if r > 0.2 * right && right < left {

@@ -261,9 +261,9 @@ impl Pld {
             let likely = question.first_target(&direction.factors);
             let sketch = Sketch::new(&direction.factors, Question::negligible(likely, &direction.factors));
             let tilt = sketch.tilt_for(likely.epsilon, likely.ln_delta);
-            let mut h = snapped(&direction.factors, question.first_step(self, &sketch, tilt, likely));
+            let mut h = question.first_step(self, &sketch, tilt, likely);
             // Without a tilt: all probabilities are wanted alike.
-            let (flat, spread) = (Tilt { theta: 0.0, ln_total: 0.0, ..tilt }, sketch.spread());
+            let flat = Tilt { theta: 0.0, ln_total: 0.0, ..tilt };
             let lower = direction.attained().and_then(|alternatives| alternatives.into_iter().next());
             let lower = lower.as_deref().unwrap_or(&direction.factors);
             let mut best: Option<Profiles> = None;
@@ -275,21 +275,19 @@ impl Pld {
                     h *= 4.0;
                     continue;
                 };
-                // The widest place is near ε = 0, where most is decided.
-                let gap_at = |epsilon: f64| {
-                    let from_below = lower.as_ref().map_or(0.0, |lower| lower.delta(Side::Lower, epsilon));
-                    upper.delta(Side::Upper, epsilon) - from_below
-                };
-                let places = [-1.0, -0.5, 0.0, 0.25, 0.5, 0.75, 1.0, 1.5];
-                let gap = places.map(|at| gap_at(at * spread)).into_iter().fold(0.0, f64::max);
-                best = Some(Profiles {
+                let found = Profiles {
                     upper: upper.profile(Side::Upper),
-                    lower: lower.map_or_else(Vec::new, |l| l.profile(Side::Lower)),
-                });
+                    lower: lower.as_ref().map_or_else(Vec::new, |lower| lower.profile(Side::Lower)),
+                };
+                // The widest place may be next to an atom, anywhere.
+                let from_below = |epsilon: f64| lower.as_ref().map_or(0.0, |lower| lower.delta(Side::Lower, epsilon));
+                let nodes = found.upper.iter().filter(|(epsilon, _)| epsilon.is_finite());
+                let gap = nodes.map(|(epsilon, delta)| delta - from_below(*epsilon)).fold(0.0, f64::max);
+                best = Some(found);
                 if gap <= 0.5 * self.absolute {
                     break;
                 }
-                h = snapped(&direction.factors, h * (0.25 * self.absolute / gap).sqrt().clamp(0.1, 0.7));
+                h *= (0.25 * self.absolute / gap).sqrt().clamp(0.1, 0.7);
             }
             profiles.push(best.unwrap_or_else(Profiles::trivial));
         }

@@ -57,11 +57,6 @@ impl Sketch {
         self.cumulants(0.0).1
     }
 
-    /// The standard deviation of the sum under P.
-    pub(crate) fn spread(&self) -> f64 {
-        self.cumulants(0.0).2.sqrt()
-    }
-
     fn tilt(&self, theta: f64) -> Tilt {
         let (ln_total, _, variance) = self.cumulants(theta);
         Tilt { theta, ln_total, deviation: variance.sqrt() }
