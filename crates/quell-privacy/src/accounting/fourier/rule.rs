@@ -206,7 +206,9 @@ fn rule(law: &Law, tail: f64, fineness: f64) -> Rule {
             Rule::Points { points, falls: Falls::Nowhere }
         }
         Law::Laplace { epsilon } => cells(law, tail, fineness, Falls::ToAtoms { epsilon: *epsilon }),
-        Law::BoundedRange { .. } | Law::FixedSize { .. } | Law::Mixture(_) => cells(law, tail, fineness, Falls::Nowhere),
+        Law::BoundedRange { .. } | Law::FixedSize { .. } | Law::Replaced { .. } | Law::Mixture(_) => {
+            cells(law, tail, fineness, Falls::Nowhere)
+        }
     }
 }
 
