@@ -87,11 +87,11 @@ fn what_has_no_theorem_is_refused_with_its_name() {
     let leaky = Event::Approximate { epsilon: Epsilon::new(0.1).unwrap(), delta: at };
     let refused = Renyi::new(&leaky, Neighbors::AddRemove);
     assert!(matches!(&refused, Err(Error::Unsupported { event, .. }) if event == "approximate"), "{refused:?}");
-    let sampled = Event::laplace(NoiseMultiplier::new(1.0).unwrap()).poisson_sampled(SamplingRate::new(0.1).unwrap());
+    let sampled = Event::Pure { epsilon: Epsilon::new(1.0).unwrap() }.poisson_sampled(SamplingRate::new(0.1).unwrap());
     let refused = Pld::default().epsilon(&sampled, Neighbors::Replace, at);
-    assert!(matches!(&refused, Err(Error::Unsupported { event, .. }) if event == "laplace"), "{refused:?}");
+    assert!(matches!(&refused, Err(Error::Unsupported { event, .. }) if event == "pure"), "{refused:?}");
     let message = refused.unwrap_err().to_string();
-    assert!(message.contains("laplace") && message.contains("PLD"), "{message}");
+    assert!(message.contains("pure") && message.contains("PLD"), "{message}");
 }
 
 #[test]
