@@ -29,7 +29,7 @@ impl Finite {
     ///
     /// Losses of probability at most `negligible` are not listed: they count as infinite from above, and not at all from below.
     pub(super) fn new(factors: &[(Law, u64)], negligible: f64) -> Option<Self> {
-        let mut laws: Vec<(Vec<(f64, f64)>, f64, f64)> = Vec::with_capacity(factors.len());
+        let mut laws = Vec::with_capacity(factors.len());
         let mut states = 1_u64;
         for (law, count) in factors {
             let (mut losses, infinite) = law.finite()?;

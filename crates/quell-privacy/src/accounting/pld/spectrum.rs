@@ -158,7 +158,7 @@ impl Spectrum {
             if size < hopeless || size < 2.0 * error {
                 // The computed power counts as zero; the true one is at most (size + error)^count.
                 self.ln_size[k] += 2.0 * Self::DEAD;
-                self.growth[k] += count * (size + error).min(1.0).max(1e-300).ln() - 2.0 * Self::DEAD;
+                self.growth[k] += count * (size + error).clamp(1e-300, 1.0).ln() - 2.0 * Self::DEAD;
                 continue;
             }
             let ratio = bin / largest;
