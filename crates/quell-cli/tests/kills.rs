@@ -150,11 +150,13 @@ fn stable_winners_are_paid_for_once() {
     ballots(&here, 200, 30);
     let asked = "pate --ballots votes.csv --classes 4 --aggregator stable --epsilon 8 --output run --format json";
     let first = json(&here, asked);
-    assert_eq!((first["answered"].as_u64(), charges(&here, "votes")), (Some(30), 1), "{first}");
+    // Noise decides how many winners are stable.
+    assert!(first["answered"].as_u64() > Some(0), "{first}");
+    assert_eq!(charges(&here, "votes"), 1);
     // Killed before it knew which line had paid.
     remove(&here, &["run/outcome.json", "run/paid.json"]);
     let again = json(&here, "resume run --format json");
-    assert_eq!((again["answered"].as_u64(), charges(&here, "votes")), (Some(30), 1), "{again}");
+    assert_eq!((&again["answered"], charges(&here, "votes")), (&first["answered"], 1), "{again}");
     assert_eq!(again["ledger"], first["ledger"]);
     // Killed before an answer was written: what was leased is lost, and not paid for again.
     remove(&here, &["run/outcome.json", "run/answers.jsonl"]);
