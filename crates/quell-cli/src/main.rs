@@ -143,7 +143,8 @@ fn complain(error: &anyhow::Error) -> ExitCode {
     };
     // An older copy of a ledger is a ledger that was changed.
     let changed = matches!(data, Some(quell::Error::LedgerRolledBack { .. } | quell::Error::AheadOfLease { .. }));
-    let no = changed || refusal.is_some_and(Refusal::is_no) || matches!(privacy, Some(quell_privacy::Error::Refused { .. }));
+    let denied = matches!(privacy, Some(quell_privacy::Error::Refused { .. } | quell_privacy::Error::Unreachable { .. }));
+    let no = changed || denied || refusal.is_some_and(Refusal::is_no);
     print::complaint(if no { "refused" } else { "error" }, sentence, picture.as_deref(), hint.as_deref());
     ExitCode::from(if no { 1 } else { 2 })
 }

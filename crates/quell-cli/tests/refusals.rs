@@ -92,7 +92,7 @@ fn flags_that_do_not_fit_are_explained() {
         ("calibrate --epsilon 1 --delta 1e-5 --mu 1", "cannot be used with"),
         ("calibrate --epsilon 1 --delta 1e-5 --noise-multiplier 1", "expected one unknown"),
         ("calibrate --epsilon 1e-9 --delta 1e-9 --noise-multiplier 1 --sampling-rate 0.5", "reaches the target"),
-        ("calibrate --epsilon 1 --delta 1e-5 --event {}", "--event"),
+        ("calibrate --epsilon 1 --delta 1e-5 --event {}", "the event has no open number"),
         ("curve unknown", "unrecognized subcommand"),
         ("curve laplace-gaussian --steps 5", "--steps"),
         ("curve tradeoff --output plot.pdf", "expected a name that ends in .svg or .png"),

@@ -17,6 +17,7 @@ pub mod loss;
 pub mod network;
 pub mod optimizer;
 pub mod pate;
+mod price;
 mod range;
 pub mod run;
 pub mod schedule;

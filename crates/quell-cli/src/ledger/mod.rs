@@ -31,7 +31,7 @@ Examples:
   quell ledger statement census
   quell ledger raise census --epsilon 4 --reason \"approved by the review board\"
   quell ledger export census --output census.ledger.json
-  quell ledger export --into /mnt/archive/ledgers
+  quell ledger export --into archive
   quell ledger verify --export census.ledger.json";
 
 /// Budgets of datasets: open, look at, check

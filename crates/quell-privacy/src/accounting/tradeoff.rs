@@ -142,29 +142,58 @@ impl TradeOff {
         if end.is_infinite() {
             return Ok(Bound { lower: 0.0, upper: f64::INFINITY });
         }
-        // Both profiles fall: on [a, b] the one is at most δ(a), the other at least δ_μ(b), so μ must reach δ(a) at b; it must reach δ(a) at
-        // a in any case. The interval that asks for most is halved until it hardly asks for more than its ends.
+        // The interval that asks for most is halved until it hardly asks for more than is known to be needed.
         // Negative ε are the other direction's positive ones.
         let profile = |epsilon: f64| self.pld.delta(&self.event, self.neighbors, epsilon);
-        let reach = |delta: f64, epsilon: f64| least_mu(epsilon, delta - slack.get());
         let start = profile(0.0)?;
-        let mut lower = reach(start.lower, 0.0);
-        // (a, b, δ(a), what they ask for)
-        let mut intervals = vec![(0.0, end, start.upper, reach(start.upper, end))];
+        let mut lower = least_mu(0.0, start.lower - slack.get());
+        let mut intervals = vec![Piece::new((0.0, start.upper), (end, slack.get()), slack)];
         loop {
-            let most = (0..intervals.len()).max_by(|&i, &j| intervals[i].3.total_cmp(&intervals[j].3)).unwrap_or(0);
-            let (a, b, delta, upper) = intervals[most];
-            if intervals.len() >= MOST_INTERVALS || upper <= lower * (1.0 + NARROW) {
-                return Ok(Bound { lower: lower.min(upper), upper });
+            let most = (0..intervals.len()).max_by(|&i, &j| intervals[i].mu.total_cmp(&intervals[j].mu)).unwrap_or(0);
+            let Piece { low, high, mu } = intervals[most];
+            if intervals.len() >= MOST_INTERVALS || mu <= lower * (1.0 + NARROW) {
+                return Ok(Bound { lower: lower.min(mu), upper: mu });
             }
-            let middle = 0.5 * (a + b);
-            let at_middle = profile(middle)?;
-            lower = lower.max(reach(at_middle.lower, middle));
-            intervals[most] = (a, middle, delta, reach(delta, middle));
-            intervals.push((middle, b, at_middle.upper, reach(at_middle.upper, b)));
+            let middle = 0.5 * (low.0 + high.0);
+            let found = profile(middle)?;
+            lower = lower.max(least_mu(middle, found.lower - slack.get()));
+            intervals[most] = Piece::new(low, (middle, found.upper), slack);
+            intervals.push(Piece::new((middle, found.upper), high, slack));
         }
     }
 }
+
+/// An interval of ε, and the μ that covers the profile over all of it.
+#[derive(Clone, Copy)]
+struct Piece {
+    /// ε and δ(ε), from above, at its ends.
+    low: (f64, f64),
+    high: (f64, f64),
+    mu: f64,
+}
+
+impl Piece {
+    /// Between the ends, δ is at most linear in e^ε: E[max(0, 1 - e^(ε-L))] is convex in e^ε. It falls, and so does δ_μ. So for neighbouring points
+    /// a < b of a finer division it is enough that δ_μ(b) reaches what the line has at a.
+    fn new(low: (f64, f64), high: (f64, f64), slack: Delta) -> Self {
+        let width = high.0 - low.0;
+        let line = |part: f64| {
+            let weight = (part * width).exp_m1() / width.exp_m1();
+            // Where e^width overflows, or nothing lies between.
+            let weight = if weight.is_finite() { weight.clamp(0.0, 1.0) * (1.0 - 1e-12) } else { 0.0 };
+            low.1 - weight * (low.1 - high.1).max(0.0)
+        };
+        let mut mu = 0.0;
+        for point in 0..POINTS {
+            let (a, b) = (f64::from(point) / f64::from(POINTS), f64::from(point + 1) / f64::from(POINTS));
+            raise(&mut mu, low.0 + b * width, line(a) - slack.get());
+        }
+        Self { low, high, mu }
+    }
+}
+
+/// Points at which a line is compared with the profile of a Gaussian.
+const POINTS: u32 = 64;
 
 /// How many pieces the line of ε is cut into at most, for [`TradeOff::gaussian`] …
 const MOST_INTERVALS: usize = 64;

@@ -61,7 +61,7 @@ impl Case {
             1 => 0.9 * chance.unit() + 1e-6,
             _ => chance.magnitude(-14.0, -2.0),
         };
-        let event = composition(&mut chance, neighbors, 2);
+        let event = if number.is_multiple_of(5) { sampled_integers(&mut chance) } else { composition(&mut chance, neighbors, 2) };
         Self { event, neighbors, delta: Delta::new(delta).unwrap() }
     }
 }
@@ -153,4 +153,18 @@ fn leaf(chance: &mut Chance) -> Event {
         _ if chance.below(4) == 0 => Event::NonPrivate,
         _ => Event::Pure { epsilon: epsilon(0.0) },
     }
+}
+
+/// Releases with finitely many losses in memory on a sample, for which Rényi bounds were once too small.
+fn sampled_integers(chance: &mut Chance) -> Event {
+    let rate = SamplingRate::new(chance.magnitude(-2.5, 0.0)).unwrap();
+    let release = match chance.below(3) {
+        0 => Event::Pure { epsilon: Epsilon::new(chance.magnitude(-1.0, 0.5)).unwrap() },
+        1 => Event::DiscreteLaplace { scale: Scale::new(chance.magnitude(-0.3, 1.0)).unwrap(), sensitivity: 1 },
+        _ => Event::DiscreteGaussian {
+            deviation: Scale::new(chance.magnitude(0.5, 2.0)).unwrap(),
+            sensitivity: 1 + chance.below(4) as u32,
+        },
+    };
+    release.poisson_sampled(rate).repeated(1 + chance.below(12))
 }

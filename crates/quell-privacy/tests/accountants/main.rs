@@ -171,7 +171,7 @@ fn faults(
         }
         // Where the δs of several guarantees are added up, they may exceed one that they do not reach together; and some curves have no bound at
         // any integer order.
-        let gives_up = matches!(method, Method::Basic | Method::Advanced | Method::Moments | Method::Pld);
+        let gives_up = matches!(method, Method::Basic | Method::Advanced | Method::Moments);
         if known_finite && upper.is_infinite() && !gives_up {
             faults.push(format!("{name} claims nothing, the truth is finite"));
         }

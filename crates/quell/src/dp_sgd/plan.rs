@@ -14,6 +14,7 @@ use crate::{
     loss::Loss,
     network::Network,
     optimizer::Optimizer,
+    price,
     schedule::{Schedule, Shape},
 };
 
@@ -43,6 +44,31 @@ impl Release {
             Self::Sums(sum, steps) => sum.event(neighbors).repeated(*steps),
             Self::Epochs(epoch, epochs) => epoch.event(neighbors).repeated(*epochs),
         }
+    }
+
+    /// How far all of it is, in total variation, from what the event describes.
+    #[must_use]
+    pub fn distance(&self) -> f64 {
+        match self {
+            Self::Sums(sum, steps) => sum.distance() * *steps as f64,
+            Self::Epochs(epoch, epochs) => epoch.distance() * *epochs as f64,
+        }
+    }
+
+    /// What all of it costs at δ, the distance included, as an interval.
+    pub fn epsilon(&self, neighbors: Neighbors, delta: Delta) -> Result<Bound, Error> {
+        price::epsilon(&self.ideal(neighbors), self.distance(), delta)
+    }
+
+    /// The upper end of that alone.
+    pub(crate) fn upper(&self, neighbors: Neighbors, delta: Delta) -> Result<f64, Error> {
+        price::upper(&self.ideal(neighbors), self.distance(), delta)
+    }
+
+    /// What the event costs at any δ.
+    fn ideal(&self, neighbors: Neighbors) -> impl Fn(Delta) -> Result<Bound, Error> {
+        let event = self.event(neighbors);
+        move |delta| Ok(Pld::default().epsilon(&event, neighbors, delta)?)
     }
 
     /// Noise over the clip norm.
@@ -134,16 +160,15 @@ impl Recipe {
         self.average.check()?;
         self.check_augmentation()?;
         let neighbors = self.privacy.neighbors;
-        let judge = |release: &Release| Pld::default().epsilon(&release.event(neighbors), neighbors, delta);
         let (mut release, mut expected_batch) = self.release(records, delta, network, 0.0)?;
-        let mut epsilon = judge(&release)?;
+        let mut epsilon = release.epsilon(neighbors, delta)?;
         // Calibration is judged by a finer grid than a claim; what little is missing is asked for once more.
         for shave in [5e-4, 1e-3, 2e-3, 5e-3] {
             if self.privacy.epsilon.is_none_or(|wanted| epsilon.upper <= wanted) {
                 break;
             }
             (release, expected_batch) = self.release(records, delta, network, shave)?;
-            epsilon = judge(&release)?;
+            epsilon = release.epsilon(neighbors, delta)?;
         }
         if let Some(wanted) = self.privacy.epsilon.filter(|wanted| epsilon.upper > *wanted) {
             let found = format!("{wanted}, and these steps with this noise cost {}", epsilon.upper);

@@ -2,7 +2,6 @@
 
 use quell_privacy::{
     Neighbors, Statement,
-    accounting::Pld,
     ledger::{Book, Budget, Composition, Ledger, Terms, Unit},
     mechanism::{ClippedSum, Sampling},
     units::{Delta, Epsilon},
@@ -265,8 +264,7 @@ impl Job {
                 if run == 0 {
                     return Ok(0.0);
                 }
-                let event = part.event(self.plan.neighbors);
-                Ok(Pld::default().epsilon(&event, self.plan.neighbors, self.plan.delta)?.upper)
+                part.upper(self.plan.neighbors, self.plan.delta)
             })
             .collect()
     }

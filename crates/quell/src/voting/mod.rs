@@ -5,7 +5,6 @@
 mod asking;
 mod journal;
 mod plan;
-mod price;
 mod recipe;
 mod release;
 

@@ -7,8 +7,7 @@ use quell_privacy::{
     units::Delta,
 };
 
-use super::price;
-use crate::Error;
+use crate::{Error, price};
 
 /// What the ledger is asked to pay for.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -400,8 +400,9 @@ impl Composed {
         };
         let position = ((epsilon - self.loss(0)) / self.h).floor();
         if position < 0.0 {
-            // ε is below the window, of which nothing is known but its tilted mass.
-            return if side == Side::Upper { 1.0 } else { 0.0 };
+            // ε is below the window, of which nothing is known but its tilted mass; and profiles fall.
+            let first = self.node(0);
+            return if side == Side::Upper { 1.0 } else { self.probability(side, first.delta, &first) };
         }
         let node = self.node((position as usize).min(self.points - 1));
         let u = epsilon - node.loss;

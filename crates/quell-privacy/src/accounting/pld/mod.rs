@@ -280,7 +280,9 @@ impl Pld {
                     lower: lower.as_ref().map_or_else(Vec::new, |lower| lower.profile(Side::Lower)),
                 };
                 // The widest place may be next to an atom, anywhere.
-                let from_below = |epsilon: f64| lower.as_ref().map_or(0.0, |lower| lower.delta(Side::Lower, epsilon));
+                // No profile is below that of a pair of equals, 1 - e^ε.
+                let from_below =
+                    |epsilon: f64| lower.as_ref().map_or(0.0, |lower| lower.delta(Side::Lower, epsilon)).max(-epsilon.exp_m1());
                 let nodes = found.upper.iter().filter(|(epsilon, _)| epsilon.is_finite());
                 let gap = nodes.map(|(epsilon, delta)| delta - from_below(*epsilon)).fold(0.0, f64::max);
                 best = Some(found);
@@ -356,4 +358,22 @@ pub(crate) fn upper_masses(laws: &[Law], cells: usize, low_tail: f64, high_tail:
     };
     let masses: Option<Vec<Masses>> = laws.iter().zip(ranges).map(lay).collect();
     Some((masses?, h))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::{NoiseMultiplier, SamplingRate};
+
+    #[test]
+    fn profiles_have_no_more_points_than_their_accuracy_needs() {
+        let training = Event::dp_sgd(NoiseMultiplier::new(2.0).unwrap(), SamplingRate::new(0.01).unwrap(), 100);
+        let profiles = Pld::default().profiles(&training, Neighbors::AddRemove, 1e-9).unwrap().unwrap();
+        for direction in profiles {
+            assert!(direction.upper.len() < 1 << 14, "{} points", direction.upper.len());
+            let at = |side: &[(f64, f64)]| side.iter().find(|(epsilon, _)| *epsilon <= 0.0).unwrap().1;
+            let (upper, lower) = (at(&direction.upper), at(&direction.lower));
+            assert!(upper >= lower && upper - lower < 1e-4, "{lower} {upper}");
+        }
+    }
 }

@@ -15,7 +15,7 @@ const HOPELESS: f64 = 500.0;
 /// # Theorem
 /// (THEORY, Noise) If the ideal mechanism is (ε, δ')-DP, this one is (ε, δ' + (1 + e^ε)·distance)-DP. Let f(x) be the ideal ε at δ - (1 + e^x)·distance, which
 /// rises with x. If f(x) ≤ x, then f(x) is an ε at δ: the excess at f(x) is no more than the one at x, which was set aside. Rounded up by `ideal`.
-pub(super) fn epsilon(ideal: &dyn Fn(Delta) -> Result<Bound, Error>, distance: f64, delta: Delta) -> Result<Bound, Error> {
+pub(crate) fn epsilon(ideal: &dyn Fn(Delta) -> Result<Bound, Error>, distance: f64, delta: Delta) -> Result<Bound, Error> {
     let upper = upper(ideal, distance, delta)?;
     let above = Delta::new((delta.get() + excess(upper, distance)).min(1.0 - f64::EPSILON))?;
     let lower = if upper.is_finite() { ideal(above)?.lower } else { 0.0 };
@@ -23,7 +23,7 @@ pub(super) fn epsilon(ideal: &dyn Fn(Delta) -> Result<Bound, Error>, distance: f
 }
 
 /// The upper end alone.
-pub(super) fn upper(ideal: &dyn Fn(Delta) -> Result<Bound, Error>, distance: f64, delta: Delta) -> Result<f64, Error> {
+pub(crate) fn upper(ideal: &dyn Fn(Delta) -> Result<Bound, Error>, distance: f64, delta: Delta) -> Result<f64, Error> {
     let held = |x: f64| match Delta::new((delta.get() - excess(x, distance)) * (1.0 - 1e-12)) {
         Ok(left) if left.get() > 0.0 => Ok::<_, Error>(ideal(left)?.upper),
         _ => Ok(f64::INFINITY),
