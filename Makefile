@@ -5,8 +5,8 @@ help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
 test: format lint docs ## everything CI runs: format, lints, docs without warnings, all tests
-	cargo test --workspace --all-targets
 	cargo test -p quell-cli -p quell --features exact-statistics --test neighbouring
+	cargo test --workspace --all-targets
 	cargo test --workspace --doc
 
 format: ## rustfmt has nothing to say

@@ -91,7 +91,8 @@ fn options(model: &Model, own: bool) -> Options {
         schema.test = None;
     }
     let shape = model.shape.as_slice().try_into().ok();
-    Options { schema, scaling: source.scaling.clone(), classes: model.classes.clone(), shape, ..Options::default() }
+    let (scaling, classes) = (source.scaling.clone(), model.classes.clone());
+    Options { schema, scaling, classes, shape, public_test: own && source.public_test, ..Options::default() }
 }
 
 /// Whether these are the files that the model was trained on.

@@ -34,6 +34,9 @@ pub(crate) struct Source {
     /// Rows, columns and channels of pictures in folders: 32x32x3, or 28x28 in grey; one that cannot be read or is different counts, and nothing is learned from it
     #[arg(long, value_name = "SHAPE", value_parser = shape)]
     shape: Option<[usize; 3]>,
+    /// The test part that lies with the data is public: everyone may know all of it
+    #[arg(long)]
+    public_test: bool,
 }
 
 /// Names of classes.
@@ -75,6 +78,7 @@ impl Source {
         }
         source.classes = self.classes.as_ref().map(|names| names.0.clone()).or(source.classes.take());
         source.shape = self.shape.or(source.shape);
+        source.public_test |= self.public_test;
         Ok(())
     }
 }

@@ -20,8 +20,23 @@ fn classes(names: &[&str]) -> Options {
 }
 
 /// Everyone may know all of it.
-const PUBLIC: Options =
-    Options { schema: None, classes: None, shape: None, public: true, scaling: None, split: None, users: None, memory: None };
+const PUBLIC: Options = Options {
+    schema: None,
+    classes: None,
+    shape: None,
+    public: true,
+    public_test: false,
+    scaling: None,
+    split: None,
+    users: None,
+    memory: None,
+};
+
+/// The part to test on is as private as the rest, whatever it is called, until somebody says that it is public.
+fn test_is_public_if_declared(path: &std::path::Path, options: &Options) {
+    let declared = Options { public_test: true, ..options.clone() };
+    assert_eq!([options, &declared].map(|options| open(path, options).unwrap().test_is_public), [false, true]);
+}
 
 fn little<const N: usize>(numbers: &[[u8; N]]) -> Vec<u8> {
     numbers.concat()
@@ -39,7 +54,7 @@ fn idx_images_are_bytes_over_255() {
 }
 
 #[test]
-fn packed_idx_is_idx_and_its_test_part_is_public() {
+fn packed_idx_is_idx_and_its_test_part_is_private_unless_declared() {
     let (images, digits) = idx_pair();
     let folder = Folder::new()
         .with("train-images-idx3-ubyte.gz", gzip(&images))
@@ -50,7 +65,7 @@ fn packed_idx_is_idx_and_its_test_part_is_public() {
         let data = folder.open(name).unwrap();
         assert_eq!(labels(&data.train), [7, 0, 9]);
         assert_eq!(labels(data.test.as_ref().unwrap()), [3]);
-        assert!(data.test_is_public);
+        test_is_public_if_declared(&folder.path().join(name), &Options::default());
     }
     let name = folder.open("").unwrap().name;
     assert_eq!(name, folder.path().file_name().unwrap().to_str().unwrap());
@@ -181,7 +196,7 @@ fn cifar_records_are_a_label_and_three_planes() {
     // There is no class 10.
     assert_eq!((labels(&data.train), data.train.shape()), (vec![9, 3], [3, 32, 32].as_slice()));
     assert_eq!(labels(data.test.as_ref().unwrap()), [0, 1]);
-    assert!(data.test_is_public);
+    test_is_public_if_declared(folder.path(), &Options::default());
     assert_eq!(data.train.classes().unwrap()[3], "cat");
     let second = &rows(&data.train)[1];
     assert_eq!([second[0], second[1023], second[1024], second[2047], second[2048]], [0.0, 0.0, 1.0, 1.0, 51.0 * (1.0 / 255.0)]);
@@ -249,7 +264,8 @@ fn an_archive_may_hold_both_parts_and_users() {
     assert_eq!((rows(&data.train), labels(&data.train)), (vec![vec![1.0, 0.0], vec![0.0, 1.0]], vec![1, 0]));
     assert_eq!(data.train.user_count(), Some(2));
     let test = data.test.unwrap();
-    assert_eq!((rows(&test)[0][0], test.users(), data.test_is_public), (51.0 * (1.0 / 255.0), None, true));
+    assert_eq!((rows(&test)[0][0], test.users()), (51.0 * (1.0 / 255.0), None));
+    test_is_public_if_declared(&folder.path().join("both.npz"), &Options::default());
 }
 
 #[test]
@@ -390,12 +406,19 @@ fn public_pictures_of_another_size_or_colour_are_refused() {
 fn folders_train_and_test_are_parts() {
     let grey = |pixel: u8| png(ColorType::Grayscale, BitDepth::Eight, [1, 1], &[pixel]);
     let folder = Folder::new().with("train/b/1.png", grey(0)).with("train/a/1.png", grey(255)).with("test/b/1.png", grey(51));
-    // The part to test on is public: its folders are the classes, unless others are declared.
-    assert_eq!(labels(&folder.open("").unwrap().train), [0]);
-    let data = open(folder.path(), &classes(&["a", "b"])).unwrap();
-    assert_eq!((labels(&data.train), labels(data.test.as_ref().unwrap()), data.test_is_public), (vec![0, 1], vec![1], true));
+    // If the part to test on is public, its folders are the classes, unless others are declared.
+    let public = Options { public_test: true, ..Options::default() };
+    assert!(matches!(folder.open(""), Err(Error::Undeclared { .. })));
+    assert_eq!(labels(&open(folder.path(), &public).unwrap().train), [0]);
+    let declared = Options { shape: Some([1, 1, 1]), ..classes(&["a", "b"]) };
+    let data = open(folder.path(), &declared).unwrap();
+    assert_eq!((labels(&data.train), labels(data.test.as_ref().unwrap())), (vec![0, 1], vec![1]));
+    test_is_public_if_declared(folder.path(), &declared);
+    // A private picture of another class is a record without one, and nothing is said about it.
     folder.put("test/c/1.png", grey(1));
-    assert!(matches!(open(folder.path(), &classes(&["a", "b"])), Err(Error::NoClass { name, .. }) if name == "c"));
+    assert_eq!(labels(open(folder.path(), &declared).unwrap().test.as_ref().unwrap()), [1]);
+    let public = Options { public_test: true, ..declared };
+    assert!(matches!(open(folder.path(), &public), Err(Error::NoClass { name, .. }) if name == "c"));
 }
 
 #[test]

@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    Dataset, Examples, Options, Targets,
+    Examples, Options, Targets,
+    dataset::Parts,
     examples::Features,
     memory::Memory,
     stream::{Stream, packed},
@@ -18,7 +19,7 @@ const RECORD: usize = 1 + PIXELS;
 const CLASSES: [&str; 10] = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"];
 
 /// Reads one file, or those of a folder: what is named `test…` is to test on, all else to train on.
-pub(super) fn open(path: &Path, options: &Options, memory: &Memory) -> Result<Dataset, Error> {
+pub(super) fn open(path: &Path, options: &Options, memory: &Memory) -> Result<Parts, Error> {
     let (test, train) =
         if path.is_dir() { files_in(path).into_iter().partition(|path| tests(path)) } else { (vec![], vec![path.to_owned()]) };
     if train.is_empty() {
@@ -26,7 +27,7 @@ pub(super) fn open(path: &Path, options: &Options, memory: &Memory) -> Result<Da
     }
     let train = part(&train, options, memory)?;
     let test = if test.is_empty() { None } else { Some(part(&test, options, memory)?) };
-    Ok(Dataset { name: String::new(), train, test_is_public: test.is_some(), test })
+    Ok((train, test))
 }
 
 /// Files of records in a folder, by name. Of a file that is there packed and unpacked, one is taken.

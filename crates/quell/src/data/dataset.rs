@@ -24,6 +24,9 @@ pub struct Dataset {
     pub test_is_public: bool,
 }
 
+/// What to train on, and what to test on if there is such a part.
+pub(super) type Parts = (Examples, Option<Examples>);
+
 /// What is public about data and not in its files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -32,7 +35,7 @@ pub struct Options {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Schema>,
     /// The classes, in the order of the labels, where files hold labels as numbers; of pictures in folders, the names of the
-    /// folders: those of the public test part unless told otherwise. IDX files have ten. A record of any other class is left out.
+    /// folders: those of a public test part unless told otherwise. IDX files have ten. A record of any other class is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classes: Option<Vec<String>>,
     /// Channels, rows and columns of pictures in folders; those of the first public one if left out. A picture of another shape is left out.
@@ -41,6 +44,9 @@ pub struct Options {
     /// Whether everyone may know all of the data: then what is not declared about pictures is read off them, and an error may speak of one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub public: bool,
+    /// Whether everyone may know all of the part to test on. A schema may say the same.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub public_test: bool,
     /// Mean and deviation, for all formats but tables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scaling: Option<Scaling>,
@@ -58,15 +64,15 @@ pub struct Options {
 
 /// Reads data to learn from:
 ///
-/// | what | how it is recognised | the part to test on, which is public |
+/// | what | how it is recognised | the part to test on |
 /// |---|---|---|
 /// | IDX, packed or not | `…images…idx…`, or the folder of `train-images…`; labels beside | `t10k-…` or `test-…` beside |
 /// | CIFAR-10, packed or not | `.bin`, or a folder of such files | files named `test…` in the folder |
 /// | NumPy | `.npz`; `.npy`, or a folder of such files | arrays with `test` before or after their names |
-/// | pictures | a folder of folders of PNG and JPEG files; their names are the classes, which are declared | folders `test` or `val` beside `train`, which may declare classes and shape |
-/// | tables | `.csv`, `.tsv`, packed or not; `.parquet` | what the schema says, if it says that it is public |
+/// | pictures | a folder of folders of PNG and JPEG files; their names are the classes, which are declared | folders `test` or `val` beside `train`; if they are public, classes and shape may be read off them |
+/// | tables | `.csv`, `.tsv`, packed or not; `.parquet` | what the schema says |
 ///
-/// A part to test on that is a file of its own is taken for public: who keeps it private leaves it elsewhere.
+/// The part to test on is as private as the rest, unless [`Options::public_test`] or the schema says that it is public.
 ///
 /// All records are held in memory, pictures as bytes and everything else as 32-bit floats. A table is read row by row, or
 /// some thousand rows at a time, so that it may itself be larger than memory: only the features that the schema makes of it
@@ -74,7 +80,7 @@ pub struct Options {
 pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Dataset, Error> {
     let path = path.as_ref();
     let memory = Memory::new(options.memory.unwrap_or(Memory::USUAL));
-    let dataset = match Format::of(path, options)? {
+    let parts = match Format::of(path, options)? {
         Format::Idx => idx::open(path, options, &memory),
         Format::Cifar => cifar::open(path, options, &memory),
         Format::Npy => numpy::open_files(path, options, &memory),
@@ -82,17 +88,18 @@ pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Dataset, Error>
         Format::Folder => folder::open(path, options, &memory),
         Format::Table => return named(path, table(path, options, &memory)?),
     };
-    let mut dataset = dataset?;
-    dataset.train = with_users(dataset.train, path, options, &memory)?;
+    let (mut train, mut test) = parts?;
+    let test_is_public = test.is_some() && (options.public || options.public_test);
+    train = with_users(train, path, options, &memory)?;
     if let Some(scaling) = &options.scaling {
-        dataset.train = dataset.train.scaled(scaling)?;
-        dataset.test = dataset.test.map(|test| test.scaled(scaling)).transpose()?;
+        train = train.scaled(scaling)?;
+        test = test.map(|test| test.scaled(scaling)).transpose()?;
     }
-    if let (Some(rule), None) = (options.split, &dataset.test) {
-        let (train, test) = dataset.train.split(rule)?;
-        (dataset.train, dataset.test) = (train, Some(test));
+    if let (Some(rule), None) = (options.split, &test) {
+        let (rest, part) = train.split(rule)?;
+        (train, test) = (rest, Some(part));
     }
-    named(path, dataset)
+    named(path, Dataset { name: String::new(), train, test, test_is_public })
 }
 
 /// Reads records of a table to make predictions about: no label is needed, no record is left out, and every target is 0.
@@ -105,7 +112,7 @@ fn table(path: &Path, options: &Options, memory: &Memory) -> Result<Dataset, Err
     let table = Table::open(path)?;
     let Some(schema) = &options.schema else { return Err(Error::NoSchema { path: path.to_owned() }) };
     let all = with_users(encoder::examples(&table, path, schema, true, memory)?, path, options, memory)?;
-    let public = schema.test.as_ref().is_some_and(|test| test.public);
+    let public = options.public || options.public_test || schema.test.as_ref().is_some_and(|test| test.public);
     let share = schema.test.as_ref().map_or(options.split, |test| test.share.map(|share| Split { share }));
     let file = schema.test.as_ref().and_then(|test| test.file.as_ref());
     let (train, test) = match (share, file) {

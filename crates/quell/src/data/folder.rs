@@ -6,16 +6,16 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Dataset, Examples, Options, Targets, array::NO_CLASS, examples::Features, image, memory::Memory};
+use super::{Examples, Options, Targets, array::NO_CLASS, dataset::Parts, examples::Features, image, memory::Memory};
 use crate::Error;
 
 /// Reads all pictures.
-pub(super) fn open(path: &Path, options: &Options, memory: &Memory) -> Result<Dataset, Error> {
+pub(super) fn open(path: &Path, options: &Options, memory: &Memory) -> Result<Parts, Error> {
     let train = Some(path.join("train")).filter(|folder| folder.is_dir());
     let test = ["test", "val"].map(|name| path.join(name)).into_iter().find(|folder| train.is_some() && folder.is_dir());
     let train = train.as_deref().unwrap_or(path);
     // What may be looked at for free.
-    let public = if options.public { Some(train) } else { test.as_deref() };
+    let public = if options.public { Some(train) } else { test.as_deref().filter(|_| options.public_test) };
     let undeclared = |what| Error::Undeclared { path: path.to_owned(), what };
     let classes = match (&options.classes, public) {
         (Some(classes), _) => classes.clone(),
@@ -32,8 +32,8 @@ pub(super) fn open(path: &Path, options: &Options, memory: &Memory) -> Result<Da
         if public { pictures.public() } else { pictures.private() }
     };
     let train = read(train, options.public)?;
-    let test = test.map(|test| read(&test, true)).transpose()?;
-    Ok(Dataset { name: String::new(), train, test_is_public: test.is_some(), test })
+    let test = test.map(|test| read(&test, options.public || options.public_test)).transpose()?;
+    Ok((train, test))
 }
 
 /// Folders of pictures, and what is public about them.

@@ -5,8 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    Dataset, Examples, Options,
+    Examples, Options,
     array::{self, Array, Numbers, Stored},
+    dataset::Parts,
     memory::Memory,
     stream::Stream,
 };
@@ -40,7 +41,7 @@ pub(super) fn array(path: &Path) -> Result<Array<'static>, Error> {
 }
 
 /// Reads images and labels, given the images or their folder; and those to test on, if they lie beside.
-pub(super) fn open(path: &Path, options: &Options, memory: &Memory) -> Result<Dataset, Error> {
+pub(super) fn open(path: &Path, options: &Options, memory: &Memory) -> Result<Parts, Error> {
     let images = if path.is_dir() {
         images_in(path).ok_or_else(|| Error::Unrecognised { path: path.to_owned() })?
     } else {
@@ -49,7 +50,7 @@ pub(super) fn open(path: &Path, options: &Options, memory: &Memory) -> Result<Da
     let train = part(&images, options, memory)?;
     let beside = ["t10k", "test"].into_iter().filter_map(|test| renamed(&images, &[("train", test)])).find(|path| path.exists());
     let test = beside.map(|images| part(&images, options, memory)).transpose()?;
-    Ok(Dataset { name: String::new(), train, test_is_public: test.is_some(), test })
+    Ok((train, test))
 }
 
 /// The images to train on in a folder.

@@ -11,8 +11,9 @@ use std::{
 use zip::ZipArchive;
 
 use super::{
-    Dataset, Examples, Options,
+    Examples, Options,
     array::{self, Array},
+    dataset::Parts,
     memory::Memory,
     npy,
     stream::Stream,
@@ -31,7 +32,7 @@ struct Names {
 }
 
 /// Reads an archive.
-pub(super) fn open_archive(path: &Path, options: &Options, memory: &Memory) -> Result<Dataset, Error> {
+pub(super) fn open_archive(path: &Path, options: &Options, memory: &Memory) -> Result<Parts, Error> {
     let names: Vec<String> = archive(path)?.file_names_raw().filter_map(stem).collect();
     let part = |names: &Names| {
         let (mut features, mut labels, mut users) = (archive(path)?, archive(path)?, archive(path)?);
@@ -43,7 +44,7 @@ pub(super) fn open_archive(path: &Path, options: &Options, memory: &Memory) -> R
 }
 
 /// Reads arrays in files, given that of the features or the folder.
-pub(super) fn open_files(path: &Path, options: &Options, memory: &Memory) -> Result<Dataset, Error> {
+pub(super) fn open_files(path: &Path, options: &Options, memory: &Memory) -> Result<Parts, Error> {
     let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
     let names = names_in(folder);
     let part = |names: &Names| {
@@ -73,12 +74,12 @@ fn both(
     train: Option<Names>,
     test: Option<Names>,
     part: impl Fn(&Names) -> Result<Examples, Error>,
-) -> Result<Dataset, Error> {
+) -> Result<Parts, Error> {
     let expected = "arrays named x and y, features and labels, data and target, images and labels, or arr_0 and arr_1";
     let train = train.ok_or_else(|| Error::NoLabels { path: path.to_owned(), expected })?;
     let train = part(&train)?;
     let test = test.map(|names| part(&names)).transpose()?;
-    Ok(Dataset { name: String::new(), train, test_is_public: test.is_some(), test })
+    Ok((train, test))
 }
 
 /// The name of an array without its ending.

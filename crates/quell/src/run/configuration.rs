@@ -56,6 +56,9 @@ pub struct Source {
     /// Public examples to test on, in a file of the same kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test: Option<PathBuf>,
+    /// Whether everyone may know all of the test part that lies with the data. It is private unless told otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub public_test: bool,
     /// Name of the ledger; that of the file if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dataset: Option<String>,
@@ -99,6 +102,7 @@ impl Source {
             classes: self.classes.clone(),
             shape: self.shape,
             scaling: self.scaling.clone(),
+            public_test: self.public_test,
             ..Options::default()
         };
         let test = self.test.as_ref().map(|test| data::open(test, &Options { public: true, ..options.clone() })).transpose()?;

@@ -1,9 +1,14 @@
 //! What two runs have in common and what they may not.
 
+use quell::run::Folder as Run;
+use quell_ledger::{Location, Store, Volume};
 use quell_privacy::{
     Neighbors,
     exact::{Coins, Statistic, watch},
+    ledger::{Ledger, Terms},
 };
+
+use crate::{datasets::Record, made::Folder};
 
 /// What everyone may see of a run, and what noise was to be added to.
 pub(crate) struct Seen {
@@ -15,6 +20,44 @@ pub(crate) struct Seen {
 pub(crate) fn seen(seed: u64, identities: Vec<u64>, run: impl FnOnce() -> Vec<(String, Vec<u8>)>) -> Seen {
     let (public, statistics) = watch(Coins { seed, identities }, run);
     Seen { public, statistics }
+}
+
+/// A ledger and a folder for a run, where those of the run before were.
+pub(crate) fn opened(folder: &Folder, terms: Terms) -> (Ledger<Volume>, Run) {
+    let (run, ledger) = (folder.path().join("run"), folder.path().join("ledger"));
+    let _ = (std::fs::remove_dir_all(&run), std::fs::remove_dir_all(&ledger));
+    std::fs::create_dir_all(&ledger).unwrap();
+    let store = Store::create(Location::File(ledger.join("ledger.db"))).unwrap();
+    (Ledger::create(store.book("people").unwrap(), terms).unwrap(), Run::create(&run).unwrap())
+}
+
+/// What a run has left: files, and what the ledger counts.
+pub(crate) fn left(ledger: &mut Ledger<Volume>, run: &Run) -> Vec<(String, Vec<u8>)> {
+    let mut public = files(run.path());
+    let state = ledger.state().unwrap();
+    public.push(("spent".into(), format!("{:?} {}", state.spent(), state.charges().len()).into_bytes()));
+    public
+}
+
+/// Runs on a dataset and on its neighbours: how many statistics were compared and how far one moved, at most, of what is allowed; or what is wrong.
+pub(crate) fn compare(
+    neighbors: Neighbors,
+    all: &[Record],
+    others: impl Iterator<Item = Vec<Record>>,
+    run: impl Fn(&[Record]) -> Seen,
+) -> Result<(usize, f64), String> {
+    let base = run(all);
+    if base.statistics.is_empty() {
+        let words: Vec<String> =
+            base.public.iter().map(|(name, bytes)| format!("{name}: {}", String::from_utf8_lossy(bytes))).collect();
+        return Err(format!("nothing was released: {words:?}"));
+    }
+    let (mut compared, mut most) = (0, 0.0_f64);
+    for (number, other) in others.enumerate() {
+        most = most.max(leak(&base, &run(&other), neighbors).map_err(|leak| format!("neighbour {number}: {leak}"))?);
+        compared += base.statistics.len();
+    }
+    Ok((compared, most))
 }
 
 /// What is wrong with two runs on neighbours, if anything. Also how far, at most, a statistic moved of what is allowed.
@@ -45,7 +88,7 @@ pub(crate) fn leak(base: &Seen, other: &Seen, neighbors: Neighbors) -> Result<f6
 }
 
 /// Everything in a folder but times and receipts, which no two runs have in common.
-pub(crate) fn files(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
+fn files(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     let mut entries: Vec<_> =
         std::fs::read_dir(folder).into_iter().flatten().map(Result::unwrap).map(|entry| entry.path()).collect();

@@ -4,17 +4,13 @@ use quell::{
     chance::Chance,
     data::Examples,
     dp_sgd::{Augmentation, Clip, Going, Sampler},
-    run::{Allowance, Configuration, Folder as Run, Job, Source},
+    run::{Allowance, Configuration, Job, Source},
 };
-use quell_ledger::{Location, Store};
-use quell_privacy::{
-    Neighbors,
-    ledger::{Ledger, Unit},
-};
+use quell_privacy::{Neighbors, ledger::Unit};
 
 use crate::{
     cases,
-    compare::{Seen, files, leak, seen},
+    compare::{Seen, compare, left, opened, seen},
     datasets::{FORMATS, Format, Record, identities, neighbour, records, write, write_public},
     made::Folder,
 };
@@ -128,12 +124,7 @@ impl Way {
             Ok(job) => job,
             Err(error) => return vec![("error".into(), format!("{error}\n{}", error.hint()).into_bytes())],
         };
-        let run = folder.path().join("run");
-        let _ = (std::fs::remove_dir_all(&run), std::fs::remove_dir_all(folder.path().join("ledger")));
-        std::fs::create_dir_all(folder.path().join("ledger")).unwrap();
-        let store = Store::create(Location::File(folder.path().join("ledger/ledger.db"))).unwrap();
-        let mut ledger = Ledger::create(store.book("people").unwrap(), job.terms().unwrap()).unwrap();
-        let place = Run::create(&run).unwrap();
+        let (mut ledger, place) = opened(folder, job.terms().unwrap());
         let mut shown = Vec::new();
         let outcome = job.start(&mut ledger, &place, |moment| {
             shown.push(format!("{moment:?}"));
@@ -155,9 +146,7 @@ impl Way {
             }
             Err(error) => public.push(("error".into(), error.to_string().into_bytes())),
         }
-        public.extend(files(&run));
-        let state = ledger.state().unwrap();
-        public.push(("spent".into(), format!("{:?} {}", state.spent(), state.charges().len()).into_bytes()));
+        public.extend(left(&mut ledger, &place));
         public
     }
 }
@@ -174,19 +163,9 @@ fn look(chance: &mut Chance, neighbours: usize) -> Result<(usize, f64), String> 
         // More or fewer than there are.
         Unit::User => 3 + chance.below(2 * USERS),
     };
-    let base = way.run(&folder, &all, public.as_ref(), declared);
-    let mut most = 0.0_f64;
-    for number in 0..neighbours {
-        let other = neighbour(chance, &all, way.unit, way.neighbors, USERS);
-        let other = way.run(&folder, &other, public.as_ref(), declared);
-        most = most.max(leak(&base, &other, way.neighbors).map_err(|leak| format!("{way:?}, neighbour {number}: {leak}"))?);
-    }
-    if base.statistics.is_empty() {
-        let words =
-            base.public.iter().map(|(name, bytes)| format!("{name}: {}", String::from_utf8_lossy(bytes))).collect::<Vec<_>>();
-        return Err(format!("{way:?}: nothing was released: {words:?}"));
-    }
-    Ok((base.statistics.len() * neighbours, most))
+    let others = (0..neighbours).map(|_| neighbour(chance, &all, way.unit, way.neighbors, USERS));
+    compare(way.neighbors, &all, others, |all| way.run(&folder, all, public.as_ref(), declared))
+        .map_err(|leak| format!("{way:?}: {leak}"))
 }
 
 #[test]

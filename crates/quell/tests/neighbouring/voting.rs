@@ -9,15 +9,11 @@ use quell::{
     },
     voting::Aggregator,
 };
-use quell_ledger::{Location, Store};
-use quell_privacy::{
-    Neighbors,
-    ledger::{Ledger, Unit},
-};
+use quell_privacy::{Neighbors, ledger::Unit};
 
 use crate::{
     cases,
-    compare::{Seen, files, leak, seen},
+    compare::{Seen, compare, left, opened, seen},
     datasets::{FORMATS, Format, Record, identities, neighbour, records, write, write_public},
     made::Folder,
 };
@@ -88,25 +84,18 @@ impl Way {
             Ok(job) => job,
             Err(error) => return vec![("error".into(), format!("{error}\n{}", error.hint()).into_bytes())],
         };
-        let run = folder.path().join("run");
-        let _ = (std::fs::remove_dir_all(&run), std::fs::remove_dir_all(folder.path().join("ledger")));
-        std::fs::create_dir_all(folder.path().join("ledger")).unwrap();
-        let store = Store::create(Location::File(folder.path().join("ledger/ledger.db"))).unwrap();
-        let mut ledger = Ledger::create(store.book("people").unwrap(), job.terms().unwrap()).unwrap();
-        let place = Run::create(&run).unwrap();
+        let (mut ledger, place) = opened(folder, job.terms().unwrap());
         let outcome = job.go(&mut ledger, &place, &mut |_| Going::On);
         let outcome = outcome.map(|mut outcome| {
             (outcome.seconds, outcome.paid) = (0.0, None);
             format!("{outcome:?}")
         });
         let mut public = vec![("outcome".to_owned(), format!("{outcome:?}").into_bytes())];
-        if let Ok(bytes) = std::fs::read(run.join(Run::MODEL)) {
+        if let Ok(bytes) = std::fs::read(place.path().join(Run::MODEL)) {
             let model = quell::run::Model::restore(&bytes).unwrap();
             public.push(("weights".into(), model.weights.iter().flat_map(|weight| weight.to_le_bytes()).collect()));
         }
-        public.extend(files(&run));
-        let state = ledger.state().unwrap();
-        public.push(("spent".into(), format!("{:?} {}", state.spent(), state.charges().len()).into_bytes()));
+        public.extend(left(&mut ledger, &place));
         public
     }
 }
@@ -117,19 +106,8 @@ fn look(chance: &mut Chance, neighbours: usize) -> Result<(usize, f64), String> 
     let public = write_public(&folder, chance, 12, way.format);
     let count = 2 + chance.below(40);
     let all = records(chance, count, USERS);
-    let base = way.run(&folder, &all, &public);
-    let mut most = 0.0_f64;
-    for number in 0..neighbours {
-        let other = neighbour(chance, &all, way.unit, way.neighbors, USERS);
-        let other = way.run(&folder, &other, &public);
-        most = most.max(leak(&base, &other, way.neighbors).map_err(|leak| format!("{way:?}, neighbour {number}: {leak}"))?);
-    }
-    if base.statistics.is_empty() {
-        let words =
-            base.public.iter().map(|(name, bytes)| format!("{name}: {}", String::from_utf8_lossy(bytes))).collect::<Vec<_>>();
-        return Err(format!("{way:?}: nothing was released: {words:?}"));
-    }
-    Ok((base.statistics.len() * neighbours, most))
+    let others = (0..neighbours).map(|_| neighbour(chance, &all, way.unit, way.neighbors, USERS));
+    compare(way.neighbors, &all, others, |all| way.run(&folder, all, &public)).map_err(|leak| format!("{way:?}: {leak}"))
 }
 
 #[test]

@@ -69,7 +69,7 @@ impl Job {
         })?;
         let raw = dataset.test.filter(|test| dataset.test_is_public && !test.is_empty()).ok_or(Error::Missing {
             what: "public data",
-            hint: "give records that are public with --public, in a file of the same kind",
+            hint: "give records that are public with --public, in a file of the same kind; or say with --public-test that the test part of the data is public",
         })?;
         let questions = configuration.questions.unwrap_or((QUESTIONS * raw.len() as f64).ceil() as usize);
         if !(1..=raw.len()).contains(&questions) {
