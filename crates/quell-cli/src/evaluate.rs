@@ -63,6 +63,9 @@ pub(crate) struct Flags {
     /// Say what it would cost, and pay nothing
     #[arg(long, requires = "epsilon")]
     dry_run: bool,
+    /// File for the paid answer (standard output if not given); the same question for the same file is paid for once, however often the command is killed and run again
+    #[arg(long, value_name = "FILE", requires = "epsilon", conflicts_with = "dry_run")]
+    output: Option<PathBuf>,
     #[command(flatten)]
     purse: Purse,
     /// How the answer is written
@@ -141,7 +144,9 @@ impl Flags {
         let dataset = self.dataset.clone().unwrap_or_else(|| found.dataset.clone());
         let mut ledger = self.purse.ledger(&dataset)?;
         payment::one_record_each(&mut ledger, &dataset, self.one_record_per_user)?;
-        let payment = Payment { epsilon, dry_run: self.dry_run, format: self.format };
+        let question = format!("evaluate {:?} {:?} {epsilon} {:?} {dataset:?}", self.model, self.data, self.records);
+        let output = self.output.clone().map(|path| (path, question));
+        let payment = Payment { epsilon, dry_run: self.dry_run, format: self.format, output };
         let predicted = predictions(&model.network, &model.weights, &found.examples, predict::loss(model)?);
         let right: Vec<bool> = predicted
             .iter()

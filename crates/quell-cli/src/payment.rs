@@ -1,8 +1,9 @@
 //! How a release is paid for: the price first, then the debt, then the answer.
 
-use std::fmt::Display;
+use std::{fmt::Display, path::PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use quell::run::Purchase;
 use quell_ledger::Volume;
 use quell_privacy::{
     Error,
@@ -11,18 +12,35 @@ use quell_privacy::{
     number::{Toward, given, rounded},
     units::Epsilon,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{arguments::Format, print, refusal::Refusal};
 
 /// What may be spent on one answer, and how it is written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Payment {
     /// ε of the answer.
     pub(crate) epsilon: f64,
     /// Say what it would cost, and pay nothing.
     pub(crate) dry_run: bool,
     pub(crate) format: Format,
+    /// The file for the answer, and the question in words: the same question for the same file is paid for once.
+    pub(crate) output: Option<(PathBuf, String)>,
+}
+
+/// An answer as it is kept until it is in its file.
+#[derive(Serialize, Deserialize)]
+struct Told {
+    text: String,
+    answer: serde_json::Value,
+    receipt: Receipt,
+}
+
+impl Told {
+    fn new(answer: &(impl Display + Serialize), receipt: &Receipt) -> Result<Self, Error> {
+        let cannot = |_| Error::Book { cause: "the answer cannot be written as JSON".into() };
+        Ok(Self { text: answer.to_string(), answer: serde_json::to_value(answer).map_err(cannot)?, receipt: receipt.clone() })
+    }
 }
 
 /// Refuses an ε that buys nothing.
@@ -54,18 +72,32 @@ impl Payment {
         let mechanism = make(self.epsilon)?;
         // What is wrong with the question is said before its price.
         let data = read()?;
-        let before = ledger.state()?.spent().epsilon;
-        let after = self.price(ledger, &make)?;
+        let draw = |paid: Paid<M>| {
+            let receipt = paid.receipt().clone();
+            Told::new(&run(paid, data)?, &receipt)
+        };
         let cap = ledger.state()?.budget().cap();
         if self.dry_run {
+            let before = ledger.state()?.spent().epsilon;
+            let after = self.price(ledger, &make)?;
             return self.report_price(&mechanism.to_string(), before, after, cap);
         }
-        let paid = ledger.charge(mechanism)?;
-        let receipt = paid.receipt().clone();
-        let answer = run(paid, data)?;
-        // Others may have charged in between.
-        let after = ledger.state().map_or(after, quell_privacy::ledger::State::spent);
-        self.report(&answer, &receipt, after, cap)
+        let Some((path, question)) = &self.output else {
+            self.price(ledger, &make)?;
+            let told = draw(ledger.charge(mechanism)?)?;
+            print::data(&self.document(&told, ledger.state()?.spent(), cap)?)?;
+            return self.say_paid(&told, ledger, cap);
+        };
+        let mut purchase = Purchase::open(path, question)?;
+        if !purchase.is_paid(ledger, ANSWER)? {
+            self.price(ledger, &make)?;
+        }
+        let told = purchase.buy(ledger, ANSWER, mechanism, draw)?;
+        let told = told.ok_or_else(|| quell::Error::AnswerLost { path: path.clone() })?;
+        let document = self.document(&told, ledger.state()?.spent(), cap)?;
+        std::fs::write(path, document + "\n").with_context(|| format!("cannot write {}", path.display()))?;
+        print::note(&format!("wrote {}", path.display()));
+        self.say_paid(&told, ledger, cap)
     }
 
     /// What would be spent after it; a no if that is more than the budget.
@@ -114,17 +146,29 @@ impl Payment {
         ))
     }
 
-    fn report(&self, answer: &(impl Display + Serialize), receipt: &Receipt, spent: Spent, cap: f64) -> Result<()> {
-        if self.format == Format::Json {
-            let theorem = spent.theorem.to_string();
-            let epsilon = serde_json::json!({"spent": if spent.epsilon.is_finite() { Some(spent.epsilon) } else { None }, "budget": if cap.is_finite() { Some(cap) } else { None }, "theorem": theorem});
-            return print::json(&serde_json::json!({"answer": answer, "receipt": receipt, "epsilon": epsilon}));
+    /// The answer as it was asked for.
+    fn document(&self, told: &Told, spent: Spent, cap: f64) -> Result<String> {
+        if self.format == Format::Text {
+            return Ok(told.text.clone());
         }
-        print::data(&answer.to_string())?;
-        print::note(&format!("paid in line {} of {:?}: {}", receipt.entry, receipt.dataset, balance(spent, cap)));
+        let finite = |number: f64| number.is_finite().then_some(number);
+        let epsilon =
+            serde_json::json!({"spent": finite(spent.epsilon), "budget": finite(cap), "theorem": spent.theorem.to_string()});
+        let document = serde_json::json!({"answer": told.answer, "receipt": told.receipt, "epsilon": epsilon});
+        Ok(crate::visible::json(&serde_json::to_string_pretty(&document)?))
+    }
+
+    fn say_paid(&self, told: &Told, ledger: &mut Ledger<Volume>, cap: f64) -> Result<()> {
+        if self.format == Format::Text {
+            let Receipt { entry, dataset, .. } = &told.receipt;
+            print::note(&format!("paid in line {entry} of {dataset:?}: {}", balance(ledger.state()?.spent(), cap)));
+        }
         Ok(())
     }
 }
+
+/// The one part of a question.
+const ANSWER: &str = "answer";
 
 /// What is spent of a budget.
 pub(crate) fn balance(spent: Spent, cap: f64) -> String {

@@ -225,3 +225,50 @@ fn a_process_that_reads_records_leaves_no_core() {
     let core: Vec<&str> = limits.lines().filter(|line| line.starts_with("Max core file size")).collect();
     assert_eq!(core[0].split_whitespace().skip(4).take(2).collect::<Vec<_>>(), ["0", "0"], "{core:?}");
 }
+
+#[test]
+fn an_answer_in_a_file_is_paid_for_once() {
+    let here = folder("kills answer");
+    let rows: String = (0..500).map(|row| format!("{},{}\n", row % 9, ["a", "b"][row % 2])).collect();
+    std::fs::write(here.join("people.csv"), format!("x,y\n{rows}")).unwrap();
+    assert_eq!(run(&here, "ledger create people --epsilon 20 --delta 1e-5").code, 0);
+    let read = |file: &str| std::fs::read_to_string(here.join(file)).unwrap();
+    // What was kept, without one of its answers: killed before it was kept.
+    let forget = |file: &str, answer: &str| {
+        let mut kept: Value = serde_json::from_str(&read(file)).unwrap();
+        assert!(kept["answers"].as_object_mut().unwrap().remove(answer).is_some(), "{kept}");
+        std::fs::write(here.join(file), kept.to_string()).unwrap();
+    };
+    let asked = "query people.csv count --epsilon 1 --output count.txt";
+    assert_eq!(run(&here, asked).code, 0);
+    let first = read("count.txt");
+    assert!(first.contains('±') && charges(&here, "people") == 1, "{first}");
+    // Killed before the file was written, or not at all.
+    for removed in [&["count.txt"] as &[&str], &[]] {
+        remove(&here, removed);
+        assert_eq!(run(&here, asked).code, 0);
+        assert_eq!((read("count.txt"), charges(&here, "people")), (first.clone(), 1));
+    }
+    let other = run(&here, "query people.csv count --epsilon 2 --output count.txt");
+    assert!(other.code == 2 && other.stderr.contains("is there already"), "{}", other.stderr);
+    forget("count.txt.paid.json", "answer");
+    let lost = run(&here, asked);
+    assert!(lost.code == 2 && lost.stderr.contains("was paid for and is lost"), "{}", lost.stderr);
+    assert_eq!(charges(&here, "people"), 1);
+    // Killed before the charge.
+    let mut kept: Value = serde_json::from_str(&read("count.txt.paid.json")).unwrap();
+    kept["key"] = "another".into();
+    std::fs::write(here.join("count.txt.paid.json"), kept.to_string()).unwrap();
+    assert_eq!((run(&here, asked).code, charges(&here, "people")), (0, 2));
+    // Columns one by one.
+    let asked = "schema people.csv --numbers x --within 0 9 --label y --epsilon 8 --output schema.toml";
+    assert_eq!((run(&here, asked).code, charges(&here, "people")), (0, 4));
+    let first = read("schema.toml");
+    remove(&here, &["schema.toml"]);
+    assert_eq!((run(&here, asked).code, charges(&here, "people")), (0, 4));
+    assert_eq!(read("schema.toml"), first);
+    forget("schema.toml.paid.json", "x");
+    let lost = run(&here, asked);
+    assert!(lost.code == 0 && lost.stderr.contains("\"x\" was paid for and is lost"), "{}", lost.stderr);
+    assert_eq!((charges(&here, "people"), run(&here, "ledger verify").code), (4, 0));
+}

@@ -396,6 +396,18 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
+    /// A file that is to hold an answer, and holds another one.
+    #[error("{} is there already, expected the name of a new file", path.display())]
+    AnswerExists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// An answer that was paid for and is lost.
+    #[error("the answer in {} was paid for and is lost: the command was killed while it was drawn", path.display())]
+    AnswerLost {
+        /// The file.
+        path: PathBuf,
+    },
     /// A folder without a run.
     #[error("{} holds no run that was begun", path.display())]
     NoRun {
@@ -524,6 +536,8 @@ impl Error {
             Self::OutOfRange { what, .. } => format!("change {what} in the configuration"),
             Self::Configuration { .. } => "see the examples; names are written with underscores".into(),
             Self::RunExists { .. } => "choose another --output, or go on with `quell resume`".into(),
+            Self::AnswerExists { .. } => "choose another --output; the same question with the same --output is paid for once".into(),
+            Self::AnswerLost { .. } => "drawing it again would be another release: ask again with another --output".into(),
             Self::NoRun { .. } => "name the folder that `quell train` made".into(),
             Self::RunBusy { .. } => "wait until it ends, or stop it first".into(),
             Self::LedgerRolledBack { .. } | Self::AheadOfLease { .. } => {

@@ -26,7 +26,7 @@ use answer::Answer;
 const EXAMPLES: &str = "\
 Examples:
   quell ledger create census --epsilon 3 --delta 1e-6
-  quell query census.csv count --epsilon 0.1 --where \"age >= 65\"
+  quell query census.csv count --epsilon 0.1 --where \"age >= 65\" --output over65.txt
   quell query census.csv mean --column age --bounds 0 100 --epsilon 0.5
   quell query census.csv histogram --column sex --keys Female,Male --epsilon 0.2
   quell query census.csv histogram --column education --epsilon 0.5 --delta 1e-9
@@ -84,6 +84,9 @@ pub(crate) struct Flags {
     /// Say what it would cost, and pay nothing
     #[arg(long)]
     dry_run: bool,
+    /// File for the answer (standard output if not given); the same question for the same file is paid for once, however often the command is killed and run again
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    output: Option<PathBuf>,
     #[command(flatten)]
     purse: Purse,
     /// How the answer is written
@@ -158,7 +161,10 @@ impl Flags {
     }
 
     fn payment(&self) -> Payment {
-        Payment { epsilon: self.epsilon, dry_run: self.dry_run, format: self.format }
+        let asked = (&self.data, self.statistic, &self.column, &self.condition, &self.bounds, &self.keys, self.quantile);
+        let more = (self.inside, self.threshold, self.epsilon, self.delta, self.noise, &self.dataset);
+        let output = self.output.clone().map(|path| (path, format!("query {asked:?} {more:?}")));
+        Payment { epsilon: self.epsilon, dry_run: self.dry_run, format: self.format, output }
     }
 
     /// Reads the data, pays for the mechanism that `make` builds for an ε, and runs it.

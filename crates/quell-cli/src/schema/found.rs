@@ -3,11 +3,14 @@
 use std::path::Path;
 
 use anyhow::Result;
-use quell::data::{Kind, Table};
+use quell::{
+    data::{Kind, Table},
+    run::Purchase,
+};
 use quell_ledger::Volume;
 use quell_privacy::{
     Error, Neighbors,
-    ledger::{Ledger, Line, Paid, Receipt},
+    ledger::{Ledger, Line, Paid},
     mechanism::{Bounds, Enclosure, Mechanism, Sensitive, StableHistogram},
     number::given,
     units::{Delta, Epsilon},
@@ -56,32 +59,43 @@ impl Flags {
             Ok(Question::Names(StableHistogram::new(Epsilon::new(epsilon)?, Delta::new(delta)?)?))
         };
         let questions = roles.iter().map(|(_, role)| question(role)).collect::<Result<Vec<Question>>>()?;
-        afford(&mut ledger, &questions)?;
+        let asked = format!("schema {:?} {roles:?} {within} {epsilon} {delta} {dataset:?}", self.data);
+        let mut purchase = self.output.as_deref().map(|path| Purchase::open(path, &asked)).transpose()?;
+        let mut unpaid = Vec::new();
+        for ((name, _), question) in roles.iter().zip(&questions) {
+            let paid = purchase.as_ref().map_or(Ok(false), |purchase| purchase.is_paid(&mut ledger, name))?;
+            unpaid.extend((!paid).then_some(question));
+        }
+        afford(&mut ledger, &unpaid)?;
+        let first = ledger.state()?.lines();
         let mut found = Vec::new();
-        let mut receipts = Vec::new();
         for ((name, _), question) in roles.iter().zip(questions) {
-            found.push(match question {
+            let values = match question {
                 Question::Numbers(enclosure) => {
                     let values = table.all().numbers(name)?.into_iter().map(|number| number.unwrap_or(f64::NAN)).collect();
-                    let paid = charge(&mut ledger, enclosure, &mut receipts)?;
-                    let bounds = paid.run(&Sensitive::new(values))?;
-                    Values::Bounds([bounds.lower(), bounds.upper()])
+                    let run = |paid: Paid<Enclosure>| {
+                        let bounds = paid.run(&Sensitive::new(values))?;
+                        Ok(Values::Bounds([bounds.lower(), bounds.upper()]))
+                    };
+                    buy(&mut ledger, purchase.as_mut(), name, enclosure, run)?
                 }
                 Question::Names(histogram) => {
                     let values = texts(table, name)?;
-                    let paid = charge(&mut ledger, histogram, &mut receipts)?;
-                    Values::Names(paid.run(&Sensitive::new(values))?.into_iter().map(|(name, _)| name).collect())
+                    let run = |paid: Paid<StableHistogram>| {
+                        Ok(Values::Names(paid.run(&Sensitive::new(values))?.into_iter().map(|(name, _)| name).collect()))
+                    };
+                    buy(&mut ledger, purchase.as_mut(), name, histogram, run)?
                 }
-            });
-        }
-        let spent = ledger.state()?.spent();
-        let balance = payment::balance(spent, ledger.state()?.budget().cap());
-        if let (Some(first), Some(last)) = (receipts.first(), receipts.last()) {
-            let lines = if receipts.len() == 1 {
-                format!("line {}", first.entry)
-            } else {
-                format!("lines {} to {}", first.entry, last.entry)
             };
+            if values.is_none() {
+                print::note(&format!("what was found about {name:?} was paid for and is lost; it is left open"));
+            }
+            found.push(values.unwrap_or(Values::Open));
+        }
+        let (lines, spent) = (ledger.state()?.lines(), ledger.state()?.spent());
+        if lines > first {
+            let balance = payment::balance(spent, ledger.state()?.budget().cap());
+            let lines = if lines == first + 1 { format!("line {first}") } else { format!("lines {first} to {}", lines - 1) };
             print::note(&format!("paid in {lines} of {dataset:?}, ε = {} for each column: {balance}", given(share)));
         }
         Ok(found)
@@ -98,7 +112,7 @@ fn texts(table: &Table, name: &str) -> Result<Vec<Option<String>>> {
 }
 
 /// Whether the budget bears all questions, one after the other: what is refused is refused before anything is paid.
-fn afford(ledger: &mut Ledger<Volume>, questions: &[Question]) -> Result<()> {
+fn afford(ledger: &mut Ledger<Volume>, questions: &[&Question]) -> Result<()> {
     let mut state = ledger.state()?.clone();
     let (spent, budget) = (state.spent().epsilon, state.budget().cap());
     for question in questions {
@@ -120,11 +134,18 @@ fn afford(ledger: &mut Ledger<Volume>, questions: &[Question]) -> Result<()> {
     Ok(())
 }
 
-/// Pays for one column.
-fn charge<M: Mechanism>(ledger: &mut Ledger<Volume>, mechanism: M, receipts: &mut Vec<Receipt>) -> Result<Paid<M>> {
-    let paid = ledger.charge(mechanism)?;
-    receipts.push(paid.receipt().clone());
-    Ok(paid)
+/// Pays for what is found about one column. Nothing if it was paid for before and is lost.
+fn buy<M: Mechanism>(
+    ledger: &mut Ledger<Volume>,
+    purchase: Option<&mut Purchase>,
+    name: &str,
+    mechanism: M,
+    run: impl FnOnce(Paid<M>) -> Result<Values, Error>,
+) -> Result<Option<Values>> {
+    Ok(match purchase {
+        Some(purchase) => purchase.buy(ledger, name, mechanism, run)?,
+        None => Some(run(ledger.charge(mechanism)?)?),
+    })
 }
 
 fn dataset(path: &Path) -> Result<String> {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use quell::data::{Column, Kind, Table};
+use serde::{Deserialize, Serialize};
 
 use crate::{print, purse::Purse, refusal::Refusal};
 
@@ -60,7 +61,7 @@ pub(crate) struct Flags {
     one_record_per_user: bool,
     #[command(flatten)]
     purse: Purse,
-    /// File to write (standard output if not given)
+    /// File to write (standard output if not given); the same question for the same file is paid for once, however often the command is killed and run again
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -75,6 +76,7 @@ enum Role {
 }
 
 /// What is known of the values of a column.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 enum Values {
     Bounds([f64; 2]),
     Names(Vec<String>),

@@ -145,7 +145,7 @@ pub(super) fn within_lease(folder: &Folder, what: &'static str, found: u64, leas
 }
 
 /// A key that nobody has used.
-fn key() -> Result<String, Error> {
+pub(super) fn key() -> Result<String, Error> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes)
         .map_err(|_| Error::Missing { what: "random key", hint: "the operating system gives no random bytes" })?;

@@ -33,6 +33,16 @@ pub(super) fn write(folder: &Path, name: &str, bytes: &[u8], access: Access) -> 
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
 }
 
+/// Makes a file that is not there, and says whether it was not.
+pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<bool, Error> {
+    let failed = |error: std::io::Error| Error::unwritable(path, &error);
+    match create(path, Access::Everyone) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Ok(false),
+        file => file.and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all())).map_err(failed)?,
+    }
+    Ok(true)
+}
+
 fn create(path: &Path, access: Access) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

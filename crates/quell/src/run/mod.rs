@@ -49,8 +49,16 @@
 //! | `outcome.json` (paid) | the removal of `private` | Whatever opens the folder next removes it. |
 //! | the removal of `private` | `model.safetensors`, `outcome.json` (finished), reports | The student learns again, from the answers. |
 //!
-//! `quell query`, `quell evaluate --epsilon` and `quell schema --epsilon` have no folder: the charge is durable, then the answer is printed. Killed in between, the answer is lost,
-//! and the same command again is another question, with another charge.
+//! `quell query`, `quell evaluate --epsilon` and `quell schema --epsilon` with `--output FILE` ([`Purchase`]):
+//!
+//! | after | before | what the same command does |
+//! |---|---|---|
+//! | `FILE.paid.json` (key) | the charge | It pays, under the same key. |
+//! | the charge | the lease | It finds the charge by its key and draws the answer. |
+//! | the lease | the answer in `FILE.paid.json` | The answer is lost, and it says so. A schema leaves that column open. |
+//! | the answer in `FILE.paid.json` | `FILE` | It writes the file, and pays nothing. |
+//!
+//! Without `--output` the charge is durable, then the answer is printed. Killed in between, the answer is lost, and the same command again is another question, with another charge.
 
 mod configuration;
 mod debt;
@@ -63,6 +71,7 @@ mod metrics;
 mod model;
 mod outcome;
 mod private;
+mod purchase;
 
 pub use configuration::{Allowance, Architecture, Configuration, Source};
 pub use debt::Paid;
@@ -72,3 +81,4 @@ use lock::Lock;
 pub use metrics::{Metrics, Point};
 pub use model::Model;
 pub use outcome::{Moment, Outcome};
+pub use purchase::Purchase;
