@@ -1,6 +1,9 @@
 //! `quell evaluate`: how good a model is, freely on public data and for a price on private data.
 
-use std::path::PathBuf;
+use std::{
+    hash::{Hash, Hasher},
+    path::PathBuf,
+};
 
 use anyhow::Result;
 use quell::{
@@ -144,7 +147,7 @@ impl Flags {
         let dataset = self.dataset.clone().unwrap_or_else(|| found.dataset.clone());
         let mut ledger = self.purse.ledger(&dataset)?;
         payment::one_record_each(&mut ledger, &dataset, self.one_record_per_user)?;
-        let question = format!("evaluate {:?} {:?} {epsilon} {:?} {dataset:?}", self.model, self.data, self.records);
+        let question = format!("evaluate {:016x} {:?} {epsilon} {:?} {dataset:?}", digest(model), self.data, self.records);
         let output = self.output.clone().map(|path| (path, question));
         let payment = Payment { epsilon, dry_run: self.dry_run, format: self.format, output };
         let predicted = predictions(&model.network, &model.weights, &found.examples, predict::loss(model)?);
@@ -174,6 +177,13 @@ impl Flags {
             Ok(Score::new(counts.first().map_or(nothing, |(_, right)| *right), all))
         })
     }
+}
+
+/// Tells models apart: another model is another question.
+fn digest(model: &Model) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    model.weights.iter().for_each(|weight| weight.to_bits().hash(&mut hasher));
+    hasher.finish()
 }
 
 /// What was released about private data.

@@ -37,6 +37,17 @@ pub struct Statement {
     pub true_positive_rate: f64,
     /// Plans whose noise came from a seed. If there are any, nothing is promised.
     pub seeded: usize,
+    /// Where there is one plan: what it costs by itself.
+    pub alone: Option<Alone>,
+}
+
+/// What a single plan costs by itself. A promise only if it was settled beforehand that no plan follows.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Alone {
+    /// ε, at the δ of the budget.
+    pub epsilon: f64,
+    /// Most often that a test with the false-positive rate of the statement can recognise someone's presence.
+    pub true_positive_rate: f64,
 }
 
 /// The false-positive rate at which the attack is described.
@@ -46,8 +57,8 @@ impl Statement {
     /// The statement of everything that was paid for so far.
     ///
     /// # Theorem
-    /// (THEORY, Filters) One plan was chosen before anything was seen, and what it costs is what is promised. Of several, each may depend on the results
-    /// before it, and so may what they add up to: what is promised is the cap, which was fixed in advance, or what [`State::promise`] says where it was changed.
+    /// (THEORY, Filters, Budgets) Each plan may depend on the results before it, and so may what they add up to, and whether any follows: what is promised is the cap, which was
+    /// fixed in advance, or what [`State::promise`] says where it was changed.
     ///
     /// Prices are not believed: each plan is priced again, and a plan that was charged for less than it costs leaves no promise. The lines are believed: what was released
     /// and not written down is in no statement.
@@ -70,8 +81,9 @@ impl Statement {
             delta: promise.map_or(budget.delta.get(), |promise| promise.delta),
             unpromised: promise.err(),
             false_positive_rate: FALSE_POSITIVES,
-            true_positive_rate: promise.map_or(Ok(1.0), |promise| power(state, promise))?,
+            true_positive_rate: promise.map_or(1.0, power),
             seeded,
+            alone: promise.is_ok().then(|| alone(state, counted)).transpose()?.flatten(),
         })
     }
 }
@@ -94,8 +106,7 @@ fn promise(state: &State, counted: Spent, seeded: usize) -> Result<Result<Promis
     if let Some(entry) = underpriced(state)? {
         return Ok(Err(Unpromised::Underpriced { entry }));
     }
-    let one = state.charges().len() <= 1;
-    Ok(Ok(if one { Promise { epsilon: counted.epsilon, delta: state.budget().delta.get() } } else { promise }))
+    Ok(Ok(promise))
 }
 
 /// The first line that was charged for less than its plan costs.
@@ -125,23 +136,27 @@ fn lower(state: &State, counted: Spent, promise: Promise) -> Result<f64, Error> 
     }
 }
 
-/// Power of the best test at [`FALSE_POSITIVES`], from above: what (ε, δ) allows or, for one plan, its own trade-off function.
-fn power(state: &State, promise: Promise) -> Result<f64, Error> {
+/// Power of the best test at [`FALSE_POSITIVES`] that (ε, δ) allows.
+fn power(promise: Promise) -> f64 {
     let (alpha, Promise { epsilon, delta }) = (FALSE_POSITIVES, promise);
     // TPR ≤ e^ε FPR + δ, and 1 - TPR ≥ e^-ε (1 - FPR - δ). [DRS22]
-    let mut power = (epsilon.exp() * alpha + delta).min(1.0 - (-epsilon).exp() * (1.0 - alpha - delta));
-    if let [only] = state.charges() {
-        match TradeOff::new(&Pld::default(), &only.charge.plan.event, state.terms().neighbors) {
-            // Noise at distance τ moves the false positives by τ, which a slope of at most 1/α turns into power, and the power by τ.
-            Ok(attack) => {
-                let inexact = (1.0 + 1.0 / alpha) * only.charge.cost.distance;
-                power = power.min(attack.power(Probability::new(alpha)?).upper + inexact);
-            }
-            Err(Error::Unsupported { .. }) => {}
-            Err(other) => return Err(other),
+    (epsilon.exp() * alpha + delta).min(1.0 - (-epsilon).exp() * (1.0 - alpha - delta)).clamp(alpha, 1.0)
+}
+
+/// What the only plan costs by itself, by its own trade-off function.
+fn alone(state: &State, counted: Spent) -> Result<Option<Alone>, Error> {
+    let [only] = state.charges() else { return Ok(None) };
+    let allowed = power(Promise { epsilon: counted.epsilon, delta: state.budget().delta.get() });
+    let true_positive_rate = match TradeOff::new(&Pld::default(), &only.charge.plan.event, state.terms().neighbors) {
+        // Noise at distance τ moves the false positives by τ, which a slope of at most 1/α turns into power, and the power by τ.
+        Ok(attack) => {
+            let inexact = (1.0 + 1.0 / FALSE_POSITIVES) * only.charge.cost.distance;
+            (attack.power(Probability::new(FALSE_POSITIVES)?).upper + inexact).clamp(FALSE_POSITIVES, allowed)
         }
-    }
-    Ok(power.clamp(alpha, 1.0))
+        Err(Error::Unsupported { .. }) => allowed,
+        Err(other) => return Err(other),
+    };
+    Ok(Some(Alone { epsilon: counted.epsilon, true_positive_rate }))
 }
 
 impl std::fmt::Display for Statement {
@@ -178,6 +193,16 @@ impl std::fmt::Display for Statement {
             self.plans
         )?;
         writeln!(f, "Why: {}.", self.counted.theorem)?;
+        if let Some(alone) = self.alone {
+            let (wrong, found) = (given(100.0 * self.false_positive_rate), up(100.0 * alone.true_positive_rate));
+            writeln!(
+                f,
+                "The plan by itself: ε ≤ {} at δ = {}, and with {wrong} % false positives a test detects someone's presence at most {found} % of the time. \
+                 That is a promise of its own if it was settled beforehand that no plan follows.",
+                up(alone.epsilon),
+                given(self.budget.delta.get())
+            )?;
+        }
         if self.plans > 1 {
             writeln!(
                 f,

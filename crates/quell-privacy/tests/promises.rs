@@ -135,10 +135,8 @@ fn promises(cap: impl Fn(usize) -> Option<f64>, plans: usize) -> Vec<Option<Prom
             if cap(plan) != cap(plan - 1) {
                 ledger.raise(budget(cap(plan), 0.01), "test").unwrap();
             }
-            // One plan by itself is a claim about that plan, whatever follows.
-            (plan > 1)
-                .then(|| statement(&mut ledger))
-                .and_then(|said| said.epsilon.map(|epsilon| Promise { epsilon: epsilon.upper, delta: said.delta }))
+            let said = statement(&mut ledger);
+            said.epsilon.map(|epsilon| Promise { epsilon: epsilon.upper, delta: said.delta })
         })
         .collect()
 }
@@ -168,9 +166,13 @@ fn an_analyst_who_stops_when_it_suits_gains_no_more_than_delta() {
         let excess = excess_of_a_stopping_analyst(&rising);
         assert!(most > 0.01 && excess <= most, "{excess} where {most} was promised");
     }
-    // A cap that stays.
-    let fixed = promises(|_| Some(3.0), PLANS);
+    // A cap that stays and that all plans together use up.
+    let cap = spent[PLANS - 1].unwrap().epsilon * 1.000_1;
+    let fixed = promises(|_| Some(cap), PLANS);
     assert!(excess_of_a_stopping_analyst(&fixed) <= 0.01);
+    // If what the first plan costs were promised as long as it is the only one, he would stop there or use up the cap.
+    let alone = [&spent[..1], &fixed[1..]].concat();
+    assert!(excess_of_a_stopping_analyst(&alone) > 0.015, "the test has no power");
 }
 
 #[test]

@@ -82,8 +82,8 @@ fn a_replaced_record_in_a_poisson_sample_costs_between_a_lost_one_and_twice_its_
         let lost = Pld::default().epsilon(&laplace(1.0).repeated(count), Neighbors::AddRemove, delta).unwrap();
         let twice = Pld::default().epsilon(&laplace(0.5).repeated(count), Neighbors::AddRemove, delta).unwrap();
         assert!(
-            replaced.upper >= twice.lower && replaced.lower <= lost.upper && replaced.lower >= 0.99 * lost.lower,
-            "{replaced:?}"
+            replaced.lower >= 0.99 * lost.lower && replaced.upper <= twice.upper * 1.003 + 3e-4,
+            "{lost:?} {replaced:?} {twice:?}"
         );
     }
     // A guarantee about replacing a record says nothing about losing it.

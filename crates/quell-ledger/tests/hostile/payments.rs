@@ -71,7 +71,9 @@ fn odd_caps() {
 fn odd_numbers() {
     for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0] {
         assert!(Epsilon::new(number).is_err() && Delta::new(number).is_err());
-        assert!(serde_json::from_str::<Budget>(&format!("{{\"epsilon\":{number},\"delta\":1e-6}}")).is_err());
+    }
+    for number in ["-1", "-1e-300", "1e999", "\"1\""] {
+        assert!(serde_json::from_str::<Budget>(&format!("{{\"epsilon\":{number},\"delta\":1e-6}}")).is_err(), "{number}");
     }
     assert!(serde_json::from_str::<Budget>("{\"epsilon\":1,\"delta\":2}").is_err());
 }

@@ -154,7 +154,8 @@ impl Guarantee {
         if profile(0.0) <= left {
             return 0.0;
         }
-        bisect_smallest(0.0, n * self.epsilon, 60, |epsilon| profile(epsilon) <= left)
+        // Losses and the end of the bisection are rounded to nearest.
+        bisect_smallest(0.0, n * self.epsilon, 60, |epsilon| profile(epsilon) <= left) * (1.0 + 1e-12)
     }
 
     /// δ at ε of T-fold randomized response, rounded up.

@@ -33,13 +33,19 @@ pub(super) fn write(folder: &Path, name: &str, bytes: &[u8], access: Access) -> 
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
 }
 
-/// Makes a file that is not there, and says whether it was not.
-pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<bool, Error> {
-    let failed = |error: std::io::Error| Error::unwritable(path, &error);
-    match create(path, Access::Everyone) {
+/// Writes a file whole if there is none, and says whether there was none. When this returns, the file survives a power cut.
+pub(super) fn write_new(folder: &Path, name: &str, bytes: &[u8]) -> Result<bool, Error> {
+    let (path, draft) = (folder.join(name), format!(".{name}.{}", std::process::id()));
+    let failed = |error: std::io::Error| Error::unwritable(&path, &error);
+    write(folder, &draft, bytes, Access::Everyone)?;
+    // Unlike a name that is moved, a second name does not replace a file that is there.
+    let linked = fs::hard_link(folder.join(&draft), &path);
+    fs::remove_file(folder.join(&draft)).map_err(failed)?;
+    match linked {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Ok(false),
-        file => file.and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all())).map_err(failed)?,
+        linked => linked.map_err(failed)?,
     }
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
     Ok(true)
 }
 

@@ -19,8 +19,11 @@ use crate::Error;
 /// # Contract
 /// The key of a charge is durable before the charge, and an answer before it is shown. What was drawn and not kept is lost: drawing it again would be another release.
 pub struct Purchase {
-    path: PathBuf,
+    /// Folder and name of the file.
+    place: (PathBuf, String),
     kept: Kept,
+    /// Whether nothing is written yet: a question that is refused leaves nothing behind.
+    is_new: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -36,24 +39,25 @@ struct Kept {
 const LARGEST: u64 = 1 << 28;
 
 impl Purchase {
-    /// Of the answer that is to be written to a file: a new one, or what an earlier command has left, if it asked the same.
+    /// Of the answer that is to be written to a file: what an earlier command has left if it asked the same, or nothing yet.
     pub fn open(answer: &Path, question: &str) -> Result<Self, Error> {
         let name = answer.file_name().ok_or_else(|| Error::unwritable(answer, &std::io::ErrorKind::InvalidFilename.into()))?;
-        let path = answer.with_file_name(format!("{}.paid.json", name.to_string_lossy()));
-        if answer.exists() && !path.exists() {
-            return Err(Error::AnswerExists { path: answer.to_owned() });
-        }
-        let kept = Kept { question: question.to_owned(), key: debt::key()?, answers: BTreeMap::new() };
-        // Of two commands at once, one makes the file.
-        if file::write_new(&path, &bytes(&kept)?)? {
-            return Ok(Self { path, kept });
+        let folder = answer.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let place = (folder.to_owned(), format!("{}.paid.json", name.to_string_lossy()));
+        let path = place.0.join(&place.1);
+        if !path.exists() {
+            if answer.exists() {
+                return Err(Error::AnswerExists { path: answer.to_owned() });
+            }
+            let kept = Kept { question: question.to_owned(), key: debt::key()?, answers: BTreeMap::new() };
+            return Ok(Self { place, kept, is_new: true });
         }
         let damaged = |_| Error::saved("paid.json", "damaged", "what an earlier command wrote");
         let kept: Kept = serde_json::from_slice(&file::read(&path, LARGEST)?).map_err(damaged)?;
         if kept.question != question {
             return Err(Error::AnswerExists { path: answer.to_owned() });
         }
-        Ok(Self { path, kept })
+        Ok(Self { place, kept, is_new: false })
     }
 
     /// An answer that an earlier command has left.
@@ -77,6 +81,9 @@ impl Purchase {
         if let Some(answer) = self.answer(part) {
             return Ok(Some(answer));
         }
+        if std::mem::take(&mut self.is_new) && !file::write_new(&self.place.0, &self.place.1, &bytes(&self.kept)?)? {
+            return Err(Error::AnswerExists { path: self.place.0.join(&self.place.1) });
+        }
         let Some(paid) = ledger.reserve_once(&self.key(part), mechanism, 1)?.next().transpose()? else { return Ok(None) };
         let answer = run(paid)?;
         let kept = serde_json::to_value(&answer).map_err(|_| Error::saved("paid.json", "not writable", "numbers"))?;
@@ -90,9 +97,7 @@ impl Purchase {
     }
 
     fn keep(&self) -> Result<(), Error> {
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let name = self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        file::write(folder, &name, &bytes(&self.kept)?, file::Access::Everyone)
+        file::write(&self.place.0, &self.place.1, &bytes(&self.kept)?, file::Access::Everyone)
     }
 }
 

@@ -159,7 +159,8 @@ pub(crate) fn compose(
         points,
         values: Values::new(values, theta, h, points),
         error,
-        relative_error: steps * ROUNDOFF * (4.0 * theta.abs() * widest + 128.0),
+        // Also sums along the window, in which a factor that was rounded once is multiplied as often as there are points.
+        relative_error: steps * ROUNDOFF * (4.0 * theta.abs() * widest + 128.0) + 2.0 * ROUNDOFF * points as f64,
         ln_total,
         outside: (above.1, below.1),
         // 1 - Π (1 - p)^count
@@ -229,7 +230,13 @@ struct Above {
     p: f64,
     q: f64,
     delta: f64,
+    /// What q and δ may be off by because terms of either sign were added up.
+    q_error: f64,
+    delta_error: f64,
 }
+
+/// What a term of a sum over the spectrum may be off by, relatively: angles are good to a few units of 2π.
+const TERM_ERROR: f64 = 256.0 * ROUNDOFF;
 
 /// The composed masses, ready to be summed from any node up.
 enum Values {
@@ -250,7 +257,8 @@ impl Values {
                     let above = sums[j];
                     let (p, q) = (above.p + masses[j], above.q + masses[j]);
                     // δ = Σ F (1 - e^-u): the old one discounted, and what one more step of discount takes off the rest.
-                    sums[j - 1] = Above { p: tilt * p, q: tilt * shrink * q, delta: tilt * (above.delta + fall * q) };
+                    let delta = tilt * (above.delta + fall * q);
+                    sums[j - 1] = Above { p: tilt * p, q: tilt * shrink * q, delta, ..Above::default() };
                 }
                 Self::Summed(sums)
             }
@@ -270,17 +278,24 @@ impl Values {
                     let twice = if k == 0 || 2 * k == *points { 1.0 } else { 2.0 };
                     let angle = TAU * k as f64 / n;
                     let turn = Complex64::from_polar(1.0, TAU * ((k as u64 * j as u64) % *points as u64) as f64 / n);
-                    // 1/r - 1 without cancellation, and r^M, whose angle is -(j + 1) turns of k.
-                    let end = Complex64::from_polar(1.0, -TAU * ((k as u64 * (j as u64 + 1)) % *points as u64) as f64 / n);
-                    let series = |decay: f64| {
-                        let back = complex_exp_m1(Complex64::new(decay, -angle));
-                        (1.0 - end * (-decay * terms).exp()) / back
-                    };
+                    // 1/r - 1 and 1 - r^M without cancellation. The angle of r^M is -(j + 1) turns of k.
+                    let end = -TAU * ((k as u64 * (j as u64 + 1)) % *points as u64) as f64 / n;
+                    let back = |decay: f64| complex_exp_m1(Complex64::new(decay, -angle));
+                    let series = |decay: f64| -complex_exp_m1(Complex64::new(-decay * terms, end)) / back(decay);
                     let (p, q) = (series(theta * h), series((theta + 1.0) * h));
+                    // p - q, of which both may be far larger: with B = 1/r - 1 and B' = e^h/r - 1 it is
+                    // (p e^h-1/r + r^M (e^(-hM) - 1))/B'.
+                    let grown = Complex64::from_polar((theta * h).exp(), -angle) * h.exp_m1();
+                    let last = Complex64::from_polar((-theta * h * terms).exp(), end) * (-h * terms).exp_m1();
+                    let difference = (p * grown + last) / back((theta + 1.0) * h);
                     let weight = value * turn * (twice / n);
+                    let (of_q, of_delta) = (weight * q, weight * difference);
                     sum.p += (weight * p).re;
-                    sum.q += (weight * q).re;
-                    sum.delta += (weight * (p - q)).re;
+                    sum.q += of_q.re;
+                    sum.delta += of_delta.re;
+                    sum.q_error += TERM_ERROR * of_q.norm();
+                    sum.delta_error += TERM_ERROR * (weight.norm() * (p * grown).norm() + weight.norm() * last.norm())
+                        / back((theta + 1.0) * h).norm();
                 }
                 sum
             }
@@ -309,7 +324,15 @@ impl Composed {
     fn node(&self, j: usize) -> Node {
         let ln_factor = self.ln_total - self.theta * self.h * (self.first + j as i64) as f64;
         let (above, factor) = (self.values.above(j), ln_factor.exp());
-        Node { loss: self.loss(j), x: above.p * factor, v: above.q * factor, delta: above.delta * factor, ln_factor }
+        Node {
+            loss: self.loss(j),
+            x: above.p * factor,
+            v: above.q * factor,
+            delta: above.delta * factor,
+            v_error: above.q_error * factor,
+            delta_error: above.delta_error * factor,
+            ln_factor,
+        }
     }
 
     /// What rounding may do to δ(ε), by Cauchy and Schwarz, with the norm of the payoff e^(-θu)(1 - e^-u).
@@ -319,7 +342,7 @@ impl Composed {
 
     /// What must be added to, or taken from, the window's δ at a node and up to the next.
     fn correction(&self, side: Side, node: &Node) -> f64 {
-        let noise = self.noise(node.loss);
+        let noise = self.noise(node.loss) + node.delta_error;
         match side {
             Side::Upper => {
                 let top = (self.first + self.points as i64) as f64 * self.h;
@@ -385,7 +408,8 @@ impl Composed {
         // δ(x + u) = X - e^u V equals what is left for it somewhere between the two nodes.
         let node = self.node(low);
         let target = (delta - self.correction(side, &node)) / self.scaled(side, 1.0);
-        let u = ((node.x - target) / node.v).ln();
+        //     = δ + V - e^u V
+        let u = ((node.delta - target) / node.v(side)).ln_1p();
         match side {
             Side::Upper => (node.loss + if u.is_nan() { self.h } else { u.clamp(0.0, self.h) } + self.slack).max(0.0),
             Side::Lower => (node.loss + if u.is_nan() { 0.0 } else { u.clamp(0.0, self.h) } - self.slack).max(0.0),
@@ -406,7 +430,7 @@ impl Composed {
         }
         let node = self.node((position as usize).min(self.points - 1));
         let u = epsilon - node.loss;
-        let inside = if u <= 0.0 { node.delta } else { node.x - u.exp() * node.v };
+        let inside = if u <= 0.0 { node.delta } else { node.delta - u.exp_m1() * node.v(side) };
         self.probability(side, inside, &node)
     }
 
@@ -445,6 +469,19 @@ struct Node {
     v: f64,
     /// x - v, summed without cancellation.
     delta: f64,
+    /// What v and delta may be off by because terms of either sign were added up.
+    v_error: f64,
+    delta_error: f64,
     /// ln of the untilting factor at the node.
     ln_factor: f64,
+}
+
+impl Node {
+    /// The Q-mass above times e^loss, from below for an upper bound on δ and from above for a lower one.
+    fn v(&self, side: Side) -> f64 {
+        match side {
+            Side::Upper => (self.v - self.v_error).max(0.0),
+            Side::Lower => self.v + self.v_error,
+        }
+    }
 }

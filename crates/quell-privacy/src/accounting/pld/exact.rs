@@ -2,7 +2,7 @@
 
 use super::{
     factors::Way,
-    law::{Law, TAIL_ERROR},
+    law::{Law, Tails, tail_error},
 };
 use crate::{
     Bound,
@@ -22,10 +22,15 @@ pub(crate) fn exact_delta(law: &Law, epsilon: f64) -> Bound {
         return Bound { lower: delta * (1.0 - error).max(0.0), upper: (delta * (1.0 + error) + f64::MIN_POSITIVE).min(1.0) };
     }
     let slack = law.rounding(epsilon);
+    // As many units of e^ε Q[L > ε] as of the tail itself.
+    let error = |tails: Tails, q: f64| {
+        let tail = tails.q.above.max(SMALLEST_TAIL);
+        tail_error(tails.p.above) + q * (tail_error(tail) / tail)
+    };
     let upper = {
         let (at, tails) = (epsilon - slack, law.tails(epsilon - slack));
         let q = if tails.q.above > SMALLEST_TAIL { (at + tails.q.above.ln()).exp() } else { 0.0 };
-        tails.p.above - q + TAIL_ERROR * (tails.p.above + q) * (1.0 + epsilon) + f64::MIN_POSITIVE
+        tails.p.above - q + error(tails, q) * (1.0 + epsilon) + f64::MIN_POSITIVE
     };
     let lower = if let Law::Mixture(_) | Law::Replaced { .. } = law {
         // These bounds are not attained by any mechanism.
@@ -33,7 +38,7 @@ pub(crate) fn exact_delta(law: &Law, epsilon: f64) -> Bound {
     } else {
         let (at, tails) = (epsilon + slack, law.tails(epsilon + slack));
         let q = (at + tails.q.above.max(SMALLEST_TAIL).ln()).exp();
-        tails.p.above - q - TAIL_ERROR * (tails.p.above + q) * (1.0 + epsilon)
+        tails.p.above - q - error(tails, q) * (1.0 + epsilon)
     };
     let upper = if upper.is_nan() { 1.0 } else { upper.clamp(0.0, 1.0) };
     Bound { lower: if lower.is_nan() { 0.0 } else { lower.clamp(0.0, upper) }, upper }
@@ -45,7 +50,10 @@ const SMALLEST_TAIL: f64 = 1e-290;
 /// The least ε ≥ 0 with δ(ε) ≤ δ of a single pair.
 pub(crate) fn exact_epsilon(law: &Law, delta: f64) -> Bound {
     if law.infinite() > delta {
-        return Bound { lower: f64::INFINITY, upper: f64::INFINITY };
+        // Mass that is called infinite because it is small proves nothing from below.
+        let attained = law.attained(Way::Remove);
+        let lower = if attained.infinite() > delta { f64::INFINITY } else { exact_epsilon(&attained, delta).lower };
+        return Bound { lower, upper: f64::INFINITY };
     }
     let solve = |side: &dyn Fn(Bound) -> f64| {
         let fits = |epsilon: f64| side(exact_delta(law, epsilon)) <= delta;

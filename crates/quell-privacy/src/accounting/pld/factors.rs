@@ -29,7 +29,7 @@ impl Direction {
     pub(crate) fn attained(&self) -> Option<Vec<Vec<(Law, u64)>>> {
         let by = |way| -> Vec<(Law, u64)> { self.factors.iter().map(|(law, count)| (law.attained(way), *count)).collect() };
         let (remove, add) = (by(Way::Remove), by(Way::Add));
-        if remove == self.factors || self.single().is_some() {
+        if remove == self.factors {
             return None;
         }
         Some(if add == remove { vec![remove] } else { vec![remove, add] })
@@ -283,6 +283,9 @@ pub(crate) fn fixed_size_rate(event: &Event, batch: u64, records: u64, neighbors
     Ok(batch as f64 / records as f64)
 }
 
+/// Chances of many draws below this are called infinite.
+const SMALLEST_PART: f64 = 1e-100;
+
 /// m draws with replacement out of n, one record replaced.
 ///
 /// # Theorem
@@ -307,7 +310,7 @@ fn with_replacement(event: &Event, inner: &Event, batch: u64, records: u64, neig
     let mut chance = if records == 1 { 0.0 } else { miss * m / (n - 1.0) };
     let mut left = 1.0;
     let mut j = 1.0;
-    while j <= m && parts.len() < 256 && left > 1e-30 {
+    while j <= m && parts.len() < 256 && left > SMALLEST_PART {
         if records == 1 {
             chance = f64::from(u8::from(j == m));
         }

@@ -7,7 +7,7 @@
 //!
 //! Not every point of the grid needs a node: where there is little mass the nodes are far apart.
 
-use super::law::{Law, TAIL_ERROR, Tails};
+use super::law::{Law, Tails, tail_error};
 use crate::special::{ROUNDOFF, bisect_smallest};
 
 /// Probabilities under P of the losses offset + index·h, and of an infinite loss.
@@ -68,8 +68,8 @@ impl OnGrid {
             weights[j + 1] += at_right;
         }
         let (first, last) = (&self.nodes[0].tails, &self.nodes[self.nodes.len() - 1].tails);
-        weights[0] += first.p.below * (1.0 + TAIL_ERROR);
-        self.masses(weights, last.p.above * (1.0 + TAIL_ERROR))
+        weights[0] += first.p.below + tail_error(first.p.below);
+        self.masses(weights, last.p.above + tail_error(last.p.above))
     }
 
     /// Masses that are dominated by the pair: what lies beyond the nodes, but for infinite losses, is dropped.

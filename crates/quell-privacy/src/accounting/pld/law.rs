@@ -13,6 +13,13 @@ use crate::special::normal_below;
 /// (Errors of the threshold itself are errors of the loss and are paid for separately, see [`super`].)
 pub(crate) const TAIL_ERROR: f64 = 64.0 * crate::special::ROUNDOFF;
 
+/// What rounding may do to a tail of this mass.
+///
+/// The argument z of a normal tail is off by a few units in its last place, which are z² as many of the tail, and z² is at most 2 ln(1/tail).
+pub(crate) fn tail_error(mass: f64) -> f64 {
+    mass * (TAIL_ERROR - 16.0 * crate::special::ROUNDOFF * mass.clamp(f64::MIN_POSITIVE, 1.0).ln())
+}
+
 /// Both sides of a threshold x, each accurate where it is small.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sides {
@@ -50,7 +57,7 @@ impl Sides {
     /// Pr[x < L ≤ y] with its error bound, from the sides at x and at y > x.
     pub(crate) fn between(self, upper: Self) -> (f64, f64) {
         let (low, high) = if self.above < 0.5 { (upper.above, self.above) } else { (self.below, upper.below) };
-        ((high - low).max(0.0), TAIL_ERROR * (high + low))
+        ((high - low).max(0.0), tail_error(high) + tail_error(low))
     }
 }
 

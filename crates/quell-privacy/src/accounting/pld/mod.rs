@@ -69,7 +69,7 @@ const REFINEMENTS: usize = 16;
 impl Pld {
     /// The least ε for which the event is (ε, δ)-DP.
     pub fn epsilon(&self, event: &Event, neighbors: Neighbors, delta: Delta) -> Result<Bound, Error> {
-        self.largest(event, neighbors, &Question::Epsilon { delta: delta.get() })
+        self.answer(event, neighbors, &Question::Epsilon { delta: delta.get() })
     }
 
     /// The least δ for which the event is (ε, δ)-DP.
@@ -77,7 +77,21 @@ impl Pld {
         if !(epsilon.is_finite() && epsilon >= 0.0) {
             return Err(Error::OutOfRange { what: "epsilon", value: epsilon, range: "[0, inf)" });
         }
-        self.largest(event, neighbors, &Question::Delta { epsilon })
+        self.answer(event, neighbors, &Question::Delta { epsilon })
+    }
+
+    /// The answer as narrow as asked; where that is out of reach, at least as narrow as the usual one.
+    fn answer(&self, event: &Event, neighbors: Neighbors, question: &Question) -> Result<Bound, Error> {
+        let found = self.largest(event, neighbors, question)?;
+        let usual = Self { longest: self.longest, ..Self::default() };
+        let is_wide = found.upper.is_infinite() || found.upper - found.lower > question.tolerance(self, found.upper);
+        if self.relative >= usual.relative || !is_wide || found.lower.is_infinite() {
+            return Ok(found);
+        }
+        let other = usual.largest(event, neighbors, question)?;
+        let both = Bound { lower: found.lower.max(other.lower), upper: found.upper.min(other.upper) };
+        // Bounds that contradict each other are no bounds.
+        Ok(if both.lower <= both.upper * (1.0 + 1e-9) + f64::MIN_POSITIVE { both } else { question.worst_bracket() })
     }
 
     /// The larger answer of the two directions; the second is only worked out where it might be the larger.
@@ -106,7 +120,10 @@ impl Pld {
                 None => self.refine(&direction.factors, question),
             };
             let mut bound = refined.bound;
-            if let Some(alternatives) = direction.attained() {
+            // Of a single law the exact answer knows what is attained.
+            if direction.single().is_none()
+                && let Some(alternatives) = direction.attained()
+            {
                 let attained = alternatives.iter().map(|factors| self.attained(factors, question, refined));
                 bound.lower = attained.fold(0.0, f64::max).min(bound.upper);
             }
@@ -150,6 +167,10 @@ impl Pld {
             let (noise, is_long) = (question.noise(&upper, tilt, target), upper.points() > LONG);
             let upper = question.ask(&upper, Side::Upper);
             let lower = lower.map_or(0.0, |lower| question.ask(&lower, Side::Lower));
+            // Bounds that contradict each other are no bounds.
+            if lower.max(bound.lower) > upper.min(bound.upper) * (1.0 + 1e-9) + f64::MIN_POSITIVE {
+                return Refined { bound: question.worst_bracket(), target, h: None };
+            }
             bound = Bound { lower: bound.lower.max(lower.min(upper)), upper: bound.upper.min(upper) };
             let (gap, wanted) = (bound.upper - bound.lower, question.tolerance(self, bound.upper));
             if gap <= wanted {
@@ -167,7 +188,7 @@ impl Pld {
             }
             // A finer grid does not help against the rounding of longer transforms.
             let width = upper - lower;
-            stalled = if width > 0.8 * last_width { stalled + 1 } else { 0 };
+            stalled = if width.is_finite() && width > 0.8 * last_width { stalled + 1 } else { 0 };
             // Lower bounds of laws with atoms are slow to rise, and nothing but their looks is at stake.
             let settled = is_long && !is_smooth && last_upper - upper < 0.1 * wanted;
             if coarsened || settled || stalled == 3 || noise > 0.5 * gap {

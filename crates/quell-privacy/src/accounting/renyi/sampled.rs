@@ -42,6 +42,9 @@ fn gaussian_integer(alpha: u32, rate: f64, sigma: f64) -> f64 {
     ln_sum_exp(&terms)
 }
 
+/// A quadrature of more points than this is not worth its time: the bound is infinite.
+const MOST_POINTS: usize = 4_000_000;
+
 /// ln E[(1+y)^α - 1 - αy], y = q(e^((2x-1)/2σ²) - 1), x ~ N(0, σ²), whose integrand is never negative (E[y] = 0).
 ///
 /// The trapezoidal rule on the whole line is exact up to exp(-2πd/h) for an integrand analytic in a strip of half-width d;
@@ -51,7 +54,7 @@ fn gaussian_quadrature(alpha: f64, rate: f64, sigma: f64) -> f64 {
     let h = (sigma / 4.0).min(variance / 2.4);
     let (from, to) = (-13.0 * sigma, alpha + 13.0 * sigma);
     let points = ((to - from) / h).ceil() as usize;
-    if points > 4_000_000 {
+    if points > MOST_POINTS {
         return f64::INFINITY;
     }
     let terms: Vec<f64> = (0..=points)
@@ -133,6 +136,9 @@ impl FixedSizeMoments {
                 let reach = 13.0 + 2.0 * j.sqrt();
                 let (from, to) = (-reach, j * mu + reach);
                 let points = ((to - from) / h).ceil() as usize;
+                if points > MOST_POINTS {
+                    return f64::INFINITY;
+                }
                 let terms: Vec<f64> = (0..=points)
                     .map(|i| from + i as f64 * h)
                     .map(|x| {

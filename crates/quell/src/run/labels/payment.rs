@@ -28,9 +28,10 @@ pub(super) fn terms(plan: &Plan, dataset: String, unit: Unit, budget: Option<All
         }
         None => (votes.epsilon.unwrap_or(plan.epsilon.upper * 1.001), plan.delta),
     };
-    // Stable winners have a Rényi bound and no other. A ledger for that alone divides δ among its orders, and needs a little more room.
+    // Stable winners have a Rényi bound and no other. A ledger for that alone divides δ among its orders, and needs a little more room, unless somebody has said what may be spent.
     let stable = matches!(plan.release, Release::Stable(_));
-    let (composition, room) = if stable { (Composition::Renyi, 1.06) } else { (Composition::Best, 1.0) };
+    let room = if stable && budget.is_none() { 1.06 } else { 1.0 };
+    let composition = if stable { Composition::Renyi } else { Composition::Best };
     let budget = Budget { epsilon: Some(Epsilon::new(epsilon * room)?), delta };
     Ok(Terms { dataset, unit, neighbors: plan.neighbors, budget, composition })
 }
