@@ -149,7 +149,14 @@ impl Job {
                 folder.forget_private()?;
                 Going::On
             }
-            None => self.answer(ledger, folder, &mut journal, &mut outcome, watch)?,
+            None => {
+                let going = self.answer(ledger, folder, &mut journal, &mut outcome, watch);
+                // A run that was refused may never go on, and nobody would remove what its teachers left.
+                if going.is_err() && folder.paid_if_any()?.is_none() {
+                    folder.forget_private()?;
+                }
+                going?
+            }
         };
         outcome.count(&journal);
         outcome.right = self.right(&journal.answers());
