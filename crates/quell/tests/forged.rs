@@ -61,8 +61,8 @@ fn bomb(zeros: usize) -> Vec<u8> {
 
 #[test]
 fn idx_headers_that_announce_too_much_are_refused() {
-    let announced = |sides: &[u32]| broken(images(&idx(8, sides, &[0; 8])));
     const MORE: &str = "a header that announces more bytes than there are";
+    let announced = |sides: &[u32]| broken(images(&idx(8, sides, &[0; 8])));
     assert_eq!(announced(&[2, 2, 3]), MORE);
     assert_eq!(announced(&[1 << 31, 1, 1]), MORE);
     assert_eq!(announced(&[1, u32::MAX, u32::MAX]), MORE);

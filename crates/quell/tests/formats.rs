@@ -183,8 +183,8 @@ fn people_whose_names_are_not_utf8_are_as_many_users() {
         assert_eq!((train.user_count(), train.len(), train.row_count()), (Some(4), 5, 7), "{name}");
     }
     // The digits of an integer are its name, however many there are.
-    let digits: String = (0..40).map(|id| format!("{},a\n", 1_800_000_000_000_000_000_u64 + id)).collect();
-    folder.put("table.csv", format!("u,y,x\n{digits}"));
+    let digits: Vec<String> = (0..40).map(|id| format!("{},a\n", 1_800_000_000_000_000_000_u64 + id)).collect();
+    folder.put("table.csv", format!("u,y,x\n{}", digits.concat()));
     assert_eq!(open(folder.path().join("table.csv"), &options).unwrap().train.user_count(), Some(40));
 }
 

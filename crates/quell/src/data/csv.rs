@@ -165,10 +165,9 @@ impl Reader {
                 (length, count) = (0, 0);
             }
             match result {
-                ReadRecordResult::InputEmpty => {}
                 ReadRecordResult::OutputFull if length == record.bytes.len() => record.bytes.resize(2 * length + 1024, 0),
                 ReadRecordResult::OutputEndsFull if count == record.ends.len() => record.ends.resize(2 * count + 64, 0),
-                ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {}
+                ReadRecordResult::InputEmpty | ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {}
                 ReadRecordResult::Record => {
                     record.count = count;
                     return Ok(true);
