@@ -53,8 +53,7 @@ pub(crate) fn labelled(model: &Model, path: Option<&Path>) -> Result<Labelled> {
         );
         return Err(Refusal::new(sentence, "evaluate the model on data of the kind it was trained on").into());
     }
-    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let dataset = if own { model.paid.receipt.dataset.clone() } else { stem.unwrap_or_default() };
+    let dataset = if own { model.paid.receipt.dataset.clone() } else { data::name_of(path).unwrap_or_default() };
     Ok(Labelled { examples, access, dataset })
 }
 

@@ -25,7 +25,7 @@ fn row(chance: &mut Chance) -> String {
         6 => "word".into(),
         _ => chance.normal().to_string(),
     };
-    let key = ["red", "blue", "red", "blue", "", "\u{fffd}", "a very rare key", " red "][chance.below(8)];
+    let key = ["red", "blue", "red", "blue", "", "\u{fffd}", "a very rare key", " red ", "\"red", "\""][chance.below(10)];
     let label = ["a", "b", "a", "b", "", "other"][chance.below(6)];
     match chance.below(10) {
         0 => format!("u{}", chance.below(9)),
@@ -34,9 +34,26 @@ fn row(chance: &mut Chance) -> String {
     }
 }
 
+/// A row with a cell of 17 MiB.
+fn long_row() -> String {
+    format!("u1,0.5,{},a", "z".repeat(17 << 20))
+}
+
+/// The rows of a table as CSV, where cells with quotes are quoted, or as TSV, where a quote is a letter.
+fn table(rows: &[String], tabs: bool) -> String {
+    let quoted = |cell: &str| if cell.contains('"') { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() };
+    let line = |row: &String| {
+        let cells = row.split(',');
+        if tabs { cells.collect::<Vec<_>>().join("\t") } else { cells.map(quoted).collect::<Vec<_>>().join(",") }
+    };
+    let lines: Vec<String> = std::iter::once(&"u,x,c,y".to_owned()).chain(rows).map(line).collect();
+    lines.join("\n") + "\n"
+}
+
 /// One row more or less, or another in its place.
 fn neighbour(chance: &mut Chance, rows: &[String], exchanged: bool) -> Vec<String> {
     let mut other = rows.to_vec();
+    let row = |chance: &mut Chance| if chance.below(12) == 0 { long_row() } else { row(chance) };
     match (exchanged, chance.below(3)) {
         (true, _) => other[chance.below(rows.len())] = row(chance),
         (false, 0) => drop(other.remove(chance.below(rows.len()))),
@@ -62,6 +79,7 @@ fn files(here: &Path, into: &mut Vec<(PathBuf, Vec<u8>)>) {
         let differs = [
             "ledger",
             "people.csv",
+            "people.tsv",
             "seen",
             "model.safetensors",
             "report.md",
@@ -86,7 +104,8 @@ fn files(here: &Path, into: &mut Vec<(PathBuf, Vec<u8>)>) {
 /// Runs a command on a table with a ledger of its own.
 fn look(here: &Path, arguments: &str, rows: &[String], exchanged: bool) -> Seen {
     let _ = (std::fs::remove_dir_all(here), std::fs::create_dir_all(here));
-    std::fs::write(here.join("people.csv"), format!("u,x,c,y\n{}\n", rows.join("\n"))).unwrap();
+    std::fs::write(here.join("people.csv"), table(rows, false)).unwrap();
+    std::fs::write(here.join("people.tsv"), table(rows, true)).unwrap();
     std::fs::write(here.join("schema.toml"), SCHEMA).unwrap();
     let relation = if exchanged { "replace" } else { "add-remove" };
     let create = format!("ledger create people --epsilon 30 --delta 1e-5 --neighbors {relation} --ledger ledger");
@@ -121,7 +140,7 @@ fn moved(base: &Seen, other: &Seen, exchanged: bool) -> f64 {
     base.statistics.iter().zip(&other.statistics).map(far).fold(0.0, f64::max)
 }
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 21] = [
     "query people.csv count --epsilon 1",
     "query people.csv count --epsilon 1 --where x>=0",
     "query people.csv reaches --threshold 20 --epsilon 1",
@@ -134,6 +153,9 @@ const COMMANDS: [&str; 18] = [
     "query people.csv histogram --column c --keys red,blue --epsilon 1",
     "query people.csv histogram --column c --epsilon 1 --delta 1e-9",
     "query people.csv count --epsilon 1 --dry-run",
+    "query people.tsv count --epsilon 1",
+    "query people.tsv histogram --column c --keys red,blue --epsilon 1",
+    "train people.tsv --schema schema.toml --noise-multiplier 2 --steps 2 --sampling full --records 30 --delta 1e-5 --output run",
     "schema people.csv --numbers x --within -9 9 --label y --ignore u --epsilon 4",
     "schema people.csv",
     "train people.csv --schema schema.toml --noise-multiplier 2 --steps 2 --sampling full --records 30 --delta 1e-5 --output run",

@@ -5,13 +5,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::data::{Kind, Use};
+use crate::data::{Column, Kind, Use};
 
 /// Why there is no answer. A message says what is and what was expected; [`Error::hint`] says what to try next.
 ///
-/// What is said depends on public things alone: the path, the format, the sizes that a header announces, the names and types
-/// of the columns, the schema, the expression.
-/// No message holds a value read from a record, and no record's value decides whether there is a message.
+/// What is said depends on public things alone: the path, the format, the shape of a record, the types of the columns, the
+/// schema, the expression.
+/// No message holds a value read from a record or the number of records, and no record's value decides whether there is a
+/// message. A column is named if it was asked for, or nearly: what stands where names belong may be a record.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -70,12 +71,12 @@ pub enum Error {
         expected: &'static str,
     },
     /// Two columns of one name.
-    #[error("{} has two columns named {}, expected every name once", path.display(), quoted(name))]
+    #[error("columns {} and {} of {} have the same name, expected every name once", columns[0], columns[1], path.display())]
     DuplicateColumn {
         /// The file.
         path: PathBuf,
-        /// The name.
-        name: String,
+        /// Which they are, counted from 1.
+        columns: [usize; 2],
     },
     /// A Parquet file that its reader does not understand.
     #[error("{} is damaged or not Parquet: {part} cannot be decoded", path.display())]
@@ -156,12 +157,14 @@ pub enum Error {
         models: Vec<String>,
     },
     /// A name that no column has.
-    #[error("there is no column {}, expected one of {}{}", quoted(name), listed(columns), shown(place.as_ref()))]
+    #[error("there is no column {}, expected one of the {columns} that the file has{}", quoted(name), shown(place.as_ref()))]
     NoColumn {
         /// The name asked for.
         name: String,
-        /// The names there are.
-        columns: Vec<String>,
+        /// How many columns there are.
+        columns: usize,
+        /// The name that it may have been meant to be. Others are not said: a file without a header has a record there.
+        near: Option<String>,
         /// Where in an expression it was asked for.
         place: Option<Place>,
     },
@@ -176,6 +179,12 @@ pub enum Error {
         usage: Use,
         /// Where in an expression it was asked for.
         place: Option<Place>,
+    },
+    /// Numbers that cannot tell users apart.
+    #[error("column {} holds floating-point or decimal numbers, expected integers or text that tell users apart", quoted(name))]
+    FractionsAsUsers {
+        /// The name of the column.
+        name: String,
     },
     /// An expression that is none.
     #[error("the expression has {found} at character {}, expected {expected}{}", place.at + 1, shown(Some(place)))]
@@ -207,13 +216,11 @@ pub enum Error {
         /// What would do.
         expected: &'static str,
     },
-    /// A binary file that is not what its header or its length says. Offsets are into what was unpacked.
-    #[error("{} has {found} at byte {offset}, expected {expected}", path.display())]
+    /// A binary file that is not what its header or its length says.
+    #[error("{} has {found}, expected {expected}", path.display())]
     Broken {
         /// The file, or the file in an archive.
         path: PathBuf,
-        /// Bytes before the place.
-        offset: u64,
         /// What is there.
         found: String,
         /// What could be there.
@@ -306,12 +313,8 @@ pub enum Error {
     Counts {
         /// The features.
         path: PathBuf,
-        /// Records there.
-        records: u64,
         /// Labels or users.
         other: PathBuf,
-        /// Records there.
-        found: u64,
     },
     /// A table about which nothing is public.
     #[error("{} is a table without a schema, expected one that states the bounds and categories of its columns", path.display())]
@@ -336,14 +339,10 @@ pub enum Error {
         name: String,
     },
     /// Two lists that should have one entry for each record.
-    #[error("there are {name} of {found} records, expected {expected}, as many as there are targets")]
+    #[error("there are not as many {name} as records, expected {name} for every record")]
     Sizes {
         /// What there is too much or too little of.
         name: &'static str,
-        /// Records it is enough for.
-        found: usize,
-        /// Records there are.
-        expected: usize,
     },
     /// A setting outside the range in which it means something.
     #[error("{what} is {value}, expected a number in {range}")]
@@ -366,12 +365,10 @@ pub enum Error {
         expected: usize,
     },
     /// One who would be in two shards.
-    #[error("a {who} of record {record} is in two shards, expected one: two teachers would have learned from them")]
+    #[error("a {who} is in two shards, expected one: two teachers would have learned from them")]
     TwoShards {
         /// What kind of unit.
         who: &'static str,
-        /// One of the records, counted from 1.
-        record: usize,
     },
     /// Something that must be said and was not.
     #[error("no {what} is given")]
@@ -495,16 +492,17 @@ impl Error {
                 Some(near) => format!("did you mean {}?", quoted(near)),
                 None => "quell models lists what can be named; a list of layers can be given instead".into(),
             },
-            Self::NoColumn { name, columns, .. } => match nearest(name, columns) {
-                Some(near) => format!("did you mean {}?", quoted(near)),
-                None => "names are case-sensitive; write one with spaces or signs in double quotes".into(),
-            },
+            Self::NoColumn { near: Some(near), .. } => format!("did you mean {}?", quoted(near)),
+            Self::NoColumn { near: None, .. } => {
+                "names are case-sensitive, and stand in the first row; write one with spaces or signs in double quotes".into()
+            }
+            Self::FractionsAsUsers { .. } => "export the column as integers or as text".into(),
             Self::WrongUse { kind: Kind::Unreadable, .. } => "export the column as numbers or text".into(),
             Self::WrongUse { place: None, .. } => {
                 "choose another column, or export the file with another type for this one".into()
             }
             Self::WrongUse { usage: Use::Number, .. } => "compare it with text in single quotes, like 'a'".into(),
-            Self::WrongUse { usage: Use::Text, .. } => "compare it with a number, without quotes".into(),
+            Self::WrongUse { usage: Use::Text | Use::Name, .. } => "compare it with a number, without quotes".into(),
             Self::Malformed { .. } => {
                 "an expression reads like: age >= 18 and (city in ('Bern', 'Basel') or not income is missing)".into()
             }
@@ -571,6 +569,13 @@ impl Error {
     /// A part of a saved state that is not what it should be.
     pub(crate) fn saved(part: &str, found: &'static str, expected: &'static str) -> Self {
         Self::SavedState { part: part.into(), found, expected }
+    }
+
+    /// A column that is not there.
+    #[must_use]
+    pub fn no_column(name: &str, columns: &[Column]) -> Self {
+        let names: Vec<String> = columns.iter().map(|column| column.name.clone()).filter(|name| !name.is_empty()).collect();
+        Self::NoColumn { name: name.to_owned(), columns: columns.len(), near: nearest(name, &names).cloned(), place: None }
     }
 
     /// What the operating system refused.

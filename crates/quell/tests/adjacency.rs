@@ -7,7 +7,7 @@ use made::Folder;
 use quell::{
     Error,
     chance::Chance,
-    data::{Examples, Schema, Targets, digits},
+    data::{Examples, Options, Schema, Targets, digits, open},
     dp_sgd::{Sampler, Supervised},
     loss::Loss,
     network::{self, Network, Workspace},
@@ -92,6 +92,50 @@ fn where_records_are_exchanged_a_row_has_its_shard_whatever_is_left_out() {
         let moved = (0..other.len()).filter(|record| dealt.of()[*record] != shards.of()[other.row(*record)]).count();
         assert_eq!((moved, other.row_count(), other.len()), (0, all.len(), all.len() - 1), "row {broken} lost its label");
     }
+}
+
+#[test]
+fn a_user_with_a_long_id_moves_the_sum_by_what_one_user_may() {
+    use std::sync::Arc;
+
+    use parquet::{
+        data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type},
+        file::{properties::WriterProperties, writer::SerializedFileWriter},
+        schema::parser::parse_message_type,
+    };
+    const FIRST: i64 = 1_800_000_000_000_000_000;
+    let network = network("logistic", 1);
+    let sum = |rows: &[(i64, &str)]| {
+        let schema = "message people { required int64 person; required double x; required binary y (UTF8); }";
+        let properties = Arc::new(WriterProperties::builder().build());
+        let mut writer =
+            SerializedFileWriter::new(Vec::new(), Arc::new(parse_message_type(schema).unwrap()), properties).unwrap();
+        let mut group = writer.next_row_group().unwrap();
+        let ids: Vec<i64> = rows.iter().map(|row| row.0).collect();
+        let labels: Vec<ByteArray> = rows.iter().map(|row| ByteArray::from(row.1)).collect();
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<Int64Type>().write_batch(&ids, None, None).unwrap();
+        column.close().unwrap();
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<DoubleType>().write_batch(&vec![1.0; rows.len()], None, None).unwrap();
+        column.close().unwrap();
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<ByteArrayType>().write_batch(&labels, None, None).unwrap();
+        column.close().unwrap();
+        group.close().unwrap();
+        let folder = Folder::new().with("people.parquet", writer.into_inner().unwrap());
+        let schema = Some(Schema::parse(&format!("user = 'person'\n{SCHEMA}")).unwrap());
+        let options = Options { schema, ..Options::default() };
+        let people = open(folder.path().join("people.parquet"), &options).unwrap().train;
+        let task = Supervised::new(&people, CLASSES, None).by_user().unwrap();
+        clipped_sum(&network, &vec![0.0; network.parameters()], &task, 0.1)
+    };
+    // The second of two people, who has 99 records of the other class, leaves.
+    let mut both = vec![(FIRST, "a")];
+    both.resize(100, (FIRST + 1, "b"));
+    let moved = distance(&sum(&both), &sum(&both[..1])) / 0.1;
+    assert!(moved < 1.0 + 1e-5, "one user moves the sum by {moved} of the clip norm");
+    assert!(moved > 0.99, "{moved}");
 }
 
 const SCHEMA: &str = "[label]\ncolumn = 'y'\nclasses = ['a', 'b']\n[[column]]\nname = 'x'\nbounds = [0, 9]\n";

@@ -118,8 +118,67 @@ fn an_open_quote_is_no_error() {
 }
 
 #[test]
+fn a_record_that_is_too_long_is_one_row_without_cells() {
+    const LONGEST: usize = 1 << 24;
+    let others = "Ada,1\nBob,2\n".repeat(500);
+    let letters = |count: usize| "z".repeat(count);
+    let long = [
+        format!("{},3\n", letters(LONGEST + (1 << 18))),
+        format!("\"{}\n{}\",3\n", letters(LONGEST), letters(100)),
+        format!("{}\n", ",".repeat(LONGEST + 1)),
+    ];
+    for long in &long {
+        for (before, after) in [("", others.as_str()), (others.as_str(), ""), (others.as_str(), "Eve,4\n")] {
+            let file = csv(format!("a,b\n{before}{long}{after}"));
+            let rows = (before.len() + after.len()) / 6 + 1;
+            assert_eq!(file.table().all().count().unwrap(), rows as u64);
+            let read = file.table().all().numbers("b").unwrap();
+            assert_eq!(read.iter().filter(|cell| cell.is_some()).count(), rows - 1);
+            assert_eq!(read[before.len() / 6], None);
+        }
+    }
+    // Whether it is too long does not depend on what is around it.
+    for before in [0, 1, 100, 70_000] {
+        for (length, whole) in [(LONGEST - 17, true), (LONGEST - 16, false)] {
+            let content = format!("a,b\n{}{},3\n{others}", "x,1\n".repeat(before), letters(length));
+            let read = numbers(content, "b");
+            assert_eq!((read.len(), read[before]), (before + 1001, whole.then_some(3.0)), "{before} before {length} letters");
+        }
+    }
+    let header = refused(&csv(format!("{},b\n1,2\n", letters(LONGEST + 1))));
+    assert!(matches!(header, Error::NoTable { .. }), "{header}");
+}
+
+#[test]
+fn a_quote_in_tsv_is_a_letter() {
+    let others = "Ada\t1\n".repeat(1000);
+    for name in ["\"Bob", "\"", "Bo\"b", "\"Bob\"", "\"\"", "Bob\\"] {
+        let file = Scratch::new("table.tsv", format!("a\tb\n{name}\t30\n{others}"));
+        let table = file.table();
+        assert_eq!(table.all().count().unwrap(), 1001, "{name}");
+        assert_eq!(table.all().texts("a").unwrap()[0].as_deref(), Some(name));
+        assert_eq!(table.all().numbers("b").unwrap()[..2], [Some(30.0), Some(1.0)], "{name}");
+    }
+}
+
+#[test]
+fn the_first_row_is_not_in_an_error_unless_it_was_nearly_asked_for() {
+    let file = csv("Ada Lovelace,Bern,positive\nBob,Basel,negative\n");
+    let errors = [
+        file.table().all().texts("city").unwrap_err(),
+        file.table().select(&"city = 'Bern'".parse().unwrap()).unwrap_err(),
+        refused(&csv("Ada Lovelace,positive,positive\nBob,negative,negative\n")),
+    ];
+    for error in errors {
+        let said = format!("{error} {error:?} {}", error.hint()).replace("city = 'Bern'", "");
+        assert!(!["Ada", "Bern", "positive"].iter().any(|cell| said.contains(cell)), "{said}");
+    }
+    assert_eq!(file.table().all().texts("bern").unwrap_err().hint(), "did you mean \"Bern\"?");
+}
+
+#[test]
 fn two_columns_of_one_name_are_refused_unless_they_have_none() {
-    assert!(matches!(refused(&csv("a,b, a\n1,2,3\n")), Error::DuplicateColumn { name, .. } if name == "a"));
+    assert!(matches!(refused(&csv("a,b, a\n1,2,3\n")), Error::DuplicateColumn { columns: [1, 3], .. }));
     assert_eq!(numbers(",a,\n1,2,3\n", "a"), [Some(2.0)]);
     assert!(matches!(csv(",a,\n1,2,3\n").table().all().numbers(""), Err(Error::NoColumn { .. })));
 }
@@ -151,7 +210,7 @@ fn other_formats_are_named() {
 fn a_misspelt_column_is_answered_with_the_nearest() {
     let file = csv("name,age,income\nAda,36,5\n");
     let error = file.table().all().numbers("Incom").unwrap_err();
-    assert_eq!(error.to_string(), "there is no column \"Incom\", expected one of \"name\", \"age\", \"income\"");
+    assert_eq!(error.to_string(), "there is no column \"Incom\", expected one of the 3 that the file has");
     assert_eq!(error.hint(), "did you mean \"income\"?");
     let error = file.table().select(&"name = 'Ada' and agee > 3".parse().unwrap()).unwrap_err();
     assert!(error.to_string().ends_with("\n  name = 'Ada' and agee > 3\n                   ^"), "{error}");

@@ -47,9 +47,9 @@ fn batch(content: &[u8]) -> Result<Dataset, Error> {
     small(folder.path())
 }
 
-fn broken(result: Result<Dataset, Error>) -> (u64, String) {
+fn broken(result: Result<Dataset, Error>) -> String {
     match result {
-        Err(Error::Broken { offset, found, .. }) => (offset, found),
+        Err(Error::Broken { found, .. }) => found,
         other => panic!("{other:?}"),
     }
 }
@@ -61,27 +61,28 @@ fn bomb(zeros: usize) -> Vec<u8> {
 
 #[test]
 fn idx_headers_that_announce_too_much_are_refused() {
+    const MORE: &str = "a header that announces more bytes than there are";
     let announced = |sides: &[u32]| broken(images(&idx(8, sides, &[0; 8])));
-    assert_eq!(announced(&[2, 2, 3]), (16, "a header that announces 12 bytes".into()));
-    assert_eq!(announced(&[1 << 31, 1, 1]).1, "a header that announces 2147483648 bytes");
-    assert!(announced(&[1, u32::MAX, u32::MAX]).1.contains("announces 18446744065119617025 bytes"));
-    assert!(announced(&[2, u32::MAX, u32::MAX]).1.starts_with("a header with sides"));
-    assert!(announced(&[2, 0, 3]).1.starts_with("a header with sides"));
-    assert_eq!(announced(&[2, 2, 1]).1, "more bytes");
+    assert_eq!(announced(&[2, 2, 3]), MORE);
+    assert_eq!(announced(&[1 << 31, 1, 1]), MORE);
+    assert_eq!(announced(&[1, u32::MAX, u32::MAX]), MORE);
+    assert_eq!(announced(&[2, u32::MAX, u32::MAX]), "a header with sides [records, 4294967295, 4294967295]");
+    assert_eq!(announced(&[2, 0, 3]), "a header with sides [records, 0, 3]");
+    assert_eq!(announced(&[2, 2, 1]), "more bytes");
     assert!(images(&idx(8, &[2, 2, 2], &[0; 8])).is_ok());
     // The numbers of labels lie too.
     let folder = Folder::new().with("train-images-idx3-ubyte", idx(8, &[u32::MAX, 1, 1], &[0; 8]));
     folder.put("train-labels-idx1-ubyte", idx(8, &[u32::MAX], &[0; 8]));
-    assert_eq!(broken(small(folder.path())).1, "a header that announces 4294967295 bytes");
+    assert_eq!(broken(small(folder.path())), MORE);
 }
 
 #[test]
-fn idx_headers_that_are_none_are_refused_at_their_byte() {
+fn idx_headers_that_are_none_are_refused() {
     let whole = idx(8, &[2, 2, 2], &[0; 8]);
     let with = |place: usize, byte: u8| {
         let mut bytes = whole.clone();
         bytes[place] = byte;
-        broken(images(&bytes)).1
+        broken(images(&bytes))
     };
     assert_eq!(with(0, 1), "other bytes");
     assert_eq!(with(2, 0x0a), "type 0x0a");
@@ -91,12 +92,11 @@ fn idx_headers_that_are_none_are_refused_at_their_byte() {
         let folder = Folder::new()
             .with("train-images-idx3-ubyte", &whole[..length])
             .with("train-labels-idx1-ubyte", idx(8, &[2], &[0; 2]));
-        let (offset, _) = broken(small(folder.path()));
-        assert!(offset <= length as u64);
+        broken(small(folder.path()));
     }
     // Labels of two numbers each are none.
     let folder = Folder::new().with("train-images-idx3-ubyte", &whole).with("train-labels-idx1-ubyte", idx(8, &[2, 2], &[0; 4]));
-    assert!(broken(small(folder.path())).1.contains("sides [2, 2]"));
+    assert!(broken(small(folder.path())).contains("sides [records, 2]"));
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn packed_idx_is_refused_wherever_it_is_cut_or_changed() {
     let mut changed = whole.clone();
     let place = changed.len() - 8;
     changed[place] ^= 1;
-    assert_eq!(broken(opened(&changed)).1, "packed data that is damaged");
+    assert_eq!(broken(opened(&changed)), "packed data that is damaged");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn packed_bombs_are_stopped_by_the_memory_that_is_allowed() {
     // A header that announces more than can be packed into so few bytes is not even unpacked.
     let folder = Folder::new().with("train-images-idx3-ubyte.gz", gzip(&idx(8, &[1 << 31, 1, 1], &[])));
     folder.put("train-labels-idx1-ubyte.gz", gzip(&idx(8, &[1 << 31], &[])));
-    assert!(broken(small(folder.path())).1.contains("announces 2147483648 bytes"));
+    assert!(broken(small(folder.path())).contains("announces more bytes"));
     assert!(start.elapsed() < Duration::from_mins(1));
 }
 
@@ -154,9 +154,7 @@ fn a_packed_table_of_one_endless_record_takes_bounded_memory_and_no_error() {
     text.resize(1 << 26, b'x');
     let folder = Folder::new().with("table.csv.gz", gzip(&text));
     let table = quell::data::Table::open(folder.path().join("table.csv.gz")).unwrap();
-    let lengths: Vec<usize> = table.all().texts("a").unwrap().into_iter().map(|text| text.unwrap().len()).collect();
-    assert_eq!(lengths.len(), 2);
-    assert!(lengths[1] < 1 << 25, "{lengths:?}");
+    assert_eq!(table.all().texts("a").unwrap(), [Some("1".to_owned()), None]);
     // A header without an end names no columns either.
     let folder = Folder::new().with("table.csv.gz", gzip(&vec![b','; 1 << 25]));
     assert!(matches!(quell::data::Table::open(folder.path().join("table.csv.gz")), Err(Error::NoTable { .. })));
@@ -167,8 +165,7 @@ fn cifar_of_another_length_is_refused_at_its_end() {
     let two = [cifar(0, [1, 2, 3]), cifar(1, [1, 2, 3])].concat();
     assert_eq!(batch(&two).unwrap().train.len(), 2);
     for length in [1, 3072, 3074, 6145] {
-        let (offset, found) = broken(batch(&two[..length]));
-        assert_eq!((offset, found), (length as u64, format!("a record of {} bytes", length % 3073)));
+        assert_eq!(broken(batch(&two[..length])), format!("a record of {} bytes", length % 3073));
     }
     assert_eq!(batch(&[]).unwrap().train.len(), 0);
 }
@@ -181,7 +178,7 @@ fn npy_headers_that_lie_are_refused() {
         assert!(array(&good[..length]).is_err(), "{length}");
     }
     let longer = [good.as_slice(), &[0]].concat();
-    assert_eq!(broken(array(&longer)), (good.len() as u64 + 1, "more bytes".into()));
+    assert_eq!(broken(array(&longer)), "more bytes");
     for shape in [
         "(2, 4611686018427387904)",
         "(18446744073709551615, 2)",
@@ -220,22 +217,22 @@ fn npy_headers_that_cannot_be_read_are_refused() {
         "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1), 'more': 1}",
         "{'descr': __import__('os'), 'fortran_order': False, 'shape': (2,)}",
     ] {
-        assert!(broken(array(&npy_with(header, &[0; 8]))).1.contains("cannot be read"), "{header}");
+        assert!(broken(array(&npy_with(header, &[0; 8]))).contains("cannot be read"), "{header}");
     }
     // Any order, any space, either quote.
     let header = "{ \"shape\":(2,1,) , 'fortran_order' :False,\n\t'descr':'<f4'}";
     assert!(array(&npy_with(header, &[0; 8])).is_ok());
     let mut lying = npy("<f4", "(2, 1)", &[0; 8]);
     lying[8..10].copy_from_slice(&u16::MAX.to_le_bytes());
-    assert_eq!(broken(array(&lying)).1, "a header that announces 65535 bytes");
+    assert_eq!(broken(array(&lying)), "a header that announces more bytes than there are");
     let mut version = npy("<f4", "(2, 1)", &[0; 8]);
     version[6] = 4;
-    assert_eq!(broken(array(&version)), (8, "version 4".into()));
+    assert_eq!(broken(array(&version)), "version 4");
     // Version 2 has four bytes for the length.
     let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1)}";
     let two = |length: u32| [b"\x93NUMPY\x02\x00".as_slice(), &length.to_le_bytes(), header.as_bytes(), &[0; 8]].concat();
     assert!(array(&two(header.len() as u32)).is_ok());
-    assert_eq!(broken(array(&two(u32::MAX))).1, "a header of 4294967295 bytes");
+    assert_eq!(broken(array(&two(u32::MAX))), "a header of 4294967295 bytes");
 }
 
 #[test]
@@ -259,7 +256,7 @@ fn archives_that_lie_are_refused() {
     assert!(matches!(archive(&bomb), Err(Error::TooLarge { .. })));
     let other = npz(&[("x.npy", x), ("y.npy", npy("<f4", "(3,)", &[0; 12]))]);
     let error = archive(&other).unwrap_err();
-    assert!(matches!(error, Error::Counts { records: 2, found: 3, .. }));
+    assert!(matches!(error, Error::Counts { .. }));
     assert!(error.to_string().contains("data.npz/x.npy"), "{error}");
 }
 

@@ -8,6 +8,7 @@ use png::{BitDepth, ColorType};
 use quell::{
     Error,
     data::{Options, Scaling, Schema, Split, open},
+    run::Source,
 };
 
 /// Three images of two by two pixels, and their labels.
@@ -117,7 +118,7 @@ fn users_come_from_a_file_of_their_own() {
     let options = Options { users: Some(users), ..Options::default() };
     assert_eq!(open(folder.path(), &options).unwrap().train.users(), Some([0, 1, 0].as_slice()));
     let few = Options { users: Some(folder.put("few", idx(0x0c, &[2], &[0; 8]))), ..Options::default() };
-    assert!(matches!(open(folder.path(), &few), Err(Error::Counts { records: 3, found: 2, .. })));
+    assert!(matches!(open(folder.path(), &few), Err(Error::Counts { .. })));
     let floats = Options { users: Some(folder.put("floats", idx(0x0d, &[3], &[0; 12]))), ..Options::default() };
     assert!(matches!(open(folder.path(), &floats), Err(Error::Broken { .. })));
 }
@@ -171,13 +172,103 @@ fn users_in_a_file_go_with_the_rows_of_every_format_that_has_rows() {
 }
 
 #[test]
+fn people_whose_names_are_not_utf8_are_as_many_users() {
+    let folder =
+        Folder::new().with("table.csv", b"u,y,x\nM\xfcller,a\nM\xf6ller,b\nM\xe4ller,b\n\xff,a\n,a\n \t ,b\nM\xfcller,b\n");
+    folder.put("table.tsv", b"u\ty\tx\nM\xfcller\ta\nM\xf6ller\tb\nM\xe4ller\tb\n\xff\ta\n\ta\n\tb\nM\xfcller\tb\n");
+    let schema = "user = 'u'\n[label]\ncolumn = 'y'\nclasses = ['a', 'b']\n[[column]]\nname = 'x'\nbounds = [0, 1]\n";
+    let options = Options { schema: Some(Schema::parse(schema).unwrap()), ..Options::default() };
+    for name in ["table.csv", "table.tsv"] {
+        let train = open(folder.path().join(name), &options).unwrap().train;
+        assert_eq!((train.user_count(), train.len(), train.row_count()), (Some(4), 5, 7), "{name}");
+    }
+    // The digits of an integer are its name, however many there are.
+    let digits: Vec<String> = (0..40).map(|id| format!("{},a\n", 1_800_000_000_000_000_000_u64 + id)).collect();
+    folder.put("table.csv", format!("u,y,x\n{}", digits.concat()));
+    assert_eq!(open(folder.path().join("table.csv"), &options).unwrap().train.user_count(), Some(40));
+}
+
+#[test]
+fn a_user_that_is_emptied_leaves_their_record_out_wherever_it_stands() {
+    let read = |rows: usize, users: &str| {
+        let features = npy("<f4", &format!("({rows}, 1)"), &vec![0; 4 * rows]);
+        let labels = npy("<f4", &format!("({rows},)"), &vec![0; 4 * rows]);
+        let folder = Folder::new().with("x.npy", features).with("y.npy", labels);
+        let users = folder.put("users.txt", users);
+        open(folder.path(), &Options { users: Some(users), ..Options::default() }).map(|data| data.train.len())
+    };
+    // Lines that are ended, and lines that are joined.
+    for end in ["", "\n"] {
+        for (names, known) in
+            [(["a", "b", "c"], 3), (["a", "b", ""], 2), (["", "b", "c"], 2), (["a", "", ""], 1), (["", "", ""], 0)]
+        {
+            assert_eq!(read(3, &(names.join("\n") + end)), Ok(known), "{names:?} {end:?}");
+            assert_eq!(read(3, &(names.join("\r\n") + end)), Ok(known), "{names:?} {end:?}");
+        }
+        assert_eq!((read(1, end), read(1, &format!("a{end}"))), (Ok(0), Ok(1)));
+    }
+    assert_eq!(read(0, ""), Ok(0));
+    assert!(matches!(read(3, "a"), Err(Error::Counts { .. })));
+    assert!(matches!(read(3, "a\nb\nc\nd\n"), Err(Error::Counts { .. })));
+    assert!(matches!(read(3, "a\nb\nc\n\n"), Err(Error::Counts { .. })));
+}
+
+#[test]
+fn no_error_tells_how_many_records_there_are() {
+    // What is wrong with files of so many records, by what is said about them.
+    let refused = |records: usize| {
+        let some = |kind: &str, sides: &str, bytes: usize| npy(kind, &format!("({records}, {sides})"), &vec![0; bytes]);
+        let x = some("<f4", "2", 8 * records);
+        let y = npy("<i8", &format!("({records},)"), &vec![0; 8 * records]);
+        let archive = |x: &[u8], y: &[u8]| npz(&[("x.npy", x.to_vec()), ("y.npy", y.to_vec())]);
+        let folder = Folder::new();
+        let mut said = Vec::new();
+        let mut pair = |x: Vec<u8>, y: Vec<u8>| {
+            folder.put("x.npy", &x);
+            folder.put("y.npy", &y);
+            folder.put("both.npz", archive(&x, &y));
+            said.extend(["x.npy", "both.npz"].map(|name| open(folder.path().join(name), &classes(&["a", "b"])).unwrap_err()));
+        };
+        pair(x.clone(), some("<i8", "3", 24 * records));
+        pair(some("<f4", "0", 0), y.clone());
+        pair(x[..x.len() - 4].to_vec(), y.clone());
+        pair([x.clone(), vec![0]].concat(), y.clone());
+        pair(x.clone(), y[..y.len() - 8].to_vec());
+        pair(x.clone(), [y.clone(), vec![0]].concat());
+        pair(x.clone(), npy("<i8", &format!("({},)", records - 1), &vec![0; 8 * records - 8]));
+        folder.put("x.npy", &x);
+        folder.put("y.npy", &y);
+        for users in
+            [npy("<i8", "(3,)", &[0; 24]), npy("<f8", &format!("({records},)"), &vec![0; 8 * records]), b"a\nb\n".to_vec()]
+        {
+            let options = Options { users: Some(folder.put("users", users)), ..classes(&["a", "b"]) };
+            said.push(open(folder.path().join("x.npy"), &options).unwrap_err());
+        }
+        let pictures = Folder::new().with("data.bin", [cifar(1, [0; 3]).repeat(records), vec![0; 7]].concat());
+        said.push(pictures.open("data.bin").unwrap_err());
+        pictures.put("train-images-idx3-ubyte", idx(8, &[records as u32, 2, 2], &vec![0; 4 * records - 1]));
+        pictures.put("train-labels-idx1-ubyte", idx(8, &[records as u32], &vec![0; records]));
+        said.push(pictures.open("train-images-idx3-ubyte").unwrap_err());
+        let mut shown = Vec::new();
+        for error in said {
+            let text = format!("{error} {error:?} {}", error.hint());
+            shown.push(text.replace(folder.path().to_str().unwrap(), "").replace(pictures.path().to_str().unwrap(), ""));
+        }
+        shown
+    };
+    let (some, more) = (refused(1234), refused(1235));
+    assert_eq!(some, more);
+    assert!(some[0].contains("3]"), "sides other than the first are public: {}", some[0]);
+}
+
+#[test]
 fn images_without_labels_are_refused() {
     let (images, digits) = idx_pair();
     let folder = Folder::new().with("train-images-idx3-ubyte", &images);
     assert!(matches!(folder.open(""), Err(Error::NoLabels { .. })));
     folder.put("train-labels-idx1-ubyte", idx(8, &[2], &[1, 2]));
     let error = folder.open("").unwrap_err();
-    assert!(matches!(error, Error::Counts { records: 3, found: 2, .. }));
+    assert!(matches!(error, Error::Counts { .. }));
     assert!(error.to_string().contains("have not as many records") && !error.to_string().contains("3 records"), "{error}");
     folder.put("train-labels-idx1-ubyte", &digits);
     assert!(folder.open("train-images-idx3-ubyte").is_ok());
@@ -419,6 +510,34 @@ fn folders_train_and_test_are_parts() {
     assert_eq!(labels(open(folder.path(), &declared).unwrap().test.as_ref().unwrap()), [1]);
     let public = Options { public_test: true, ..declared };
     assert!(matches!(open(folder.path(), &public), Err(Error::NoClass { name, .. }) if name == "c"));
+}
+
+#[test]
+fn one_dataset_has_one_ledger_whichever_way_it_is_opened() {
+    let name = |path: &str| Source { path: Some(path.into()), ..Source::default() }.name();
+    for (path, expected) in [
+        ("people.csv", "people"),
+        ("people.csv.gz", "people"),
+        ("people.CSV.GZ", "people"),
+        ("a/people.tsv.gz", "people"),
+        ("people.parquet", "people"),
+        ("people.2024.csv.gz", "people.2024"),
+        ("people.gz", "people"),
+        ("pictures", "pictures"),
+        // A folder and a file in it are one dataset.
+        ("mnist", "mnist"),
+        ("mnist/train-images-idx3-ubyte", "mnist"),
+        ("mnist/train-images.idx3-ubyte.gz", "mnist"),
+        ("cifar/data_batch_1.bin", "cifar"),
+        ("arrays/x.npy", "arrays"),
+        ("arrays.v2/x.npy", "arrays"),
+        ("both.npz", "both"),
+        ("idx.csv", "idx"),
+    ] {
+        assert_eq!(name(path), expected, "{path}");
+    }
+    let here = std::env::current_dir().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+    assert_eq!([name("."), name("x.npy")], [here.clone(), here]);
 }
 
 #[test]

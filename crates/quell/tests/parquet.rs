@@ -12,7 +12,7 @@ use parquet::{
         Int64Type, Int96, Int96Type,
     },
     file::{
-        properties::WriterProperties,
+        properties::{EnabledStatistics, WriterProperties},
         writer::{SerializedFileWriter, SerializedRowGroupWriter},
     },
     schema::parser::parse_message_type,
@@ -20,7 +20,7 @@ use parquet::{
 use proptest::prelude::*;
 use quell::{
     Error,
-    data::{Kind, Predicate, Table},
+    data::{self, Kind, Options, Predicate, Schema, Table},
 };
 use scratch::Scratch;
 
@@ -220,6 +220,83 @@ fn tables_written_by_other_libraries_are_read() {
         assert_eq!(table.columns().last().unwrap().kind, Kind::Unreadable, "{library}");
         let selected = table.select(&"born < '2000' and (age > 40 or home.city = 'Bern')".parse().unwrap()).unwrap();
         assert_eq!(selected.numbers("age").unwrap(), [Some(36.0), Some(41.0)], "{library}");
+    }
+}
+
+/// How many users records have that are told apart by a column `x`.
+fn users<T: DataType>(declaration: &str, values: &[T::T]) -> Result<usize, Error> {
+    let schema = format!("required {declaration}; required boolean z; required binary y (UTF8);");
+    let bytes = written(&schema, 1, Compression::SNAPPY, |_, group| {
+        column::<T>(group, values);
+        column::<BoolType>(group, &vec![true; values.len()]);
+        column::<ByteArrayType>(group, &vec![ByteArray::from("a"); values.len()]);
+    });
+    let file = Scratch::new("people.parquet", bytes);
+    let schema =
+        Schema::parse("user = 'x'\n[label]\ncolumn = 'y'\nclasses = ['a', 'b']\n[[column]]\nname = 'z'\nbounds = [0, 1]\n");
+    let options = Options { schema: Some(schema.unwrap()), ..Options::default() };
+    data::open(file.path(), &options).map(|data| data.train.user_count().unwrap())
+}
+
+#[test]
+fn as_many_people_are_as_many_users_whatever_they_are_called() {
+    for first in [0, -3, 1 << 53, 1_800_000_000_000_000_000, i64::MAX - 39] {
+        let ids: Vec<i64> = (0..40).map(|id| first + id).collect();
+        for declaration in ["int64 x", "int64 x (UINT_64)"] {
+            assert_eq!(users::<Int64Type>(declaration, &ids).unwrap(), 40, "{declaration} from {first}");
+        }
+    }
+    assert_eq!(users::<Int64Type>("int64 x (UINT_64)", &[-1, -2, -3, i64::MIN]).unwrap(), 4);
+    assert_eq!(users::<Int32Type>("int32 x (UINT_32)", &[-1, -2, 1]).unwrap(), 3);
+    let names = [&b"M\xfcller"[..], b"M\xf6ller", b"M\xe4ller", b"M\xef\xbf\xbdller", b"\xff", b"\xfe"];
+    let names = names.map(|name| ByteArray::from(name.to_vec()));
+    assert_eq!(users::<ByteArrayType>("binary x (UTF8)", &names).unwrap(), names.len());
+    assert_eq!(users::<ByteArrayType>("binary x", &names).unwrap(), names.len());
+    // Who has no name is nobody, as in every format.
+    let some = ["ada", "", "bob", " ", "ada"].map(ByteArray::from);
+    assert_eq!(users::<ByteArrayType>("binary x (UTF8)", &some).unwrap(), 2);
+    let uuids = [1, 2, 3].map(|last| fixed(&[[0; 15].as_slice(), &[last]].concat()));
+    assert_eq!(users::<FixedLenByteArrayType>("fixed_len_byte_array(16) x (UUID)", &uuids).unwrap(), 3);
+    assert_eq!(users::<BoolType>("boolean x", &[true, false, true]).unwrap(), 2);
+}
+
+#[test]
+fn fractions_are_not_taken_for_users() {
+    let refusals = [
+        users::<DoubleType>("double x", &[7.25, 0.0, -0.0]),
+        users::<FloatType>("float x", &[7.25]),
+        users::<Int64Type>("int64 x (DECIMAL(18, 2))", &[725]),
+        users::<ByteArrayType>("binary x (DECIMAL(38, 0))", &[ByteArray::from(vec![7_u8, 25])]),
+        users::<FixedLenByteArrayType>("fixed_len_byte_array(2) x (FLOAT16)", &[fixed(&[7, 25])]),
+    ];
+    for refused in refusals {
+        let error = refused.unwrap_err();
+        let said = format!("{error} {error:?} {}", error.hint());
+        assert!(said.contains("\"x\"") && said.contains("users") && !said.contains('7'), "{said}");
+    }
+}
+
+#[test]
+fn a_long_cell_is_no_error() {
+    let count = |long: usize, quoted: bool| {
+        let schema = Arc::new(parse_message_type("message table { required binary k (UTF8); }").unwrap());
+        let properties = WriterProperties::builder().set_dictionary_enabled(false).set_statistics_truncate_length(None);
+        let kept = if quoted { EnabledStatistics::Page } else { EnabledStatistics::None };
+        // Some writers quote the largest value in the header of its page.
+        let properties = properties.set_statistics_enabled(kept).set_write_page_header_statistics(quoted).build();
+        let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties)).unwrap();
+        let mut group = writer.next_row_group().unwrap();
+        let mut values = vec![ByteArray::from("k"); 100];
+        values.push(ByteArray::from(vec![b'z'; long]));
+        column::<ByteArrayType>(&mut group, &values);
+        group.close().unwrap();
+        let file = Scratch::new("long.parquet", writer.into_inner().unwrap());
+        (file.table().all().count(), file.table().all().texts("k").map(|texts| texts.len()))
+    };
+    for long in [1 << 10, 1 << 16, 5 << 20, 17 << 20] {
+        for quoted in [false, true] {
+            assert_eq!(count(long, quoted), (Ok(101), Ok(101)), "{long} bytes, in the header of the page: {quoted}");
+        }
     }
 }
 

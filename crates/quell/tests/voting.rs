@@ -3,14 +3,18 @@
 use quell::{
     Error,
     data::{Examples, Targets, digits},
+    dp_sgd::Going,
     pate::{Ballots, Replies, Shards},
+    run::{Folder, labels},
     voting::{Aggregator, Entry, Facts, Journal, Recipe, Release, Reply},
 };
+use quell_ledger::{Location, Store};
 use quell_privacy::{
     Neighbors,
     accounting::{Conversion, Renyi},
+    ledger::{Budget, Ledger},
     mechanism::{Ballot, Bounds, Form, Mechanism, Voters},
-    units::{Delta, SamplingRate},
+    units::{Delta, Epsilon, SamplingRate},
 };
 
 fn without(examples: &Examples, record: usize) -> Examples {
@@ -55,7 +59,7 @@ fn all_records_of_a_person_are_in_one_shard() {
     assert!(matches!(Shards::given(&people, given.clone(), 5), Err(Error::Setting { name: "shard", .. })));
     assert!(matches!(Shards::given(&people, given[1..].to_vec(), 10), Err(Error::Sizes { .. })));
     given[399] = (given[399] + 1) % 10;
-    assert!(matches!(Shards::given(&people, given, 10), Err(Error::TwoShards { record: 400, .. })));
+    assert!(matches!(Shards::given(&people, given, 10), Err(Error::TwoShards { .. })));
 }
 
 #[test]
@@ -231,4 +235,27 @@ fn a_journal_keeps_sets_and_numbers_apart() {
     Journal::open(&path).unwrap().record(&entries).unwrap();
     assert_eq!(Journal::open(&path).unwrap().entries(), entries);
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_run_that_is_refused_leaves_nothing_private() {
+    let here = std::env::temp_dir().join(format!("quell-refused-{}", std::process::id()));
+    let mut asked = labels::Configuration::digits_by_teachers().unwrap();
+    asked.voters = labels::Electors::teachers(20);
+    let job = labels::Job::new(asked).unwrap();
+    // As if another run had spent almost everything while the teachers learned.
+    let terms = job.terms().unwrap();
+    let budget = Budget { epsilon: Some(Epsilon::new(1e-3).unwrap()), ..terms.budget };
+    std::fs::create_dir_all(&here).unwrap();
+    let store = Store::create(Location::File(here.join("ledger.db"))).unwrap();
+    let mut ledger = Ledger::create(store.book("digits").unwrap(), quell_privacy::ledger::Terms { budget, ..terms }).unwrap();
+    let run = here.join("run");
+    let mut learned = false;
+    let refused = job.go(&mut ledger, &Folder::create(&run).unwrap(), &mut |_| {
+        learned |= run.join("private").exists();
+        Going::On
+    });
+    assert!(matches!(refused, Err(Error::Privacy(_))), "{refused:?}");
+    assert!(learned && !run.join("private").exists(), "teachers learned: {learned}");
+    std::fs::remove_dir_all(&here).unwrap();
 }

@@ -153,8 +153,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
 
 impl Flags {
     fn dataset(&self) -> Result<String> {
-        let stem = || self.data.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        let named = self.dataset.clone().or_else(stem);
+        let named = self.dataset.clone().or_else(|| quell::data::name_of(&self.data));
         named.ok_or_else(|| {
             Refusal::new(format!("{} has no file name", self.data.display()), "name the dataset with --dataset").into()
         })

@@ -149,7 +149,6 @@ fn buy<M: Mechanism>(
 }
 
 fn dataset(path: &Path) -> Result<String> {
-    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let missing = || Refusal::new(format!("{} has no file name", path.display()), "name the dataset with --dataset");
-    Ok(stem.ok_or_else(missing)?)
+    Ok(quell::data::name_of(path).ok_or_else(missing)?)
 }

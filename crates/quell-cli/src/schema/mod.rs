@@ -124,7 +124,7 @@ impl Flags {
         let names: Vec<String> = named.clone().map(|column| column.name.clone()).collect();
         let mentioned = self.numbers.iter().chain(&self.categories).chain(&self.ignore).chain(&self.user);
         if let Some(name) = mentioned.clone().chain(&self.label).find(|name| !names.contains(name)) {
-            return Err(quell::Error::NoColumn { name: name.clone(), columns: names, place: None }.into());
+            return Err(quell::Error::no_column(name, table.columns()).into());
         }
         let mentioned: Vec<&String> = mentioned.collect();
         if let Some(twice) = mentioned.iter().enumerate().find(|(i, name)| mentioned[..*i].contains(name)) {

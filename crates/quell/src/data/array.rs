@@ -76,12 +76,19 @@ impl Array<'_> {
         self.sides.first().copied().unwrap_or(0)
     }
 
+    /// The sides in words, without the number of records.
+    fn shown(&self) -> String {
+        let others = self.sides.iter().skip(1).map(u64::to_string);
+        let sides = self.sides.first().map(|_| "records".to_owned()).into_iter().chain(others);
+        format!("a header with sides [{}]", sides.collect::<Vec<_>>().join(", "))
+    }
+
     /// Refuses what the file cannot hold, and records of nothing: their number would cost nothing to forge.
     fn count(&self) -> Result<u64, Error> {
         let width = self.width().filter(|width| *width > 0);
         let count = width.and_then(|width| width.checked_mul(self.records()));
         let Some(count) = count else {
-            return Err(self.stream.broken(format!("a header with sides {:?}", self.sides), "sides that are possible"));
+            return Err(self.stream.broken(self.shown(), "sides that are possible"));
         };
         self.stream.announced(count, self.stored.size as u64)?;
         Ok(count)
@@ -167,11 +174,11 @@ impl Array<'_> {
         if self.stored.numbers == Numbers::Float {
             return Err(self.stream.broken("floating-point numbers", "integers that tell users apart"));
         }
-        memory.take_all(count, 16, self.stream.path())?;
+        memory.take_all(count, size_of::<Option<Tag>>() as u64, self.stream.path())?;
         let mut users = self.stream.room(count);
         self.each(count, |value| {
             users.push(match value {
-                Value::Integer(integer) => Some(Tag::of_user(integer.to_string().as_bytes())),
+                Value::Integer(integer) => Tag::of_user(integer.to_string().as_bytes()),
                 Value::Float(_) => None,
             });
         })?;
@@ -183,7 +190,7 @@ impl Array<'_> {
     fn one_each(&self) -> Result<u64, Error> {
         let count = self.count()?;
         if self.sides.is_empty() || count != self.records() {
-            return Err(self.stream.broken(format!("a header with sides {:?}", self.sides), "one number for each record"));
+            return Err(self.stream.broken(self.shown(), "one number for each record"));
         }
         Ok(count)
     }
@@ -208,7 +215,7 @@ pub(super) fn examples(
     for other in [Some(&labels), users.as_ref()].into_iter().flatten() {
         if other.records() != records {
             let (path, other_path) = (features.stream.path().to_owned(), other.stream.path().to_owned());
-            return Err(Error::Counts { path, records, other: other_path, found: other.records() });
+            return Err(Error::Counts { path, other: other_path });
         }
     }
     // The small ones first: a file without labels is not worth its pixels.

@@ -102,6 +102,37 @@ pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Dataset, Error>
     named(path, Dataset { name: String::new(), train, test, test_is_public })
 }
 
+/// What data is called where nobody names it, and so is its ledger: the name of its file or folder without endings.
+///
+/// Data that is packed has the name of what is in it, and a file of IDX, CIFAR or NPY that of its folder: whichever of them
+/// is opened, it is the same data, and must have the same ledger. None if the path has no name.
+///
+/// ```
+/// use quell::data::name_of;
+/// assert_eq!(name_of("data/people.csv.gz".as_ref()), name_of("people.csv".as_ref()));
+/// assert_eq!(name_of("mnist/train-images-idx3-ubyte.gz".as_ref()), name_of("mnist".as_ref()));
+/// ```
+#[must_use]
+pub fn name_of(path: &Path) -> Option<String> {
+    if path.file_name().is_none() {
+        // Such as `.`, or a file beside which one stands.
+        return path.canonicalize().ok().filter(|whole| whole.file_name().is_some()).and_then(|whole| name_of(&whole));
+    }
+    let unpacked = if stream::packed(path) { path.with_extension("") } else { path.to_owned() };
+    let extension = unpacked.extension().unwrap_or_default().to_ascii_lowercase();
+    let is_part = match extension.to_str().unwrap_or_default() {
+        "csv" | "tsv" | "parquet" | "pq" | "npz" => false,
+        "npy" | "bin" => true,
+        _ => unpacked.file_name().is_some_and(|name| name.to_string_lossy().contains("idx")),
+    };
+    let stem = || unpacked.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    if is_part && !path.is_dir() {
+        let folder = path.parent().map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
+        return folder.and_then(name_of).or_else(stem);
+    }
+    stem()
+}
+
 /// Reads records of a table to make predictions about: no label is needed, no record is left out, and every target is 0.
 pub fn unlabelled(path: impl AsRef<Path>, schema: &Schema) -> Result<Examples, Error> {
     let path = path.as_ref();
@@ -137,9 +168,8 @@ fn with_users(train: Examples, path: &Path, options: &Options, memory: &Memory) 
     if !train.has_places() {
         return refused("a file for pictures in folders", "none: files in folders have no order that lines could follow");
     }
-    let tags = users::read(users, memory)?;
-    let (records, found) = (train.row_count() as u64, tags.len() as u64);
-    train.with_users_of_rows(&tags).ok_or_else(|| Error::Counts { path: path.into(), records, other: users.clone(), found })
+    let tags = users::read(users, train.row_count(), memory)?;
+    train.with_users_of_rows(&tags).ok_or_else(|| Error::Counts { path: path.into(), other: users.clone() })
 }
 
 fn named(path: &Path, dataset: Dataset) -> Result<Dataset, Error> {

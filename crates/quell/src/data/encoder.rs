@@ -61,7 +61,6 @@ impl<'a> Part<'a> {
 /// Reads a table whole: in memory are its features as floats. Without labels, every target is 0 and no record is left out.
 pub(super) fn examples(table: &Table, path: &Path, schema: &Schema, labelled: bool, memory: &Memory) -> Result<Examples, Error> {
     schema.check()?;
-    mentioned(table, path, schema)?;
     let columns = schema.columns.iter();
     let parts = columns.map(|column| Part::new(table, &column.name, column.bounds, column.categories.as_deref()));
     let parts = parts.collect::<Result<Vec<_>, _>>()?;
@@ -70,11 +69,10 @@ pub(super) fn examples(table: &Table, path: &Path, schema: &Schema, labelled: bo
     let label_slot = readings.len();
     readings.extend(labelled.then(|| label.reading()));
     let user_slot = readings.len();
-    let user_usage =
-        schema.user.as_deref().map(|user| if kind(table, user) == Some(Kind::Number) { Use::Number } else { Use::Text });
     // Who is asked for predictions is not trained on.
-    let user = schema.user.as_deref().zip(user_usage).filter(|_| labelled);
-    readings.extend(user);
+    let user = schema.user.as_deref().filter(|_| labelled);
+    readings.extend(user.map(|user| (user, Use::Name)));
+    mentioned(table, path, schema, &readings)?;
 
     let width = schema.features().len();
     let (mut values, mut labels, mut numbers, mut users) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -92,11 +90,8 @@ pub(super) fn examples(table: &Table, path: &Path, schema: &Schema, labelled: bo
             (true, Some(_)) => numbers.push(label.number(row, label_slot).unwrap_or(f32::NAN)),
             (true, None) => labels.push(label.index(row, label_slot).map_or(NO_CLASS, |index| index as u32)),
         }
-        if let Some((_, usage)) = user {
-            users.push(match usage {
-                Use::Number => row.number(user_slot).map(|number| Tag::of_user(number.to_string().as_bytes())),
-                Use::Text => row.text(user_slot).map(|text| Tag::of_user(text.as_bytes())),
-            });
+        if user.is_some() {
+            users.push(row.name(user_slot).and_then(Tag::of_user));
         }
     })?;
     full?;
@@ -123,8 +118,10 @@ fn encode(part: &Part<'_>, categories: Option<usize>, unknown: bool, row: &Row<'
     }
 }
 
-/// A column that the schema does not know may be one that was misspelt there.
-fn mentioned(table: &Table, path: &Path, schema: &Schema) -> Result<(), Error> {
+/// A column that the schema does not know may be one that was misspelt there. All that are read must be there first: where a
+/// file has no header, what stands in its place is a record, and is not named.
+fn mentioned(table: &Table, path: &Path, schema: &Schema, readings: &[(&str, Use)]) -> Result<(), Error> {
+    readings.iter().try_for_each(|(name, usage)| table.header().reading(name, *usage).map(drop))?;
     let known = |name: &String| {
         schema.ignore.contains(name)
             || schema.user.as_ref() == Some(name)

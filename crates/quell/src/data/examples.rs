@@ -100,10 +100,10 @@ impl Examples {
         }
         let records = targets.len();
         if Some(features.len()) != records.checked_mul(width) {
-            return Err(Error::Sizes { name: "features", found: features.len() / width, expected: records });
+            return Err(Error::Sizes { name: "features" });
         }
-        if let Some(users) = users.as_ref().filter(|users| users.len() != records) {
-            return Err(Error::Sizes { name: "users", found: users.len(), expected: records });
+        if users.as_ref().is_some_and(|users| users.len() != records) {
+            return Err(Error::Sizes { name: "users" });
         }
         let known = |record: usize| targets.known(record) && users.as_ref().is_none_or(|users| users[record].is_some());
         let kept: Vec<usize> = (0..records).filter(|record| known(*record)).collect();
@@ -115,9 +115,9 @@ impl Examples {
     }
 
     /// Which records belong to the same user: `users[i]` is whatever tells the user of record `i` from others. A record of
-    /// none (`None`) is left out, because nobody could say whose contribution it is.
+    /// none (`None`, or a name that is blank) is left out, because nobody could say whose contribution it is.
     pub fn with_users<K: AsRef<[u8]>>(self, users: &[Option<K>]) -> Result<Self, Error> {
-        let tags = users.iter().map(|user| user.as_ref().map(|user| Tag::of_user(user.as_ref()))).collect();
+        let tags = users.iter().map(|user| Tag::of_user(user.as_ref()?.as_ref())).collect();
         let Self { shape, features, unit, affine, targets, rows, .. } = self;
         let known = Self::assemble(&shape, features, unit, targets, Some(tags))?;
         let rows = rows.of(&known.rows);

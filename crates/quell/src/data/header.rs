@@ -1,6 +1,6 @@
 //! Names and types of columns: what is public about a table.
 
-use std::{collections::HashSet, fmt, path::Path};
+use std::{collections::HashMap, fmt, path::Path};
 
 use crate::Error;
 
@@ -38,6 +38,8 @@ pub enum Use {
     Number,
     /// Text.
     Text,
+    /// What tells one user from another: the bytes of a text, or the digits of an integer.
+    Name,
 }
 
 impl fmt::Display for Use {
@@ -45,6 +47,7 @@ impl fmt::Display for Use {
         f.write_str(match self {
             Self::Number => "numbers",
             Self::Text => "text",
+            Self::Name => "integers or text that tell users apart",
         })
     }
 }
@@ -74,17 +77,18 @@ pub(crate) struct Header {
 impl Header {
     /// Two columns may both have no name, but not the same one.
     pub(crate) fn new(columns: Vec<Column>, path: &Path) -> Result<Self, Error> {
-        let mut seen = HashSet::new();
-        match columns.iter().find(|column| !column.name.is_empty() && !seen.insert(&column.name)) {
-            Some(twice) => Err(Error::DuplicateColumn { path: path.to_owned(), name: twice.name.clone() }),
-            None => Ok(Self { columns }),
+        let mut seen = HashMap::new();
+        for (number, column) in (1..).zip(&columns).filter(|(_, column)| !column.name.is_empty()) {
+            if let Some(first) = seen.insert(&column.name, number) {
+                return Err(Error::DuplicateColumn { path: path.to_owned(), columns: [first, number] });
+            }
         }
+        Ok(Self { columns })
     }
 
     pub(crate) fn find(&self, name: &str) -> Result<usize, Error> {
-        let named = || self.columns.iter().map(|column| &column.name).filter(|name| !name.is_empty());
         let position = self.columns.iter().position(|column| column.name == name && !name.is_empty());
-        position.ok_or_else(|| Error::NoColumn { name: name.to_owned(), columns: named().cloned().collect(), place: None })
+        position.ok_or_else(|| Error::no_column(name, &self.columns))
     }
 
     /// A column read as numbers or text, if its kind permits.
@@ -92,9 +96,9 @@ impl Header {
         let column = self.find(name)?;
         let kind = self.columns[column].kind;
         match (kind, usage) {
-            (Kind::Number, Use::Number) | (Kind::Text, Use::Text) | (Kind::Boolean | Kind::Undeclared, _) => {
-                Ok(Reading { column, usage })
-            }
+            (Kind::Number, Use::Number | Use::Name)
+            | (Kind::Text, Use::Text | Use::Name)
+            | (Kind::Boolean | Kind::Undeclared, _) => Ok(Reading { column, usage }),
             _ => Err(Error::WrongUse { name: name.to_owned(), kind, usage, place: None }),
         }
     }

@@ -15,7 +15,7 @@ pub struct Row<'a>(pub(super) Cells<'a>);
 /// Where the cells are.
 pub(super) enum Cells<'a> {
     Csv {
-        record: &'a ::csv::ByteRecord,
+        record: &'a csv::Record,
         readings: &'a [Reading],
     },
     /// One of a batch of rows, by its index in every column.
@@ -42,7 +42,7 @@ impl Row<'_> {
             Cells::Csv { record, readings } => csv::number(record, readings.get(slot).filter(|r| r.usage == Use::Number)?.column),
             Cells::Parquet { columns, index } => match columns.get(slot)? {
                 Values::Numbers(numbers) => *numbers.get(*index)?,
-                Values::Texts(_) => None,
+                Values::Texts(_) | Values::Names(_) => None,
             },
         }
     }
@@ -53,9 +53,22 @@ impl Row<'_> {
         match &self.0 {
             Cells::Csv { record, readings } => csv::text(record, readings.get(slot).filter(|r| r.usage == Use::Text)?.column),
             Cells::Parquet { columns, index } => match columns.get(slot)? {
-                Values::Numbers(_) => None,
                 Values::Texts(texts) => texts.get(*index)?.as_ref().map(Text::show),
+                Values::Numbers(_) | Values::Names(_) => None,
             },
         }
+    }
+
+    /// The bytes of a cell that was asked for as a user's name, an integer as its digits; none if it is missing or blank.
+    #[must_use]
+    pub fn name(&self, slot: usize) -> Option<&[u8]> {
+        let bytes = match &self.0 {
+            Cells::Csv { record, readings } => csv::bytes(record, readings.get(slot).filter(|r| r.usage == Use::Name)?.column)?,
+            Cells::Parquet { columns, index } => match columns.get(slot)? {
+                Values::Names(names) => names.get(*index)?.as_ref()?.bytes(),
+                Values::Numbers(_) | Values::Texts(_) => return None,
+            },
+        };
+        (!bytes.trim_ascii().is_empty()).then_some(bytes)
     }
 }

@@ -39,22 +39,27 @@ impl Split {
 
     /// Whether what has this tag is tested on.
     pub(super) fn tests(self, tag: Tag) -> bool {
-        (tag.0 as f64) < self.share * 2_f64.powi(64)
+        (tag.first as f64) < self.share * 2_f64.powi(64)
     }
 }
 
-/// 64 bits of a hash: uniform for all that one can know, and the same for ever.
+/// 128 bits of a hash: uniform for all that one can know, the same for ever, and too many for two names to have the same.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Tag(u64);
+pub(super) struct Tag {
+    /// Decides about split, shard and order, so that they are those of runs from when a tag had no more than this.
+    first: u64,
+    second: u64,
+}
 
 impl Tag {
     /// By the last digits: the first have decided about the split.
     pub(super) fn shard(self, shards: usize) -> usize {
-        (self.0 % (1 << 48) % shards as u64) as usize
+        (self.first % (1 << 48) % shards as u64) as usize
     }
 
-    pub(super) fn of_user(user: &[u8]) -> Self {
-        Self::of("quell data split by user, version 1", &[user])
+    /// By the bytes of a name, which are never parsed or replaced: two people must not become one user. A blank name is nobody's.
+    pub(super) fn of_user(name: &[u8]) -> Option<Self> {
+        (!name.trim_ascii().is_empty()).then(|| Self::of("quell data split by user, version 1", &[name]))
     }
 
     pub(super) fn of_record(features: &[u8], target: [u8; 4]) -> Self {
@@ -66,9 +71,10 @@ impl Tag {
         for part in parts {
             hasher.update(part);
         }
-        let mut first = [0; 8];
-        hasher.finalize_xof().fill(&mut first);
-        Self(u64::from_le_bytes(first))
+        let mut bytes = [0; 16];
+        hasher.finalize_xof().fill(&mut bytes);
+        let both = u128::from_le_bytes(bytes);
+        Self { first: both as u64, second: (both >> 64) as u64 }
     }
 }
 

@@ -24,8 +24,6 @@ const CHUNK: usize = 1 << 16;
 pub(super) struct Stream<'a> {
     path: PathBuf,
     reader: Box<dyn Read + 'a>,
-    /// Bytes behind us, as unpacked.
-    offset: u64,
     /// Bytes in front of us, at most.
     most: u64,
     /// Whether `most` is what there is.
@@ -52,16 +50,16 @@ impl<'a> Stream<'a> {
     }
 
     fn new(path: PathBuf, reader: impl Read + 'a, most: u64, exact: bool) -> Self {
-        Self { path, reader: Box::new(reader), offset: 0, most, exact }
+        Self { path, reader: Box::new(reader), most, exact }
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// An error at this place.
+    /// An error about this file. Where in it is not said: that would tell how many records come before.
     pub(super) fn broken(&self, found: impl Into<String>, expected: impl Into<String>) -> Error {
-        Error::Broken { path: self.path.clone(), offset: self.offset, found: found.into(), expected: expected.into() }
+        Error::Broken { path: self.path.clone(), found: found.into(), expected: expected.into() }
     }
 
     /// The next few bytes.
@@ -75,11 +73,7 @@ impl<'a> Stream<'a> {
     pub(super) fn announced(&self, count: u64, size: u64) -> Result<u64, Error> {
         match count.checked_mul(size) {
             Some(bytes) if bytes <= self.most => Ok(bytes),
-            bytes => {
-                let bytes = bytes.map_or("more than 2⁶⁴ bytes".into(), |bytes| format!("{bytes} bytes"));
-                let most = if self.exact { "" } else { "at most " };
-                Err(self.broken(format!("a header that announces {bytes}"), format!("{most}{} bytes", self.most)))
-            }
+            _ => Err(self.broken("a header that announces more bytes than there are", "as many as it announces")),
         }
     }
 
@@ -127,7 +121,6 @@ impl<'a> Stream<'a> {
                 Ok(0) => break,
                 Ok(count) => {
                     filled += count;
-                    self.offset += count as u64;
                     self.most = self.most.saturating_sub(count as u64);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}

@@ -65,10 +65,10 @@ impl Pca {
     pub fn apply(&self, examples: &Examples) -> Result<Examples, Error> {
         let (width, outputs) = (self.mean.len(), self.variances.len());
         if examples.width() != width {
-            return Err(Error::Sizes { name: "numbers of a record", found: examples.width(), expected: width });
+            return Err(Error::Length { what: "a record", found: examples.width(), expected: width });
         }
         if outputs == 0 || self.components.len() != outputs * width {
-            return Err(Error::Sizes { name: "components", found: self.components.len() / width.max(1), expected: outputs });
+            return Err(Error::Length { what: "components", found: self.components.len(), expected: outputs * width });
         }
         let mut values = vec![0.0; examples.len() * outputs];
         values.par_chunks_mut(TOGETHER * outputs).enumerate().for_each(|(chunk, into)| {

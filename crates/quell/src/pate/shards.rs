@@ -59,16 +59,16 @@ impl Shards {
     /// Which shard a record is in follows from that record or its user alone.
     pub fn given(examples: &Examples, of: Vec<u32>, count: usize) -> Result<Self, Error> {
         if of.len() != examples.len() {
-            return Err(Error::Sizes { name: "shards", found: of.len(), expected: examples.len() });
+            return Err(Error::Sizes { name: "shards" });
         }
         if let Some(shard) = of.iter().find(|shard| **shard as usize >= count) {
             return Err(Error::Setting { name: "shard", found: shard.to_string(), expected: "a number below that of teachers" });
         }
         if let Some(users) = examples.users() {
             let mut seen = vec![None; examples.user_count().unwrap_or(0)];
-            for (record, (user, shard)) in users.iter().zip(&of).enumerate() {
+            for (user, shard) in users.iter().zip(&of) {
                 if *seen[*user as usize].get_or_insert(*shard) != *shard {
-                    return Err(Error::TwoShards { who: "user", record: record + 1 });
+                    return Err(Error::TwoShards { who: "user" });
                 }
             }
         }

@@ -139,7 +139,7 @@ impl Source {
     /// Name of the ledger.
     #[must_use]
     pub fn name(&self) -> String {
-        let stem = || self.path.as_deref().and_then(Path::file_stem).map(|stem| stem.to_string_lossy().into_owned());
+        let stem = || self.path.as_deref().and_then(data::name_of);
         self.dataset.clone().or_else(stem).unwrap_or_else(|| "digits".into())
     }
 }

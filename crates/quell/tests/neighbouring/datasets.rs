@@ -22,6 +22,8 @@ pub(crate) struct Record {
     pub(crate) label: u8,
     /// Whether its picture, or its row, is damaged.
     pub(crate) damaged: bool,
+    /// Whether a cell of its row has 17 MiB.
+    pub(crate) long: bool,
 }
 
 pub(crate) const WIDTH: usize = 4;
@@ -30,13 +32,14 @@ pub(crate) const WIDTH: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Table,
+    Tabs,
     Npy,
     Npz,
     Idx,
     Pictures,
 }
 
-pub(crate) const FORMATS: [Format; 5] = [Format::Table, Format::Npy, Format::Npz, Format::Idx, Format::Pictures];
+pub(crate) const FORMATS: [Format; 6] = [Format::Table, Format::Tabs, Format::Npy, Format::Npz, Format::Idx, Format::Pictures];
 
 fn value(chance: &mut Chance) -> f32 {
     let sign = [1.0, -1.0][chance.below(2)];
@@ -65,6 +68,7 @@ impl Record {
             values,
             label: if odd { 2 + chance.below(2) as u8 } else { chance.below(2) as u8 },
             damaged: hostile && chance.below(6) == 0,
+            long: hostile && chance.below(200) == 0,
         }
     }
 
@@ -105,12 +109,13 @@ pub(crate) fn neighbour(chance: &mut Chance, all: &[Record], unit: Unit, neighbo
         (Unit::Example, Neighbors::Replace) => {
             let place = chance.below(all.len());
             let old = &all[place];
-            other[place] = match chance.below(7) {
+            other[place] = match chance.below(8) {
                 0 => Record { label: 3, ..old.clone() },
                 1 => Record { user: None, ..old.clone() },
                 2 => Record { values: [f32::NAN; WIDTH], ..old.clone() },
                 3 => Record { damaged: true, ..old.clone() },
                 4 => all[chance.below(all.len())].clone(),
+                5 => Record { long: true, ..old.clone() },
                 _ => Record::any(chance, users),
             };
         }
@@ -144,17 +149,25 @@ pub(crate) fn write(folder: &Folder, all: &[Record], format: Format, unit: Unit,
         || all.iter().map(|record| record.user.map(|user| format!("u{user}")).unwrap_or_default() + "\n").collect::<String>();
     let users = || folder.put("users.txt", users());
     match format {
-        Format::Table => {
+        Format::Table | Format::Tabs => {
             let mut text = String::from("u,x0,x1,x2,x3,y\n");
-            for Record { user, values, label, damaged, .. } in all {
-                let cells: Vec<String> = values.iter().map(ToString::to_string).collect();
+            for Record { user, values, label, damaged, long, .. } in all {
+                let mut cells: Vec<String> = values.iter().map(ToString::to_string).collect();
+                if *long {
+                    cells[1] = "1".repeat(17 << 20);
+                }
+                if *damaged && format == Format::Tabs {
+                    cells[0].insert(0, '"');
+                }
                 let (user, label) =
                     (user.map(|user| format!("u{user}")).unwrap_or_default(), ["a", "b", "", "c"][usize::from(*label)]);
                 // A damaged row ends early.
                 let row = if *damaged { format!("{user},{}", cells[0]) } else { format!("{user},{},{label}", cells.join(",")) };
                 writeln!(text, "{row}").unwrap();
             }
-            source.path = Some(folder.put("people.csv", text));
+            let tabs = format == Format::Tabs;
+            source.path =
+                Some(if tabs { folder.put("people.tsv", text.replace(',', "\t")) } else { folder.put("people.csv", text) });
             let user = if by_user { "user = 'u'\n" } else { "ignore = ['u']\n" };
             let columns: String = (0..WIDTH).map(|i| format!("[[column]]\nname = 'x{i}'\nbounds = [-3, 3]\n")).collect();
             let test = share.map(|share| format!("[test]\nshare = {share}\n")).unwrap_or_default();

@@ -73,6 +73,11 @@ impl Meaning {
         }
     }
 
+    /// Whether numbers of it may have a fraction, by declaration.
+    pub(super) fn has_fractions(self) -> bool {
+        matches!(self, Self::Float | Self::Half | Self::Decimal { .. })
+    }
+
     pub(super) fn kind(self) -> Kind {
         match self {
             Self::Boolean => Kind::Boolean,
@@ -100,6 +105,11 @@ pub(super) trait Atom {
     fn text(&self, _: Meaning) -> Option<Text> {
         None
     }
+
+    /// What tells one user from another, exactly: an integer has its digits for a name, everything else its text.
+    fn name(&self, meaning: Meaning) -> Option<Text> {
+        self.text(meaning)
+    }
 }
 
 impl Atom for bool {
@@ -123,6 +133,13 @@ impl Atom for i32 {
     fn text(&self, meaning: Meaning) -> Option<Text> {
         i64::from(*self).text(meaning)
     }
+
+    fn name(&self, meaning: Meaning) -> Option<Text> {
+        match meaning {
+            Meaning::Unsigned => Some(Text::Written((*self as u32).to_string())),
+            _ => i64::from(*self).name(meaning),
+        }
+    }
 }
 
 impl Atom for i64 {
@@ -144,6 +161,14 @@ impl Atom for i64 {
             _ => None,
         };
         written.map(Text::Written)
+    }
+
+    fn name(&self, meaning: Meaning) -> Option<Text> {
+        match meaning {
+            Meaning::Signed => Some(Text::Written(self.to_string())),
+            Meaning::Unsigned => Some(Text::Written((*self as u64).to_string())),
+            _ => self.text(meaning),
+        }
     }
 }
 

@@ -3,20 +3,17 @@
 //! It allocates what a page's header announces and descends as deep as a schema does, and neither running out of memory nor
 //! of stack can be caught. So headers are walked here before it sees them: a few fields of Thrift's compact protocol, with
 //! every length compared with the bytes that there are.
+//!
+//! What is refused here no writer makes of any records: a bound is that of the format or of a codec, and never one that a
+//! long value could reach. Otherwise one person's cell would make an error.
 
 use std::{
     fs::File,
-    io::{Read, Seek, SeekFrom},
+    io::{BufRead, BufReader, Cursor, Read, Seek, SeekFrom},
 };
 
 use flate2::read::MultiGzDecoder;
 use parquet::basic::Compression;
-
-/// Bytes of one page when unpacked. Writers aim at one million.
-const LARGEST_PAGE: u64 = 1 << 28;
-
-/// A page's header has some hundred bytes, or as many as its longest value if it quotes it.
-const HEADERS: [u64; 2] = [1 << 12, 1 << 22];
 
 /// Groups in groups. Nobody nests deeper, and each costs the decoder some stack.
 const DEEPEST: usize = 32;
@@ -38,7 +35,7 @@ pub(super) fn footer(mut file: &File) -> Option<()> {
     file.seek(SeekFrom::End(-8 - i64::from(length))).ok()?;
     let mut bytes = Vec::new();
     file.take(u64::from(length)).read_to_end(&mut bytes).ok()?;
-    let mut compact = Compact(&bytes);
+    let mut compact = Compact::of(&bytes);
     let mut children = Vec::new();
     compact.fields(DEEPEST, |compact, field, kind| {
         if (field, kind) != (2, LIST) {
@@ -89,10 +86,11 @@ pub(super) fn pages(file: &File, start: u64, length: u64, codec: Compression) ->
     };
     let mut at = start;
     while at < end {
-        let page = HEADERS.iter().find_map(|most| page(file, at, (*most).min(end - at)))?;
+        let page = page(file, at, end - at)?;
         let body = at + page.header;
         at = body.checked_add(page.packed).filter(|at| *at <= end)?;
-        (page.unpacked <= LARGEST_PAGE && page.unpacked <= page.packed.saturating_mul(densest) + 64).then_some(())?;
+        // Its length is a signed integer of 32 bits, and so is that of a value.
+        (page.unpacked <= page.packed.saturating_mul(densest) + 64).then_some(())?;
         // Every other codec is given the length and stops there.
         if matches!(codec, Compression::GZIP(_)) && page.compressed {
             let levels = page.levels.min(page.packed);
@@ -105,7 +103,7 @@ pub(super) fn pages(file: &File, start: u64, length: u64, codec: Compression) ->
 /// Whether gzip data does not unpack to more than some bytes.
 fn unpacks(mut file: &File, at: u64, packed: u64, most: u64) -> Option<()> {
     file.seek(SeekFrom::Start(at)).ok()?;
-    let mut unpacked = MultiGzDecoder::new(std::io::BufReader::new(file.take(packed))).take(most + 1);
+    let mut unpacked = MultiGzDecoder::new(BufReader::new(file.take(packed))).take(most + 1);
     let count = std::io::copy(&mut unpacked, &mut std::io::sink());
     // Damage is the decoder's to find: it stops there.
     count.map_or(Some(()), |count| (count <= most).then_some(()))
@@ -122,11 +120,10 @@ struct Page {
     compressed: bool,
 }
 
+/// Walks a header of at most so many bytes. It may quote the longest value of its page, which is passed over.
 fn page(mut file: &File, at: u64, most: u64) -> Option<Page> {
-    let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(at)).ok()?;
-    file.take(most).read_to_end(&mut bytes).ok()?;
-    let mut compact = Compact(&bytes);
+    let mut compact = Compact { reader: BufReader::with_capacity(1 << 12, file), left: most };
     let (mut packed, mut unpacked, mut levels, mut compressed) = (None, None, 0, true);
     compact.fields(DEEPEST, |compact, field, kind| {
         match (field, kind) {
@@ -144,8 +141,8 @@ fn page(mut file: &File, at: u64, most: u64) -> Option<Page> {
         }
         Some(())
     })?;
-    let header = (bytes.len() - compact.0.len()) as u64;
-    let size = |size: Option<i64>| u64::try_from(size?).ok();
+    let header = most - compact.left;
+    let size = |size: Option<i64>| u64::try_from(i32::try_from(size?).ok()?).ok();
     Some(Page { header, packed: size(packed)?, unpacked: size(unpacked)?, levels, compressed })
 }
 
@@ -164,13 +161,24 @@ const MAP: u8 = 11;
 const STRUCT: u8 = 12;
 
 /// What is left of something in the compact protocol. None means that it is damaged or not all there.
-struct Compact<'a>(&'a [u8]);
+struct Compact<R> {
+    reader: BufReader<R>,
+    /// Bytes that it may still have.
+    left: u64,
+}
 
-impl Compact<'_> {
+impl<'a> Compact<Cursor<&'a [u8]>> {
+    fn of(bytes: &'a [u8]) -> Self {
+        Self { reader: BufReader::new(Cursor::new(bytes)), left: bytes.len() as u64 }
+    }
+}
+
+impl<R: Read + Seek> Compact<R> {
     fn byte(&mut self) -> Option<u8> {
-        let (first, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(*first)
+        self.left = self.left.checked_sub(1)?;
+        let first = *self.reader.fill_buf().ok()?.first()?;
+        self.reader.consume(1);
+        Some(first)
     }
 
     /// Seven bits in each byte, the lowest first.
@@ -193,15 +201,15 @@ impl Compact<'_> {
     }
 
     fn bytes(&mut self, count: u64) -> Option<()> {
-        self.0 = self.0.get(usize::try_from(count).ok()?..)?;
-        Some(())
+        self.left = self.left.checked_sub(count)?;
+        self.reader.seek_relative(i64::try_from(count).ok()?).ok()
     }
 
     /// Length of a list and type of its elements, each of which takes a byte at least.
     fn list(&mut self) -> Option<(u64, u8)> {
         let first = self.byte()?;
         let count = if first >> 4 == 15 { self.unsigned()? } else { u64::from(first >> 4) };
-        (count <= self.0.len() as u64).then_some((count, first & 15))
+        (count <= self.left).then_some((count, first & 15))
     }
 
     /// Hands the fields of a struct to a function that must read each of them whole.
@@ -297,7 +305,11 @@ mod tests {
         assert!(!sound(&file(i32::MAX as u32, 100, &body), Compression::SNAPPY));
         assert!(!sound(&file(4000, 100, &body), Compression::SNAPPY));
         assert!(sound(&file(4000, 100, &body), Compression::LZ4_RAW));
-        assert!(!sound(&file(LARGEST_PAGE as u32 + 1, 100, &body), Compression::ZSTD(parquet::basic::ZstdLevel::default())));
+        let zstd = Compression::ZSTD(parquet::basic::ZstdLevel::default());
+        // A long value makes a long page: that is no damage.
+        assert!(sound(&file(100 << 15, 100, &body), zstd) && !sound(&file(101 << 15, 100, &body), zstd));
+        assert!(sound(&file(1 << 29, 1 << 15, &vec![0; 1 << 15]), zstd));
+        assert!(!sound(&file(1 << 31, 1 << 15, &vec![0; 1 << 15]), zstd));
         assert!(!sound(&file(100, 101, &body), Compression::SNAPPY));
         assert!(!sound(&file(100, 99, &body), Compression::UNCOMPRESSED));
         assert!(pages(&file(100, 100, &body), 0, 1000, Compression::SNAPPY).is_none());
@@ -322,15 +334,18 @@ mod tests {
 
     #[test]
     fn lengths_beyond_the_bytes_are_damage() {
-        assert_eq!(Compact(&[0xac, 0x02]).unsigned(), Some(300));
-        assert_eq!([0, 1, 2, 3].map(|byte| Compact(&[byte]).signed()), [Some(0), Some(-1), Some(1), Some(-2)]);
-        assert_eq!(Compact(&[0xff; 11]).unsigned(), None);
-        assert!(Compact(&[3, 1, 2, 3]).skip(BINARY, 9).is_some() && Compact(&[4, 1, 2, 3]).skip(BINARY, 9).is_none());
-        assert!(Compact(&[0x31, 1, 1, 1]).skip(LIST, 9).is_some() && Compact(&[0x41, 1, 1, 1]).skip(LIST, 9).is_none());
-        assert!(Compact(&[0xf3, 0xff, 0xff, 0xff, 0xff, 0x7f, 0]).skip(LIST, 9).is_none());
-        assert!(Compact(&[1, 0x88, 1, 7, 1, 8]).skip(MAP, 9).is_some() && Compact(&[0]).skip(MAP, 9).is_some());
-        assert!(Compact(&[0x1c, 0x11, 0, 0]).skip(STRUCT, 3).is_some() && Compact(&[0x1c, 0x11, 0, 0]).skip(STRUCT, 1).is_none());
+        assert_eq!(Compact::of(&[0xac, 0x02]).unsigned(), Some(300));
+        assert_eq!([0, 1, 2, 3].map(|byte| Compact::of(&[byte]).signed()), [Some(0), Some(-1), Some(1), Some(-2)]);
+        assert_eq!(Compact::of(&[0xff; 11]).unsigned(), None);
+        assert!(Compact::of(&[3, 1, 2, 3]).skip(BINARY, 9).is_some() && Compact::of(&[4, 1, 2, 3]).skip(BINARY, 9).is_none());
+        assert!(Compact::of(&[0x31, 1, 1, 1]).skip(LIST, 9).is_some() && Compact::of(&[0x41, 1, 1, 1]).skip(LIST, 9).is_none());
+        assert!(Compact::of(&[0xf3, 0xff, 0xff, 0xff, 0xff, 0x7f, 0]).skip(LIST, 9).is_none());
+        assert!(Compact::of(&[1, 0x88, 1, 7, 1, 8]).skip(MAP, 9).is_some() && Compact::of(&[0]).skip(MAP, 9).is_some());
+        assert!(
+            Compact::of(&[0x1c, 0x11, 0, 0]).skip(STRUCT, 3).is_some()
+                && Compact::of(&[0x1c, 0x11, 0, 0]).skip(STRUCT, 1).is_none()
+        );
         // Maps of nothing would be endless.
-        assert!(Compact(&[0xff, 0xff, 0xff, 0xff, 0x7f, 0]).skip(MAP, 9).is_none());
+        assert!(Compact::of(&[0xff, 0xff, 0xff, 0xff, 0x7f, 0]).skip(MAP, 9).is_none());
     }
 }

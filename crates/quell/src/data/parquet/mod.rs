@@ -47,6 +47,7 @@ pub(crate) struct Parquet {
 pub(super) enum Values {
     Numbers(Vec<Option<f64>>),
     Texts(Vec<Option<Text>>),
+    Names(Vec<Option<Text>>),
 }
 
 /// A text: as it lies in the page that many rows may share, or written for this row.
@@ -60,6 +61,13 @@ impl Text {
         match self {
             Self::Stored(bytes) => String::from_utf8_lossy(bytes.data()),
             Self::Written(text) => Cow::Borrowed(text),
+        }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Stored(bytes) => bytes.data(),
+            Self::Written(text) => text.as_bytes(),
         }
     }
 }
@@ -82,6 +90,13 @@ impl Parquet {
 
     /// Looks at every record once, from the first to the last; a batch of them is in memory at a time.
     pub(crate) fn scan(&self, readings: &[Reading], each: &mut dyn FnMut(&Row<'_>)) -> Result<(), Error> {
+        for Reading { column, .. } in readings.iter().filter(|reading| reading.usage == Use::Name) {
+            // Fractions are rounded, and one may be written in several ways: equal users could be two, and two could be equal.
+            if self.meanings[*column].is_some_and(Meaning::has_fractions) {
+                let leaf = self.reader.metadata().file_metadata().schema_descr().column(*column);
+                return Err(Error::FractionsAsUsers { name: leaf.path().string() });
+            }
+        }
         // To count, something must be read: how many rows there are is only announced.
         let narrowest = if readings.is_empty() { self.narrowest() } else { None };
         let readings = narrowest.as_slice().iter().chain(readings);
@@ -195,6 +210,7 @@ impl Shape {
         Some(match self.usage {
             Use::Number => Values::Numbers((0..rows).map(|row| next(row)?.number(self.meaning)).collect()),
             Use::Text => Values::Texts((0..rows).map(|row| next(row)?.text(self.meaning)).collect()),
+            Use::Name => Values::Names((0..rows).map(|row| next(row)?.name(self.meaning)).collect()),
         })
     }
 }

@@ -111,7 +111,7 @@ impl Binder<'_> {
         numbers.sort_by(f64::total_cmp);
         Ok(match usage {
             Use::Number => Test::NumberIn { slot, numbers },
-            Use::Text => Test::TextIn { slot, texts },
+            Use::Text | Use::Name => Test::TextIn { slot, texts },
         })
     }
 
@@ -145,7 +145,7 @@ impl Test {
                 .is_some_and(|cell| numbers.binary_search_by(|number| number.total_cmp(&(cell + 0.0))).is_ok()),
             Self::TextIn { slot, texts } => row.text(first + slot).is_some_and(|cell| texts.contains(cell.as_ref())),
             Self::Missing { slot, usage: Use::Number } => row.number(first + slot).is_none(),
-            Self::Missing { slot, usage: Use::Text } => row.text(first + slot).is_none(),
+            Self::Missing { slot, usage: Use::Text | Use::Name } => row.text(first + slot).is_none(),
             Self::Not(inner) => !inner.holds(row, first),
             Self::All(links) => links.iter().all(|link| link.holds(row, first)),
             Self::Any(links) => links.iter().any(|link| link.holds(row, first)),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Moment, Outcome, payment, reveal};
 use crate::{
-    Error,
+    Error, data,
     dp_sgd::Going,
     pate::{Ballots, Cast, Replies},
     run::{Allowance, Folder},
@@ -53,8 +53,7 @@ impl Elsewhere {
     /// Name of the ledger.
     #[must_use]
     pub fn name(&self) -> String {
-        let stem = || self.ballots.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        self.dataset.clone().or_else(stem).unwrap_or_default()
+        self.dataset.clone().or_else(|| data::name_of(&self.ballots)).unwrap_or_default()
     }
 
     /// Reads the ballots and fills the gaps. Nothing is paid.

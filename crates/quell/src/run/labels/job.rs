@@ -143,13 +143,17 @@ impl Job {
         folder.write_labels_configuration(&self.configuration)?;
         let mut journal = Journal::open(&folder.file(Folder::ANSWERS))?;
         // An outcome that says what was paid was written when the last question had been asked.
-        let going = match &outcome.paid {
-            Some(_) => {
-                debt::check(ledger, folder)?;
+        let going = if outcome.paid.is_some() {
+            debt::check(ledger, folder)?;
+            folder.forget_private()?;
+            Going::On
+        } else {
+            let going = self.answer(ledger, folder, &mut journal, &mut outcome, watch);
+            // A run that was refused may never go on, and nobody would remove what its teachers left.
+            if going.is_err() && folder.paid_if_any()?.is_none() {
                 folder.forget_private()?;
-                Going::On
             }
-            None => self.answer(ledger, folder, &mut journal, &mut outcome, watch)?,
+            going?
         };
         outcome.count(&journal);
         outcome.right = self.right(&journal.answers());
