@@ -73,17 +73,22 @@ fn losses_next_to_the_largest_are_rounded_up() {
 }
 
 #[test]
-fn a_replaced_record_in_a_poisson_sample_costs_between_a_lost_one_and_twice_its_shift() {
+fn a_replaced_record_in_a_poisson_sample_costs_between_a_lost_one_and_one_in_a_sample_of_fixed_size() {
     let delta = Delta::new(1e-6).unwrap();
     let laplace =
         |noise: f64| Event::laplace(NoiseMultiplier::new(noise).unwrap()).poisson_sampled(SamplingRate::new(0.01).unwrap());
     for count in [1, 30] {
         let replaced = Pld::default().epsilon(&laplace(1.0).repeated(count), Neighbors::Replace, delta).unwrap();
         let lost = Pld::default().epsilon(&laplace(1.0).repeated(count), Neighbors::AddRemove, delta).unwrap();
-        let twice = Pld::default().epsilon(&laplace(0.5).repeated(count), Neighbors::AddRemove, delta).unwrap();
+        let fixed = Event::SampledWithoutReplacement {
+            batch: 1,
+            records: 100,
+            event: Box::new(Event::laplace(NoiseMultiplier::new(1.0).unwrap())),
+        };
+        let fixed = Pld::default().epsilon(&fixed.repeated(count), Neighbors::Replace, delta).unwrap();
         assert!(
-            replaced.lower >= 0.99 * lost.lower && replaced.upper <= twice.upper * 1.003 + 3e-4,
-            "{lost:?} {replaced:?} {twice:?}"
+            replaced.lower >= 0.99 * lost.lower && replaced.upper <= fixed.upper * 1.003 + 3e-4,
+            "{lost:?} {replaced:?} {fixed:?}"
         );
     }
     // A guarantee about replacing a record says nothing about losing it.

@@ -35,8 +35,8 @@ pub(crate) fn infinite_mass(event: &Event) -> Option<f64> {
         Event::NonPrivate => 1.0,
         Event::Approximate { delta, .. } => delta.get(),
         Event::RandomizedResponse { randomized, .. } => f64::from(u8::from(randomized.get() == 0.0)),
-        Event::PoissonSampled { rate, event } => rate.get() * infinite_mass(event)?,
-        Event::SampledWithoutReplacement { batch, records, event } => *batch as f64 / *records as f64 * infinite_mass(event)?,
+        Event::PoissonSampled { rate, event } => rate.get() * hidden(event)?,
+        Event::SampledWithoutReplacement { batch, records, event } => *batch as f64 / *records as f64 * hidden(event)?,
         // A record that is drawn twice contributes twice, and what that does to a given guarantee nobody knows.
         Event::SampledWithReplacement { event, .. } => Some(0.0).filter(|_| infinite_mass(event) == Some(0.0))?,
         Event::Composed(events) => {
@@ -54,6 +54,11 @@ pub(crate) fn infinite_mass(event: &Event) -> Option<f64> {
         | Event::Renyi { .. }
         | Event::Repeated { .. } => 0.0,
     })
+}
+
+/// The same of what runs on a sample. Where nothing is hidden at all, accountants need not know that a record which is not in the sample is.
+fn hidden(event: &Event) -> Option<f64> {
+    infinite_mass(event).filter(|mass| *mass < 1.0)
 }
 
 fn collect(event: &Event, neighbors: Neighbors, count: u64, into: &mut Vec<(Bins, u64)>) {

@@ -19,12 +19,13 @@ use std::{
 
 use events::Case;
 use quell_privacy::{
-    Error, Event,
+    Bound, Error, Event, Neighbors,
     accounting::{Answer, Method, best},
+    units::{Delta, NoiseMultiplier},
 };
 
 /// Cases in `make test`.
-const CASES: u64 = 1000;
+const CASES: u64 = 3000;
 
 /// What the cases came to.
 #[derive(Default)]
@@ -87,6 +88,22 @@ fn accountants_do_not_contradict_each_other_or_an_attacker() {
             tally.attacked,
             tally.refused
         );
+    }
+}
+
+/// The comparison finds each of these faults, and none where there is none.
+#[test]
+fn a_wrong_answer_is_noticed() {
+    let event = Event::laplace(NoiseMultiplier::new(1.0).unwrap()).repeated(3);
+    let case = Case { event, neighbors: Neighbors::AddRemove, delta: Delta::new(1e-6).unwrap() };
+    let attack = attack::epsilon(&case.event, case.neighbors, case.delta.get());
+    let honest = Method::ALL.map(|method| (method, method.epsilon(&case.event, case.neighbors, case.delta)));
+    assert!(attack > 1.0 && faults(&case, &honest, None, attack).is_empty());
+    for (lower, upper) in [(0.0, 0.0), (f64::NAN, f64::NAN), (0.0, f64::INFINITY), (0.0, 0.99 * attack), (3.1, 3.2), (2.0, 1.0)] {
+        let mut answers = honest.clone();
+        let wrong = answers.iter_mut().find(|(method, _)| *method == Method::Pld).unwrap();
+        wrong.1.as_mut().unwrap().epsilon = Bound { lower, upper };
+        assert!(!faults(&case, &answers, None, attack).is_empty(), "[{lower}, {upper}] passes");
     }
 }
 

@@ -131,6 +131,14 @@ impl Power {
 
     /// Adds all sums with `left` losses to come from `losses`.
     fn list(&mut self, losses: &[(f64, f64)], ln_masses: &[f64], left: u64, state: State) {
+        if left == 0 {
+            let mass = state.ln_mass.exp();
+            if mass > SMALLEST {
+                self.relative_error = self.relative_error.max(8.0 * ROUNDOFF * state.size);
+            }
+            self.sums.push((state.loss, mass));
+            return;
+        }
         let ([(loss, _), more @ ..], [ln_mass, ln_more @ ..]) = (losses, ln_masses) else { return };
         let last = more.is_empty();
         for times in if last { left..=left } else { 0..=left } {
@@ -142,15 +150,7 @@ impl Power {
                 ln_mass: state.ln_mass - ways + ln_share,
                 size: state.size + ways + ln_share.abs(),
             };
-            if last {
-                let mass = next.ln_mass.exp();
-                if mass > SMALLEST {
-                    self.relative_error = self.relative_error.max(8.0 * ROUNDOFF * next.size);
-                }
-                self.sums.push((next.loss, mass));
-            } else {
-                self.list(more, ln_more, left - times, next);
-            }
+            self.list(more, ln_more, left - times, next);
         }
     }
 }

@@ -343,6 +343,23 @@ impl Law {
         }
     }
 
+    /// The largest loss, rounded up; infinite where there is none.
+    pub(super) fn largest(&self) -> f64 {
+        if self.infinite() > 0.0 {
+            return f64::INFINITY;
+        }
+        let largest = match self {
+            Self::Gaussian { .. } | Self::Exchanged { .. } => f64::INFINITY,
+            Self::Laplace { epsilon } | Self::BoundedRange { epsilon } => *epsilon,
+            Self::Atoms(atoms) => atoms.losses().iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            Self::Removed { rate, inner } | Self::FixedSize { rate, inner } => sampled_loss(*rate, inner.largest()),
+            Self::Added { rate, .. } => -(-rate).ln_1p(),
+            Self::Replaced { bound, .. } => bound.largest(),
+            Self::Mixture(parts) => parts.iter().map(|(_, law)| law.largest()).fold(f64::NEG_INFINITY, f64::max),
+        };
+        largest + 1e-12 * largest.abs()
+    }
+
     /// Losses below and above which at most `low_tail` and `high_tail` of the finite mass of P lies.
     pub(crate) fn range(&self, low_tail: f64, high_tail: f64) -> (f64, f64) {
         let infinite = self.infinite() * (1.0 + TAIL_ERROR);

@@ -155,7 +155,7 @@ impl Pld {
         let mut tilt = sketch.tilt_for(target.epsilon, target.ln_delta);
         let mut h = snapped(factors, question.first_step(self, &sketch, tilt, target));
         let is_smooth = factors.iter().all(|(law, _)| law.is_smooth());
-        let mut bound = question.worst_bracket();
+        let mut bound = question.first_bracket(factors);
         let (mut coarsened, mut last_width, mut last_upper, mut stalled) = (false, f64::INFINITY, f64::INFINITY, 0);
         for _ in 0..REFINEMENTS {
             let Some((upper, lower)) = self.compose_both(factors, factors, tilt, target, h, false) else {
@@ -173,7 +173,7 @@ impl Pld {
             }
             bound = Bound { lower: bound.lower.max(lower.min(upper)), upper: bound.upper.min(upper) };
             let (gap, wanted) = (bound.upper - bound.lower, question.tolerance(self, bound.upper));
-            if gap <= wanted {
+            if bound.upper.is_finite() && gap <= wanted {
                 break;
             }
             // Where the answer is elsewhere than it was looked for, tilt and window were chosen badly, not the grid.
@@ -191,11 +191,13 @@ impl Pld {
             stalled = if width.is_finite() && width > 0.8 * last_width { stalled + 1 } else { 0 };
             // Lower bounds of laws with atoms are slow to rise, and nothing but their looks is at stake.
             let settled = is_long && !is_smooth && last_upper - upper < 0.1 * wanted;
-            if coarsened || settled || stalled == 3 || noise > 0.5 * gap {
+            let is_hopeless = is_long && bound.upper.is_infinite();
+            if is_hopeless || coarsened || settled || stalled == 3 || noise > 0.5 * gap {
                 break;
             }
             (last_width, last_upper) = (width, upper);
-            h = snapped(factors, h * (0.5 * wanted / gap).sqrt().clamp(0.05, 0.6));
+            let finer = if gap.is_finite() { (0.5 * wanted / gap).sqrt().clamp(0.05, 0.6) } else { 0.25 };
+            h = snapped(factors, h * finer);
         }
         Refined { bound, target, h: Some(h) }
     }

@@ -50,6 +50,14 @@ impl Question {
         Bound { lower: worst, upper: worst }
     }
 
+    /// What is known before anything is composed: ε is at most the largest loss.
+    pub(super) fn first_bracket(&self, factors: &[(Law, u64)]) -> Bound {
+        let worst = self.worst_bracket();
+        let Self::Epsilon { .. } = self else { return worst };
+        let largest: f64 = factors.iter().map(|(law, count)| law.largest() * *count as f64).sum();
+        Bound { upper: if largest.is_nan() { worst.upper } else { (largest * (1.0 + 1e-12)).max(0.0) }, ..worst }
+    }
+
     pub(super) fn worst_bracket(&self) -> Bound {
         Bound { lower: 0.0, upper: if matches!(self, Self::Epsilon { .. }) { f64::INFINITY } else { 1.0 } }
     }
