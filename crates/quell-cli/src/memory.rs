@@ -1,6 +1,6 @@
 //! The memory of a process that reads private records: no copy of it is left on disk, and no other process of the user looks into it.
 
-/// Asks the system for no core dumps and, on Linux, for no debugger either. Where the system refuses, the command goes on: nothing that is promised rests on this.
+/// Asks the system for no core dumps and, on Linux, for no debugger either. Where the system refuses, the command goes on, as SECURITY says.
 pub(crate) fn protect() {
     #[cfg(unix)]
     {

@@ -229,8 +229,8 @@ fn a_process_that_reads_records_leaves_no_core() {
 #[test]
 fn an_answer_in_a_file_is_paid_for_once() {
     let here = folder("kills answer");
-    let rows: String = (0..500).map(|row| format!("{},{}\n", row % 9, ["a", "b"][row % 2])).collect();
-    std::fs::write(here.join("people.csv"), format!("x,y\n{rows}")).unwrap();
+    let rows: Vec<String> = (0..500).map(|row| format!("{},{}", row % 9, ["a", "b"][row % 2])).collect();
+    std::fs::write(here.join("people.csv"), format!("x,y\n{}\n", rows.join("\n"))).unwrap();
     assert_eq!(run(&here, "ledger create people --epsilon 20 --delta 1e-5").code, 0);
     let read = |file: &str| std::fs::read_to_string(here.join(file)).unwrap();
     // What was kept, without one of its answers: killed before it was kept.

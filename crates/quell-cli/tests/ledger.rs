@@ -298,6 +298,12 @@ fn an_older_copy_is_found_by_answers_in_the_project_and_by_exports_on_a_schedule
     assert!(found.code == 1 && found.stdout.contains("3 lines were written, of which the ledger has 2"), "{}", found.stdout);
     let nothing = project.quell(&["ledger", "verify", "--project", &project.ledger]);
     assert_eq!(nothing.code, 0, "by itself the copy is sound");
+    // Removed with its key, and made anew.
+    fs::remove_dir_all(&saved).unwrap();
+    fs::remove_dir_all(&ledger).unwrap();
+    assert_eq!(project.quell(&["ledger", "create", "people", "--epsilon", "10", "--delta", "1e-6"]).code, 0);
+    let anew = project.quell(&["ledger", "verify"]);
+    assert!(anew.code == 1 && anew.stdout.contains("a receipt says"), "{}{}", anew.stdout, anew.stderr);
     let found = export();
     assert!(found.code == 1 && found.stdout.contains("the end is missing, or this is an older copy"), "{}", found.stdout);
     assert_eq!(fs::read_dir(&archive).unwrap().count(), 2, "nothing is written over");

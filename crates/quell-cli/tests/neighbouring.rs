@@ -107,6 +107,8 @@ fn look(here: &Path, arguments: &str, rows: &[String], exchanged: bool) -> Seen 
     std::fs::write(here.join("people.csv"), table(rows, false)).unwrap();
     std::fs::write(here.join("people.tsv"), table(rows, true)).unwrap();
     std::fs::write(here.join("schema.toml"), SCHEMA).unwrap();
+    let public: Vec<String> = (0..12).map(|row| format!("u,{}.5,red,{}", row % 4, ["a", "b"][row % 2])).collect();
+    std::fs::write(here.join("public.csv"), format!("u,x,c,y\n{}\n", public.join("\n"))).unwrap();
     let relation = if exchanged { "replace" } else { "add-remove" };
     let create = format!("ledger create people --epsilon 30 --delta 1e-5 --neighbors {relation} --ledger ledger");
     assert_eq!(command::run(here, &create).code, 0);
@@ -131,6 +133,7 @@ fn numbers(statistic: &Value) -> Vec<f64> {
 /// How far statistics moved, at most, of what is charged for.
 fn moved(base: &Seen, other: &Seen, exchanged: bool) -> f64 {
     let far = |(a, b): (&Value, &Value)| {
+        assert_eq!(numbers(a).len(), numbers(b).len(), "{a} {b}");
         let apart: Vec<f64> = numbers(a).iter().zip(numbers(b)).map(|(a, b)| (a - b).abs()).collect();
         let distance = if a["norm"] == "L2" { apart.iter().map(|x| x * x).sum::<f64>().sqrt() } else { apart.iter().sum() };
         let allowed = a[if exchanged { "exchange" } else { "addition" }].as_f64().unwrap();
@@ -140,7 +143,7 @@ fn moved(base: &Seen, other: &Seen, exchanged: bool) -> f64 {
     base.statistics.iter().zip(&other.statistics).map(far).fold(0.0, f64::max)
 }
 
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 23] = [
     "query people.csv count --epsilon 1",
     "query people.csv count --epsilon 1 --where x>=0",
     "query people.csv reaches --threshold 20 --epsilon 1",
@@ -162,7 +165,19 @@ const COMMANDS: [&str; 21] = [
     "train people.csv --schema schema.toml --noise-multiplier 2 --steps 2 --records 30 --delta 1e-5 --dry-run",
     "train people.csv --schema schema.toml --users --noise-multiplier 2 --steps 2 --records 30",
     "pate people.csv --schema schema.toml --users --epsilon 1",
+    "pate people.csv --schema schema.toml --public public.csv --teachers 3 --deviation 20 --answers 3 --delta 1e-5 --output run",
+    "knn people.csv --schema schema.toml --public public.csv --deviation 20 --answers 3 --delta 1e-5 --output run",
 ];
+
+/// Exit code of a command, and whether it releases anything.
+fn expected(arguments: &str) -> (i32, bool) {
+    match arguments {
+        // Nobody says who the users are.
+        _ if arguments.contains("--users") => (2, false),
+        "schema people.csv" => (0, false),
+        _ => (0, !arguments.contains("--dry-run")),
+    }
+}
 
 #[test]
 fn commands_hand_over_one_record_more_or_less_and_show_nothing_else() {
@@ -172,7 +187,7 @@ fn commands_hand_over_one_record_more_or_less_and_show_nothing_else() {
     for (number, arguments) in COMMANDS.iter().enumerate() {
         for exchanged in [false, true] {
             let relation = if exchanged { "--neighbors replace" } else { "--neighbors add-remove" };
-            let trains = arguments.starts_with("train") || arguments.starts_with("pate");
+            let trains = ["train", "pate", "knn"].iter().any(|verb| arguments.starts_with(verb));
             let mut arguments = if trains { format!("{arguments} {relation}") } else { (*arguments).to_owned() };
             if exchanged && arguments.starts_with("train") && !arguments.contains("--users") {
                 arguments = arguments.replace(" --records 30", "");
@@ -180,6 +195,8 @@ fn commands_hand_over_one_record_more_or_less_and_show_nothing_else() {
             let mut chance = Chance::of(11, number as u64 * 2 + u64::from(exchanged));
             let rows: Vec<String> = (0..30).map(|_| row(&mut chance)).collect();
             let base = look(&here, &arguments, &rows, exchanged);
+            let released = !base.statistics.is_empty();
+            assert_eq!((base.ran.code, released), expected(&arguments), "{arguments}: {}", base.ran.stderr);
             for _ in 0..6 * times {
                 let other = look(&here, &arguments, &neighbour(&mut chance, &rows, exchanged), exchanged);
                 assert_eq!(other.ran.code, base.ran.code, "{arguments}: {}{}", base.ran.stderr, other.ran.stderr);

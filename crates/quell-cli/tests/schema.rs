@@ -66,7 +66,7 @@ fn bounds_and_categories_are_found_for_a_price() {
     let flags = format!("--numbers age,hours_per_week --within 0 1000 --label income --epsilon 5 --output {}", project.output);
     let ran = project.schema(&flags);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
-    assert!(ran.stderr.contains("paid in lines 1 to 5 of \"census\", ε = 1 for each column: ε "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("paid in lines 1 to 10 of \"census\", ε = 1 for each column: ε "), "{}", ran.stderr);
     let schema = Schema::read(&project.output).unwrap();
     assert_eq!(schema.label.classes.as_deref(), Some(&["<=50K".to_owned(), ">50K".to_owned()][..]));
     let column = |name: &str| schema.columns.iter().find(|column| column.name == name).unwrap();

@@ -36,7 +36,7 @@ pub struct Report {
 pub struct Evidence<'a> {
     /// Receipts of what was released.
     pub receipts: &'a [Receipt],
-    /// Receipts that were found somewhere and may be of other ledgers: those that name this one are compared.
+    /// Receipts that were found somewhere and may be of other ledgers: those that name this one, or a dataset of this one, are compared.
     pub witnesses: &'a [Receipt],
     /// Documents that were exported earlier.
     pub exports: &'a [&'a str],
@@ -89,14 +89,16 @@ pub(crate) fn verify(database: &mut dyn Database, key: &Path, evidence: &Evidenc
         }
     }
     let own = public.as_ref().map(|key| hex(key)).or_else(|| evidence.public_key.map(str::to_owned));
-    let is_ours = |receipt: &&Receipt| receipt.ledger.is_some() && receipt.ledger == own;
-    let others = evidence.witnesses.iter().filter(|receipt| !is_ours(receipt)).count();
+    // A receipt of a dataset of ours that another key has signed: the ledger was removed and made anew.
+    let concerns_us =
+        |receipt: &&Receipt| receipt.ledger.is_some() && (receipt.ledger == own || chains.contains_key(&receipt.dataset));
+    let others = evidence.witnesses.iter().filter(|receipt| !concerns_us(receipt)).count();
     if others > 0 {
         report.notes.push(format!(
             "{others} receipts that were found are of other ledgers, or do not say of which, and were not compared"
         ));
     }
-    for receipt in evidence.receipts.iter().chain(evidence.witnesses.iter().filter(is_ours)) {
+    for receipt in evidence.receipts.iter().chain(evidence.witnesses.iter().filter(concerns_us)) {
         report.receipts += 1;
         report.findings.extend(check_receipt(&chains, receipt, public.as_ref()));
     }

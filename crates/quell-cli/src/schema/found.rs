@@ -59,7 +59,7 @@ impl Flags {
             Ok(Question::Names(StableHistogram::new(Epsilon::new(epsilon)?, Delta::new(delta)?)?))
         };
         let questions = roles.iter().map(|(_, role)| question(role)).collect::<Result<Vec<Question>>>()?;
-        let asked = format!("schema {:?} {roles:?} {within} {epsilon} {delta} {dataset:?}", self.data);
+        let asked = format!("schema {} {roles:?} {within} {epsilon} {delta} {dataset:?}", self.data.display());
         let mut purchase = self.output.as_deref().map(|path| Purchase::open(path, &asked)).transpose()?;
         let mut unpaid = Vec::new();
         for ((name, _), question) in roles.iter().zip(&questions) {

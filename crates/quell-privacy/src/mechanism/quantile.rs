@@ -14,7 +14,7 @@ use crate::{
 
 /// A number below which a given part of the values lies.
 ///
-/// It is a decimal number between the bounds, to which values are rounded first: by less than 10⁻⁸ of the distance of the bounds. If a record has no number, the quantile is that of the others.
+/// It is a decimal number between the bounds, to which values are rounded first: by less than 10⁻⁸ of the distance of the bounds, or of the larger of them in its fifteenth digit. If a record has no number, the quantile is that of the others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quantile {
     /// What every number is held to.

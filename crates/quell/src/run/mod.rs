@@ -1,6 +1,6 @@
 //! A run from data to model: what was asked for, what was planned, and the folder in which everything about it is kept.
 //!
-//! Everything in the folder is public, because it follows from settings and releases, but for the subfolder `private` ([`labels`]).
+//! Everything in the folder is public, because it follows from settings and releases, but for the subfolder `private` ([`labels`]) and for the time that a run took (SECURITY, side channels).
 //!
 //! # Invariants
 //! | invariant | ensured by |

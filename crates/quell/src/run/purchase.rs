@@ -61,6 +61,7 @@ impl Purchase {
     }
 
     /// An answer that an earlier command has left.
+    #[must_use]
     pub fn answer<T: DeserializeOwned>(&self, part: &str) -> Option<T> {
         self.kept.answers.get(part).and_then(|answer| serde_json::from_value(answer.clone()).ok())
     }
