@@ -37,7 +37,7 @@ fn nothing_is_paid_for_a_plan_that_is_only_looked_at_or_cannot_be() {
     assert!(looked.code == 0 && looked.stdout.contains("noise_multiplier") && looked.stderr.contains("nothing was paid"));
     for (arguments, code, says) in [
         ("train --model nonsense", 2, "nonsense"),
-        ("train --epsilon 0", 2, ""),
+        ("train --epsilon 0", 1, "reaches the target"),
         ("train --epsilon -1", 2, "epsilon"),
         ("train --steps 0", 2, "steps"),
         ("train nothing.csv --epsilon 1", 2, "does not exist"),
