@@ -94,10 +94,9 @@ fn options(model: &Model, own: bool) -> Options {
     Options { schema, scaling, classes, shape, public_test: own && source.public_test, ..Options::default() }
 }
 
-/// Whether these are the files that the model was trained on.
+/// Whether these are the files that the model was trained on, or one of them.
 fn is_own(model: &Model, path: &Path) -> bool {
-    let same = |own: &Path| own == path || own.canonicalize().ok().zip(path.canonicalize().ok()).is_some_and(|(a, b)| a == b);
-    model.configuration.data.path.as_deref().is_some_and(same)
+    model.configuration.data.path.as_deref().is_some_and(|own| data::is_part_of(path, own))
 }
 
 /// The features that the model was trained on, of records that are like its own.

@@ -557,3 +557,22 @@ fn memory_is_a_setting() {
     assert!(allowed(12 + 3 * 4).is_ok());
     assert!(matches!(allowed(12 + 3 * 4 - 1), Err(Error::TooLarge { limit: 23, .. })));
 }
+
+#[test]
+fn records_that_are_trained_on_are_not_public_records_to_test_on() {
+    let folder =
+        Folder::new().with("data/data_batch_1.bin", cifar(3, [0, 255, 51])).with("data/test_batch.bin", cifar(0, [1, 2, 3]));
+    folder.put("other/data_batch_1.bin", cifar(3, [0, 255, 51]));
+    let at = |name: &str| folder.path().join(name);
+    let opened =
+        |data: &str, test: &str| quell::run::Source { path: Some(at(data)), test: Some(at(test)), ..Default::default() }.open();
+    for (data, test) in
+        [("data", "data"), ("data", "data/data_batch_1.bin"), ("data/data_batch_1.bin", "data/../data/data_batch_1.bin")]
+    {
+        assert!(matches!(opened(data, test), Err(Error::Setting { name: "test", .. })), "{data} {test}");
+    }
+    for (data, test) in [("data", "data/test_batch.bin"), ("data", "other"), ("data/data_batch_1.bin", "other/data_batch_1.bin")]
+    {
+        assert!(opened(data, test).unwrap().test_is_public, "{data} {test}");
+    }
+}

@@ -133,6 +133,16 @@ pub fn name_of(path: &Path) -> Option<String> {
     stem()
 }
 
+/// Whether a path is that of the data, or of a file or folder in it that is not called a test part.
+#[must_use]
+pub fn is_part_of(path: &Path, data: &Path) -> bool {
+    let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let (path, data) = (whole(path), whole(data));
+    let Ok(inside) = path.strip_prefix(&data) else { return false };
+    let is_test = |name: &std::ffi::OsStr| ["test", "t10k", "val"].iter().any(|test| name.to_string_lossy().starts_with(test));
+    !inside.iter().next().is_some_and(is_test)
+}
+
 /// Reads records of a table to make predictions about: no label is needed, no record is left out, and every target is 0.
 pub fn unlabelled(path: impl AsRef<Path>, schema: &Schema) -> Result<Examples, Error> {
     let path = path.as_ref();

@@ -105,6 +105,13 @@ impl Source {
             public_test: self.public_test,
             ..Options::default()
         };
+        if self.test.as_ref().is_some_and(|test| data::is_part_of(test, path)) {
+            return Err(Error::Setting {
+                name: "test",
+                found: "the data that is trained on, or a part of it".into(),
+                expected: "other records, which are public; of data that has a test part of its own, say with --public-test that it is public",
+            });
+        }
         let test = self.test.as_ref().map(|test| data::open(test, &Options { public: true, ..options.clone() })).transpose()?;
         let test = test.map(everything);
         if let Some(test) = &test {
