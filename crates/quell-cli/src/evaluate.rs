@@ -54,7 +54,7 @@ pub(crate) struct Flags {
     /// The data is private, and this ε is paid for the answer
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     epsilon: Option<f64>,
-    /// Number of records, if it is public: then only the right predictions are counted, and the answer is no worse for it
+    /// Number of records that are evaluated, if it is public (of data with a test part, those of the test part): then only the right predictions are counted, and the answer is no worse for it
     #[arg(long, value_name = "N", value_parser = whole, requires = "epsilon")]
     records: Option<u64>,
     /// Name of the dataset in the ledger (of the one the model was trained on or else of the file, if not given)

@@ -54,7 +54,7 @@ enum Verb {
     Statement(Named),
     /// Look for edits, deletions and truncation; exit code 1 if there are any
     Verify(Verify),
-    /// Change a budget; once something was charged, the promise stays that of the largest budget
+    /// Change a budget; once something was charged, the promise is that of the largest budget, and δ counts once more for each whole ε up to it
     Raise(Raise),
     /// All lines with the signed head, as documents to keep elsewhere
     Export(Export),
@@ -100,7 +100,7 @@ enum Whom {
 /// How plans are added up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Adding {
-    /// Whichever of the others is smallest.
+    /// Any of the others may grant a plan. Each has a share of δ, so this may count more than the best of them alone.
     #[default]
     Best,
     /// Gaussian DP, or addition.

@@ -283,8 +283,8 @@ impl Values {
                     let back = |decay: f64| complex_exp_m1(Complex64::new(decay, -angle));
                     let series = |decay: f64| -complex_exp_m1(Complex64::new(-decay * terms, end)) / back(decay);
                     let (p, q) = (series(theta * h), series((theta + 1.0) * h));
-                    // p - q, of which both may be far larger: with B = 1/r - 1 and B' = e^h/r - 1 it is
-                    // (p e^h-1/r + r^M (e^(-hM) - 1))/B'.
+                    // p - q without cancellation: both may be far larger than it. With p = (1 - r^M)/(1/r - 1), and q the same for r e^-h, it is
+                    // (p (e^h - 1)/r + r^M (e^(-hM) - 1)) / (e^h/r - 1).
                     let grown = Complex64::from_polar((theta * h).exp(), -angle) * h.exp_m1();
                     let last = Complex64::from_polar((-theta * h * terms).exp(), end) * (-h * terms).exp_m1();
                     let difference = (p * grown + last) / back((theta + 1.0) * h);
