@@ -184,3 +184,25 @@ fn brackets_of_random_compositions_are_narrow_and_finite() {
     println!("{narrow} of {total} brackets are within 0.2 % + 2e-4");
     assert!(f64::from(narrow) >= 0.97 * f64::from(total), "only {narrow} of {total} brackets are within 0.2 % + 2e-4");
 }
+
+/// A finer answer lies inside a coarser one, also where tilts are huge and sums over spectra cancel.
+#[test]
+fn answers_at_several_tightnesses_agree() {
+    for (count, rate, noise, delta) in [
+        (10, 0.866_022_639_964_097_6, 11_425.423_869_205_164, 2.79e-195),
+        (374, 0.367_779_216_599_327_83, 318_678.045_434_366_5, 4.97e-103),
+        (7, 0.523_946_778_777_348_5, 84_738.181_872_481_41, 5.612_142_648_198_431e-31),
+    ] {
+        let at = |steps: u64, relative: f64| {
+            let event = Event::dp_sgd(NoiseMultiplier::new(noise).unwrap(), SamplingRate::new(rate).unwrap(), steps);
+            let pld = Pld { relative, absolute: 0.1 * relative, ..Pld::default() };
+            pld.epsilon(&event, Neighbors::AddRemove, Delta::new(delta).unwrap()).unwrap()
+        };
+        let (coarse, one) = (at(count, 1e-3), at(1, 1e-3));
+        for relative in [1e-4, 1e-5, 1e-6, 1e-8] {
+            let fine = at(count, relative);
+            assert!(fine.lower <= coarse.upper && fine.upper >= coarse.lower, "{relative}: {fine:?} against {coarse:?}");
+            assert!(fine.upper >= one.lower && fine.upper.is_finite(), "{relative}: {fine:?}, one step costs {one:?}");
+        }
+    }
+}
