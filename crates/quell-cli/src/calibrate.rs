@@ -35,7 +35,7 @@ const EXAMPLES: &str = r#"Examples:
 /// Give two out of --noise-multiplier, --sampling-rate (or --batch-size and --records) and --steps, and the third is found.
 /// Without --noise-multiplier it is the noise that is found, and a rate or a number of steps that is left out is 1.
 /// With --event any number of any event can be found: write "?" in its place.
-/// Exit code 1 says that no value meets the target.
+/// With all three given, it says whether they meet the target. Exit code 1 says that no value does, or that the given ones do not.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
@@ -88,8 +88,8 @@ pub(crate) fn run(flags: &Flags) -> Result<bool> {
     if let (Some(multiplier), Some(batch), Some(steps)) = (multiplier, batch, flags.run.steps) {
         let recipe = known(multiplier, batch, steps);
         return match (flags.delta, flags.target()?) {
-            (Some(delta), _) => report_best(&recipe.event(), relation, Delta::new(delta)?, flags.format),
-            (None, Some(_)) => flags.report(None, &recipe.event()),
+            (_, Some(_)) => flags.report(None, &recipe.event()),
+            (Some(delta), None) => report_best(&recipe.event(), relation, Delta::new(delta)?, flags.format),
             (None, None) => Err(no_target()),
         };
     }
@@ -160,7 +160,7 @@ impl Flags {
         Ok(None)
     }
 
-    /// Says what was found, and what a run with it costs; false if that is no finite number.
+    /// Says what was found, and what a run with it costs; false if that misses the target.
     fn report(&self, found: Option<Found>, event: &Event) -> Result<bool> {
         let target = self.target()?.ok_or_else(no_target)?;
         // Judged as the calibration judged it, so that what was found to fit is seen to fit.
@@ -173,7 +173,16 @@ impl Flags {
                 print::data(&(found.unwrap_or_default() + &claim))?;
             }
         }
-        Ok(bound.upper.is_finite())
+        let wanted = match target {
+            Target::EpsilonDelta { epsilon, .. } => epsilon.get(),
+            Target::Gaussian { mu, .. } => mu,
+            Target::Power { true_positive_rate, .. } => true_positive_rate.get(),
+        };
+        let is_met = bound.upper <= wanted;
+        if !is_met {
+            print::note(&format!("the target of {} is missed", given(wanted)));
+        }
+        Ok(is_met)
     }
 
     fn document(&self, found: Option<Found>, event: &Event, target: Target, bound: Bound) -> impl Serialize + use<> {

@@ -54,7 +54,7 @@ pub(crate) struct Flags {
     /// The data is private, and this ε is paid for the answer
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     epsilon: Option<f64>,
-    /// Number of records that are evaluated, if it is public (of data with a test part, those of the test part): then only the right predictions are counted, and the answer is no worse for it
+    /// Number of records that are evaluated, if it is public: then only the right predictions are counted. Of data with a test part in a file of its own it is the number of records there; where a share is split off, it is not public
     #[arg(long, value_name = "N", value_parser = whole, requires = "epsilon")]
     records: Option<u64>,
     /// Name of the dataset in the ledger (of the one the model was trained on or else of the file, if not given)
@@ -143,6 +143,10 @@ impl Flags {
         if model.classes.is_none() {
             let sentence = "the model predicts numbers, and only right predictions of classes can be counted";
             return Err(Refusal::new(sentence, "evaluate it on public data with --public").into());
+        }
+        if self.records.is_some() && found.is_split {
+            let sentence = "the records that are evaluated are a share of the data, and how many those are is not public";
+            return Err(Refusal::new(sentence, "leave --records out: then right and wrong predictions are counted").into());
         }
         let dataset = self.dataset.clone().unwrap_or_else(|| found.dataset.clone());
         let mut ledger = self.purse.ledger(&dataset)?;

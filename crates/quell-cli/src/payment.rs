@@ -7,7 +7,7 @@ use quell::run::Purchase;
 use quell_ledger::Volume;
 use quell_privacy::{
     Error,
-    ledger::{Ledger, Paid, Receipt, Spent, Unit},
+    ledger::{Ledger, Paid, Receipt, Spent, State, Unit},
     mechanism::Mechanism,
     number::{Toward, given, rounded},
     units::Epsilon,
@@ -92,6 +92,11 @@ impl Payment {
         if !purchase.is_paid(ledger, ANSWER)? {
             self.price(ledger, &make)?;
         }
+        if purchase.answer::<Told>(ANSWER).is_some() {
+            print::note(
+                "this is the answer that was paid for before; name another file for a new one, if the data has changed since",
+            );
+        }
         let told = purchase.buy(ledger, ANSWER, mechanism, draw)?;
         let told = told.ok_or_else(|| quell::Error::AnswerLost { path: path.clone() })?;
         let document = self.document(&told, ledger.state()?.spent(), cap)?;
@@ -103,8 +108,12 @@ impl Payment {
     /// What would be spent after it; a no if that is more than the budget.
     fn price<M: Mechanism>(&self, ledger: &mut Ledger<Volume>, make: &impl Fn(f64) -> Result<M>) -> Result<Spent> {
         let before = ledger.state()?.spent().epsilon;
-        let (_, after) = ledger.quote(&make(self.epsilon)?, 1)?;
+        let (charge, after) = ledger.quote(&make(self.epsilon)?, 1)?;
         let cap = ledger.state()?.budget().cap();
+        if after.epsilon <= cap && ledger.state()?.is_last(&charge) {
+            let sentence = "the delta of this question is more than the ledger sets aside for such questions, so it could grant nothing after it";
+            return Err(Refusal::new(sentence, smaller_delta(ledger.state()?)).final_word().into());
+        }
         if after.epsilon <= cap { Ok(after) } else { Err(self.refused(ledger, make, before, after.epsilon, cap)) }
     }
 
@@ -125,7 +134,7 @@ impl Payment {
         }
         let raise = "or raise the budget with `quell ledger raise`";
         let hint = if would_be.is_infinite() {
-            "the delta of this question is more than the ledger has set aside for such; ask with a far smaller --delta".into()
+            ledger.state().map_or_else(|error| error.to_string(), smaller_delta)
         } else if low > 0.0 {
             format!("a question of this kind with --epsilon {} still fits; ask for less, {raise}", rounded(low, 3, Toward::Down))
         } else {
@@ -140,10 +149,7 @@ impl Payment {
             return print::json(&price);
         }
         let (before, after) = (rounded(before, 4, Toward::Up), rounded(after.epsilon, 4, Toward::Up));
-        print::sentence(&format!(
-            "{what}: ε would rise from {before} to {after}, the budget is {}",
-            if cap.is_finite() { given(cap) } else { "without a cap".into() }
-        ))
+        print::sentence(&format!("{what}: ε would rise from {before} to {after}, {}", budget(cap)))
     }
 
     /// The answer as it was asked for.
@@ -167,8 +173,26 @@ impl Payment {
     }
 }
 
+/// Which δ a question of its own may have.
+fn smaller_delta(state: &State) -> String {
+    let left = state.slack_left();
+    if left <= 0.0 {
+        return "nothing is left of what the ledger sets aside for such questions; ask one without a delta".into();
+    }
+    format!(
+        "leave --delta out, or ask with at most {}; {} is left for all such questions",
+        rounded(left / 2.0, 2, Toward::Down),
+        rounded(left, 2, Toward::Down)
+    )
+}
+
 /// The one part of a question.
 const ANSWER: &str = "answer";
+
+/// How much may be spent.
+pub(crate) fn budget(cap: f64) -> String {
+    if cap.is_finite() { format!("the budget is {}", given(cap)) } else { "there is no cap".into() }
+}
 
 /// What is spent of a budget.
 pub(crate) fn balance(spent: Spent, cap: f64) -> String {

@@ -4,10 +4,10 @@ use anyhow::{Context, Result};
 use quell_ledger::{Location, Store, Volume};
 use quell_privacy::{
     ledger::{Ledger, Spent, Terms},
-    number::given,
+    number::{Toward, given, rounded},
 };
 
-use crate::{print, refusal::Refusal};
+use crate::{payment, print, refusal::Refusal};
 
 /// Which ledger.
 #[derive(Clone, Debug, clap::Args)]
@@ -63,6 +63,18 @@ impl Purse {
         Ok(ledger)
     }
 
+    /// The ledger of a dataset, if there is one. Nothing is made.
+    pub(crate) fn existing(&self, dataset: &str) -> Result<Option<Ledger<Volume>>> {
+        if let Location::File(path) = self.location()
+            && !path.exists()
+        {
+            return Ok(None);
+        }
+        let mut store = self.store()?;
+        let is_known = store.datasets()?.iter().any(|known| known.dataset == dataset);
+        Ok(if is_known { Some(Ledger::open(store.book(dataset)?)?) } else { None })
+    }
+
     /// The ledger of a dataset that has one.
     pub(crate) fn ledger(&self, dataset: &str) -> Result<Ledger<Volume>> {
         let mut store = self.store()?;
@@ -70,6 +82,23 @@ impl Purse {
         store.entries(dataset)?;
         Ok(Ledger::open(store.book(dataset)?)?)
     }
+}
+
+/// Says what a plan would bring a ledger to, if there is one; refuses a plan that it would refuse.
+pub(crate) fn preview(
+    purse: &Purse,
+    name: &str,
+    quote: impl FnOnce(&mut Ledger<Volume>) -> Result<Spent>,
+    smaller: &str,
+    public: bool,
+) -> Result<()> {
+    let Some(mut ledger) = purse.existing(name)? else { return Ok(()) };
+    let after = quote(&mut ledger)?;
+    afford(&mut ledger, name, after, smaller, public)?;
+    let state = ledger.state()?;
+    let (before, after) = (rounded(state.spent().epsilon, 4, Toward::Up), rounded(after.epsilon, 4, Toward::Up));
+    print::note(&format!("ledger of {name:?}: ε would rise from {before} to {after}, {}", payment::budget(state.budget().cap())));
+    Ok(())
 }
 
 /// Refuses a plan after which more would be spent than the budget bears, before anything is made for it.

@@ -15,6 +15,8 @@ pub(crate) struct Labelled {
     pub(crate) examples: Examples,
     /// Whether they may be looked at, as far as is known.
     pub(crate) access: Access,
+    /// Whether they are a share that was split off by what records hold: then nobody knows how many there are.
+    pub(crate) is_split: bool,
     /// Name of their ledger, unless somebody says otherwise.
     pub(crate) dataset: String,
 }
@@ -33,7 +35,7 @@ pub(crate) enum Access {
 /// Records with labels, in a file or a folder; those to test on where there is such a part, and of the embedded digits if nothing is named.
 pub(crate) fn labelled(model: &Model, path: Option<&Path>) -> Result<Labelled> {
     let Some(path) = path else {
-        return Ok(Labelled { examples: digits(model)?, access: Access::Public, dataset: "digits".into() });
+        return Ok(Labelled { examples: digits(model)?, access: Access::Public, is_split: true, dataset: "digits".into() });
     };
     let own = is_own(model, path);
     let found = data::open(path, &options(model, own))?;
@@ -54,7 +56,9 @@ pub(crate) fn labelled(model: &Model, path: Option<&Path>) -> Result<Labelled> {
         return Err(Refusal::new(sentence, "evaluate the model on data of the kind it was trained on").into());
     }
     let dataset = if own { model.paid.receipt.dataset.clone() } else { data::name_of(path).unwrap_or_default() };
-    Ok(Labelled { examples, access, dataset })
+    let test = model.configuration.data.schema.as_ref().and_then(|schema| schema.test.as_ref());
+    let is_split = own && test.is_some_and(|test| test.share.is_some());
+    Ok(Labelled { examples, access, is_split, dataset })
 }
 
 /// Records to make predictions about. Tables need no label; other formats are read with theirs.

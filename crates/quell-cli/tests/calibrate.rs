@@ -80,7 +80,11 @@ fn a_run_without_unknowns_is_accounted_for() {
     let run = "--noise-multiplier 1.1 --sampling-rate 0.01 --steps 10000";
     let account = quell(&format!("account {run} --delta 1e-5")).data();
     assert_eq!(quell(&format!("calibrate {run} --delta 1e-5")).data(), account);
-    assert_eq!(quell(&format!("calibrate {run} --delta 1e-5 --epsilon 3")).data(), account);
+    let met = quell(&format!("calibrate {run} --delta 1e-5 --epsilon 6"));
+    assert!(met.code == 0 && met.stdout.starts_with("claim: ε ≤ 5.19") && met.stderr.is_empty(), "{}{}", met.stdout, met.stderr);
+    let missed = quell(&format!("calibrate {run} --delta 1e-5 --epsilon 3"));
+    assert!(missed.code == 1 && missed.stdout.starts_with("claim: ε ≤ 5.19"), "{}", missed.stdout);
+    assert_eq!(missed.stderr, "the target of 3 is missed\n");
     let report = quell(&format!("calibrate {run} --mu 3 --format json")).json();
     assert!(report["unknown"].is_null() && report["value"].is_null());
     assert!(number(&report["achieved"]["mu"]["upper"]) > 0.5);

@@ -246,7 +246,8 @@ fn an_answer_in_a_file_is_paid_for_once() {
     // Killed before the file was written, or not at all.
     for removed in [&["count.txt"] as &[&str], &[]] {
         remove(&here, removed);
-        assert_eq!(run(&here, asked).code, 0);
+        let again = run(&here, asked);
+        assert!(again.code == 0 && again.stderr.contains("was paid for before"), "{}", again.stderr);
         assert_eq!((read("count.txt"), charges(&here, "people")), (first.clone(), 1));
     }
     let other = run(&here, "query people.csv count --epsilon 2 --output count.txt");

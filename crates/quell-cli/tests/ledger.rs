@@ -119,7 +119,7 @@ fn a_budget_that_does_not_bear_it_refuses_with_what_still_fits_and_charges_nothi
     assert_eq!(project.spent().to_bits(), before.to_bits());
     assert_eq!(project.query("count --epsilon 0.29").code, 0);
     assert_eq!(project.quell(&["ledger", "raise", "people", "--epsilon", "0.5", "--reason", "less"]).code, 1);
-    let raised = project.quell(&["ledger", "raise", "people", "--epsilon", "2", "--reason", "the board agreed"]);
+    let raised = project.quell(&["ledger", "raise", "people", "--epsilon", "2", "--reason", "the board agreed", "--accept"]);
     assert_eq!(raised.code, 0, "{}", raised.stderr);
     assert_eq!(project.query("count --epsilon 0.5").code, 0);
     let shown = project.quell(&["ledger", "show", "people"]).data();
@@ -135,6 +135,27 @@ fn a_dry_run_says_the_price_and_pays_nothing() {
 }
 
 #[test]
+fn a_question_with_a_delta_of_its_own_leaves_room_for_others() {
+    let project = Project::new("own_delta", "10");
+    let all = project.query("histogram --column city --epsilon 1 --delta 5e-7");
+    assert!(all.code == 1 && all.stderr.contains("could grant nothing after it"), "{}", all.stderr);
+    assert!(all.stderr.contains("ask with at most 2.5e-8; 5.0e-8 is left"), "{}", all.stderr);
+    assert_eq!(project.spent(), 0.0);
+    for question in [
+        "histogram --column city --epsilon 0.5",
+        "smooth-median --column age --bounds 0 120 --epsilon 1",
+        "histogram --column city --epsilon 0.5 --delta 2.5e-8",
+        "count --epsilon 1 --noise gaussian",
+    ] {
+        let ran = project.query(question);
+        assert_eq!(ran.code, 0, "{question}: {}", ran.stderr);
+    }
+    assert!(project.spent() < 5.0, "{}", project.spent());
+    let late = project.query("histogram --column city --epsilon 0.5 --delta 2.5e-8");
+    assert!(late.code == 1 && late.stderr.contains("is left for all such questions"), "{}", late.stderr);
+}
+
+#[test]
 fn mistakes_are_said_before_anything_is_paid_and_show_no_record() {
     let project = Project::new("mistakes", "5");
     for (arguments, says) in [
@@ -146,8 +167,6 @@ fn mistakes_are_said_before_anything_is_paid_and_show_no_record() {
         ("mean --column age --bounds 0 100 --epsilon 0", "expected"),
         ("mean --column age --bounds 0 100 --epsilon NaN", "epsilon is NaN"),
         ("count --epsilon 1 --where age>>3", "expression"),
-        ("histogram --column city --epsilon 1", "no delta is given"),
-        ("count --epsilon 1 --noise gaussian", "no delta is given"),
         ("reaches --epsilon 1", "no threshold"),
         ("count --epsilon 1 --dataset others", "others"),
         ("median --epsilon 1", "invalid value 'median'"),
@@ -240,7 +259,10 @@ fn a_raise_says_what_is_promised_and_a_late_cap_promises_nothing() {
     for _ in 0..2 {
         assert_eq!(project.query("count --epsilon 0.2").code, 0);
     }
-    let raised = project.quell(&["ledger", "raise", "people", "--epsilon", "2.5", "--reason", "the board agreed"]);
+    let raise = ["ledger", "raise", "people", "--epsilon", "2.5", "--reason", "the board agreed"];
+    let asked = project.quell(&raise);
+    assert!(asked.code == 2 && asked.stderr.contains("from ε ≤ 1 at δ = 1.000e-6 to ε ≤ 3 at δ = 3.00"), "{}", asked.stderr);
+    let raised = project.quell(&[&raise[..], &["--accept"]].concat());
     assert_eq!(raised.code, 0, "{}", raised.stderr);
     assert!(
         raised.stderr.contains("ε ≤ 3 at δ = 3.000e-6") || raised.stderr.contains("ε ≤ 3 at δ = 3.001e-6"),

@@ -258,7 +258,13 @@ fn private_data_is_evaluated_for_a_price() {
     assert_eq!((&ran["receipt"]["dataset"], ran["epsilon"]["budget"].as_f64()), (&"census".into(), Some(10.0)));
     assert!(spent() > before + 0.5, "{before} {}", spent());
 
-    let text = run(&["evaluate", &census, &table, "--epsilon", "2", "--records", "1000", "--ledger", &trained.ledger]);
+    // How many of all records are in a share of them is not public; of a file of its own it may be.
+    let all = ["--epsilon", "2", "--records", "1000", "--ledger", &trained.ledger];
+    refused(&run(&[&["evaluate", &census, &table], &all[..]].concat()), "how many those are is not public");
+    let other = trained.path("thousand.csv");
+    let thousand: Vec<String> = fs::read_to_string(&table).unwrap().lines().take(1001).map(str::to_owned).collect();
+    fs::write(&other, thousand.join("\n")).unwrap();
+    let text = run(&[&["evaluate", &census, &other, "--dataset", "census"], &all[..]].concat());
     assert!(text.code == 0 && text.stdout.starts_with("accuracy: ") && text.stdout.contains(" of 1000 right"), "{}", text.stdout);
     assert!(text.stderr.starts_with("paid in line "), "{}", text.stderr);
     let too_much = run(&["evaluate", &census, &table, "--epsilon", "9", "--ledger", &trained.ledger]);

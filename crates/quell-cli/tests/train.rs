@@ -35,6 +35,13 @@ fn nothing_is_paid_for_a_plan_that_is_only_looked_at_or_cannot_be() {
     let here = folder("train refused");
     let looked = run(&here, "train --dry-run --epsilon 1");
     assert!(looked.code == 0 && looked.stdout.contains("noise_multiplier") && looked.stderr.contains("nothing was paid"));
+    assert!(!here.join(".quell").exists(), "no ledger is opened");
+    // Where there is a ledger, a dry run says what it would say.
+    assert_eq!(run(&here, "ledger create digits --epsilon 2 --delta 1e-5 --ledger small").code, 0);
+    let fits = run(&here, "train --dry-run --epsilon 1 --ledger small");
+    assert!(fits.code == 0 && fits.stderr.contains("ε would rise from 0 to 0.999"), "{}", fits.stderr);
+    let refused = run(&here, "train --dry-run --epsilon 3 --ledger small");
+    assert!(refused.code == 1 && refused.stderr.contains("the budget is 2"), "{}", refused.stderr);
     for (arguments, code, says) in [
         ("train --model nonsense", 2, "nonsense"),
         ("train --epsilon 0", 1, "reaches the target"),
@@ -87,8 +94,10 @@ fn features_stand_before_the_model_wherever_it_is_used() {
     std::fs::write(here.join("wide.toml"), "[features]\nkind = \"scattering\"\nscales = 4\n").unwrap();
     let refused = run(&here, "train --config wide.toml --epsilon 1 --delta 1e-5 --steps 5");
     assert!(refused.code == 2 && refused.stderr.contains("2^scales"), "{}", refused.stderr);
-    let looked =
-        run(&here, "train --config wide.toml --features raw --model logistic --epsilon 1 --delta 1e-5 --steps 5 --dry-run");
+    let looked = run(
+        &here,
+        "train --config wide.toml --features raw --model logistic --epsilon 1 --delta 1e-5 --steps 5 --dry-run --ledger other",
+    );
     assert!(looked.code == 0 && !looked.stdout.contains("[features]"), "{} {}", looked.stdout, looked.stderr);
     assert_eq!(run(&here, "train --features pixels").code, 2);
 }

@@ -74,7 +74,7 @@ fn create(store: &Store) -> Answer<Ledger<Volume>> {
         unit: Unit::Example,
         neighbors: Neighbors::AddRemove,
         budget: Budget { epsilon: None, delta: Delta::new(1e-6)? },
-        composition: Composition::Best,
+        composition: Composition::Combined,
     };
     Ok(Ledger::create(store.book(DATASET)?, terms)?)
 }

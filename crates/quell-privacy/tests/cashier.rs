@@ -59,15 +59,18 @@ fn pure_releases_add_up_to_the_cap_and_no_further() {
 
 #[test]
 fn gaussians_cost_what_one_gaussian_of_all_their_noise_costs() {
-    let (mut ledger, _) = ledger(3.0);
-    for z in [4.0, 7.0, 9.0, 5.0] {
-        let _ = ledger.charge(gaussian(z)).unwrap();
-    }
-    let spent = ledger.state().unwrap().spent();
     let all = Event::Composed([4.0, 7.0, 9.0, 5.0].map(|z| Event::gaussian(NoiseMultiplier::new(z).unwrap())).to_vec());
     let exact = closed::epsilon(&all, Neighbors::AddRemove, delta(1e-5)).unwrap();
-    assert_eq!(spent.theorem, Theorem::Gaussian);
-    assert!(spent.epsilon >= exact.lower && spent.epsilon <= exact.upper * 1.001, "{} for {exact:?}", spent.epsilon);
+    for (composition, factor) in [(Composition::Gaussian, 1.001), (Composition::Best, 1.001), (Composition::Combined, 1.015)] {
+        let terms = terms(Some(3.0), 1e-5, Neighbors::AddRemove, composition);
+        let mut ledger = Ledger::create(Memory::default(), terms).unwrap();
+        for z in [4.0, 7.0, 9.0, 5.0] {
+            let _ = ledger.charge(gaussian(z)).unwrap();
+        }
+        let spent = ledger.state().unwrap().spent();
+        assert_eq!(spent.theorem, Theorem::Gaussian);
+        assert!(spent.epsilon >= exact.lower && spent.epsilon <= exact.upper * factor, "{} for {exact:?}", spent.epsilon);
+    }
 }
 
 #[test]
@@ -99,9 +102,25 @@ fn several_plans_of_dp_sgd_add_up_nearly_as_one() {
     assert!(spent.epsilon <= 1.15 * truth.upper, "{spent:?} for {truth:?}");
 }
 
+/// What a run of DP-SGD and a count cost together, by each way of adding up.
+#[test]
+fn the_usual_way_of_adding_up_is_good_for_mixed_plans() {
+    let spent = |composition| {
+        let mut ledger = Ledger::create(Memory::default(), terms(Some(10.0), 1e-5, Neighbors::AddRemove, composition)).unwrap();
+        let _ = ledger.reserve(step(1.1, 0.01), 3300).unwrap();
+        let _ = ledger.charge(count(0.9)).unwrap();
+        ledger.state().unwrap().spent().epsilon
+    };
+    let [usual, mostly_gaussian] = [Composition::default(), Composition::Best].map(spent);
+    // 4.61 and 4.99; the truth is 3.66, if both plans were fixed in advance.
+    assert!(usual < 4.65 && mostly_gaussian > 4.95, "{usual} {mostly_gaussian}");
+}
+
 #[test]
 fn each_way_of_adding_up_is_above_the_tight_accountant() {
-    for composition in [Composition::Best, Composition::Gaussian, Composition::Renyi, Composition::Addition] {
+    for composition in
+        [Composition::Combined, Composition::Best, Composition::Gaussian, Composition::Renyi, Composition::Addition]
+    {
         for neighbors in [Neighbors::AddRemove, Neighbors::Replace] {
             let mut ledger = Ledger::create(Memory::default(), terms(Some(30.0), 1e-5, neighbors, composition)).unwrap();
             let _ = ledger.charge(count(0.5)).unwrap();
@@ -257,7 +276,8 @@ fn every_way_of_sampling_is_charged_as_its_own_event_whatever_the_clipping() {
     assert_eq!(charged(fixed, Neighbors::AddRemove), Event::NonPrivate);
     assert_eq!(charged(Sampling::WithoutReplacement { size: 9, records: 9 }, Neighbors::Replace), gaussian);
     // And the ledger that knows the number of records grants it, for less than a full batch costs.
-    let mut replace = Ledger::create(Memory::default(), terms(Some(30.0), 1e-5, Neighbors::Replace, Composition::Best)).unwrap();
+    let mut replace =
+        Ledger::create(Memory::default(), terms(Some(30.0), 1e-5, Neighbors::Replace, Composition::Combined)).unwrap();
     let _ = replace.charge(ClippedSum { sampling: fixed, ..step(1.3, 0.1) }).unwrap();
     let spent = replace.state().unwrap().spent().epsilon;
     let epsilon = |event| Pld::default().epsilon(&event, Neighbors::Replace, delta(1e-5)).unwrap();
@@ -298,7 +318,7 @@ fn a_budget_is_raised_in_writing_and_never_below_what_is_spent() {
 
 #[test]
 fn a_cap_that_protects_nobody_is_refused() {
-    let create = |cap| Ledger::create(Memory::default(), terms(cap, 1e-5, Neighbors::AddRemove, Composition::Best)).map(drop);
+    let create = |cap| Ledger::create(Memory::default(), terms(cap, 1e-5, Neighbors::AddRemove, Composition::Combined)).map(drop);
     assert!(create(Some(30.0)).is_ok() && create(None).is_ok());
     assert!(matches!(create(Some(31.0)), Err(Error::OutOfRange { .. })));
 }
@@ -310,7 +330,7 @@ fn lines_that_make_no_sense_are_refused() {
     let good = book.lines.borrow().clone();
     assert!(State::new(&good).is_ok());
     for bad in [
-        Line::Opened(terms(None, 1e-5, Neighbors::AddRemove, Composition::Best)),
+        Line::Opened(terms(None, 1e-5, Neighbors::AddRemove, Composition::Combined)),
         Line::Leased { charge: 1, until: 5 },
         Line::Leased { charge: 0, until: 1 },
         Line::Confirmed { charge: 1, until: 1 },
@@ -327,7 +347,8 @@ fn what_has_no_guarantee_under_a_relation_is_refused() {
     let (mut ledger, _) = ledger(30.0);
     let response = RandomizedResponse::new(4, Probability::new(0.5).unwrap()).unwrap();
     assert!(matches!(ledger.charge(response).err(), Some(Error::Refused { .. })));
-    let mut replace = Ledger::create(Memory::default(), terms(Some(5.0), 1e-5, Neighbors::Replace, Composition::Best)).unwrap();
+    let mut replace =
+        Ledger::create(Memory::default(), terms(Some(5.0), 1e-5, Neighbors::Replace, Composition::Combined)).unwrap();
     assert!(replace.charge(response).is_ok());
 }
 

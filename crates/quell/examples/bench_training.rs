@@ -160,7 +160,7 @@ fn ledger() -> Result<Ledger<Forgetful>, quell_privacy::Error> {
         unit: Unit::Example,
         neighbors: Neighbors::AddRemove,
         budget,
-        composition: Composition::Best,
+        composition: Composition::Combined,
     };
     Ledger::create(Forgetful::default(), terms)
 }

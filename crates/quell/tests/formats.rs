@@ -576,3 +576,26 @@ fn records_that_are_trained_on_are_not_public_records_to_test_on() {
         assert!(opened(data, test).unwrap().test_is_public, "{data} {test}");
     }
 }
+
+#[test]
+fn a_file_to_test_on_is_tested_on_whole_also_where_the_schema_splits_the_data() {
+    let rows = |from: usize| (from..from + 200).map(|row| format!("{},{}\n", row, ["a", "b"][row % 2])).collect::<String>();
+    let folder = Folder::new()
+        .with("people.csv", format!("x,y\n{}", rows(0)).into_bytes())
+        .with("others.csv", format!("x,y\n{}", rows(500)).into_bytes());
+    let schema = r#"
+[label]
+column = "y"
+classes = ["a", "b"]
+[test]
+share = 0.3
+[[column]]
+name = "x"
+bounds = [0, 1000]
+"#;
+    let [path, test] = ["people.csv", "others.csv"].map(|name| Some(folder.path().join(name)));
+    let schema = Some(quell::data::Schema::parse(schema).unwrap());
+    let opened = quell::run::Source { path, test, schema, ..Default::default() }.open().unwrap();
+    assert_eq!(opened.test.unwrap().len(), 200);
+    assert!(opened.train.len() < 170, "a share of the data stays out of training");
+}

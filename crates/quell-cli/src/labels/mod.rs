@@ -40,13 +40,15 @@ fn run(flags: &Common, configuration: Configuration, verb: &str) -> Result<()> {
     // Whatever can be wrong is said before anything is paid.
     let job = Job::new(configuration)?;
     let name = job.configuration.data.name();
-    if flags.terms.dry_run {
-        return report_price(&job, flags.terms.format);
-    }
     let public = job.configuration.data.path.is_none();
+    let smaller = "ask with a smaller --epsilon";
+    if flags.terms.dry_run {
+        report_price(&job, flags.terms.format)?;
+        return purse::preview(&flags.terms.purse, &name, |ledger| Ok(job.quote(ledger)?), smaller, public);
+    }
     let mut ledger = flags.terms.purse.open_or_create(&name, || Ok(job.terms()?), public)?;
     let after = job.quote(&mut ledger)?;
-    purse::afford(&mut ledger, &name, after, "ask with a smaller --epsilon", public)?;
+    purse::afford(&mut ledger, &name, after, smaller, public)?;
     let folder = flags.terms.folder(&format!("{name}-{verb}"))?;
     let outcome = watched(|watch| Ok(job.go(&mut ledger, &folder, watch)?))?;
     conclude(&job, &mut ledger, &folder, &outcome, flags.terms.format)
@@ -195,18 +197,20 @@ fn answer_ballots(flags: &Common, asked: &Elsewhere) -> Result<()> {
     let (name, external) = (asked.name(), asked.open()?);
     // Always said: whether there is such a cell is private.
     print::note("a cell that is no ballot abstains, and no message says whether there is one");
+    let smaller = "ask with a smaller --epsilon";
     if flags.terms.dry_run {
         let epsilon = rounded(external.plan.epsilon.upper, 4, Toward::Up);
-        return print::data(&format!(
+        print::data(&format!(
             "{}: ε would be {epsilon} at δ = {}; nothing was paid",
             answers(&external.plan),
             given(external.plan.delta.get())
-        ));
+        ))?;
+        return purse::preview(&flags.terms.purse, &name, |ledger| Ok(external.quote(ledger)?), smaller, false);
     }
     let budget = flags.terms.allowance(asked.votes.delta)?;
     let mut ledger = flags.terms.purse.open_or_create(&name, || Ok(external.terms(&name, budget)?), false)?;
     let after = external.quote(&mut ledger)?;
-    purse::afford(&mut ledger, &name, after, "ask with a smaller --epsilon", false)?;
+    purse::afford(&mut ledger, &name, after, smaller, false)?;
     let folder = flags.terms.folder(&format!("{name}-pate"))?;
     folder.write_elsewhere(asked)?;
     answer(&external, &mut ledger, &folder, flags.terms.format)

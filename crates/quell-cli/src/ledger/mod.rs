@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use quell_ledger::Entry;
 use quell_privacy::{
     Statement,
-    ledger::{Budget, Composition, Ledger, Line, Terms, Unit},
+    ledger::{Budget, Composition, Ledger, Line, Promise, State, Terms, Unit},
     number::{Toward, given, rounded},
     units::{Delta, Epsilon},
 };
@@ -18,6 +18,7 @@ use crate::{
     arguments::{Format, Relation},
     print,
     purse::Purse,
+    refusal::Refusal,
 };
 
 use export::Export;
@@ -100,9 +101,9 @@ enum Whom {
 /// How plans are added up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Adding {
-    /// Any of the others may grant a plan. Each has a share of δ, so this may count more than the best of them alone.
+    /// Any of the others may grant a plan. Gaussian DP has 80 % of δ, Rényi 10 %, slack the rest.
     #[default]
-    Best,
+    Combined,
     /// Gaussian DP, or addition.
     Gaussian,
     /// Rényi divergences, or addition.
@@ -141,6 +142,9 @@ struct Raise {
     /// Why, for the auditor
     #[arg(long)]
     reason: String,
+    /// Accept that the promise gets a larger δ, or ends
+    #[arg(long)]
+    accept: bool,
     #[command(flatten)]
     purse: Purse,
 }
@@ -185,7 +189,7 @@ impl Create {
             Whom::User => Unit::User,
         };
         let composition = match self.composition {
-            Adding::Best => Composition::Best,
+            Adding::Combined => Composition::Combined,
             Adding::Gaussian => Composition::Gaussian,
             Adding::Renyi => Composition::Renyi,
             Adding::Addition => Composition::Addition,
@@ -275,7 +279,11 @@ impl Raise {
         let mut ledger = self.purse.ledger(&self.dataset)?;
         let old = ledger.state()?.budget();
         let delta = self.delta.map_or(Ok(old.delta), Delta::new)?;
-        let receipt = ledger.raise(Budget { epsilon: Some(Epsilon::new(self.epsilon)?), delta }, &self.reason)?;
+        let budget = Budget { epsilon: Some(Epsilon::new(self.epsilon)?), delta };
+        if !self.accept {
+            self.check_promise(ledger.state()?, budget)?;
+        }
+        let receipt = ledger.raise(budget, &self.reason)?;
         let state = ledger.state()?;
         print::note(&format!(
             "line {} of {:?}: at most ε = {} at δ = {} is granted from now on",
@@ -285,15 +293,33 @@ impl Raise {
             given(delta.get())
         ));
         match state.promise() {
-            Ok(promise) => print::note(&format!(
-                "promised for everything from this dataset: ε ≤ {} at δ = {}",
-                given(promise.epsilon),
-                rounded(promise.delta, 4, Toward::Up)
-            )),
+            Ok(promise) => print::note(&format!("promised for everything from this dataset: {}", promised(promise))),
             Err(why) => print::note(&format!("nothing is promised: {why}")),
         }
         Ok(())
     }
+
+    /// Refuses a budget that would raise the δ of the promise, or end the promise.
+    fn check_promise(&self, state: &State, budget: Budget) -> Result<()> {
+        let Ok(before) = state.promise() else { return Ok(()) };
+        let mut after = state.clone();
+        after.follow(&Line::Raised { budget, reason: self.reason.clone() })?;
+        let would_be = match after.promise() {
+            Ok(after) if after.delta <= before.delta => return Ok(()),
+            Ok(after) => promised(after),
+            Err(why) => format!("nothing: {why}"),
+        };
+        let sentence = format!("this budget would change the promise from {} to {would_be}", promised(before));
+        Err(Refusal::new(
+            sentence,
+            "results may have been seen, so every budget that could have been set counts; accept it with --accept",
+        )
+        .into())
+    }
+}
+
+fn promised(promise: Promise) -> String {
+    format!("ε ≤ {} at δ = {}", given(promise.epsilon), rounded(promise.delta, 4, Toward::Up))
 }
 
 impl Grant {

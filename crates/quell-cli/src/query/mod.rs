@@ -29,7 +29,7 @@ Examples:
   quell query census.csv count --epsilon 0.1 --where \"age >= 65\" --output over65.txt
   quell query census.csv mean --column age --bounds 0 100 --epsilon 0.5
   quell query census.csv histogram --column sex --keys Female,Male --epsilon 0.2
-  quell query census.csv histogram --column education --epsilon 0.5 --delta 1e-9
+  quell query census.csv histogram --column education --epsilon 0.5
   quell query census.csv quantile --column age --bounds 0 120 --quantile 0.9 --epsilon 0.3 --format json";
 
 /// A statistic of a CSV or Parquet file, released through the ledger of its dataset
@@ -54,7 +54,7 @@ pub(crate) struct Flags {
     /// Bounds that every number is held to
     #[arg(long, num_args = 2, value_names = ["LOWER", "UPPER"], allow_hyphen_values = true)]
     bounds: Option<Vec<f64>>,
-    /// Keys of a histogram, separated by commas; without them, keys that many records have are shown, which needs --delta
+    /// Keys of a histogram, separated by commas; without them, keys that many records have are shown, at a δ
     #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
     keys: Option<Vec<String>>,
     /// Which quantile
@@ -69,7 +69,7 @@ pub(crate) struct Flags {
     /// ε of this answer
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     epsilon: f64,
-    /// δ of this answer, for Gaussian noise, unknown keys and smooth medians
+    /// δ of this answer, for Gaussian noise, unknown keys and smooth medians (for noise that of the budget, for the others a small part of it, if not given)
     #[arg(long, value_name = "D", allow_negative_numbers = true)]
     delta: Option<f64>,
     /// Law of the noise
@@ -123,7 +123,7 @@ enum Law {
     /// A pure guarantee.
     #[default]
     Laplace,
-    /// Cheaper in the long run; needs --delta.
+    /// Cheaper in the long run: many answers with it add up to less.
     Gaussian,
 }
 

@@ -21,10 +21,14 @@ impl Flags {
     pub(super) fn ask(&self, ledger: &mut Ledger<Volume>, selection: &Selection<'_>) -> Result<()> {
         let reach = ledger.state()?.terms().neighbors.reach();
         let replace = ledger.state()?.terms().neighbors == Neighbors::Replace;
+        let state = ledger.state()?;
+        // Gaussian noise is made for the δ of the budget; what has a δ of its own gets a small part of it.
+        let noise_delta = self.delta.map_or(Ok(state.budget().delta), Delta::new)?;
+        let own_delta = Delta::new(self.delta.unwrap_or_else(|| state.usual_delta()))?;
         // One record moves a count by one under either relation.
-        let count = |epsilon: f64| self.integer_noise(epsilon, 1);
+        let count = |epsilon: f64| self.integer_noise(epsilon, noise_delta, 1);
         // Noise over a contribution, which moves a sum `reach` times.
-        let multiple = |epsilon: f64| self.multiplier(epsilon, reach);
+        let multiple = |epsilon: f64| self.multiplier(epsilon, noise_delta, reach);
         let numbers = || Ok(Sensitive::new(self.numbers(selection)?));
         let records = || Ok(Sensitive::new(selection.count()?));
         let keys = || Ok(Sensitive::new(selection.texts(self.column()?)?));
@@ -60,10 +64,11 @@ impl Flags {
                 self.release(ledger, make, numbers, |paid, data| Ok(Answer::number("variance", paid.run(&data)?)))
             }
             Statistic::Histogram => {
-                let Some(known) = &self.keys else { return self.ask_unknown_keys(ledger, selection, replace) };
+                let Some(known) = &self.keys else { return self.ask_unknown_keys(ledger, selection, own_delta.get()) };
                 // An exchange moves two counts.
                 let moves = if replace { 2 } else { 1 };
-                let make = |epsilon| Ok(Histogram { keys: known.clone(), noise: self.integer_noise(epsilon, moves)? });
+                let make =
+                    |epsilon| Ok(Histogram { keys: known.clone(), noise: self.integer_noise(epsilon, noise_delta, moves)? });
                 self.release(ledger, make, keys, |paid, data| Ok(Answer::Bins(paid.run(&data)?)))
             }
             Statistic::Quantile => {
@@ -72,8 +77,8 @@ impl Flags {
                 self.release(ledger, make, numbers, |paid, data| Ok(Answer::number("quantile", paid.run(&data)?)))
             }
             Statistic::SmoothMedian => {
-                let (bounds, delta) = (self.bounds()?, self.delta("a smooth median")?);
-                let make = |epsilon| Ok(SmoothMedian::new(bounds, Epsilon::new(epsilon)?, delta)?);
+                let bounds = self.bounds()?;
+                let make = |epsilon| Ok(SmoothMedian::new(bounds, Epsilon::new(epsilon)?, own_delta)?);
                 self.release(ledger, make, numbers, |paid, data| Ok(Answer::number("median", paid.run(&data)?)))
             }
             Statistic::Range => {
@@ -84,8 +89,8 @@ impl Flags {
         }
     }
 
-    fn ask_unknown_keys(&self, ledger: &mut Ledger<Volume>, selection: &Selection<'_>, replace: bool) -> Result<()> {
-        let delta = self.delta("keys that are not known in advance")?.get();
+    fn ask_unknown_keys(&self, ledger: &mut Ledger<Volume>, selection: &Selection<'_>, delta: f64) -> Result<()> {
+        let replace = ledger.state()?.terms().neighbors == Neighbors::Replace;
         let make = |epsilon: f64| {
             // For an exchange: (2ε, (1 + e^ε)δ).
             let (epsilon, delta) =
@@ -104,29 +109,23 @@ impl Flags {
         Err(Refusal::new("no bounds are given, expected the range that numbers are held to", hint).into())
     }
 
-    fn delta(&self, what: &str) -> Result<Delta> {
-        let missing =
-            || Refusal::new(format!("no delta is given, expected one for {what}"), "add --delta, far below that of the budget");
-        Ok(Delta::new(self.delta.ok_or_else(missing)?)?)
-    }
-
     /// Noise for counts of which one record moves `moves` by one each.
-    fn integer_noise(&self, epsilon: f64, moves: u32) -> Result<IntegerNoise> {
+    fn integer_noise(&self, epsilon: f64, delta: Delta, moves: u32) -> Result<IntegerNoise> {
         Ok(match Noise::from(self.noise) {
             Noise::Laplace => IntegerNoise::for_epsilon(Epsilon::new(epsilon)?, moves)?,
             Noise::Gaussian => {
-                let sigma = gaussian_sigma(Epsilon::new(epsilon)?, self.delta("Gaussian noise")?)?.get();
+                let sigma = gaussian_sigma(Epsilon::new(epsilon)?, delta)?.get();
                 IntegerNoise::new(Noise::Gaussian, Scale::new(sigma * f64::from(moves).sqrt())?)
             }
         })
     }
 
     /// Noise over a contribution that moves a sum `reach` times.
-    fn multiplier(&self, epsilon: f64, reach: f64) -> Result<NoiseMultiplier> {
+    fn multiplier(&self, epsilon: f64, delta: Delta, reach: f64) -> Result<NoiseMultiplier> {
         let epsilon = Epsilon::new(epsilon)?;
         let over_movement = match Noise::from(self.noise) {
             Noise::Laplace => 1.0 / epsilon.get() * (1.0 + 1e-12),
-            Noise::Gaussian => gaussian_sigma(epsilon, self.delta("Gaussian noise")?)?.get(),
+            Noise::Gaussian => gaussian_sigma(epsilon, delta)?.get(),
         };
         Ok(NoiseMultiplier::new(over_movement * reach)?)
     }

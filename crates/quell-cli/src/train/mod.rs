@@ -6,18 +6,26 @@ use std::{path::PathBuf, sync::atomic::Ordering};
 
 use anyhow::{Context, Result};
 use quell::{
-    dp_sgd::Going,
+    dp_sgd::{Going, Release},
     run::{Configuration, Folder, Job, Moment, Outcome},
 };
 use quell_ledger::Volume;
 use quell_privacy::{
     Neighbors,
-    ledger::Ledger,
+    ledger::{Ledger, Spent},
     number::{Toward, given, rounded},
 };
 use serde_json::json;
 
-use crate::{arguments::Format, interrupt, labels, print, purse::Purse, refusal::Refusal, report};
+use crate::{
+    arguments::Format,
+    interrupt, labels,
+    payment::balance,
+    print,
+    purse::{self, Purse},
+    refusal::Refusal,
+    report,
+};
 pub(crate) use flags::Flags;
 
 const RESUME_EXAMPLES: &str = "\
@@ -46,12 +54,15 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     // Whatever can be wrong is said before anything is paid.
     let job = prepared(configuration)?;
     let name = job.configuration.data.name();
-    if flags.terms.dry_run {
-        return flags.report_price(&job);
-    }
     let public = job.configuration.data.path.is_none();
+    let smaller = "train with a smaller --epsilon";
+    if flags.terms.dry_run {
+        flags.report_price(&job)?;
+        return purse::preview(&flags.terms.purse, &name, |ledger| quote(&job, ledger), smaller, public);
+    }
     let mut ledger = flags.terms.purse.open_or_create(&name, || Ok(job.terms()?), public)?;
-    afford(&job, &mut ledger, &name)?;
+    let after = quote(&job, &mut ledger)?;
+    purse::afford(&mut ledger, &name, after, smaller, public)?;
     let folder = flags.terms.folder(&name)?;
     let outcome = watched(&job, |watch| Ok(job.start(&mut ledger, &folder, watch)?))?;
     conclude(&job, &mut ledger, &folder, &outcome, flags.terms.format)
@@ -74,15 +85,13 @@ fn prepared(configuration: Configuration) -> Result<Job> {
     Ok(Job::new(configuration)?)
 }
 
-/// Says what a plan would cost if the budget does not bear it, before a folder is made.
-fn afford(job: &Job, ledger: &mut Ledger<Volume>, name: &str) -> Result<()> {
-    use quell::dp_sgd::Release;
+/// What would be spent after the run.
+fn quote(job: &Job, ledger: &mut Ledger<Volume>) -> Result<Spent> {
     let (_, after) = match &job.plan.release {
         Release::Sums(sum, steps) => ledger.quote(sum, *steps)?,
         Release::Epochs(epoch, epochs) => ledger.quote(epoch, *epochs)?,
     };
-    let smaller = "train with a smaller --epsilon";
-    crate::purse::afford(ledger, name, after, smaller, job.configuration.data.path.is_none())
+    Ok(after)
 }
 
 /// Runs with a bar, and stops after a step when asked to.
@@ -164,8 +173,7 @@ fn conclude(job: &Job, ledger: &mut Ledger<Volume>, folder: &Folder, outcome: &O
         ));
     }
     let state = ledger.state().context("the ledger cannot be read again")?;
-    let (spent, cap) = (rounded(state.spent().epsilon, 4, Toward::Up), state.budget().cap());
-    let cap = if cap.is_finite() { format!("of {}", given(cap)) } else { "without a cap".into() };
-    print::note(&format!("paid in line {} of {:?}: ε {spent} {cap} is spent", paid.receipt.entry, paid.receipt.dataset));
+    let balance = balance(state.spent(), state.budget().cap());
+    print::note(&format!("paid in line {} of {:?}: {balance}", paid.receipt.entry, paid.receipt.dataset));
     Ok(())
 }

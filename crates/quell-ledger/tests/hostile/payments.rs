@@ -172,7 +172,7 @@ fn nameless() {
 fn no_noise() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::create(directory.path()).unwrap();
-    let terms = Terms { composition: Composition::Best, ..terms(DATASET, Some(30.0)) };
+    let terms = Terms { composition: Composition::Combined, ..terms(DATASET, Some(30.0)) };
     let mut ledger = Ledger::create(store.book(DATASET).unwrap(), terms).unwrap();
     let least = Additive {
         noise: Noise::Gaussian,

@@ -12,8 +12,10 @@ use crate::accounting::{Conversion, closed::gaussian_epsilon, renyi_epsilon};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Composition {
-    /// Whichever of the three is smallest; nearly all of δ goes to Gaussian DP.
+    /// Whichever of the three is smallest: most of δ goes to Gaussian DP, a tenth to Rényi.
     #[default]
+    Combined,
+    /// The same three, with nearly all of δ for Gaussian DP: how ledgers of earlier versions divide it.
     Best,
     /// Gaussian DP and addition.
     Gaussian,
@@ -76,6 +78,7 @@ impl Composition {
     /// there are two; with that they sum to at most one.
     fn shares(self) -> [f64; 3] {
         match self {
+            Self::Combined => [0.8, 0.1, 0.05],
             Self::Best => [0.99, 0.004, 0.003],
             Self::Gaussian => [0.998, 0.0, 0.001],
             Self::Renyi => [0.0, 0.99, 0.005],

@@ -198,8 +198,24 @@ impl State {
         Rule { delta: self.budget.delta.get(), promised, division: self.history.map_or(self.budget, |history| history.first()) }
     }
 
-    /// Slack in δ that is still free.
-    pub(super) fn slack_left(&self) -> f64 {
+    /// A δ for one plan with a δ of its own: so small that 64 such plans can be granted.
+    #[must_use]
+    pub fn usual_delta(&self) -> f64 {
+        self.terms.composition.slack(self.budget.delta.get()) / 64.0
+    }
+
+    /// Whether nothing could follow this charge: plans with a δ of their own would have used more than is set aside for them.
+    #[must_use]
+    pub fn is_last(&self, charge: &Charge) -> bool {
+        let rule = self.rule();
+        let promised = if rule.promised.is_finite() { rule.promised } else { 0.0 };
+        let used = Composition::slack_used(&self.sum.add(&charge.cost), promised);
+        used > self.terms.composition.slack(rule.delta)
+    }
+
+    /// δ that is set aside for plans with a δ of their own, and still free.
+    #[must_use]
+    pub fn slack_left(&self) -> f64 {
         let rule = self.rule();
         let promised = if rule.promised.is_finite() { rule.promised } else { 0.0 };
         self.terms.composition.slack(rule.delta) - Composition::slack_used(&self.sum, promised)

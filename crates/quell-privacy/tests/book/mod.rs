@@ -53,11 +53,11 @@ pub fn terms(epsilon: Option<f64>, delta: f64, neighbors: Neighbors, composition
 /// A ledger of a capped budget at δ = 1e-5.
 pub fn ledger(epsilon: f64) -> (Ledger<Memory>, Memory) {
     let book = Memory::default();
-    let terms = terms(Some(epsilon), 1e-5, Neighbors::AddRemove, Composition::Best);
+    let terms = terms(Some(epsilon), 1e-5, Neighbors::AddRemove, Composition::Combined);
     (Ledger::create(book.clone(), terms).unwrap(), book)
 }
 
 /// A ledger that promises nothing, for tests of what comes out.
 pub fn without_cap(neighbors: Neighbors) -> Ledger<Memory> {
-    Ledger::create(Memory::default(), terms(None, 1e-5, neighbors, Composition::Best)).unwrap()
+    Ledger::create(Memory::default(), terms(None, 1e-5, neighbors, Composition::Combined)).unwrap()
 }

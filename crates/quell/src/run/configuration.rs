@@ -112,8 +112,10 @@ impl Source {
                 expected: "other records, which are public; of data that has a test part of its own, say with --public-test that it is public",
             });
         }
-        let test = self.test.as_ref().map(|test| data::open(test, &Options { public: true, ..options.clone() })).transpose()?;
-        let test = test.map(everything);
+        // How the data is divided says nothing about another file, all of which is tested on.
+        let whole = self.schema.clone().map(|schema| Schema { test: None, ..schema });
+        let of_file = Options { public: true, schema: whole, ..options.clone() };
+        let test = self.test.as_ref().map(|test| data::open(test, &of_file)).transpose()?.map(everything);
         if let Some(test) = &test {
             // What is public about pictures may be read off those that are.
             options.classes = options.classes.or_else(|| test.classes().map(<[String]>::to_vec));

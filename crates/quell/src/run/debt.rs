@@ -184,7 +184,7 @@ mod tests {
             unit: Unit::Example,
             neighbors: Neighbors::AddRemove,
             budget,
-            composition: Composition::Best,
+            composition: Composition::Combined,
         };
         std::fs::create_dir_all(&here).unwrap();
         let book = Store::create(here.join("ledger.sqlite").as_path()).unwrap().book("people").unwrap();

@@ -118,7 +118,7 @@ impl Job {
             unit: self.configuration.data.unit,
             neighbors: self.plan.neighbors,
             budget: Budget { epsilon: Some(Epsilon::new(budget.0)?), delta: budget.1 },
-            composition: Composition::Best,
+            composition: Composition::Combined,
         })
     }
 

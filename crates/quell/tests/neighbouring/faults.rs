@@ -29,7 +29,7 @@ fn ledger(folder: &Folder, neighbors: Neighbors) -> Ledger<quell_ledger::Volume>
     std::fs::create_dir_all(folder.path()).unwrap();
     let delta = Delta::new(1e-5).unwrap();
     let budget = Budget { epsilon: Some(Epsilon::new(30.0).unwrap()), delta };
-    let terms = Terms { dataset: "people".into(), unit: Unit::User, neighbors, budget, composition: Composition::Best };
+    let terms = Terms { dataset: "people".into(), unit: Unit::User, neighbors, budget, composition: Composition::Combined };
     Ledger::create(Store::create(path.as_path()).unwrap().book("people").unwrap(), terms).unwrap()
 }
 

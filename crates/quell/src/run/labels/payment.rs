@@ -31,7 +31,7 @@ pub(super) fn terms(plan: &Plan, dataset: String, unit: Unit, budget: Option<All
     // Stable winners have a Rényi bound and no other. A ledger for that alone divides δ among its orders, and needs a little more room, unless somebody has said what may be spent.
     let stable = matches!(plan.release, Release::Stable(_));
     let room = if stable && budget.is_none() { 1.06 } else { 1.0 };
-    let composition = if stable { Composition::Renyi } else { Composition::Best };
+    let composition = if stable { Composition::Renyi } else { Composition::Combined };
     let budget = Budget { epsilon: Some(Epsilon::new(epsilon * room)?), delta };
     Ok(Terms { dataset, unit, neighbors: plan.neighbors, budget, composition })
 }
