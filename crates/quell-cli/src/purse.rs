@@ -50,7 +50,7 @@ impl Purse {
         public: bool,
     ) -> Result<Ledger<Volume>> {
         let mut store = self.make()?;
-        if store.datasets()?.iter().any(|known| known.dataset == name) {
+        if store.has(name)? {
             return Ok(Ledger::open(store.book(name)?)?);
         }
         let terms = terms()?;
@@ -71,8 +71,7 @@ impl Purse {
             return Ok(None);
         }
         let mut store = self.store()?;
-        let is_known = store.datasets()?.iter().any(|known| known.dataset == dataset);
-        Ok(if is_known { Some(Ledger::open(store.book(dataset)?)?) } else { None })
+        Ok(if store.has(dataset)? { Some(Ledger::open(store.book(dataset)?)?) } else { None })
     }
 
     /// The ledger of a dataset that has one.

@@ -332,6 +332,36 @@ fn an_older_copy_is_found_by_answers_in_the_project_and_by_exports_on_a_schedule
 }
 
 #[test]
+fn a_ledger_that_somebody_else_signed_is_read_by_no_command() {
+    let project = Project::new("foreign ledger", "1");
+    assert_eq!(project.query("count --epsilon 0.9").code, 0);
+    let forged = Project::new("foreign ledger forged", "0.1");
+    assert_eq!(forged.query("count --epsilon 0.05").code, 0);
+    for file in fs::read_dir(&forged.ledger).unwrap() {
+        let file = file.unwrap();
+        if file.file_name().to_string_lossy().starts_with("ledger.db") {
+            fs::copy(file.path(), Path::new(&project.ledger).join(file.file_name())).unwrap();
+        }
+    }
+    for read in [
+        &["ledger", "list"][..],
+        &["ledger", "show", "people"],
+        &["ledger", "statement", "people"],
+        &["ledger", "export", "people"],
+    ] {
+        let ran = project.quell(read);
+        assert!(
+            ran.code != 0 && ran.stdout.is_empty() && ran.stderr.contains("signing.key"),
+            "{read:?}: {}{}",
+            ran.stdout,
+            ran.stderr
+        );
+    }
+    assert_eq!(project.query("count --epsilon 0.01 --dry-run").code, 2);
+    assert_eq!(project.quell(&["ledger", "verify"]).code, 1);
+}
+
+#[test]
 fn a_key_that_is_gone_is_a_finding_and_an_auditor_needs_none() {
     let project = Project::new("no_key", "10");
     let public = project.quell(&["ledger", "export", "people"]).json()["public_key"].as_str().unwrap().to_owned();

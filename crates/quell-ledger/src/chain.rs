@@ -47,6 +47,15 @@ impl Body {
         serde_json::from_str::<Self>(&text).is_ok_and(|read| read == body).then_some(text)
     }
 
+    /// The cap that the line sets, infinite where it sets none; nothing if the line is not about the budget.
+    pub(crate) fn cap(&self) -> Option<f64> {
+        match &self.line {
+            Line::Opened(terms) => Some(terms.budget.cap()),
+            Line::Raised { budget, .. } => Some(budget.cap()),
+            Line::Charged(_) | Line::Leased { .. } | Line::Confirmed { .. } => None,
+        }
+    }
+
     /// ε after the line, infinite where there is no bound.
     pub(crate) fn spent(&self) -> f64 {
         self.spent.unwrap_or(f64::INFINITY)

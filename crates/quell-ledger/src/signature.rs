@@ -73,6 +73,17 @@ impl Key {
     }
 }
 
+/// Refuses a ledger whose public key is not that of the signing key of the project. Whoever may not read the signing key, or has none, compares receipts and exports.
+pub(crate) fn belongs(path: &Path, public: &[u8; 32]) -> Result<(), Error> {
+    match Key::load(path) {
+        Ok(key) if key.public() == *public => Ok(()),
+        Ok(_) => Err(Error::KeyDiffers { path: path.to_owned(), expected: hex(public) }),
+        Err(Error::KeyMissing { .. }) => Ok(()),
+        Err(Error::File { source, .. }) if source.kind() == ErrorKind::PermissionDenied => Ok(()),
+        Err(other) => Err(other),
+    }
+}
+
 /// Whether the holder of a key signed this head.
 pub(crate) fn is_signed(public: &[u8; 32], dataset: &str, lines: u64, head: &Hash, signature: &[u8; 64]) -> bool {
     VerifyingKey::from_bytes(public)

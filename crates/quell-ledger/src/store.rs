@@ -7,14 +7,14 @@ use quell_privacy::ledger::{Line, Receipt};
 #[cfg(feature = "postgres")]
 use crate::postgres::Postgres;
 use crate::{
-    chain::{Place, Row},
+    chain::{Body, Place, Row, Stored},
     database::Database,
     error::Error,
     export,
     finding::Problem,
     hexadecimal::hex,
     location::Location,
-    signature::Key,
+    signature::{self, Key, is_signed},
     sqlite::Sqlite,
     verify::{self, Evidence, Report},
     volume::Volume,
@@ -55,6 +55,14 @@ pub struct Entry {
     pub spent: f64,
     /// Head of the chain after it, in hexadecimal.
     pub head: String,
+}
+
+/// What is known of a ledger after it was checked.
+struct Checked {
+    row: Row,
+    stored: Vec<Stored>,
+    entries: Vec<Entry>,
+    public: [u8; 32],
 }
 
 impl Store {
@@ -119,29 +127,53 @@ impl Store {
         Ok(Volume::new(connect(&self.location)?, dataset, self.key.clone()))
     }
 
-    /// All datasets, by name.
-    pub fn datasets(&mut self) -> Result<Vec<Summary>, Error> {
-        let summary =
-            |row: Row| Summary { head: hex(&row.head), dataset: row.dataset, lines: row.lines, spent: row.spent, cap: row.cap };
-        Ok(self.database.rows()?.into_iter().map(summary).collect())
+    /// Whether there is a ledger for a dataset.
+    pub fn has(&mut self, dataset: &str) -> Result<bool, Error> {
+        Ok(self.database.row(dataset)?.is_some())
     }
 
-    /// All lines of a dataset, their chain checked.
+    /// All datasets, by name, each checked from its first line on.
+    pub fn datasets(&mut self) -> Result<Vec<Summary>, Error> {
+        let names: Vec<String> = self.database.rows()?.into_iter().map(|row| row.dataset).collect();
+        let summary =
+            |row: Row| Summary { head: hex(&row.head), dataset: row.dataset, lines: row.lines, spent: row.spent, cap: row.cap };
+        names.iter().map(|name| Ok(summary(self.checked(name)?.row))).collect()
+    }
+
+    /// All lines of a dataset, checked.
     pub fn entries(&mut self, dataset: &str) -> Result<Vec<Entry>, Error> {
-        let Some((_, stored)) = self.database.snapshot(dataset, 0)? else { return Err(self.unknown(dataset)?) };
+        Ok(self.checked(dataset)?.entries)
+    }
+
+    /// A ledger whose lines follow from each other, whose row says what they say, and whose head is signed by the key of the project.
+    fn checked(&mut self, dataset: &str) -> Result<Checked, Error> {
+        let Some((row, stored)) = self.database.snapshot(dataset, 0)? else { return Err(self.unknown(dataset)?) };
         let mut place = Place::start(dataset);
-        let entry = |stored| {
-            let body = place.follow(dataset, stored)?;
-            let (spent, head) = (body.spent(), hex(&place.head));
-            Ok(Entry { number: body.number, time: body.time, line: body.line, spent, head })
+        let bodies = stored.iter().map(|stored| Ok((place.follow(dataset, stored)?, hex(&place.head))));
+        let bodies = bodies.collect::<Result<Vec<(Body, String)>, Error>>()?;
+        let Some((last, _)) = bodies.last() else { return Err(Problem::NoDataset.of(dataset).into()) };
+        place.check(&row, last)?;
+        let cap = bodies.iter().rev().find_map(|(body, _)| body.cap());
+        if cap != Some(row.cap) {
+            let (found, expected) = (row.cap.to_string(), cap.map_or_else(|| "none".into(), |cap| cap.to_string()));
+            return Err(Problem::Row { what: "the cap", found, expected }.of(dataset).into());
+        }
+        let public = self.database.public_key()?.unwrap_or_default();
+        signature::belongs(&self.key, &public)?;
+        if !is_signed(&public, &row.dataset, row.lines, &row.head, &row.signature) {
+            return Err(Problem::Signature.of(dataset).into());
+        }
+        let entry = |(body, head): (Body, String)| {
+            let spent = body.spent();
+            Entry { number: body.number, time: body.time, line: body.line, spent, head }
         };
-        stored.iter().map(entry).collect()
+        let entries = bodies.into_iter().map(entry).collect();
+        Ok(Checked { row, stored, entries, public })
     }
 
     /// A ledger as a JSON document with chain, signature and checksum. [`verify_export`](crate::verify_export) reads it.
     pub fn export(&mut self, dataset: &str) -> Result<String, Error> {
-        let Some((row, stored)) = self.database.snapshot(dataset, 0)? else { return Err(self.unknown(dataset)?) };
-        let public = self.database.public_key()?.unwrap_or_default();
+        let Checked { row, stored, public, .. } = self.checked(dataset)?;
         let cause = |error: serde_json::Error| Error::from(Problem::Export { cause: error.to_string() }.of(dataset));
         export::write(&row, &stored, &public).map_err(cause)
     }

@@ -10,7 +10,7 @@ use crate::{
     error::Error,
     finding::Problem,
     hexadecimal::hex,
-    signature::{Key, is_signed},
+    signature::{self, Key, is_signed},
 };
 
 /// The book of one dataset in a store.
@@ -68,6 +68,7 @@ impl Volume {
         };
         place.check(&row, last)?;
         let public = self.database.public_key()?.unwrap_or_default();
+        signature::belongs(&self.key_path, &public)?;
         if !is_signed(&public, &row.dataset, row.lines, &row.head, &row.signature) {
             return Err(Problem::Signature.of(&self.dataset).into());
         }

@@ -268,11 +268,15 @@ fn a_forged_ledger_is_found_by_its_signature_and_grants_nothing() {
         if forgery == "last line taken" {
             assert!(is_unsigned(&report.findings), "everything but the signature is right: {report:?}");
         }
-        let store = Store::open(path.as_path()).unwrap();
+        let mut store = Store::open(path.as_path()).unwrap();
         let opened = Ledger::open(store.book(DATASET).unwrap());
         // A wrong cap in the row is no cap: the cashier goes by the lines.
         let granted = opened.and_then(|mut ledger| ledger.charge(count(1.0)));
         assert!(granted.is_err(), "{forgery}");
+        // Nobody is shown it, either.
+        assert!(store.datasets().is_err(), "{forgery}");
+        assert!(store.entries(DATASET).is_err(), "{forgery}");
+        assert!(store.export(DATASET).is_err(), "{forgery}");
     }
 }
 

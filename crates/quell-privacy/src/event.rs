@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::units::{Delta, Epsilon, NoiseMultiplier, Order, Probability, Rho, SamplingRate, Scale};
+use crate::{
+    Error,
+    units::{Delta, Epsilon, NoiseMultiplier, Order, Probability, Rho, SamplingRate, Scale},
+};
 
 /// A release, or several, as an accountant sees it.
 ///
@@ -184,6 +187,14 @@ impl std::fmt::Display for Event {
             _ => f.write_str(self.name()),
         }
     }
+}
+
+/// Most releases that an event may stand for: larger counts are no whole numbers in double precision.
+pub(crate) const MOST_REPETITIONS: u64 = 1 << 53;
+
+/// The error for an event that stands for more.
+pub(crate) fn too_many(event: &Event) -> Error {
+    Error::Malformed { event: event.to_string(), because: "more than 2^53 repetitions" }
 }
 
 /// An event as it is written down: with the version of the language it is written in.

@@ -2,7 +2,7 @@
 
 use quell_privacy::{
     Error, Event, Neighbors,
-    accounting::{Conversion, Pld, Renyi, TradeOff, closed},
+    accounting::{Conversion, Method, Pld, Renyi, TradeOff, closed},
     units::{Delta, Epsilon, NoiseMultiplier, Order, Probability, SamplingRate},
 };
 
@@ -153,5 +153,26 @@ fn optimal_composition_of_very_many_runs_ends_and_agrees_with_the_sum() {
         let (summed, composed) = (one.optimal(10_000_000, at), one.optimal(10_000_001, at));
         assert!(composed >= summed && composed <= summed * 1.004, "{summed} {composed}");
         assert!(one.optimal(1 << 53, at) > 1e6);
+    }
+}
+
+/// Every accountant refuses such an event, or is at least as high as basic composition of the largest losses.
+#[test]
+fn repetitions_beyond_all_counting_are_not_counted_as_fewer() {
+    let pure = |value: f64| Event::Pure { epsilon: epsilon(value) };
+    let nested = pure(1e-12).repeated(1 << 40).repeated(1 << 40);
+    let leak = Event::Approximate { epsilon: epsilon(0.0), delta: delta(1e-20) }.repeated(1 << 40).repeated(1 << 40);
+    let many = Event::Composed(vec![pure(100.0).repeated(1 << 53); 2049]);
+    let wide = Event::Composed((0..1500).map(|i| pure(100.0 + f64::from(i)).repeated(1 << 53)).collect());
+    // 2^80 releases of 10⁻¹² are a Gaussian with μ = 1.0995 in the limit; what leaks with certainty has no ε.
+    for (event, truth) in [(nested, 5.44), (leak, f64::INFINITY), (many, 2049.0 * 2_f64.powi(53) * 99.9), (wide, 1e21)] {
+        for method in Method::ALL {
+            match method.epsilon(&event, Neighbors::AddRemove, delta(1e-6)) {
+                Ok(answer) if !answer.claimable => {}
+                Ok(answer) => assert!(answer.epsilon.upper >= truth, "{}: {:?} < {truth}", method.name(), answer.epsilon),
+                Err(Error::Malformed { .. } | Error::Unsupported { .. }) => {}
+                Err(other) => panic!("{}: {other}", method.name()),
+            }
+        }
     }
 }

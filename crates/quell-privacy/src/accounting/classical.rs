@@ -1,7 +1,11 @@
 //! Classical composition of events: what follows from (ε, δ) guarantees of single releases.
 
 use super::{Conversion, Renyi, closed, closed::Guarantee};
-use crate::{Error, Event, Neighbors, units::Delta};
+use crate::{
+    Error, Event, Neighbors,
+    event::{MOST_REPETITIONS, too_many},
+    units::Delta,
+};
 
 /// ε by basic composition of all releases of an event. [DR14, Theorem 3.16]
 ///
@@ -64,7 +68,7 @@ pub(super) fn repeated(
     delta: Delta,
     compose: impl Fn(Guarantee, u64, Delta) -> f64,
 ) -> Result<f64, Error> {
-    let (one, count) = unrepeated(event);
+    let (one, count) = unrepeated(event)?;
     let guarantee = match one {
         Event::Pure { epsilon } | Event::Exponential { epsilon } => Guarantee { epsilon: epsilon.get(), delta: 0.0 },
         Event::Approximate { epsilon, delta } => Guarantee { epsilon: epsilon.get(), delta: delta.get() },
@@ -83,12 +87,9 @@ pub(super) fn repeated(
 }
 
 /// An event and how often it is repeated.
-pub(super) fn unrepeated(event: &Event) -> (&Event, u64) {
-    match event {
-        Event::Repeated { count, event } => {
-            let (inner, times) = unrepeated(event);
-            (inner, times.saturating_mul(*count))
-        }
-        other => (other, 1),
-    }
+pub(super) fn unrepeated(event: &Event) -> Result<(&Event, u64), Error> {
+    let Event::Repeated { count, event: inner } = event else { return Ok((event, 1)) };
+    let (once, times) = unrepeated(inner)?;
+    let count = times.checked_mul(*count).filter(|count| *count <= MOST_REPETITIONS);
+    Ok((once, count.ok_or_else(|| too_many(event))?))
 }

@@ -133,7 +133,7 @@ impl Method {
             })?),
             Self::Optimal => from_above(classical::repeated(self.name(), event, neighbors, delta, Guarantee::optimal)?),
             Self::Clt => {
-                let (sampled, steps) = classical::unrepeated(event);
+                let (sampled, steps) = classical::unrepeated(event)?;
                 let (noise, rate) = self.sampled_gaussian(sampled, neighbors)?;
                 let gaussian = NoiseMultiplier::new(1.0 / Clt::Poisson.mu(noise, rate, steps))?;
                 closed::epsilon(&Event::gaussian(gaussian), neighbors, delta)?

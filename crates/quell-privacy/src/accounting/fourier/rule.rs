@@ -206,7 +206,7 @@ fn rule(law: &Law, tail: f64, fineness: f64) -> Rule {
             Rule::Points { points, falls: Falls::Nowhere }
         }
         Law::Laplace { epsilon } => cells(law, tail, fineness, Falls::ToAtoms { epsilon: *epsilon }),
-        Law::BoundedRange { .. } | Law::FixedSize { .. } | Law::Replaced { .. } | Law::Mixture(_) => {
+        Law::BoundedRange { .. } | Law::FixedSize { .. } | Law::Replaced { .. } | Law::Between { .. } | Law::Mixture(_) => {
             cells(law, tail, fineness, Falls::Nowhere)
         }
     }

@@ -141,7 +141,8 @@ pub(crate) fn compose(
     let outside = target.outside(theta, ln_total + theta * offset);
     let (below, above) = window(&tilted, &centres, variance, outside);
     let length = (below.0 + above.0 + 4.0).ceil();
-    if !length.is_finite() || length > longest as f64 {
+    // Indices beyond 2^53 are no whole numbers any more.
+    if !length.is_finite() || length > longest as f64 || !(mean.abs() < 2_f64.powi(53)) {
         return None;
     }
     let points = transform_length(length as usize);

@@ -32,8 +32,7 @@ pub(crate) fn exact_delta(law: &Law, epsilon: f64) -> Bound {
         let q = if tails.q.above > SMALLEST_TAIL { (at + tails.q.above.ln()).exp() } else { 0.0 };
         tails.p.above - q + error(tails, q) * (1.0 + epsilon) + f64::MIN_POSITIVE
     };
-    let lower = if let Law::Mixture(_) | Law::Replaced { .. } = law {
-        // These bounds are not attained by any mechanism.
+    let lower = if !law.is_attained() {
         exact_delta(&law.attained(Way::Remove), epsilon).lower
     } else {
         let (at, tails) = (epsilon + slack, law.tails(epsilon + slack));

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{atoms::Atoms, law::Law};
-use crate::{Error, Event, Neighbors};
+use super::{atoms::Atoms, composite::composite, law::Law};
+use crate::{
+    Error, Event, Neighbors,
+    event::{MOST_REPETITIONS, too_many},
+};
 
 /// The laws whose sum is the privacy loss, for one direction of the change.
 #[derive(Clone, Debug, Default)]
@@ -56,6 +59,7 @@ impl Direction {
         }
         // Laws that are written several times are composed as one power; among many laws only the newest are compared.
         if let Some((_, times)) = self.factors.iter_mut().rev().take(64).find(|(known, _)| *known == law) {
+            // More than there may be is found by `directions`.
             *times = times.saturating_add(count);
         } else if count > 0 {
             self.factors.push((law, count));
@@ -81,6 +85,10 @@ pub(crate) enum Way {
 pub(crate) fn directions(event: &Event, neighbors: Neighbors) -> Result<Vec<Direction>, Error> {
     let mut remove = Direction::default();
     collect(event, neighbors, Way::Remove, 1, &mut remove)?;
+    let total = remove.factors.iter().try_fold(0_u64, |sum, (_, count)| sum.checked_add(*count));
+    if total.is_none_or(|total| total > MOST_REPETITIONS) {
+        return Err(too_many(event));
+    }
     let asymmetric = remove.factors.iter().any(|(law, _)| matches!(law, Law::Removed { .. }));
     let mut directions = vec![remove.finish()];
     if asymmetric {
@@ -95,11 +103,8 @@ fn collect(event: &Event, neighbors: Neighbors, way: Way, count: u64, into: &mut
     match event {
         Event::Composed(events) => events.iter().try_for_each(|e| collect(e, neighbors, way, count, into)),
         Event::Repeated { count: times, event } => {
-            let count = count
-                .checked_mul(*times)
-                .filter(|n| *n <= 1 << 53)
-                .ok_or_else(|| Error::Malformed { event: event.to_string(), because: "more than 2^53 repetitions" })?;
-            collect(event, neighbors, way, count, into)
+            let count = count.checked_mul(*times).filter(|count| *count <= MOST_REPETITIONS);
+            collect(event, neighbors, way, count.ok_or_else(|| too_many(event))?, into)
         }
         Event::NonPrivate => {
             into.non_private |= count > 0;
@@ -210,11 +215,19 @@ fn only(event: &Event, neighbors: Neighbors, way: Way) -> Result<Option<Law>, Er
     if direction.non_private {
         return Ok(None);
     }
+    // The sampling theorems are about one pair that dominates whichever of two datasets has the record.
+    let is_symmetric = |(law, _): &(Law, u64)| {
+        matches!(law, Law::Gaussian { .. } | Law::Laplace { .. } | Law::BoundedRange { .. } | Law::Atoms(_) | Law::Between { .. })
+    };
     match direction.single() {
-        Some(law @ (Law::Gaussian { .. } | Law::Laplace { .. } | Law::BoundedRange { .. } | Law::Atoms(_))) => {
-            Ok(Some(law.clone()))
+        _ if !direction.factors.iter().all(is_symmetric) || direction.factors.is_empty() => {
+            Err(unsupported(event, "inside a sample: it is not a composition of unsampled releases"))
         }
-        _ => Err(unsupported(event, "inside a sample: it is not a single unsampled release")),
+        Some(law) => Ok(Some(law.clone())),
+        None => match composite(&direction) {
+            Some(law) => Ok(Some(law)),
+            None => Err(unsupported(event, "inside a sample: its composition has no bound")),
+        },
     }
 }
 

@@ -102,6 +102,8 @@ pub(crate) enum Law {
     FixedSize { rate: f64, inner: Box<Law> },
     /// A Poisson sample, one record replaced, other noise than Gaussian: at most `bound`; `one` is the law of a lost record.
     Replaced { rate: f64, one: Box<Law>, bound: Box<Law> },
+    /// Several releases on one sample: a pair that is dominated by `upper` and dominates `lower`.
+    Between { lower: Arc<Atoms>, upper: Arc<Atoms> },
     /// One of several pairs, drawn by known weights and revealed.
     Mixture(Vec<(f64, Law)>),
 }
@@ -143,7 +145,7 @@ impl Law {
                     q: Sides { above: shrunk(0.5 * (epsilon - x)) / mass, below: -(-0.5 * (x + epsilon)).exp_m1() / mass },
                 }
             }
-            Self::Atoms(atoms) => atoms.tails(x),
+            Self::Atoms(atoms) | Self::Between { upper: atoms, .. } => atoms.tails(x),
             Self::Removed { rate, inner } => removed_tails(*rate, inner, x),
             Self::Added { rate, inner } => added_tails(*rate, inner, x),
             Self::Exchanged { rate, mu } => {
@@ -188,6 +190,7 @@ impl Law {
         match self {
             Self::Gaussian { .. } | Self::Laplace { .. } | Self::Atoms(_) | Self::Exchanged { .. } => self.clone(),
             Self::BoundedRange { epsilon } => Self::Atoms(Arc::new(Atoms::pure(epsilon / 2.0))),
+            Self::Between { lower, .. } => Self::Atoms(Arc::clone(lower)),
             Self::Removed { rate, inner } => Self::Removed { rate: *rate, inner: Box::new(inner.attained(way)) },
             Self::Added { rate, inner } => Self::Added { rate: *rate, inner: Box::new(inner.attained(way)) },
             // A replacement that contributes nothing is as good as a lost record.
@@ -199,6 +202,19 @@ impl Law {
                 }
             }
             Self::Mixture(parts) => parts.first().map_or_else(|| self.clone(), |(_, law)| law.attained(way)),
+        }
+    }
+
+    /// Whether a single release attains the profile of the law at each ε, if not the same one at all of them.
+    pub(super) fn is_attained(&self) -> bool {
+        match self {
+            Self::Gaussian { .. }
+            | Self::Laplace { .. }
+            | Self::BoundedRange { .. }
+            | Self::Atoms(_)
+            | Self::Exchanged { .. } => true,
+            Self::Removed { inner, .. } | Self::Added { inner, .. } | Self::FixedSize { inner, .. } => inner.is_attained(),
+            Self::Mixture(_) | Self::Replaced { .. } | Self::Between { .. } => false,
         }
     }
 
@@ -245,6 +261,7 @@ impl Law {
             | Self::Laplace { .. }
             | Self::BoundedRange { .. }
             | Self::Exchanged { .. }
+            | Self::Between { .. }
             | Self::Mixture(_) => {
                 return None;
             }
@@ -262,6 +279,7 @@ impl Law {
             | Self::Atoms(_)
             | Self::FixedSize { .. }
             | Self::Replaced { .. }
+            | Self::Between { .. }
             | Self::Mixture(_) => false,
         }
     }
@@ -288,7 +306,11 @@ impl Law {
                 ends(0.0, high, 0.0)
             }
             Self::Replaced { bound, .. } => bound.lattice(),
-            Self::Gaussian { .. } | Self::BoundedRange { .. } | Self::Exchanged { .. } | Self::Mixture(_) => None,
+            Self::Gaussian { .. }
+            | Self::BoundedRange { .. }
+            | Self::Exchanged { .. }
+            | Self::Between { .. }
+            | Self::Mixture(_) => None,
         }
     }
 
@@ -317,7 +339,7 @@ impl Law {
         match self {
             Self::Gaussian { mu } | Self::Exchanged { mu, .. } => mu * mu,
             Self::Laplace { epsilon } | Self::BoundedRange { epsilon } => *epsilon,
-            Self::Atoms(_) => 0.0, // every loss is computed by itself
+            Self::Atoms(_) | Self::Between { .. } => 0.0, // every loss is computed by itself
             Self::Removed { inner, .. } | Self::Added { inner, .. } | Self::FixedSize { inner, .. } => inner.size(),
             Self::Replaced { bound, .. } => bound.size(),
             Self::Mixture(parts) => parts.iter().map(|(_, law)| law.size()).fold(0.0, f64::max),
@@ -328,7 +350,7 @@ impl Law {
     pub(crate) fn infinite(&self) -> f64 {
         match self {
             Self::Gaussian { .. } | Self::Laplace { .. } | Self::BoundedRange { .. } | Self::Exchanged { .. } => 0.0,
-            Self::Atoms(atoms) => atoms.infinite(),
+            Self::Atoms(atoms) | Self::Between { upper: atoms, .. } => atoms.infinite(),
             Self::Removed { rate, inner } | Self::FixedSize { rate, inner } => rate * inner.infinite(),
             // Where Q has no mass the mixture (1-q)P + qQ still has some.
             Self::Added { rate, inner } => {
@@ -351,7 +373,9 @@ impl Law {
         let largest = match self {
             Self::Gaussian { .. } | Self::Exchanged { .. } => f64::INFINITY,
             Self::Laplace { epsilon } | Self::BoundedRange { epsilon } => *epsilon,
-            Self::Atoms(atoms) => atoms.losses().iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            Self::Atoms(atoms) | Self::Between { upper: atoms, .. } => {
+                atoms.losses().iter().copied().fold(f64::NEG_INFINITY, f64::max)
+            }
             Self::Removed { rate, inner } | Self::FixedSize { rate, inner } => sampled_loss(*rate, inner.largest()),
             Self::Added { rate, .. } => -(-rate).ln_1p(),
             Self::Replaced { bound, .. } => bound.largest(),
@@ -384,7 +408,7 @@ impl Law {
                 (-COUNT..=COUNT).map(|i| mu * mu / 2.0 + mu * 15.0 * f64::from(i) / f64::from(COUNT)).collect()
             }
             Self::Laplace { epsilon } | Self::BoundedRange { epsilon } => spread(*epsilon),
-            Self::Atoms(atoms) => {
+            Self::Atoms(atoms) | Self::Between { upper: atoms, .. } => {
                 let stride = atoms.losses().len().div_ceil(2 * COUNT as usize).max(1);
                 let mut marks: Vec<f64> = atoms.losses().iter().copied().step_by(stride).collect();
                 marks.extend(atoms.losses().last());

@@ -6,6 +6,7 @@
 
 mod atoms;
 mod compose;
+mod composite;
 mod exact;
 mod factors;
 mod finite;
@@ -148,6 +149,11 @@ impl Pld {
         Some(question.ask(&compose(&upper, h, tilt.theta, target, self.longest, false)?, Side::Upper))
     }
 
+    /// The bracket for dominating laws, which may be attained by none.
+    fn bracket(&self, factors: &[(Law, u64)], question: &Question) -> Bound {
+        question.exact(factors).unwrap_or_else(|| self.refine(factors, question).bound)
+    }
+
     /// Refines the grid until the bracket is as narrow as asked, or the transform too long, or rounding all that is left.
     fn refine(&self, factors: &[(Law, u64)], question: &Question) -> Refined {
         let mut target = question.first_target(factors);
@@ -277,46 +283,47 @@ impl Pld {
         if directions.iter().any(|d| d.non_private) {
             return Ok(None);
         }
+        Ok(Some(directions.iter().map(|direction| self.profiles_of(direction, tail)).collect()))
+    }
+
+    /// The profiles of one direction.
+    fn profiles_of(&self, direction: &Direction, tail: f64) -> Profiles {
         let question = Question::Epsilon { delta: tail };
         let target = Target { epsilon: 0.0, ln_delta: (1e-3 * tail).ln() };
-        let mut profiles = Vec::new();
-        for direction in &directions {
-            let likely = question.first_target(&direction.factors);
-            let sketch = Sketch::new(&direction.factors, Question::negligible(likely, &direction.factors));
-            let tilt = sketch.tilt_for(likely.epsilon, likely.ln_delta);
-            let mut h = question.first_step(self, &sketch, tilt, likely);
-            // Without a tilt: all probabilities are wanted alike.
-            let flat = Tilt { theta: 0.0, ln_total: 0.0, ..tilt };
-            let lower = direction.attained().and_then(|alternatives| alternatives.into_iter().next());
-            let lower = lower.as_deref().unwrap_or(&direction.factors);
-            let mut best: Option<Profiles> = None;
-            for _ in 0..REFINEMENTS {
-                let Some((upper, lower)) = self.compose_both(&direction.factors, lower, flat, target, h, true) else {
-                    if best.is_some() {
-                        break;
-                    }
-                    h *= 4.0;
-                    continue;
-                };
-                let found = Profiles {
-                    upper: upper.profile(Side::Upper),
-                    lower: lower.as_ref().map_or_else(Vec::new, |lower| lower.profile(Side::Lower)),
-                };
-                // The widest place may be next to an atom, anywhere.
-                // No profile is below that of a pair of equals, 1 - e^ε.
-                let from_below =
-                    |epsilon: f64| lower.as_ref().map_or(0.0, |lower| lower.delta(Side::Lower, epsilon)).max(-epsilon.exp_m1());
-                let nodes = found.upper.iter().filter(|(epsilon, _)| epsilon.is_finite());
-                let gap = nodes.map(|(epsilon, delta)| delta - from_below(*epsilon)).fold(0.0, f64::max);
-                best = Some(found);
-                if gap <= 0.5 * self.absolute {
+        let likely = question.first_target(&direction.factors);
+        let sketch = Sketch::new(&direction.factors, Question::negligible(likely, &direction.factors));
+        let tilt = sketch.tilt_for(likely.epsilon, likely.ln_delta);
+        let mut h = question.first_step(self, &sketch, tilt, likely);
+        // Without a tilt: all probabilities are wanted alike.
+        let flat = Tilt { theta: 0.0, ln_total: 0.0, ..tilt };
+        let lower = direction.attained().and_then(|alternatives| alternatives.into_iter().next());
+        let lower = lower.as_deref().unwrap_or(&direction.factors);
+        let mut best: Option<Profiles> = None;
+        for _ in 0..REFINEMENTS {
+            let Some((upper, lower)) = self.compose_both(&direction.factors, lower, flat, target, h, true) else {
+                if best.is_some() {
                     break;
                 }
-                h *= (0.25 * self.absolute / gap).sqrt().clamp(0.1, 0.7);
+                h *= 4.0;
+                continue;
+            };
+            let found = Profiles {
+                upper: upper.profile(Side::Upper),
+                lower: lower.as_ref().map_or_else(Vec::new, |lower| lower.profile(Side::Lower)),
+            };
+            // The widest place may be next to an atom, anywhere.
+            // No profile is below that of a pair of equals, 1 - e^ε.
+            let from_below =
+                |epsilon: f64| lower.as_ref().map_or(0.0, |lower| lower.delta(Side::Lower, epsilon)).max(-epsilon.exp_m1());
+            let nodes = found.upper.iter().filter(|(epsilon, _)| epsilon.is_finite());
+            let gap = nodes.map(|(epsilon, delta)| delta - from_below(*epsilon)).fold(0.0, f64::max);
+            best = Some(found);
+            if gap <= 0.5 * self.absolute {
+                break;
             }
-            profiles.push(best.unwrap_or_else(Profiles::trivial));
+            h *= (0.25 * self.absolute / gap).sqrt().clamp(0.1, 0.7);
         }
-        Ok(Some(profiles))
+        best.unwrap_or_else(Profiles::trivial)
     }
 
     /// The composition of `from_above` from above, and of `from_below` from below if anything can be said.

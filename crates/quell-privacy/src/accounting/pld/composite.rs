@@ -1,0 +1,227 @@
+//! Several releases on one sample: their composition as one law, which sampling theorems can be applied to.
+//!
+//! A symmetric pair is determined by its profile, and any convex profile above that of the composition belongs to a pair that dominates
+//! it [ZDW22, Proposition 8]. So the composed profile is held at the nodes of its grid, from above and from below, and each is made a pair again.
+
+use std::sync::Arc;
+
+use super::{Pld, atoms::Atoms, factors::Direction, law::Law, question::Question};
+
+/// What the masses of a pair may lose to rounding, relatively. Profiles are moved outward by it, and the pair from above is checked to have kept it.
+const ROUNDING: f64 = 1e-9;
+
+/// The largest losses that are told apart, so that e^-ε is a number with all its digits.
+const FARTHEST: f64 = 650.0;
+
+/// How small a probability the profile tells.
+const TAIL: f64 = 1e-15;
+
+/// The composition of symmetric pairs as one law between two of finitely many losses; `None` if no bound on it was found.
+pub(super) fn composite(direction: &Direction) -> Option<Law> {
+    // A profile that is precise where it is large is as precise, relatively, where it is small.
+    let pld = Pld { longest: 1 << 17, ..Pld::default() };
+    let profiles = pld.profiles_of(direction, TAIL);
+    let mut above = at_zero_and_above(&profiles.upper);
+    for (epsilon, delta) in tail(&pld, direction) {
+        // A law that calls likely losses infinite would claim that there is no guarantee.
+        if epsilon > FARTHEST {
+            return None;
+        }
+        above.retain(|known| known.0 < epsilon);
+        above.push((epsilon, delta));
+    }
+    above.iter_mut().for_each(|(_, delta)| *delta = (*delta * (1.0 + ROUNDING)).min(1.0));
+    let upper = Pair::new(&above)?;
+    if !upper.is_above(&above) {
+        return None;
+    }
+    let mut below = at_zero_and_above(&profiles.lower);
+    below.iter_mut().for_each(|(_, delta)| *delta *= 1.0 - ROUNDING);
+    // Beyond the last node nothing is known from below.
+    if let Some(last) = below.last_mut() {
+        last.1 = 0.0;
+    }
+    let lower = Pair::new(&below).map_or_else(|| Atoms::pure(0.0), |pair| pair.atoms());
+    Some(Law::Between { lower: Arc::new(lower), upper: Arc::new(upper.atoms()) })
+}
+
+/// Bounds beyond the end of a profile, whose precision ends at a probability of about `TAIL`: the largest loss, or some far smaller probabilities if there is none.
+fn tail(pld: &Pld, direction: &Direction) -> Vec<(f64, f64)> {
+    let largest = Question::Epsilon { delta: 0.0 }.first_bracket(&direction.factors).upper;
+    if largest.is_finite() {
+        return vec![(largest, 0.0)];
+    }
+    let at = |delta: f64| (pld.bracket(&direction.factors, &Question::Epsilon { delta }).upper, delta);
+    [1e-24, 1e-100].map(at).to_vec()
+}
+
+/// The points of a profile at ε ≥ 0 in increasing order, the first of them on the chord at ε = 0.
+fn at_zero_and_above(profile: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut points: Vec<(f64, f64)> = profile.iter().copied().take_while(|(epsilon, _)| *epsilon > 0.0).collect();
+    let below = profile.get(points.len()).copied().filter(|(epsilon, _)| epsilon.is_finite());
+    if let (Some((right, high)), Some((left, low))) = (points.last().copied(), below) {
+        // Linear in e^ε.
+        let share = -left.exp_m1() / (right.exp() - left.exp());
+        points.push((0.0, low + share * (high - low)));
+    } else if let Some((_, delta)) = below {
+        points.push((0.0, delta));
+    }
+    points.reverse();
+    points.retain(|(epsilon, _)| *epsilon <= FARTHEST);
+    points
+}
+
+/// A symmetric pair by the corners of its profile, which is linear in e^ε between them.
+struct Pair {
+    /// Loss and P-mass of the losses above zero, in increasing order. Below zero stand the same, with P and Q exchanged.
+    positive: Vec<(f64, f64)>,
+    /// Mass of the loss zero, under both.
+    zero: f64,
+    infinite: f64,
+}
+
+impl Pair {
+    /// The pair whose profile is the largest convex and symmetric one below the points, where ε ≥ 0; `None` if there is none.
+    ///
+    /// Every convex profile below the points, such as the one that they bound, is below this one too; and where they are on a profile that is linear between them, this one is below it.
+    fn new(points: &[(f64, f64)]) -> Option<Self> {
+        // From its smallest value on a falling profile is level.
+        let least = points.iter().enumerate().min_by(|a, b| a.1.1.total_cmp(&b.1.1))?.0;
+        let corners = hull(&points[..=least]);
+        let infinite = corners.last()?.1;
+        // What falls from one corner to the next, per growth of e^ε relative to the first: minus the slope times e^ε there.
+        let fall = |j: usize| match corners.get(j + 1) {
+            Some((right, low)) => (corners[j].1 - low) / (right - corners[j].0).exp_m1(),
+            None => 0.0,
+        };
+        // A corner at zero stays if the profile bends there; otherwise the first corner does at which it bends against its mirror image.
+        let zero = 1.0 - corners[0].1 - 2.0 * fall(0);
+        let is_convex = zero >= 0.0;
+        let mirrored = |j: usize| {
+            let (epsilon, delta) = corners[j];
+            // The slope from (-ε, 1 - e^-ε (1 - δ)) to (ε, δ), times e^ε.
+            ((1.0 - delta) * -(-epsilon).exp_m1()) / -(-2.0 * epsilon).exp_m1()
+        };
+        let first = if is_convex { 1 } else { (1..corners.len()).find(|j| mirrored(*j) >= fall(*j))? };
+        let mass = |j: usize| {
+            let before = if j == first && !is_convex {
+                mirrored(j)
+            } else {
+                let width = corners[j].0 - corners[j - 1].0;
+                fall(j - 1) * width.exp()
+            };
+            (corners[j].0, (before - fall(j)).max(0.0))
+        };
+        let positive: Vec<(f64, f64)> = (first..corners.len()).map(mass).collect();
+        let total = infinite + positive.iter().map(|(loss, p)| p * (1.0 + (-loss).exp())).sum::<f64>();
+        // What rounding took is at zero, where it costs nothing; or what it added makes the pair a little larger.
+        let found = (1.0 - total).max(0.0);
+        (total < 1.0 + ROUNDING && (found - zero.max(0.0)).abs() < ROUNDING).then_some(Self { positive, zero: found, infinite })
+    }
+
+    /// Whether the profile, summed anew from positive terms, is above all points by most of what they were moved outward.
+    fn is_above(&self, points: &[(f64, f64)]) -> bool {
+        let at = |loss: f64| points[points.partition_point(|(epsilon, _)| *epsilon < loss)].1;
+        // δ at a corner, and e^ε Q[L ≥ ε] there.
+        let (mut delta, mut q) = (self.infinite, 0.0);
+        let mut right = f64::INFINITY;
+        for (loss, mass) in self.positive.iter().rev() {
+            if q > 0.0 {
+                delta += q * -(loss - right).exp_m1();
+                q *= (loss - right).exp();
+            }
+            if delta < at(*loss) * (1.0 - 0.1 * ROUNDING) {
+                return false;
+            }
+            q += mass;
+            right = *loss;
+        }
+        true
+    }
+
+    fn atoms(&self) -> Atoms {
+        let below = self.positive.iter().rev().map(|(loss, p)| (-loss, p * (-loss).exp(), *p));
+        let zero = (self.zero > 0.0).then_some((0.0, self.zero, self.zero));
+        let above = self.positive.iter().map(|(loss, p)| (*loss, *p, p * (-loss).exp()));
+        Atoms::new(&below.chain(zero).chain(above).collect::<Vec<_>>(), self.infinite)
+    }
+}
+
+/// The corners of the largest convex function of e^ε below the points, which are given in increasing order.
+fn hull(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut corners: Vec<(f64, f64)> = Vec::new();
+    for point in points {
+        while let [.., left, middle] = corners.as_slice() {
+            // Slopes on both sides of the middle, times e^ε there.
+            let before = (middle.1 - left.1) / -(left.0 - middle.0).exp_m1();
+            let after = (point.1 - middle.1) / (point.0 - middle.0).exp_m1();
+            if before < after {
+                break;
+            }
+            corners.pop();
+        }
+        corners.push(*point);
+    }
+    corners
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Event, Neighbors,
+        units::{Delta, Epsilon, NoiseMultiplier, SamplingRate, Scale},
+    };
+
+    /// All products of the atoms of two laws: an independent way to their composition.
+    fn product(one: &Atoms, two: &Atoms) -> Atoms {
+        let mut atoms: Vec<(f64, f64, f64)> =
+            one.triples().flat_map(|a| two.triples().map(move |b| (a.0 + b.0, a.1 * b.1, a.2 * b.2))).collect();
+        atoms.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Atoms::new(&atoms, 0.0)
+    }
+
+    #[test]
+    fn several_releases_on_one_sample_cost_what_their_product_costs() {
+        let discrete = |scale: f64| Event::DiscreteLaplace { scale: Scale::new(scale).unwrap(), sensitivity: 1 };
+        for (rate, delta) in [(0.1, 1e-6), (0.01, 1e-5), (0.5, 1e-3)] {
+            let inner = product(&Atoms::discrete_laplace(3.0, 1), &Atoms::discrete_laplace(7.0, 1));
+            let truth = Law::Removed { rate, inner: Box::new(Law::Atoms(Arc::new(inner))) };
+            let truth = crate::accounting::pld::exact_epsilon(&truth, delta);
+            let event = Event::Composed(vec![discrete(3.0), discrete(7.0)]).poisson_sampled(SamplingRate::new(rate).unwrap());
+            let found = Pld::default().epsilon(&event, Neighbors::AddRemove, Delta::new(delta).unwrap()).unwrap();
+            assert!(found.lower <= truth.upper && truth.lower <= found.upper, "{rate} {delta}: {found:?} {truth:?}");
+            assert!(found.upper - truth.upper <= 2e-3 * truth.upper + 2e-4, "{rate} {delta}: {found:?} {truth:?}");
+            assert!(truth.lower - found.lower <= 2e-3 * truth.upper + 2e-4, "{rate} {delta}: {found:?} {truth:?}");
+        }
+    }
+
+    /// Gaussians compose to one, with or without the way through a profile.
+    #[test]
+    fn a_profile_made_a_pair_again_is_the_pair() {
+        let mu = |x: f64| Law::Gaussian { mu: x };
+        let mut both = Direction::default();
+        both.factors = vec![(mu(0.3), 1), (mu(0.4), 1)];
+        let Some(Law::Between { lower, upper }) = composite(&both) else { panic!("no bound") };
+        for epsilon in [0.0, 0.1, 0.7, 1.5, 2.5] {
+            let truth = crate::accounting::pld::exact_delta(&mu(0.5), epsilon);
+            let at = |atoms: &Arc<Atoms>| crate::accounting::pld::exact_delta(&Law::Atoms(Arc::clone(atoms)), epsilon);
+            let (below, above) = (at(&lower).lower, at(&upper).upper);
+            assert!(below <= truth.upper && truth.lower <= above, "{epsilon}: {below} {truth:?} {above}");
+            assert!(
+                above <= 1.01 * truth.upper + 1e-12 && below >= 0.98 * truth.lower - 1e-12,
+                "{epsilon}: {below} {truth:?} {above}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_guarantee_with_a_delta_on_a_sample_beside_others_has_a_price() {
+        let given = Event::Approximate { epsilon: Epsilon::new(0.25).unwrap(), delta: Delta::new(1e-8).unwrap() };
+        let laplace = Event::Laplace { noise_multiplier: NoiseMultiplier::new(4.0).unwrap() };
+        let sampled = Event::Composed(vec![given, laplace]).poisson_sampled(SamplingRate::new(0.1).unwrap());
+        let found = Pld::default().epsilon(&sampled, Neighbors::AddRemove, Delta::new(1e-6).unwrap()).unwrap();
+        // ln(1 + 0.1 (e^0.5 - 1)), the largest loss but for δ.
+        assert!(found.upper < 0.0630 && found.upper > 0.05, "{found:?}");
+    }
+}
