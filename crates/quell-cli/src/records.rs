@@ -37,11 +37,14 @@ pub(crate) fn labelled(model: &Model, path: Option<&Path>) -> Result<Labelled> {
     let Some(path) = path else {
         return Ok(Labelled { examples: digits(model)?, access: Access::Public, is_split: true, dataset: "digits".into() });
     };
-    let own = is_own(model, path);
+    let test = model.configuration.data.schema.as_ref().and_then(|schema| schema.test.as_ref());
+    let is_test = is_test_file(model, path);
+    let own = !is_test && is_own(model, path);
     let found = data::open(path, &options(model, own))?;
     let access = match (own, &found.test) {
         (true, Some(_)) if found.test_is_public => Access::Public,
         (true, _) => Access::Private,
+        (false, _) if is_test && !test.is_some_and(|test| test.public) => Access::Private,
         (false, _) => Access::Unsaid,
     };
     let examples = fitting(model, found.test.unwrap_or(found.train))?;
@@ -55,8 +58,7 @@ pub(crate) fn labelled(model: &Model, path: Option<&Path>) -> Result<Labelled> {
         );
         return Err(Refusal::new(sentence, "evaluate the model on data of the kind it was trained on").into());
     }
-    let dataset = if own { model.paid.receipt.dataset.clone() } else { data::name_of(path).unwrap_or_default() };
-    let test = model.configuration.data.schema.as_ref().and_then(|schema| schema.test.as_ref());
+    let dataset = if own || is_test { model.paid.receipt.dataset.clone() } else { data::name_of(path).unwrap_or_default() };
     let is_split = own && test.is_some_and(|test| test.share.is_some());
     Ok(Labelled { examples, access, is_split, dataset })
 }
@@ -98,9 +100,19 @@ fn options(model: &Model, own: bool) -> Options {
     Options { schema, scaling, classes, shape, public_test: own && source.public_test, ..Options::default() }
 }
 
+/// Whether this is the file that the schema of the model names as its test part.
+fn is_test_file(model: &Model, path: &Path) -> bool {
+    let source = &model.configuration.data;
+    let file = source.schema.as_ref().and_then(|schema| schema.test.as_ref()?.file.as_ref());
+    match (file, source.path.as_deref()) {
+        (Some(file), Some(data)) => data::shares_records(path, &data.parent().unwrap_or(data).join(file)),
+        _ => false,
+    }
+}
+
 /// Whether these are the files that the model was trained on, or one of them.
 fn is_own(model: &Model, path: &Path) -> bool {
-    model.configuration.data.path.as_deref().is_some_and(|own| data::is_part_of(path, own))
+    model.configuration.data.path.as_deref().is_some_and(|own| data::shares_records(path, own))
 }
 
 /// The features that the model was trained on, of records that are like its own.

@@ -127,6 +127,16 @@ pub(crate) struct Users {
 }
 
 impl Users {
+    /// Whom it protects.
+    pub(crate) fn unit(&self) -> Unit {
+        if self.users.is_some() { Unit::User } else { Unit::Example }
+    }
+
+    /// The file that says whose records they are.
+    pub(crate) fn file(&self) -> Option<&str> {
+        self.users.as_deref().filter(|file| !file.is_empty())
+    }
+
     pub(crate) fn over(&self, source: &mut run::Source) {
         if let Some(users) = &self.users {
             source.unit = Unit::User;

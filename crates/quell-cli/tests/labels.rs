@@ -244,3 +244,37 @@ fn a_report_says_who_voted_what_was_asked_and_what_was_promised() {
     assert!(nearest.contains("| rate of a sample | 0.5 |") && nearest.contains("| turns | 2; "), "{nearest}");
     assert!(!nearest.contains("answered only where"), "{nearest}");
 }
+
+#[test]
+fn ballots_from_elsewhere_are_paid_for_by_a_ledger_of_the_same_promise() {
+    let here = folder("labels promise");
+    let rows: Vec<String> =
+        (0..20).map(|row| (0..50).map(|teacher| ((row + teacher % 2) % 3).to_string()).collect::<Vec<_>>().join(",")).collect();
+    let header = (0..50).map(|teacher| format!("t{teacher}")).collect::<Vec<_>>().join(",");
+    std::fs::write(here.join("b.csv"), format!("{header}\n{}\n", rows.join("\n"))).unwrap();
+    let ask = "pate --ballots b.csv --classes 3 --epsilon 2 --delta 1e-6 --dataset people";
+    for (terms, flags, code) in [
+        ("--unit user", "", 2),
+        ("--neighbors replace", "", 2),
+        ("--unit user", "--users", 0),
+        ("--unit user --neighbors replace", "--users --neighbors replace", 0),
+        ("", "--users", 2),
+    ] {
+        let _ = std::fs::remove_dir_all(here.join("book"));
+        let created = run(&here, &format!("ledger create people --epsilon 5 --delta 1e-5 {terms} --ledger book"));
+        assert_eq!(created.code, 0, "{}", created.stderr);
+        for dry in ["--dry-run", ""] {
+            let asked = run(&here, &format!("{ask} {flags} {dry} --ledger book"));
+            assert_eq!(asked.code, code, "{terms} | {flags} {dry}: {}", asked.stderr);
+            assert!(
+                code == 0 || asked.stderr.contains("another promise") || asked.stderr.contains("protects"),
+                "{}",
+                asked.stderr
+            );
+        }
+    }
+    for flag in ["--users who.txt", "--schema s.toml", "--public-network n", "--public-test", "--features hog"] {
+        let refused = run(&here, &format!("{ask} {flag} --dry-run --ledger book"));
+        assert_eq!(refused.code, 2, "{flag}: {}", refused.stderr);
+    }
+}

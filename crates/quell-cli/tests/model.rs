@@ -281,6 +281,32 @@ fn private_data_is_evaluated_for_a_price() {
 }
 
 #[test]
+fn the_private_test_file_of_a_schema_is_paid_for_from_the_ledger_of_the_data() {
+    let trained = Trained::new("evaluate_holdout");
+    let source = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/census.csv")).unwrap();
+    let rows: Vec<&str> = source.lines().take(501).collect();
+    fs::write(trained.path("holdout.csv"), rows.join("\n")).unwrap();
+    let schema = trained::SCHEMA.replace("share = 0.2", "file = 'holdout.csv'");
+    let census = trained.census(|asked| asked.data.schema = Some(Schema::parse(&schema).unwrap()));
+    let holdout = trained.path("holdout.csv");
+    refused(&run(&["evaluate", &census, &holdout, "--public"]), "which is private");
+    let paid = run(&[
+        "evaluate",
+        &census,
+        &holdout,
+        "--epsilon",
+        "1",
+        "--records",
+        "500",
+        "--format",
+        "json",
+        "--ledger",
+        &trained.ledger,
+    ]);
+    assert_eq!(paid.json()["receipt"]["dataset"], "census");
+}
+
+#[test]
 fn a_file_that_is_no_whole_model_is_refused_wherever_it_was_cut() {
     let trained = Trained::new("damaged");
     let digits = trained.digits();

@@ -14,7 +14,11 @@ use quell::{
     pate::Shards,
     run::{self, Configuration, labels},
 };
-use quell_privacy::{Neighbors, ledger::Unit};
+use quell_ledger::{Store, Volume};
+use quell_privacy::{
+    Neighbors,
+    ledger::{Ledger, Terms, Unit},
+};
 
 const CLASSES: Loss = Loss::CrossEntropy { label_smoothing: 0.0 };
 
@@ -138,6 +142,15 @@ fn a_user_with_a_long_id_moves_the_sum_by_what_one_user_may() {
     assert!(moved > 0.99, "{moved}");
 }
 
+/// A ledger in a folder that stays as long as the test.
+fn ledger(terms: Terms) -> Ledger<Volume> {
+    let folder = Folder::new().with("here", "");
+    let store = Store::create(folder.path().join("ledger.db").as_path()).unwrap();
+    let ledger = Ledger::create(store.book(&terms.dataset).unwrap(), terms).unwrap();
+    std::mem::forget(folder);
+    ledger
+}
+
 const SCHEMA: &str = "[label]\ncolumn = 'y'\nclasses = ['a', 'b']\n[[column]]\nname = 'x'\nbounds = [0, 9]\n";
 
 /// A table of so many rows, of which one may have another label.
@@ -163,7 +176,9 @@ fn where_records_are_exchanged_rows_are_counted_and_not_what_can_be_used_of_them
     for by in [Sampler::Poisson, Sampler::Full, Sampler::WithoutReplacement, Sampler::Shuffled] {
         let job = |odd| {
             let folder = table(200, odd);
-            let mut job = run::Job::new(configuration(&folder, by, None)).unwrap();
+            let mut job = run::Job::new(configuration(&folder, by, Some(200))).unwrap();
+            // The check against the number of rows is before payment, and the same.
+            job.check(&mut ledger(job.terms().unwrap())).unwrap();
             job.configuration.data.path = None;
             (job.configuration.write().unwrap(), job.plan)
         };
@@ -178,11 +193,22 @@ fn where_records_are_exchanged_rows_are_counted_and_not_what_can_be_used_of_them
 #[test]
 fn whatever_can_be_wrong_about_the_number_of_records_is_said_before_it_is_paid_for() {
     let folder = table(51, None);
-    let refused = run::Job::new(configuration(&folder, Sampler::WithoutReplacement, Some(100))).err().unwrap();
-    assert!(matches!(refused, Error::Setting { name: "records", .. }), "{refused}");
-    assert!(run::Job::new(configuration(&folder, Sampler::WithoutReplacement, Some(51))).is_ok());
+    let check = |by, records| {
+        let job = run::Job::new(configuration(&folder, by, Some(records))).unwrap();
+        job.check(&mut ledger(job.terms().unwrap()))
+    };
+    let refused = check(Sampler::WithoutReplacement, 100).unwrap_err();
+    assert!(matches!(&refused, Error::Setting { name: "records", found, .. } if !found.contains("51")), "{refused}");
+    assert!(check(Sampler::WithoutReplacement, 51).is_ok());
     // Where a batch has no fixed size, the number need not be exact.
-    assert!(run::Job::new(configuration(&folder, Sampler::Poisson, Some(100))).is_ok());
+    assert!(check(Sampler::Poisson, 100).is_ok());
+    // Whether the number is public says the ledger, not whoever asks.
+    assert!(matches!(run::Job::new(configuration(&folder, Sampler::Poisson, None)), Err(Error::Missing { .. })));
+    for records in [51, 100] {
+        let job = run::Job::new(configuration(&folder, Sampler::WithoutReplacement, Some(records))).unwrap();
+        let terms = Terms { neighbors: Neighbors::AddRemove, ..job.terms().unwrap() };
+        assert!(matches!(job.check(&mut ledger(terms)), Err(Error::OtherPromise { .. })), "{records}");
+    }
     // Which records are split off follows from what they hold, so an exchange would change how many there are.
     let mut split = configuration(&folder, Sampler::Poisson, None);
     split.data.schema = Some(Schema::parse(&format!("{SCHEMA}[test]\nshare = 0.2\n")).unwrap());

@@ -599,3 +599,62 @@ bounds = [0, 1000]
     assert_eq!(opened.test.unwrap().len(), 200);
     assert!(opened.train.len() < 170, "a share of the data stays out of training");
 }
+
+#[test]
+fn whatever_shares_a_file_with_the_data_is_not_public() {
+    let rows = |from: usize| (from..from + 20).map(|row| format!("{},{}\n", row, ["a", "b"][row % 2])).collect::<String>();
+    let table = format!("x,y\n{}", rows(0));
+    let folder = Folder::new()
+        .with("people.csv", table.clone().into_bytes())
+        .with("people.csv.gz", gzip(table.as_bytes()))
+        .with("pictures/train/cat/1.png", vec![0])
+        .with("pictures/test/cat/1.png", vec![0]);
+    let at = |name: &str| folder.path().join(name);
+    std::fs::hard_link(at("people.csv"), at("linked.csv")).unwrap();
+    let schema = |test: &str| {
+        let text = format!("[label]\ncolumn = 'y'\nclasses = ['a', 'b']\n{test}\n[[column]]\nname = 'x'\nbounds = [0, 99]\n");
+        Some(quell::data::Schema::parse(&text).unwrap())
+    };
+    let refused = |data: &str, test: Option<&str>, schema| {
+        let source = quell::run::Source { path: Some(at(data)), test: test.map(at), schema, ..Default::default() };
+        matches!(source.open(), Err(Error::Setting { name: "test", .. }))
+    };
+    for test in ["people.csv.gz", "linked.csv", "."] {
+        assert!(refused("people.csv", Some(test), schema("")), "{test}");
+    }
+    assert!(refused("pictures/train", Some("pictures"), None));
+    for file in ["people.csv", "people.csv.gz", "linked.csv"] {
+        assert!(refused("people.csv", None, schema(&format!("[test]\nfile = '{file}'\npublic = true"))), "{file}");
+    }
+    let declared = quell::run::Source {
+        path: Some(at("people.csv")),
+        schema: schema("[test]\nshare = 0.5"),
+        public_test: true,
+        ..Default::default()
+    };
+    assert!(matches!(declared.open(), Err(Error::Setting { name: "test", .. })), "a share of private records is private");
+    for folder in ["pictures", "pictures/train", "pictures/test"] {
+        assert_eq!(quell::data::name_of(&at(folder)).as_deref(), Some("pictures"), "{folder}");
+    }
+}
+
+#[test]
+fn every_file_in_a_private_folder_counts_whatever_it_is() {
+    let picture = png(ColorType::Grayscale, BitDepth::Eight, [2, 2], &[7; 4]);
+    let count = |files: &[&str]| {
+        let folder = files.iter().fold(Folder::new().with("here", ""), |folder, file| {
+            folder.with(&format!("data/{file}"), if file.ends_with("gif") { b"GIF89a" } else { picture.as_slice() })
+        });
+        let options = Options { classes: Some(vec!["cat".into(), "dog".into()]), shape: Some([1, 2, 2]), ..Options::default() };
+        std::fs::create_dir_all(folder.path().join("data")).unwrap();
+        let train = quell::data::open(folder.path().join("data"), &options).unwrap().train;
+        (train.len(), train.row_count())
+    };
+    assert_eq!(count(&["cat/1.png", "cat/2.png", "dog/1.png"]), (3, 3));
+    // What is no picture any more, or lies in a folder that is no class, is a record that nothing is learned from.
+    assert_eq!(count(&["cat/1.png", "cat/2.gif", "dog/1.png"]), (2, 3));
+    assert_eq!(count(&["cat/1.png", "cow/2.png", "dog/1.png"]), (2, 3));
+    // The last picture may go.
+    assert_eq!(count(&["cat/1.png"]), (1, 1));
+    assert_eq!(count(&[]), (0, 0));
+}

@@ -105,14 +105,15 @@ fn the_side_of_a_user_does_not_depend_on_other_users() {
 }
 
 #[test]
-fn a_share_is_private_unless_it_is_declared_public() {
+fn a_share_is_as_private_as_the_rest() {
     let mut content = String::from("id,age,city,sick\n");
     (0..400).for_each(|record| writeln!(content, "{record},{},Bern,no", f64::from(record) / 10.0 + 20.0).unwrap());
     let data = read(&content, &format!("{SCHEMA}\n[test]\nshare = 0.25")).unwrap();
     let test = data.test.unwrap();
     assert_eq!(data.train.len() + test.len(), 400);
     assert!((50..150).contains(&test.len()) && !data.test_is_public);
-    assert!(read(&content, &format!("{SCHEMA}\n[test]\nshare = 0.25\npublic = true")).unwrap().test_is_public);
+    let public = read(&content, &format!("{SCHEMA}\n[test]\nshare = 0.25\npublic = true"));
+    assert!(matches!(public, Err(Error::Setting { name: "test", .. })), "all records are promised the same");
     assert!(read(&content, SCHEMA).unwrap().test.is_none());
 }
 

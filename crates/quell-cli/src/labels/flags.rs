@@ -155,9 +155,9 @@ const PATE_EXAMPLES: &str = "\
 Examples:
   quell pate
   quell pate --teachers 30 --aggregator confident --threshold 0.5 --answers 20 --epsilon 8 --output runs/confident
-  quell pate --ballots votes.csv --classes 10 --epsilon 2
   quell pate --ballots votes.csv --labels 10 --most 2 --epsilon 4 --dry-run
   quell pate --ballots votes.csv --range 0,9 --answers 30 --epsilon 2 --dry-run
+  quell pate --ballots votes.csv --classes 10 --epsilon 2
   quell pate --dry-run --format json";
 
 /// Label public records by a vote of teachers that learned from disjoint parts of private ones, and train a student on the answers
@@ -177,10 +177,11 @@ pub(crate) struct Pate {
     #[arg(long, value_name = "NAME")]
     teacher_model: Option<String>,
     #[command(flatten)]
-    users: Users,
+    pub(super) users: Users,
     /// Ballots of teachers from elsewhere, instead of DATA: a CSV or Parquet file with a row for each question and a column for each teacher, who each name one of --classes, counted from
-    /// 0; what is no ballot abstains; answers only, no student
-    #[arg(long, value_name = "FILE", requires = "about", conflicts_with_all = ["data", "config", "teachers", "public"])]
+    /// 0; what is no ballot abstains; answers only, no student. One record must touch the ballots of one teacher alone, or one person with --users; with --neighbors replace, so must one and
+    /// whatever it is exchanged for
+    #[arg(long, value_name = "FILE", requires = "about", conflicts_with_all = ["data", "config", "teachers", "teacher_model", "public", "questions", "model", "choice", "schema", "shape", "public_test", "features", "public_network"])]
     pub(super) ballots: Option<PathBuf>,
     /// Show, for a price of its own, what the answers cost at the votes that were cast: less, where teachers agree
     #[arg(long)]
@@ -218,7 +219,8 @@ impl Pate {
         let mut votes = voting::Recipe::default();
         self.common.votes(&mut votes);
         votes.reveal |= self.reveal_cost;
-        Elsewhere { ballots: ballots.to_owned(), dataset: self.common.terms.dataset.clone(), about, votes }
+        let unit = self.users.unit();
+        Elsewhere { ballots: ballots.to_owned(), dataset: self.common.terms.dataset.clone(), unit, about, votes }
     }
 
     pub(super) fn configuration(&self) -> Result<Configuration> {

@@ -27,6 +27,14 @@ pub(crate) use flags::{Knn, Pate};
 
 pub(crate) fn pate(flags: &Pate) -> Result<()> {
     if let Some(path) = &flags.ballots {
+        if flags.users.file().is_some() {
+            let sentence = "a file of users is given for ballots, of which nobody knows whose records they come from";
+            return Err(Refusal::new(
+                sentence,
+                "say --users without a file, if each person touches the ballots of one teacher alone",
+            )
+            .into());
+        }
         return answer_ballots(&flags.common, &flags.elsewhere(path));
     }
     run(&flags.common, flags.configuration()?, "pate")

@@ -29,8 +29,8 @@ Examples:
 /// Train a model with DP-SGD, paid for from the ledger of the dataset
 ///
 /// Without DATA, the embedded digits are learned. DATA is a CSV or Parquet file with a schema, a folder or file of IDX, CIFAR-10, NPY or NPZ, or a folder
-/// of pictures by class. Of ε, noise, steps and sampling rate any may be left out. The number of records is not read off the data, unless one may
-/// only be replaced: say about how many there are with --records. δ, if left out, is a power of ten below a tenth of one over that number.
+/// of pictures by class. Of ε, noise, steps and sampling rate any may be left out. The number of records is not read off the data: say
+/// with --records how many there are, about, or exactly for batches of a fixed size. δ, if left out, is a power of ten below a tenth of one over that number.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {

@@ -85,8 +85,9 @@ fn prepared(configuration: Configuration) -> Result<Job> {
     Ok(Job::new(configuration)?)
 }
 
-/// What would be spent after the run.
+/// What would be spent after the run, if the ledger is one for it.
 fn quote(job: &Job, ledger: &mut Ledger<Volume>) -> Result<Spent> {
+    job.check(ledger)?;
     let (_, after) = match &job.plan.release {
         Release::Sums(sum, steps) => ledger.quote(sum, *steps)?,
         Release::Epochs(epoch, epochs) => ledger.quote(epoch, *epochs)?,

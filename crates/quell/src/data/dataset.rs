@@ -118,6 +118,12 @@ pub fn name_of(path: &Path) -> Option<String> {
         // Such as `.`, or a file beside which one stands.
         return path.canonicalize().ok().filter(|whole| whole.file_name().is_some()).and_then(|whole| name_of(&whole));
     }
+    // Pictures to train on and to test on are one dataset, whichever folder is opened.
+    let name = path.file_name().unwrap_or_default();
+    if path.is_dir() && ["train", "test", "val"].iter().any(|part| name == *part) {
+        let whole = path.canonicalize().ok()?;
+        return whole.parent().and_then(name_of).or_else(|| Some(name.to_string_lossy().into_owned()));
+    }
     let unpacked = if stream::packed(path) { path.with_extension("") } else { path.to_owned() };
     let extension = unpacked.extension().unwrap_or_default().to_ascii_lowercase();
     let is_part = match extension.to_str().unwrap_or_default() {
@@ -133,14 +139,42 @@ pub fn name_of(path: &Path) -> Option<String> {
     stem()
 }
 
-/// Whether a path is that of the data, or of a file or folder in it that is not called a test part.
+/// Whether a path shares records with the data: it is the same, packed or not; it lies in the data and is not called a test part; or the data lies in it.
+///
+/// ```
+/// use quell::data::shares_records;
+/// let shares = |path: &str, data: &str| shares_records(path.as_ref(), data.as_ref());
+/// assert!(shares("people.csv.gz", "people.csv") && shares("pictures", "pictures/train") && shares("mnist/train-images", "mnist"));
+/// assert!(!shares("mnist/t10k-images", "mnist") && !shares("others.csv", "people.csv"));
+/// ```
 #[must_use]
-pub fn is_part_of(path: &Path, data: &Path) -> bool {
-    let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+pub fn shares_records(path: &Path, data: &Path) -> bool {
+    if is_same_file(path, data) {
+        return true;
+    }
+    let whole = |path: &Path| {
+        let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        if stream::packed(&whole) { whole.with_extension("") } else { whole }
+    };
     let (path, data) = (whole(path), whole(data));
-    let Ok(inside) = path.strip_prefix(&data) else { return false };
     let is_test = |name: &std::ffi::OsStr| ["test", "t10k", "val"].iter().any(|test| name.to_string_lossy().starts_with(test));
-    !inside.iter().next().is_some_and(is_test)
+    match path.strip_prefix(&data) {
+        Ok(inside) => !inside.iter().next().is_some_and(is_test),
+        Err(_) => data.starts_with(&path),
+    }
+}
+
+/// Whether two names are those of one file.
+#[cfg(unix)]
+fn is_same_file(one: &Path, two: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let identity = |path: &Path| std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    identity(one).is_some_and(|one| identity(two) == Some(one))
+}
+
+#[cfg(not(unix))]
+fn is_same_file(_: &Path, _: &Path) -> bool {
+    false
 }
 
 /// Reads records of a table to make predictions about: no label is needed, no record is left out, and every target is 0.
@@ -159,8 +193,22 @@ fn table(path: &Path, options: &Options, memory: &Memory) -> Result<Dataset, Err
     let (train, test) = match (share, file) {
         (_, Some(file)) => {
             let file = path.parent().unwrap_or(path).join(file);
+            if shares_records(&file, path) {
+                return Err(Error::Setting {
+                    name: "test",
+                    found: "the data that is trained on".into(),
+                    expected: "a file of other records",
+                });
+            }
             let test = encoder::examples(&Table::open(&file)?, &file, schema, true, memory)?;
             (all, Some(test))
+        }
+        (Some(_), None) if public && !options.public => {
+            return Err(Error::Setting {
+                name: "test",
+                found: "a share of the data, which is called public".into(),
+                expected: "public records in a file of their own: which records are in a share depends on what they hold, and all are promised the same",
+            });
         }
         (Some(rule), None) => all.split(rule).map(|(train, test)| (train, Some(test)))?,
         (None, None) => (all, None),
@@ -201,7 +249,7 @@ enum Format {
 impl Format {
     fn of(path: &Path, options: &Options) -> Result<Self, Error> {
         if path.is_dir() {
-            return Self::of_folder(path);
+            return Self::of_folder(path, options);
         }
         let failed = |error: std::io::Error| Error::io(path, &error);
         let mut first = Vec::new();
@@ -223,14 +271,15 @@ impl Format {
         }
     }
 
-    fn of_folder(path: &Path) -> Result<Self, Error> {
+    fn of_folder(path: &Path, options: &Options) -> Result<Self, Error> {
         if idx::images_in(path).is_some() {
             Ok(Self::Idx)
         } else if !cifar::files_in(path).is_empty() {
             Ok(Self::Cifar)
         } else if numpy::any_in(path) {
             Ok(Self::Npy)
-        } else if folder::any_in(path) {
+        } else if options.shape.is_some() || folder::any_in(path) {
+            // Where a shape is declared, there is nothing to find out: a private folder may have lost its last picture.
             Ok(Self::Folder)
         } else {
             Err(Error::Unrecognised { path: path.to_owned() })

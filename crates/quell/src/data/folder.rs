@@ -51,20 +51,26 @@ impl Pictures<'_> {
         if let Some(name) = unknown {
             return Err(Error::NoClass { path: self.folder.to_owned(), name, classes: self.classes.to_vec() });
         }
-        self.examples(|picture, shape| image::read(picture, Some(shape)).map(|image| Some(image.planes)))
+        self.examples(true, |picture, shape| image::read(picture, Some(shape)).map(|image| Some(image.planes)))
     }
 
     /// Reads private pictures: one that cannot be used has no class, and nothing is said about it.
     fn private(self) -> Result<Examples, Error> {
-        Ok(self.examples(|picture, shape| Ok(image::read(picture, Some(shape)).ok().map(|image| image.planes)))?.without_places())
+        let planes = |picture: &Path, shape| Ok(image::read(picture, Some(shape)).ok().map(|image| image.planes));
+        Ok(self.examples(false, planes)?.without_places())
     }
 
-    fn examples(&self, read: impl Fn(&Path, [usize; 3]) -> Result<Option<Vec<u8>>, Error>) -> Result<Examples, Error> {
+    /// Private records are counted by their files, whatever those are: an exchange of one for a file that is no picture leaves their number as it is.
+    fn examples(
+        &self,
+        is_public: bool,
+        read: impl Fn(&Path, [usize; 3]) -> Result<Option<Vec<u8>>, Error>,
+    ) -> Result<Examples, Error> {
         let bytes: usize = self.shape.iter().product();
         let (mut values, mut labels) = (Vec::new(), Vec::new());
-        for name in folders(self.folder)? {
-            let class = self.classes.iter().position(|class| *class == name);
-            for picture in pictures(&self.folder.join(&name))? {
+        for folder in subfolders(self.folder)? {
+            let class = self.classes.iter().position(|class| folder.file_name().is_some_and(|name| name == class.as_str()));
+            for picture in files(&folder, is_public)? {
                 self.memory.take(bytes as u64 + 4, self.folder)?;
                 let planes = if class.is_some() { read(&picture, self.shape)? } else { None };
                 labels.push(class.filter(|_| planes.is_some()).map_or(NO_CLASS, |class| class as u32));
@@ -88,32 +94,38 @@ fn checked(shape: [usize; 3]) -> Result<[usize; 3], Error> {
 /// The shape of the first picture by name.
 fn first_shape(folder: &Path) -> Result<[usize; 3], Error> {
     for name in folders(folder)? {
-        if let Some(picture) = pictures(&folder.join(name))?.first() {
+        if let Some(picture) = files(&folder.join(name), true)?.first() {
             return Ok(image::read(picture, None)?.shape);
         }
     }
     Err(Error::Unrecognised { path: folder.to_owned() })
 }
 
-/// Names of the folders in a folder, sorted; without those that begin with a point.
-fn folders(path: &Path) -> Result<Vec<String>, Error> {
-    let folders = entries(path)?.into_iter().filter(|path| path.is_dir());
-    Ok(folders.filter_map(|path| path.file_name()?.to_str().map(str::to_owned)).filter(|name| !name.starts_with('.')).collect())
+/// Folders in a folder, sorted by name.
+fn subfolders(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    Ok(entries(path)?.into_iter().filter(|path| path.is_dir()).collect())
 }
 
-/// Pictures in a folder, sorted by name.
-fn pictures(path: &Path) -> Result<Vec<PathBuf>, Error> {
-    let named = |path: &PathBuf| {
+/// Their names, of those that can be names of classes.
+fn folders(path: &Path) -> Result<Vec<String>, Error> {
+    Ok(subfolders(path)?.iter().filter_map(|path| path.file_name()?.to_str().map(str::to_owned)).collect())
+}
+
+/// Files in a folder, sorted by name; only those that are called pictures, or all of them.
+fn files(path: &Path, pictures: bool) -> Result<Vec<PathBuf>, Error> {
+    let is_picture = |path: &PathBuf| {
         let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
         ["png", "jpg", "jpeg"].iter().any(|name| extension == *name)
     };
-    Ok(entries(path)?.into_iter().filter(|path| named(path) && path.is_file()).collect())
+    Ok(entries(path)?.into_iter().filter(|path| (!pictures || is_picture(path)) && path.is_file()).collect())
 }
 
+/// What is in a folder, sorted by name; without what begins with a point.
 fn entries(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let failed = |error: std::io::Error| Error::io(path, &error);
     let entries = std::fs::read_dir(path).map_err(failed)?.map(|entry| entry.map(|entry| entry.path()).map_err(failed));
     let mut entries = entries.collect::<Result<Vec<_>, _>>()?;
+    entries.retain(|path| !path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".")));
     entries.sort();
     Ok(entries)
 }

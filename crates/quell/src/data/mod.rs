@@ -47,7 +47,7 @@ mod stream;
 mod table;
 mod users;
 
-pub use dataset::{Dataset, Options, is_part_of, name_of, open, unlabelled};
+pub use dataset::{Dataset, Options, name_of, open, shares_records, unlabelled};
 pub use digits::digits;
 pub use examples::{Examples, Targets};
 pub use header::{Column, Kind, Use};

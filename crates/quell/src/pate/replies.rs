@@ -18,7 +18,7 @@ pub struct Replies {
 
 impl Replies {
     /// Reads a table with one row for each question and one column for each teacher. A cell holds labels counted from 0, with `;` or space between them and nothing if
-    /// there is none, or a number, whatever the bounds. A cell that is not such names no label, or is no number, which counts as the lower bound: an error would tell
+    /// there is none, or a number, whatever the bounds. A cell that is not such names no label, or is no number, which counts as the middle of the bounds: an error would tell
     /// something about the record that made it so.
     pub fn read(path: &Path, form: Form) -> Result<Self, Error> {
         form.check()?;

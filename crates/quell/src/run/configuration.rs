@@ -105,7 +105,7 @@ impl Source {
             public_test: self.public_test,
             ..Options::default()
         };
-        if self.test.as_ref().is_some_and(|test| data::is_part_of(test, path)) {
+        if self.test.as_ref().is_some_and(|test| data::shares_records(test, path)) {
             return Err(Error::Setting {
                 name: "test",
                 found: "the data that is trained on, or a part of it".into(),
@@ -213,11 +213,10 @@ fn channels_last(shape: &[usize]) -> Vec<usize> {
 }
 
 impl Configuration {
-    /// How many records (or users) there are, as far as that is public: of the embedded digits, and of rows where one may only be exchanged. How many users there are is
-    /// not: a row whose user is missing belongs to nobody.
+    /// How many records there are, if that is public whatever the ledger says: only of the embedded digits. Where one may only be exchanged it is public, too, but whether
+    /// that is so the ledger says, and not whoever asks.
     pub(super) fn public_count(&self, train: &Examples) -> Option<u64> {
-        let replaced = self.training.privacy.neighbors == Neighbors::Replace && self.data.unit == Unit::Example;
-        (self.data.path.is_none() || replaced).then_some(train.row_count() as u64)
+        self.data.path.is_none().then_some(train.row_count() as u64)
     }
 
     /// Reads TOML.

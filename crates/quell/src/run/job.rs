@@ -81,7 +81,6 @@ impl Job {
         }
         let network = configuration.model.build(train.shape(), loss.outputs(classes.unwrap_or(1)))?;
         let plan = recipe.plan(&facts, &network)?;
-        check_count(&plan, facts.records)?;
         let mut job = Self { configuration, dataset, shape, network, plan };
         job.resolve(facts.records);
         Ok(job)
@@ -178,13 +177,26 @@ impl Job {
         Ok(Prepared { progress, task, metrics: folder.metrics()?, every, curve: self.curve(every)? })
     }
 
-    /// Whether the ledger is about the same promise.
-    fn check<B: Book>(&self, ledger: &mut Ledger<B>) -> Result<(), Error> {
+    /// Whether the ledger is about the same promise, and whether as many records are paid for as there are, where a batch is drawn from a fixed number of them. Their number
+    /// is public if the ledger protects one that is exchanged, and is looked at after that is known.
+    pub fn check<B: Book>(&self, ledger: &mut Ledger<B>) -> Result<(), Error> {
         let terms = ledger.state()?.terms();
         if terms.neighbors != self.plan.neighbors || terms.unit != self.configuration.data.unit {
             return Err(Error::OtherPromise { dataset: terms.dataset.clone() });
         }
-        Ok(())
+        let is_public = terms.neighbors == Neighbors::Replace && terms.unit == Unit::Example;
+        match &self.plan.release {
+            Release::Sums(ClippedSum { sampling: Sampling::WithoutReplacement { records, .. }, .. }, _)
+                if is_public && *records != self.dataset.train.row_count() as u64 =>
+            {
+                Err(Error::Setting {
+                    name: "records",
+                    found: format!("{records}, and the data has another number of rows"),
+                    expected: "the number of rows, from which batches of a fixed size are drawn",
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn go<B: Book>(
@@ -285,22 +297,5 @@ impl Job {
             network,
             weights: progress.model().into_owned(),
         })
-    }
-}
-
-/// Whether as many records are paid for as there are, where a batch is drawn from a fixed number of them. That number is public there.
-fn check_count(plan: &Plan, public: Option<u64>) -> Result<(), Error> {
-    match (&plan.release, public) {
-        (Release::Sums(ClippedSum { sampling: Sampling::WithoutReplacement { records, .. }, .. }, _), Some(count))
-            if *records != count =>
-        {
-            let found = format!("{records}, and the data has {count} rows");
-            Err(Error::Setting {
-                name: "records",
-                found,
-                expected: "the number of rows, from which batches of a fixed size are drawn",
-            })
-        }
-        _ => Ok(()),
     }
 }

@@ -39,7 +39,7 @@
 //! | after | before | what resuming does |
 //! |---|---|---|
 //! | the folder | `labels.toml` | There is no run yet, and nothing is paid. |
-//! | `private/shards.txt` | the last `private/ballots-N` | Teachers that have voted do not learn again, unless the shards have changed. Nothing is paid. |
+//! | `private/shards.txt` | the last `private/ballots-N` | Teachers that have voted do not learn again, unless the records or their shards have changed. Nothing is paid. |
 //! | the last ballots | `intended.json`, the charge, `paid.json` | As for `train`. |
 //! | with `--reveal-cost`: `paid.json` | `reveal-intended.json`, its charge, `reveal-paid.json` | It pays for what is not paid, before the first question. |
 //! | a lease (of a round; of everything for `stable`) | `witness.json`, `answers.jsonl` | What was leased and not recorded is lost. |

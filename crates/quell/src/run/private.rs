@@ -24,10 +24,10 @@ impl Folder {
         file::write(&self.private(), name, bytes, Access::Owner)
     }
 
-    /// Writes down which shard each record is in. Ballots of teachers that learned from other shards are removed: a record must not have had two teachers.
-    pub(super) fn write_shards(&self, of: &[u32]) -> Result<(), Error> {
-        let lines: Vec<String> = of.iter().map(u32::to_string).collect();
-        let text = lines.join("\n");
+    /// Writes down which shard each record is in. Ballots of teachers that learned from other shards, or from other records, are removed: a record must not have had two teachers.
+    pub(super) fn write_shards(&self, of: &[u32], records: &blake3::Hash) -> Result<(), Error> {
+        let lines = std::iter::once(records.to_string()).chain(of.iter().map(u32::to_string));
+        let text = lines.collect::<Vec<_>>().join("\n");
         let same = fs::read(self.private().join(SHARDS)).is_ok_and(|found| found == text.as_bytes());
         if !same {
             self.forget_private()?;
@@ -78,7 +78,7 @@ mod tests {
     fn private_files_are_closed_to_others_from_the_start_and_closed_again_where_they_were_open() {
         let here = std::env::temp_dir().join(format!("quell-private-{}", std::process::id()));
         let folder = Folder::create(&here).unwrap();
-        folder.write_shards(&[0, 1, 0]).unwrap();
+        folder.write_shards(&[0, 1, 0], &blake3::hash(b"some")).unwrap();
         folder.write_ballots(1, &[3, 4]).unwrap();
         assert_eq!(mode(&folder.private()), 0o700);
         for name in [SHARDS, "ballots-1"] {
@@ -96,15 +96,20 @@ mod tests {
     }
 
     #[test]
-    fn ballots_of_teachers_that_learned_from_other_shards_are_not_counted() {
+    fn ballots_of_teachers_that_learned_from_other_records_are_not_counted() {
         let here = std::env::temp_dir().join(format!("quell-shards-{}", std::process::id()));
         let folder = Folder::create(&here).unwrap();
-        folder.write_shards(&[0, 1, 0]).unwrap();
-        folder.write_ballots(0, &[3, 4]).unwrap();
-        folder.write_shards(&[0, 1, 0]).unwrap();
-        assert_eq!(folder.ballots(0, 2), Some(vec![3, 4]), "the same shards: the teacher does not learn again");
-        folder.write_shards(&[0, 1, 1]).unwrap();
-        assert_eq!(folder.ballots(0, 2), None, "the last record would have had two teachers");
+        let [some, others] = [b"some".as_slice(), b"others"].map(blake3::hash);
+        for (of, records, expected) in [
+            ([0, 1, 0], some, "the same: the teacher does not learn again"),
+            ([0, 1, 1], some, "the last record would have had two teachers"),
+            ([0, 1, 0], others, "records that moved would have had two teachers"),
+        ] {
+            folder.write_shards(&[0, 1, 0], &some).unwrap();
+            folder.write_ballots(0, &[3, 4]).unwrap();
+            folder.write_shards(&of, &records).unwrap();
+            assert_eq!(folder.ballots(0, 2).is_some(), expected.starts_with("the same"), "{expected}");
+        }
         fs::remove_dir_all(&here).unwrap();
     }
 }

@@ -26,6 +26,9 @@ pub struct Elsewhere {
     /// Name of the dataset in the ledger; that of the file if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dataset: Option<String>,
+    /// Who touches the ballots of one teacher alone: one record, or one person with all their records.
+    #[serde(default)]
+    pub unit: Unit,
     /// What the ballots say.
     pub about: About,
     /// How questions are put, and what may be spent on them.
@@ -63,7 +66,7 @@ impl Elsewhere {
             About::Labels { labels, most } => Replies::read(&self.ballots, Form::Labels { labels, most })?.into(),
             About::Range(bounds) => Replies::read(&self.ballots, Form::Number(bounds))?.into(),
         };
-        External::new(cast, &self.votes)
+        External::new(cast, &self.votes, self.unit)
     }
 }
 
@@ -71,6 +74,7 @@ impl Elsewhere {
 pub struct External {
     cast: Cast,
     votes: Recipe,
+    unit: Unit,
     /// What will be asked and what it costs.
     pub plan: Plan,
 }
@@ -79,9 +83,17 @@ impl External {
     /// Fills the gaps. Nothing is paid.
     ///
     /// # Contract
-    /// One record, or one user, touches the ballots of one teacher alone.
-    pub fn new(cast: Cast, votes: &Recipe) -> Result<Self, Error> {
+    /// One record, or one user if that is the unit, touches the ballots of one teacher alone; where one is exchanged for another, both touch the same teacher.
+    pub fn new(cast: Cast, votes: &Recipe, unit: Unit) -> Result<Self, Error> {
         let count = |number: usize| number.try_into().unwrap_or(u32::MAX);
+        let teachers = match &cast {
+            Cast::Classes(ballots) => ballots.teachers(),
+            Cast::Replies(replies) => replies.teachers(),
+        };
+        // In a file with one column a line without a ballot is no line at all, and would move all questions behind it.
+        if teachers < 2 {
+            return Err(Error::Setting { name: "teachers", found: teachers.to_string(), expected: "at least 2" });
+        }
         let plan = match &cast {
             Cast::Classes(ballots) => {
                 check(votes)?;
@@ -97,17 +109,17 @@ impl External {
         if votes.reveal {
             reveal::check(&plan)?;
         }
-        Ok(Self { cast, votes: votes.clone(), plan })
+        Ok(Self { cast, votes: votes.clone(), unit, plan })
     }
 
     /// The first line of a ledger that is still to be opened.
     pub fn terms(&self, dataset: &str, budget: Option<Allowance>) -> Result<Terms, Error> {
-        payment::terms(&self.plan, dataset.into(), Unit::Example, budget, &self.votes)
+        payment::terms(&self.plan, dataset.into(), self.unit, budget, &self.votes)
     }
 
     /// What would be spent after it. Nothing is paid.
     pub fn quote<B: Book>(&self, ledger: &mut Ledger<B>) -> Result<Spent, Error> {
-        payment::quote(&self.plan, &self.votes, ledger)
+        payment::quote(&self.plan, self.unit, &self.votes, ledger)
     }
 
     /// Pays and asks, in the order of the questions; or goes on where the folder stands.
@@ -119,6 +131,7 @@ impl External {
     ) -> Result<Outcome, Error> {
         let begun = std::time::Instant::now();
         let folder = &folder.clone().locked()?;
+        payment::check(&self.plan, self.unit, ledger)?;
         let mut outcome = folder.labels()?.unwrap_or_default();
         if outcome.finished {
             return Ok(outcome);

@@ -122,7 +122,7 @@ impl Job {
 
     /// What would be spent after it. Nothing is paid.
     pub fn quote<B: Book>(&self, ledger: &mut Ledger<B>) -> Result<Spent, Error> {
-        payment::quote(&self.plan, &self.configuration.votes, ledger)
+        payment::quote(&self.plan, self.configuration.data.unit, &self.configuration.votes, ledger)
     }
 
     /// Begins, or goes on where the folder stands: teachers that have learned do not learn again, answers that were recorded are not paid for again.
@@ -134,10 +134,7 @@ impl Job {
     ) -> Result<Outcome, Error> {
         let begun = std::time::Instant::now();
         let folder = &folder.clone().locked()?;
-        let terms = ledger.state()?.terms();
-        if terms.neighbors != self.plan.neighbors || terms.unit != self.configuration.data.unit {
-            return Err(Error::OtherPromise { dataset: terms.dataset.clone() });
-        }
+        payment::check(&self.plan, self.configuration.data.unit, ledger)?;
         let mut outcome = folder.labels()?.unwrap_or_default();
         let before = outcome.seconds;
         folder.write_labels_configuration(&self.configuration)?;

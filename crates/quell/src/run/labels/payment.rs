@@ -36,8 +36,18 @@ pub(super) fn terms(plan: &Plan, dataset: String, unit: Unit, budget: Option<All
     Ok(Terms { dataset, unit, neighbors: plan.neighbors, budget, composition })
 }
 
+/// Whether the ledger is about the same promise.
+pub(super) fn check<B: Book>(plan: &Plan, unit: Unit, ledger: &mut Ledger<B>) -> Result<(), Error> {
+    let terms = ledger.state()?.terms();
+    if terms.neighbors != plan.neighbors || terms.unit != unit {
+        return Err(Error::OtherPromise { dataset: terms.dataset.clone() });
+    }
+    Ok(())
+}
+
 /// What would be spent after everything that a run pays for. Nothing is written down.
-pub(super) fn quote<B: Book>(plan: &Plan, votes: &Recipe, ledger: &mut Ledger<B>) -> Result<Spent, Error> {
+pub(super) fn quote<B: Book>(plan: &Plan, unit: Unit, votes: &Recipe, ledger: &mut Ledger<B>) -> Result<Spent, Error> {
+    check(plan, unit, ledger)?;
     let charge = match &plan.release {
         Release::Polls(poll, rounds) => ledger.quote(poll, *rounds)?.0,
         Release::Stable(stable) => ledger.quote(stable, 1)?.0,

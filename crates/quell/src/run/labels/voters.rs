@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     Error,
+    data::Examples,
     dp_sgd::{Going, outputs},
     features::Pca,
     pate::{Ballots, Shards, Teachers},
@@ -28,7 +29,7 @@ impl Job {
     ) -> Result<Option<Ballots>, Error> {
         let network = model.build(self.private.shape(), self.classes.len())?;
         let shards = Shards::deal(&self.records, count, self.plan.neighbors)?;
-        folder.write_shards(shards.of())?;
+        folder.write_shards(shards.of(), &digest(&self.private))?;
         let missing: Vec<usize> = (0..count).filter(|teacher| folder.ballots(*teacher, self.questions).is_none()).collect();
         let (seed, stop) = (self.configuration.seed, Mutex::new((count - missing.len(), watch, false)));
         let teachers =
@@ -80,4 +81,19 @@ impl Job {
         let [records, questions] = [&private, &pool].map(|examples| outputs(&trunk, weights, examples).concat());
         Nearest::new(self, neighbors, &records, questions, trunk.outputs())
     }
+}
+
+/// Tells datasets apart by all that teachers learn from, in its order.
+fn digest(examples: &Examples) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    let mut row = vec![0.0_f32; examples.width()];
+    for record in 0..examples.len() {
+        examples.gather(record, &mut row);
+        for value in &row {
+            hasher.update(&value.to_bits().to_le_bytes());
+        }
+        hasher.update(&examples.label(record).unwrap_or(u32::MAX).to_le_bytes());
+        hasher.update(&(examples.row(record) as u64).to_le_bytes());
+    }
+    hasher.finalize()
 }
