@@ -167,11 +167,12 @@ fn a_count_of_what_can_be_used_is_found() {
     // What a configuration says, where usable records are counted as was done once, or rows as it is done.
     let planned = |all: &[Record], usable: bool| {
         let source = write(&folder, all, Format::Table, Unit::Example, None);
-        let count = source.open().unwrap().train.len();
+        let train = source.open().unwrap().train;
+        let count = if usable { train.len() } else { train.row_count() };
         let mut asked = run::Configuration { data: source, ..run::Configuration::default() };
         asked.training.privacy.neighbors = Neighbors::Replace;
         (asked.training.privacy.noise_multiplier, asked.training.steps) = (Some(2.0), Some(3));
-        asked.training.sampling.records = usable.then_some(count as u64);
+        asked.training.sampling.records = Some(count as u64);
         seen(1, Vec::new(), || {
             let job = run::Job::new(asked).unwrap();
             vec![("config.toml".into(), job.configuration.write().unwrap().into_bytes())]

@@ -69,9 +69,7 @@ impl Way {
         (recipe.clipping, recipe.steps, recipe.seed) = (self.clipping, Some(2), self.seed);
         (recipe.privacy.noise_multiplier, recipe.privacy.neighbors) = (Some(2.0), self.neighbors);
         (recipe.sampling.by, recipe.sampling.rate) = (self.by, Some(0.5));
-        // A public number, which need not be right; where rows are exchanged it is read off them.
-        let counted = self.neighbors == Neighbors::Replace && self.unit == Unit::Example;
-        recipe.sampling.records = (!counted).then_some(count as u64);
+        recipe.sampling.records = Some(count as u64);
         recipe.privacy.delta = Some(1e-5);
         recipe.augmentation = self.versions.map(|versions| Augmentation { versions, shift: 1, mirror: true });
         asked.budget = Some(Allowance { epsilon: 30.0, delta: 1e-5 });
@@ -114,6 +112,8 @@ impl Way {
     fn run(&self, folder: &Folder, all: &[Record], public: Option<&std::path::PathBuf>, count: usize) -> Seen {
         let mut source = write(folder, all, self.format, self.unit, self.share);
         source.test = public.cloned();
+        // A public number, which need not be right; where rows are exchanged it is that of the rows.
+        let count = if self.neighbors == Neighbors::Replace && self.unit == Unit::Example { all.len() } else { count };
         let of = self.identities(&source, all, count);
         seen(self.seed, of, || self.public(folder, source, count))
     }
