@@ -577,12 +577,15 @@ fn records_that_are_trained_on_are_not_public_records_to_test_on() {
     }
 }
 
+/// A table of so many rows, numbered from a first one on.
+fn numbered(from: usize, rows: usize) -> String {
+    let rows: Vec<String> = (from..from + rows).map(|row| format!("{row},{}", ["a", "b"][row % 2])).collect();
+    format!("x,y\n{}\n", rows.join("\n"))
+}
+
 #[test]
 fn a_file_to_test_on_is_tested_on_whole_also_where_the_schema_splits_the_data() {
-    let rows = |from: usize| (from..from + 200).map(|row| format!("{},{}\n", row, ["a", "b"][row % 2])).collect::<String>();
-    let folder = Folder::new()
-        .with("people.csv", format!("x,y\n{}", rows(0)).into_bytes())
-        .with("others.csv", format!("x,y\n{}", rows(500)).into_bytes());
+    let folder = Folder::new().with("people.csv", numbered(0, 200)).with("others.csv", numbered(500, 200));
     let schema = r#"
 [label]
 column = "y"
@@ -602,10 +605,9 @@ bounds = [0, 1000]
 
 #[test]
 fn whatever_shares_a_file_with_the_data_is_not_public() {
-    let rows = |from: usize| (from..from + 20).map(|row| format!("{},{}\n", row, ["a", "b"][row % 2])).collect::<String>();
-    let table = format!("x,y\n{}", rows(0));
+    let table = numbered(0, 20);
     let folder = Folder::new()
-        .with("people.csv", table.clone().into_bytes())
+        .with("people.csv", &table)
         .with("people.csv.gz", gzip(table.as_bytes()))
         .with("pictures/train/cat/1.png", vec![0])
         .with("pictures/test/cat/1.png", vec![0]);

@@ -20,6 +20,8 @@ use crate::special::ROUNDOFF;
 pub(crate) struct Target {
     pub(crate) epsilon: f64,
     pub(crate) ln_delta: f64,
+    /// Share of δ that may be called infinite.
+    pub(crate) negligible: f64,
 }
 
 impl Target {
@@ -142,7 +144,7 @@ pub(crate) fn compose(
     let (below, above) = window(&tilted, &centres, variance, outside);
     let length = (below.0 + above.0 + 4.0).ceil();
     // Indices beyond 2^53 are no whole numbers any more.
-    if !length.is_finite() || length > longest as f64 || !(mean.abs() < 2_f64.powi(53)) {
+    if !length.is_finite() || length > longest as f64 || mean.is_nan() || mean.abs() >= 2_f64.powi(53) {
         return None;
     }
     let points = transform_length(length as usize);

@@ -30,13 +30,17 @@ pub(super) fn composite(direction: &Direction) -> Option<Law> {
         above.retain(|known| known.0 < epsilon);
         above.push((epsilon, delta));
     }
-    above.iter_mut().for_each(|(_, delta)| *delta = (*delta * (1.0 + ROUNDING)).min(1.0));
+    for (_, delta) in &mut above {
+        *delta = (*delta * (1.0 + ROUNDING)).min(1.0);
+    }
     let upper = Pair::new(&above)?;
     if !upper.is_above(&above) {
         return None;
     }
     let mut below = at_zero_and_above(&profiles.lower);
-    below.iter_mut().for_each(|(_, delta)| *delta *= 1.0 - ROUNDING);
+    for (_, delta) in &mut below {
+        *delta *= 1.0 - ROUNDING;
+    }
     // Beyond the last node nothing is known from below.
     if let Some(last) = below.last_mut() {
         last.1 = 0.0;

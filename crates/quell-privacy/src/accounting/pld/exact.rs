@@ -32,12 +32,12 @@ pub(crate) fn exact_delta(law: &Law, epsilon: f64) -> Bound {
         let q = if tails.q.above > SMALLEST_TAIL { (at + tails.q.above.ln()).exp() } else { 0.0 };
         tails.p.above - q + error(tails, q) * (1.0 + epsilon) + f64::MIN_POSITIVE
     };
-    let lower = if !law.is_attained() {
-        exact_delta(&law.attained(Way::Remove), epsilon).lower
-    } else {
+    let lower = if law.is_attained() {
         let (at, tails) = (epsilon + slack, law.tails(epsilon + slack));
         let q = (at + tails.q.above.max(SMALLEST_TAIL).ln()).exp();
         tails.p.above - q - error(tails, q) * (1.0 + epsilon)
+    } else {
+        exact_delta(&law.attained(Way::Remove), epsilon).lower
     };
     let upper = if upper.is_nan() { 1.0 } else { upper.clamp(0.0, 1.0) };
     Bound { lower: if lower.is_nan() { 0.0 } else { lower.clamp(0.0, upper) }, upper }

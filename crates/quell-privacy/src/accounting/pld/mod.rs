@@ -22,7 +22,7 @@ pub(crate) use factors::{Direction, directions, fixed_size_rate};
 pub(crate) use grid::Masses;
 use grid::{Grid, OnGrid};
 pub(crate) use law::{Law, sampled_loss};
-use question::Question;
+use question::{LESS_NEGLIGIBLE, NEGLIGIBLE, Question};
 pub(crate) use sketch::Sketch;
 use sketch::Tilt;
 
@@ -154,9 +154,25 @@ impl Pld {
         question.exact(factors).unwrap_or_else(|| self.refine(factors, question).bound)
     }
 
-    /// Refines the grid until the bracket is as narrow as asked, or the transform too long, or rounding all that is left.
+    /// Refines the grid until the bracket is as narrow as asked, with as little called infinite as possible.
     fn refine(&self, factors: &[(Law, u64)], question: &Question) -> Refined {
-        let mut target = question.first_target(factors);
+        let first = question.first_target(factors);
+        let found = self.refine_from(first, factors, question);
+        let is_narrow = |bound: Bound| bound.upper - bound.lower <= 2.0 * question.tolerance(self, bound.upper);
+        if is_narrow(found.bound) || factors.iter().all(|(law, _)| law.is_smooth()) {
+            return found;
+        }
+        let other = self.refine_from(Target { negligible: LESS_NEGLIGIBLE, ..first }, factors, question);
+        let bound = Bound { lower: found.bound.lower.max(other.bound.lower), upper: found.bound.upper.min(other.bound.upper) };
+        // Bounds that contradict each other are no bounds.
+        let is_sound = bound.lower <= bound.upper * (1.0 + 1e-9) + f64::MIN_POSITIVE;
+        let narrower = if other.bound.upper < found.bound.upper { other } else { found };
+        Refined { bound: if is_sound { bound } else { question.worst_bracket() }, ..narrower }
+    }
+
+    /// The same from where the answer probably lies, or until the transform is too long or rounding all that is left.
+    fn refine_from(&self, first: Target, factors: &[(Law, u64)], question: &Question) -> Refined {
+        let mut target = first;
         let mut sketch = Sketch::new(factors, Question::negligible(target, factors));
         let mut tilt = sketch.tilt_for(target.epsilon, target.ln_delta);
         let mut h = snapped(factors, question.first_step(self, &sketch, tilt, target));
@@ -289,7 +305,7 @@ impl Pld {
     /// The profiles of one direction.
     fn profiles_of(&self, direction: &Direction, tail: f64) -> Profiles {
         let question = Question::Epsilon { delta: tail };
-        let target = Target { epsilon: 0.0, ln_delta: (1e-3 * tail).ln() };
+        let target = Target { epsilon: 0.0, ln_delta: (1e-3 * tail).ln(), negligible: NEGLIGIBLE };
         let likely = question.first_target(&direction.factors);
         let sketch = Sketch::new(&direction.factors, Question::negligible(likely, &direction.factors));
         let tilt = sketch.tilt_for(likely.epsilon, likely.ln_delta);

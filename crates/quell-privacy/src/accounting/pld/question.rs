@@ -17,7 +17,10 @@ pub(super) enum Question {
 }
 
 /// Share of δ that may be called infinite: it raises δ by as much, which does not show.
-const NEGLIGIBLE: f64 = 1e-5;
+pub(super) const NEGLIGIBLE: f64 = 1e-5;
+
+/// The share where that leaves a wide bracket: losses that are huge, and rare but not rare enough, then no longer choose tilt and grid.
+pub(super) const LESS_NEGLIGIBLE: f64 = 0.02;
 
 impl Question {
     /// The exact answer, where there is just one law or all sums of losses can be listed.
@@ -104,7 +107,7 @@ impl Question {
                 let (epsilon, mean) = (sketch.epsilon(*delta), sketch.mean());
                 // Rényi's conversion is above the truth, by some part of the distance from the mean.
                 let below = if epsilon > mean { mean.max(0.0) + 0.85 * (epsilon - mean.max(0.0)) } else { epsilon };
-                Target { epsilon: below, ln_delta: delta.ln() }
+                Target { epsilon: below, ln_delta: delta.ln(), negligible: NEGLIGIBLE }
             }
             Self::Delta { epsilon } => {
                 let mut ln_delta: f64 = 0.0;
@@ -112,7 +115,7 @@ impl Question {
                     let sketch = Sketch::new(factors, 0.3 * ln_delta.exp() / steps);
                     ln_delta = sketch.tilt_for(*epsilon, ln_delta).ln_delta(*epsilon).min(0.0) - 3.0;
                 }
-                Target { epsilon: *epsilon, ln_delta }
+                Target { epsilon: *epsilon, ln_delta, negligible: NEGLIGIBLE }
             }
         }
     }
@@ -129,10 +132,11 @@ impl Question {
 
     /// Where the answer lies, given a narrow bracket of it.
     pub(super) fn target_at(&self, bound: Bound) -> Target {
-        match self {
-            Self::Epsilon { delta } => Target { epsilon: bound.lower.min(f64::MAX), ln_delta: delta.ln() },
-            Self::Delta { epsilon } => Target { epsilon: *epsilon, ln_delta: bound.upper.max(f64::MIN_POSITIVE).ln() },
-        }
+        let (epsilon, ln_delta) = match self {
+            Self::Epsilon { delta } => (bound.lower.min(f64::MAX), delta.ln()),
+            Self::Delta { epsilon } => (*epsilon, bound.upper.max(f64::MIN_POSITIVE).ln()),
+        };
+        Target { epsilon, ln_delta, negligible: NEGLIGIBLE }
     }
 
     /// Where the answer lies, given a bracket of it and where it was looked for.
@@ -165,7 +169,7 @@ impl Question {
 
     /// Mass of one law that may be called infinite without showing.
     pub(super) fn negligible(target: Target, factors: &[(Law, u64)]) -> f64 {
-        NEGLIGIBLE * target.ln_delta.exp() / steps(factors)
+        target.negligible * target.ln_delta.exp() / steps(factors)
     }
 }
 
