@@ -1,7 +1,7 @@
 //! Several releases on one sample: their composition as one law, which sampling theorems can be applied to.
 //!
 //! A symmetric pair is determined by its profile, and any convex profile above that of the composition belongs to a pair that dominates
-//! it [ZDW22, Proposition 8]. So the composed profile is held at the nodes of its grid, from above and from below, and each is made a pair again.
+//! it [ZDW22]. So the composed profile is held at the nodes of its grid, from above and from below, and each is made a pair again.
 
 use std::sync::Arc;
 
@@ -56,7 +56,9 @@ fn tail(pld: &Pld, direction: &Direction) -> Vec<(f64, f64)> {
         return vec![(largest, 0.0)];
     }
     let at = |delta: f64| (pld.bracket(&direction.factors, &Question::Epsilon { delta }).upper, delta);
-    [1e-24, 1e-100].map(at).to_vec()
+    // What is infinite is more than any of them.
+    let infinite: f64 = direction.factors.iter().map(|(law, count)| law.infinite() * *count as f64).sum();
+    [1e-24, 1e-100].into_iter().filter(|delta| *delta > infinite).map(at).collect()
 }
 
 /// The points of a profile at ε ≥ 0 in increasing order, the first of them on the chord at ε = 0.
