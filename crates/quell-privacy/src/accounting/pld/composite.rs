@@ -3,7 +3,7 @@
 //! A symmetric pair is determined by its profile, and any convex profile above that of the composition belongs to a pair that dominates
 //! it [ZDW22]. So the composed profile is held at the nodes of its grid, from above and from below, and each is made a pair again.
 
-use std::sync::Arc;
+use std::{cell::RefCell, sync::Arc};
 
 use super::{Pld, atoms::Atoms, factors::Direction, law::Law, question::Question};
 
@@ -17,7 +17,31 @@ const FARTHEST: f64 = 650.0;
 const TAIL: f64 = 1e-15;
 
 /// The composition of symmetric pairs as one law between two of finitely many losses; `None` if no bound on it was found.
+///
+/// The newest are remembered: several accountants ask for the same, in both directions. That changes no answer.
 pub(super) fn composite(direction: &Direction) -> Option<Law> {
+    thread_local! {
+        static NEWEST: RefCell<Vec<(Factors, Option<Law>)>> = const { RefCell::new(Vec::new()) };
+    }
+    let known =
+        NEWEST.with_borrow(|newest| newest.iter().find(|(factors, _)| *factors == direction.factors).map(|(_, law)| law.clone()));
+    known.unwrap_or_else(|| {
+        let law = compose(direction);
+        NEWEST.with_borrow_mut(|newest| {
+            newest.truncate(REMEMBERED - 1);
+            newest.insert(0, (direction.factors.clone(), law.clone()));
+        });
+        law
+    })
+}
+
+/// Laws, each with how often it is there.
+type Factors = Vec<(Law, u64)>;
+
+/// How many compositions are remembered.
+const REMEMBERED: usize = 8;
+
+fn compose(direction: &Direction) -> Option<Law> {
     // A profile that is precise where it is large is as precise, relatively, where it is small.
     let pld = Pld { longest: 1 << 17, ..Pld::default() };
     let profiles = pld.profiles_of(direction, TAIL);

@@ -314,9 +314,10 @@ impl Pld {
         let flat = Tilt { theta: 0.0, ln_total: 0.0, ..tilt };
         let lower = direction.attained().and_then(|alternatives| alternatives.into_iter().next());
         let lower = lower.as_deref().unwrap_or(&direction.factors);
-        let mut best: Option<Profiles> = None;
+        let (mut best, mut last_gap): (Option<Profiles>, f64) = (None, f64::INFINITY);
         for _ in 0..REFINEMENTS {
-            let Some((upper, lower)) = self.compose_both(&direction.factors, lower, flat, target, h, true) else {
+            let step = snapped(&direction.factors, h);
+            let Some((upper, lower)) = self.compose_both(&direction.factors, lower, flat, target, step, true) else {
                 if best.is_some() {
                     break;
                 }
@@ -334,9 +335,11 @@ impl Pld {
             let nodes = found.upper.iter().filter(|(epsilon, _)| epsilon.is_finite());
             let gap = nodes.map(|(epsilon, delta)| delta - from_below(*epsilon)).fold(0.0, f64::max);
             best = Some(found);
-            if gap <= 0.5 * self.absolute {
+            // Lower bounds next to atoms may not rise however fine the grid is.
+            if gap <= 0.5 * self.absolute || gap > 0.9 * last_gap {
                 break;
             }
+            last_gap = gap;
             h *= (0.25 * self.absolute / gap).sqrt().clamp(0.1, 0.7);
         }
         best.unwrap_or_else(Profiles::trivial)
