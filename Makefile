@@ -1,37 +1,46 @@
 # Every habit is one word. `make help` lists them.
-.PHONY: help test format lint docs deny audit bench faults fuzz
+.PHONY: help test check format lint docs book deny audit bench faults fuzz
 
-help: ## this list
+help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
-test: format lint docs ## everything CI runs: format, lints, docs without warnings, all tests
+test: format lint docs ## everything that CI runs: format, lints, documentation, all tests
 	cargo test -p quell-cli -p quell --features exact-statistics --test neighbouring
 	cargo test --workspace --all-targets
-	cargo test --workspace --doc
+	@mkdir -p target && printf '#!/bin/sh\nRUSTC_BOOTSTRAP=1 exec rustdoc "$$@"\n' > target/rustdoc-with-codes && chmod +x target/rustdoc-with-codes
+	RUSTDOC=$(CURDIR)/target/rustdoc-with-codes cargo test --workspace --doc
 
-format: ## rustfmt has nothing to say
+check: format ## the inner loop: format, lints of the libraries and the command, unit tests
+	cargo clippy --workspace -- -D warnings
+	cargo test --workspace --lib --bins
+
+format: ## check the format of the code
 	cargo fmt --all --check
 
-lint: ## clippy pedantic has nothing to say
+lint: ## run clippy with pedantic lints
 	cargo clippy --workspace --all-targets -- -D warnings
 
-docs: ## rustdoc has nothing to say
+docs: ## build the documentation without warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items
 
-deny: ## licences and advisories of the dependencies (installs cargo-deny if it is missing)
+book: ## the guide as a book, in target/book (installs mdbook if it is missing)
+	mdbook --version >/dev/null 2>&1 || cargo install --locked mdbook
+	mdbook build docs
+
+deny: ## check licences and advisories of the dependencies (installs cargo-deny if it is missing)
 	cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny
 	cargo deny check
 
-audit: ## accountants against each other on QUELL_AUDIT_CASES random events (100,000 unless told otherwise), from number QUELL_AUDIT_FROM on
-	QUELL_AUDIT_CASES=$${QUELL_AUDIT_CASES:-100000} cargo test -p quell-privacy --test accountants -- --nocapture
+audit: ## compare accountants on QUELL_AUDIT_CASES random events (100,000 by default), starting at number QUELL_AUDIT_FROM
+	QUELL_AUDIT_CASES=$${QUELL_AUDIT_CASES:-100000} cargo test -p quell-privacy --test all accountants -- --nocapture
 
-faults: ## kill, corrupt and fill up ledgers for longer than `make test` does (QUELL_FAULT_ROUNDS rounds of killing)
+faults: ## kill, corrupt and fill up ledgers for QUELL_FAULT_ROUNDS rounds, more than `make test` does
 	QUELL_FAULT_ROUNDS=$${QUELL_FAULT_ROUNDS:-2000} cargo test -p quell-ledger --test faults -- --nocapture
 
-fuzz: ## every reader of files on FUZZ_RUNS random inputs each, a million unless told otherwise (installs cargo-fuzz if it is missing)
+fuzz: ## run every file reader on FUZZ_RUNS random inputs, a million by default (installs cargo-fuzz if it is missing)
 	fuzz/run
 
-bench: ## training, neighbours, noise, ledger and accountant beside their peers, each in one run (installs the peers into scratch environments)
+bench: ## measure training, neighbours, noise, ledger and accountant beside their peers (installs the peers)
 	python3 benches/training.py
 	python3 benches/neighbors.py
 	python3 benches/noise.py

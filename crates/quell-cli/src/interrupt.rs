@@ -1,17 +1,17 @@
-//! Ctrl-C: the first asks to stop at the next good moment, the second does not wait.
+//! Ctrl-C: the first stops the job at a safe point, the second exits at once.
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
 
-/// Becomes true when somebody asks to stop.
+/// A flag that becomes true on the first Ctrl-C.
 pub(crate) fn flag() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
-    let asked = Arc::clone(&stop);
-    // Where no handler can be set, Ctrl-C kills, which costs no more than the block that was leased.
+    let requested = Arc::clone(&stop);
+    // Without a handler, Ctrl-C kills the process, which loses at most the leased block.
     let _ = ctrlc::set_handler(move || {
-        if asked.swap(true, Ordering::Relaxed) {
+        if requested.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
     });

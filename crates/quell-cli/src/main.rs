@@ -1,45 +1,33 @@
-//! The command `quell`: glue and words around `quell-privacy`. No algorithm lives here.
+//! The command `quell`: it reads flags, calls the libraries, and prints.
 //!
-//! Standard output is data only; everything else goes to standard error. Exit code 0 is an answer or a yes, 1 a no (a budget refuses, a ledger
-//! was changed, no finite ε is known), 2 an error.
+//! Standard output is data only; everything else goes to standard error. Exit code 0 means an answer or yes,
+//! 1 means no (the budget refuses, a ledger was changed, no finite ε is known), 2 means an error.
 #![deny(unsafe_code)]
-// `print` is the one printer.
+// Only `print` writes to the terminal.
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
 
-mod account;
 mod answer;
-mod arguments;
-mod calibrate;
-mod curve;
-mod evaluate;
+mod commands;
+mod drive;
 #[cfg(feature = "exact-statistics")]
 mod exact;
+mod flags;
 mod interrupt;
-mod labels;
-mod ledger;
 mod memory;
 mod model;
-mod models;
 mod payment;
-mod placeholder;
-mod plot;
-mod predict;
 mod print;
-mod purse;
-mod query;
-mod recipe;
+mod progress;
 mod records;
 mod refusal;
-mod report;
-mod run;
-mod schema;
-mod train;
-mod visible;
 
 use std::process::ExitCode;
 
 use clap::{Parser, error::ErrorKind};
 
+use commands::{
+    account, calibrate, curve, evaluate, label, ledger, models, predict, query, report, schema, train,
+};
 use refusal::Refusal;
 
 const EXAMPLES: &str = "\
@@ -53,7 +41,8 @@ Examples:
   quell ledger create census --epsilon 3 --delta 1e-6
   quell query census.csv mean --column age --bounds 0 100 --epsilon 0.5";
 
-/// Differentially private machine learning: models and statistics that are paid for from a budget, and what anything costs.
+/// Differentially private machine learning: private models and statistics within a budget, and privacy
+/// accounting
 #[derive(Parser)]
 #[command(name = "quell", version, after_help = EXAMPLES, disable_help_subcommand = true)]
 struct Command {
@@ -67,10 +56,10 @@ enum Verb {
     Calibrate(calibrate::Flags),
     Curve(curve::Flags),
     Evaluate(evaluate::Flags),
-    Knn(Box<labels::Knn>),
+    Knn(Box<label::Knn>),
     Ledger(ledger::Flags),
     Models(models::Flags),
-    Pate(Box<labels::Pate>),
+    Pate(Box<label::Pate>),
     Predict(predict::Flags),
     Query(query::Flags),
     Report(report::Flags),
@@ -86,9 +75,9 @@ fn main() -> ExitCode {
     command()
 }
 
-/// Does what the command line says.
+/// Parses the command line and runs the subcommand.
 fn command() -> ExitCode {
-    std::panic::set_hook(Box::new(give_up));
+    std::panic::set_hook(Box::new(report_panic));
     memory::protect();
     let outcome = match Command::try_parse() {
         Ok(command) => match command.verb {
@@ -96,10 +85,10 @@ fn command() -> ExitCode {
             Verb::Calibrate(flags) => calibrate::run(&flags),
             Verb::Curve(flags) => curve::run(flags).map(|()| true),
             Verb::Evaluate(flags) => evaluate::run(&flags).map(|()| true),
-            Verb::Knn(flags) => labels::knn(&flags).map(|()| true),
+            Verb::Knn(flags) => label::knn(&flags).map(|()| true),
             Verb::Ledger(flags) => ledger::run(flags),
             Verb::Models(flags) => models::run(&flags).map(|()| true),
-            Verb::Pate(flags) => labels::pate(&flags).map(|()| true),
+            Verb::Pate(flags) => label::pate(&flags).map(|()| true),
             Verb::Predict(flags) => predict::run(&flags).map(|()| true),
             Verb::Query(flags) => query::run(&flags).map(|()| true),
             Verb::Report(flags) => report::run(&flags).map(|()| true),
@@ -108,32 +97,37 @@ fn command() -> ExitCode {
             Verb::Resume(flags) => train::resume(&flags).map(|()| true),
         },
         Err(misuse) => match misuse.kind() {
-            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => print::data(&misuse.render().to_string()).map(|()| true),
-            _ => Err(misunderstood(&misuse)),
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+                print::data(&misuse.render().to_string()).map(|()| true)
+            }
+            _ => Err(usage_error(&misuse)),
         },
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
-        Err(error) => complain(&error),
+        Err(error) => report_error(&error),
     }
 }
 
-/// Says why there is no answer (2), or that the answer is no (1).
-fn complain(error: &anyhow::Error) -> ExitCode {
+/// Prints an error (exit code 2) or a refusal (exit code 1).
+fn report_error(error: &anyhow::Error) -> ExitCode {
     let text = format!("{error:#}");
     let refusal = error.downcast_ref::<Refusal>();
     let data = error.downcast_ref::<quell::Error>();
-    // Errors of the ledger bring their hint with them, at their end. Others do not, whatever a path in them says.
-    let brings = error.downcast_ref::<quell_ledger::Error>().is_some()
+    // The text of ledger and privacy errors ends with a hint. Other errors have no hint in their text, even
+    // if a path in them contains one.
+    let text_has_hint = error.downcast_ref::<quell_ledger::Error>().is_some()
         || error.downcast_ref::<quell_privacy::Error>().is_some()
         || matches!(data, Some(quell::Error::Privacy(_)));
-    let (sentence, own) = text
+    let (sentence, hint_in_text) = text
         .rsplit_once("\nhint: ")
-        .filter(|_| brings)
+        .filter(|_| text_has_hint)
         .map_or((text.as_str(), None), |(sentence, hint)| (sentence, Some(hint.to_owned())));
-    let hint = own.or_else(|| refusal.map(|refusal| refusal.hint().to_owned())).or_else(|| data.map(quell::Error::hint));
-    // An expression or a file that cannot be read is shown, with a mark where the trouble is.
+    let hint = hint_in_text
+        .or_else(|| refusal.map(|refusal| refusal.hint().to_owned()))
+        .or_else(|| data.map(quell::Error::hint));
+    // For an unreadable expression or file, the error shows an excerpt with a mark at the problem.
     let picture = data.and_then(quell::Error::picture);
     let end = picture.as_ref().map(|picture| format!("\n{picture}")).unwrap_or_default();
     let sentence = sentence.strip_suffix(&end).unwrap_or(sentence);
@@ -141,18 +135,31 @@ fn complain(error: &anyhow::Error) -> ExitCode {
         Some(quell::Error::Privacy(privacy)) => Some(privacy),
         _ => error.downcast_ref::<quell_privacy::Error>(),
     };
-    // An older copy of a ledger is a ledger that was changed.
-    let changed = matches!(data, Some(quell::Error::LedgerRolledBack { .. } | quell::Error::AheadOfLease { .. }));
-    let denied = matches!(privacy, Some(quell_privacy::Error::Refused { .. } | quell_privacy::Error::Unreachable { .. }));
-    let no = changed || denied || refusal.is_some_and(Refusal::is_no);
-    print::complaint(if no { "refused" } else { "error" }, sentence, picture.as_deref(), hint.as_deref());
-    ExitCode::from(if no { 1 } else { 2 })
+    // A restored older copy counts as a changed ledger.
+    let changed =
+        matches!(data, Some(quell::Error::LedgerRolledBack { .. } | quell::Error::AheadOfLease { .. }));
+    let denied = matches!(
+        privacy,
+        Some(quell_privacy::Error::Refused { .. } | quell_privacy::Error::Unreachable { .. })
+    );
+    let is_refusal = changed || denied || refusal.is_some_and(Refusal::is_denied);
+    print::failure(
+        if is_refusal { "refused" } else { "error" },
+        sentence,
+        picture.as_deref(),
+        hint.as_deref(),
+    );
+    ExitCode::from(if is_refusal { 1 } else { 2 })
 }
 
-/// One sentence and one hint out of the several paragraphs clap has for a command line it cannot read.
-fn misunderstood(misuse: &clap::Error) -> anyhow::Error {
+/// Reduces a clap error of several paragraphs to one sentence and one hint.
+fn usage_error(misuse: &clap::Error) -> anyhow::Error {
     if misuse.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return Refusal::new("no subcommand was given, expected one of those that quell --help lists", "try quell --help").into();
+        return Refusal::new(
+            "no subcommand was given, expected one of those that quell --help lists",
+            "try quell --help",
+        )
+        .into();
     }
     let text = misuse.render().to_string();
     let mut paragraphs = text.split("\n\n");
@@ -161,13 +168,19 @@ fn misunderstood(misuse: &clap::Error) -> anyhow::Error {
     Refusal::new(sentence, tip.unwrap_or("try quell --help, or --help after a subcommand")).into()
 }
 
-/// A mistake in the program itself: said in a sentence like any other error, with no number printed.
-fn give_up(panic: &std::panic::PanicHookInfo<'_>) {
-    let place = panic.location().map(|place| format!(" at {}:{}", place.file(), place.line())).unwrap_or_default();
-    let said = panic.payload();
-    let reason = said.downcast_ref::<&str>().copied().or_else(|| said.downcast_ref::<String>().map(String::as_str));
+/// Panic hook: prints an internal error like any other error and exits with code 2.
+fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
+    let place = panic
+        .location()
+        .map(|location| format!(" at {}:{}", location.file(), location.line()))
+        .unwrap_or_default();
+    let payload = panic.payload();
+    let reason = payload
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     let reason = reason.unwrap_or("no reason was given");
-    print::complaint(
+    print::failure(
         "error",
         &format!("internal error{place}: {reason}"),
         None,

@@ -1,6 +1,8 @@
-//! The memory of a process that reads private records: no copy of it is left on disk, and no other process of the user looks into it.
+//! Protects the memory of the process from core dumps and other processes of the user.
 
-/// Asks the system for no core dumps and, on Linux, for no debugger either. Where the system refuses, the command goes on, as SECURITY says.
+/// Disables core dumps and, on Linux, debuggers.
+///
+/// If the system refuses, the command continues, as SECURITY.md states.
 pub(crate) fn protect() {
     #[cfg(unix)]
     {

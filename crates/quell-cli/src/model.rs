@@ -1,4 +1,4 @@
-//! Where a model is: in the folder of a run, or in a file of its own.
+//! Opens models: from the folder of a run, or from a file.
 
 use std::path::Path;
 
@@ -10,30 +10,34 @@ use quell::{
 
 use crate::refusal::Refusal;
 
-/// A model by its file, or by the folder of its run.
+/// Opens a model by its file or by the folder of its run.
 pub(crate) fn open(path: &Path) -> Result<Model> {
-    if path.is_dir() { Ok(of_run(path)?.1) } else { read(path) }
+    if path.is_dir() { Ok(open_run(path)?.1) } else { read(path) }
 }
 
-/// The model of a run, with its folder.
-pub(crate) fn of_run(path: &Path) -> Result<(Folder, Model)> {
+/// Opens the model of a run; returns the folder too.
+pub(crate) fn open_run(path: &Path) -> Result<(Folder, Model)> {
     let folder = Folder::open(path)?;
     let file = folder.file(Folder::MODEL);
     if !file.is_file() {
         let sentence = format!("the run in {} has no model yet", path.display());
-        return Err(Refusal::new(sentence, format!("bring it to its end with `quell resume {}`", path.display())).into());
+        return Err(
+            Refusal::new(sentence, format!("finish the run with `quell resume {}`", path.display())).into()
+        );
     }
     let model = read(&file)?;
     Ok((folder, model))
 }
 
-/// Whatever is wrong inside the file is said with its name.
+/// Reads a model file; errors name the file.
 fn read(path: &Path) -> Result<Model> {
     Model::open(path).map_err(|error| match error {
-        error @ (Error::Absent { .. } | Error::Unreadable { .. } | Error::PublicNetwork { .. }) => error.into(),
+        error @ (Error::Absent { .. } | Error::Unreadable { .. } | Error::PublicNetwork { .. }) => {
+            error.into()
+        }
         error => {
             let sentence = format!("{} is no model that can be read: {error}", path.display());
-            Refusal::new(sentence, "name the folder of a run, or the model.safetensors that `quell train` left in it").into()
+            Refusal::new(sentence, "give the folder of a run, or its model.safetensors").into()
         }
     })
 }

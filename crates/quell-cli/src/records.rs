@@ -1,4 +1,4 @@
-//! Records that a model is asked about, read as the model's own were.
+//! Reads records to evaluate or predict, in the same way as the model's training records.
 
 use std::path::Path;
 
@@ -8,34 +8,44 @@ use quell::{
     run::Model,
 };
 
-use crate::refusal::Refusal;
+use crate::{flags::ledger::Dataset, refusal::Refusal};
 
 /// Records with labels.
 pub(crate) struct Labelled {
     pub(crate) examples: Examples,
-    /// Whether they may be looked at, as far as is known.
+    /// Who may see the records, as far as is known.
     pub(crate) access: Access,
-    /// Whether they are a share that was split off by what records hold: then nobody knows how many there are.
+    /// Whether the records are a share that was split off by their content.
+    ///
+    /// The number of such records is not public.
     pub(crate) is_split: bool,
-    /// Name of their ledger, unless somebody says otherwise.
-    pub(crate) dataset: String,
+    /// The ledger that pays for releases about the records, unless the user names another.
+    pub(crate) dataset: Dataset,
 }
 
-/// Who may look at records.
+/// Who may see records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     /// Everyone.
     Public,
-    /// They come from the data that the model was trained on, which is private.
+    /// Nobody. The records come from the model's training data, which is private.
     Private,
-    /// Nothing is said about them.
+    /// Unknown. Nothing declares the records public or private.
     Unsaid,
 }
 
-/// Records with labels, in a file or a folder; those to test on where there is such a part, and of the embedded digits if nothing is named.
+/// Reads records with labels from a file or a folder.
+///
+/// If the data has a test part, only that part is returned. Without a path, the test part of the embedded
+/// digits is returned.
 pub(crate) fn labelled(model: &Model, path: Option<&Path>) -> Result<Labelled> {
     let Some(path) = path else {
-        return Ok(Labelled { examples: digits(model)?, access: Access::Public, is_split: true, dataset: "digits".into() });
+        return Ok(Labelled {
+            examples: digits(model)?,
+            access: Access::Public,
+            is_split: true,
+            dataset: Dataset::named("digits"),
+        });
     };
     let test = model.configuration.data.schema.as_ref().and_then(|schema| schema.test.as_ref());
     let is_test = is_test_file(model, path);
@@ -49,7 +59,8 @@ pub(crate) fn labelled(model: &Model, path: Option<&Path>) -> Result<Labelled> {
     };
     let examples = fitting(model, found.test.unwrap_or(found.train))?;
     if examples.classes() != model.classes.as_deref() {
-        let named = |names: Option<&[String]>| names.map_or_else(|| "a number".into(), |names| names.join(", "));
+        let named =
+            |names: Option<&[String]>| names.map_or_else(|| "a number".into(), |names| names.join(", "));
         let sentence = format!(
             "the targets of {} are {}, expected those of the model: {}",
             path.display(),
@@ -58,25 +69,26 @@ pub(crate) fn labelled(model: &Model, path: Option<&Path>) -> Result<Labelled> {
         );
         return Err(Refusal::new(sentence, "evaluate the model on data of the kind it was trained on").into());
     }
-    let dataset = if own || is_test { model.paid.receipt.dataset.clone() } else { data::name_of(path).unwrap_or_default() };
+    let paid = (own || is_test).then_some(&model.paid.receipt.dataset);
+    let dataset = Dataset::of(paid, path).unwrap_or_else(|| Dataset::named(""));
     let is_split = own && test.is_some_and(|test| test.share.is_some());
     Ok(Labelled { examples, access, is_split, dataset })
 }
 
-/// Records to make predictions about. Tables need no label; other formats are read with theirs.
+/// Reads records to predict. Tables need no label; other formats are read with their labels.
 pub(crate) fn unlabelled(model: &Model, path: Option<&Path>) -> Result<Examples> {
     let Some(path) = path else { return digits(model) };
     let examples = if let Some(schema) = &model.configuration.data.schema {
         data::unlabelled(path, schema)?
     } else {
-        // Whoever wants a prediction for each record is told where there is none to make.
+        // The caller wants a prediction for each record, so a record that cannot be read is an error.
         let found = data::open(path, &Options { public: true, ..options(model, false) })?;
         found.test.unwrap_or(found.train)
     };
     fitting(model, examples)
 }
 
-/// The part of the embedded digits that nothing is trained on, as the model saw the rest of them.
+/// Returns the test part of the embedded digits, with the model's features.
 fn digits(model: &Model) -> Result<Examples> {
     let source = &model.configuration.data;
     if source.path.is_some() {
@@ -87,11 +99,11 @@ fn digits(model: &Model) -> Result<Examples> {
     fitting(model, digits.test.unwrap_or(digits.train))
 }
 
-/// What was public about the model's own data.
+/// Returns the public facts about the model's training data.
 fn options(model: &Model, own: bool) -> Options {
     let source = &model.configuration.data;
     let mut schema = source.schema.clone();
-    // How a file was divided into parts says nothing about another file.
+    // How one file was divided into parts does not apply to another file.
     if let Some(schema) = schema.as_mut().filter(|_| !own) {
         schema.test = None;
     }
@@ -100,22 +112,22 @@ fn options(model: &Model, own: bool) -> Options {
     Options { schema, scaling, classes, shape, public_test: own && source.public_test, ..Options::default() }
 }
 
-/// Whether this is the file that the schema of the model names as its test part.
+/// Returns whether the model's schema names this file as its test part.
 fn is_test_file(model: &Model, path: &Path) -> bool {
     let source = &model.configuration.data;
     let file = source.schema.as_ref().and_then(|schema| schema.test.as_ref()?.file.as_ref());
     match (file, source.path.as_deref()) {
-        (Some(file), Some(data)) => data::shares_records(path, &data.parent().unwrap_or(data).join(file)),
+        (Some(file), Some(data)) => data::is_same(path, &data.parent().unwrap_or(data).join(file)),
         _ => false,
     }
 }
 
-/// Whether these are the files that the model was trained on, or one of them.
+/// Returns whether this path shares records with the model's training data.
 fn is_own(model: &Model, path: &Path) -> bool {
     model.configuration.data.path.as_deref().is_some_and(|own| data::shares_records(path, own))
 }
 
-/// The features that the model was trained on, of records that are like its own.
+/// Computes the model's features for records of the same shape as its training records.
 fn fitting(model: &Model, examples: Examples) -> Result<Examples> {
     if examples.shape() == model.shape {
         return Ok(model.features(examples)?);

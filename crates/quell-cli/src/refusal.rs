@@ -1,26 +1,26 @@
-//! A sentence that says why there is no answer, and the next thing to try.
+//! An error of the command, with a hint what to try next.
 
-/// An error of the command itself, where the next step is known. Errors of the library pass through as they are.
+/// An error of the command itself, with a hint. Library errors are passed on unchanged.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     sentence: String,
     hint: String,
-    /// The answer is no, rather than that there is none.
-    no: bool,
+    /// Whether the request was understood and denied (exit code 1), rather than an error (2).
+    denied: bool,
 }
 
 impl Refusal {
     pub(crate) fn new(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { sentence: sentence.into(), hint: hint.into(), no: false }
+        Self { sentence: sentence.into(), hint: hint.into(), denied: false }
     }
 
-    /// The question was understood, and the answer is no: exit code 1.
-    pub(crate) fn final_word(self) -> Self {
-        Self { no: true, ..self }
+    /// Marks the request as understood and denied: exit code 1.
+    pub(crate) fn denied(self) -> Self {
+        Self { denied: true, ..self }
     }
 
-    pub(crate) fn is_no(&self) -> bool {
-        self.no
+    pub(crate) fn is_denied(&self) -> bool {
+        self.denied
     }
 
     pub(crate) fn hint(&self) -> &str {

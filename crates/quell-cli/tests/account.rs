@@ -1,8 +1,6 @@
 //! `quell account`, as a whole.
 
-mod command;
-
-use command::{folder, quell, quell_with};
+use crate::command::{folder, quell, quell_with};
 use serde_json::{Value, json};
 
 const RUN: &str = "account --noise-multiplier 1.1 --sampling-rate 0.01 --steps 10000 --delta 1e-5";
@@ -46,23 +44,42 @@ fn without_a_name_the_winner_is_named() {
     let report = quell(&format!("{RUN} --format json")).json();
     assert_eq!(report["best"], "pld");
     assert_eq!(keys(&report["accountants"]), ["pld"]);
-    let report =
-        quell_with(&["account", "--event", r#"{"zero_concentrated":{"rho":0.5}}"#, "--delta", "1e-5", "--format", "json"], "")
-            .json();
+    let report = quell_with(
+        &[
+            "account",
+            "--event",
+            r#"{"zero_concentrated":{"rho":0.5}}"#,
+            "--delta",
+            "1e-5",
+            "--format",
+            "json",
+        ],
+        "",
+    )
+    .json();
     assert_eq!(report["best"], "rdp");
 }
 
 #[test]
 fn accountants_are_listed_in_the_order_in_which_they_were_asked_and_once() {
-    let text = quell(&format!("{RUN} --accountant rdp --accountant pld --accountant rdp --format json")).data();
+    let text =
+        quell(&format!("{RUN} --accountant rdp --accountant pld --accountant rdp --format json")).data();
     assert!(text.find("\"rdp\"").unwrap() < text.find("\"pld\"").unwrap(), "{text}");
     assert_eq!(text.matches("\"rdp\"").count(), 1);
 }
 
 #[test]
 fn upper_bounds_are_printed_rounded_up_and_lower_bounds_down() {
-    for flags in ["--steps 10000", "--steps 37", "--steps 1", "--steps 500 --noise laplace", "--steps 999 --neighbors replace"] {
-        let run = format!("account --noise-multiplier 1.37 --sampling-rate 0.013 --delta 1e-6 {flags} --accountant pld");
+    for flags in [
+        "--steps 10000",
+        "--steps 37",
+        "--steps 1",
+        "--steps 500 --noise laplace",
+        "--steps 999 --neighbors replace",
+    ] {
+        let run = format!(
+            "account --noise-multiplier 1.37 --sampling-rate 0.013 --delta 1e-6 {flags} --accountant pld"
+        );
         let exact = &quell(&format!("{run} --format json")).json()["accountants"]["pld"]["epsilon"];
         let text = quell(&run).data();
         let row: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
@@ -80,7 +97,10 @@ fn the_text_is_a_table_and_a_claim() {
     assert_eq!(lines.len(), 12, "{text}");
     assert!(lines[0].starts_with("accountant   ε lower  ε upper  theorem"), "{text}");
     assert!(text.contains("closed       no theorem: "), "{text}");
-    assert!(lines[11].starts_with("claim: ε ≤ 5.19") && lines[11].ends_with(" at δ = 1e-5 when one record is added or removed"));
+    assert!(
+        lines[11].starts_with("claim: ε ≤ 5.19")
+            && lines[11].ends_with(" at δ = 1e-5 when one record is added or removed")
+    );
     let replaced = quell(&format!("{RUN} --neighbors replace")).data();
     assert!(replaced.ends_with("when one record is replaced\n"), "{replaced}");
 }
@@ -92,7 +112,11 @@ fn an_accountant_without_a_theorem_does_not_silence_the_others() {
     assert!(number(&report["accountants"]["pld"]["epsilon"]["upper"]) < 5.2);
     let alone = quell(&format!("{RUN} --accountant closed"));
     assert_eq!((alone.code, alone.stdout.as_str()), (2, ""));
-    assert!(alone.stderr.starts_with("error: ") && alone.stderr.contains("no theorem") && alone.stderr.contains("\nhint: "));
+    assert!(
+        alone.stderr.starts_with("error: ")
+            && alone.stderr.contains("no theorem")
+            && alone.stderr.contains("\nhint: ")
+    );
 }
 
 #[test]
@@ -109,11 +133,18 @@ fn what_is_not_private_costs_infinity() {
     // Scripts see it by the exit code.
     let ran = quell_with(&run, "");
     assert_eq!((ran.code, ran.stderr.as_str()), (1, ""));
-    assert!(ran.stdout.contains('∞') && ran.stdout.contains("claim: nothing, since no finite ε is known"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains('∞') && ran.stdout.contains("claim: nothing, since no finite ε is known"),
+        "{}",
+        ran.stdout
+    );
     let ran = quell_with(&[&run[..], &["--format", "json", "--accountant", "pld", "--attack"]].concat(), "");
     assert_eq!(ran.code, 1);
     let report: Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert_eq!(report["accountants"]["pld"]["epsilon"], json!({"lower": null, "upper": null, "unbounded": true}));
+    assert_eq!(
+        report["accountants"]["pld"]["epsilon"],
+        json!({"lower": null, "upper": null, "unbounded": true})
+    );
     assert_eq!(number(&report["attack"]["true_positive_rate"]["upper"]), 1.0);
 }
 
@@ -126,7 +157,9 @@ fn the_same_event_costs_the_same_however_it_is_described() {
     let file = folder("event").join("event.json");
     std::fs::write(&file, &record).unwrap();
     let at_file = format!("@{}", file.display());
-    for (argument, input) in [(bare.as_str(), ""), (&record, ""), ("-", bare.as_str()), ("-", &record), (&at_file, "")] {
+    for (argument, input) in
+        [(bare.as_str(), ""), (&record, ""), ("-", bare.as_str()), ("-", &record), (&at_file, "")]
+    {
         let run = ["account", "--event", argument, "--delta", "1e-5", "--format", "json"];
         assert_eq!(quell_with(&run, input).json(), by_flags, "{argument} {input}");
     }
@@ -138,8 +171,8 @@ fn the_same_event_costs_the_same_however_it_is_described() {
 fn flags_reach_the_event() {
     let upper = |flags: &str| {
         number(
-            &quell(&format!("account --delta 1e-5 --accountant pld --format json {flags}")).json()["accountants"]["pld"]["epsilon"]
-                ["upper"],
+            &quell(&format!("account --delta 1e-5 --accountant pld --format json {flags}")).json()["accountants"]
+                ["pld"]["epsilon"]["upper"],
         )
     };
     let fixed = "--noise-multiplier 2 --batch-size 64 --records 5000 --steps 100 --neighbors replace";
@@ -161,7 +194,9 @@ fn groups_and_attacks_are_answered_when_asked() {
     assert!(number(&report["group"]["epsilon"]["upper"]) > 2.0 * 5.19);
     let power = &report["attack"]["true_positive_rate"];
     assert!(
-        0.11 < number(&power["lower"]) && number(&power["lower"]) <= number(&power["upper"]) && number(&power["upper"]) < 0.12
+        0.11 < number(&power["lower"])
+            && number(&power["lower"]) <= number(&power["upper"])
+            && number(&power["upper"]) < 0.12
     );
     let text = quell(&format!("{RUN} --group 2 --attack")).data();
     let sentence = text.lines().find(|line| line.starts_with("attack: ")).unwrap();
@@ -174,20 +209,32 @@ fn groups_and_attacks_are_answered_when_asked() {
 fn delta_is_answered_at_a_given_epsilon() {
     let run = "account --noise-multiplier 1.1 --sampling-rate 0.01 --steps 10000";
     let report = quell(&format!("{run} --epsilon 4 --format json")).json();
-    assert_eq!((&report["epsilon"], keys(&report["accountants"]["pld"])), (&json!(4.0), vec!["claimable", "delta", "theorem"]));
+    assert_eq!(
+        (&report["epsilon"], keys(&report["accountants"]["pld"])),
+        (&json!(4.0), vec!["claimable", "delta", "theorem"])
+    );
     let delta = &report["accountants"]["pld"]["delta"];
     // And back.
     let epsilon = |delta: &Value| {
         let report = quell(&format!("{run} --delta {delta} --format json")).json();
-        (number(&report["accountants"]["pld"]["epsilon"]["lower"]), number(&report["accountants"]["pld"]["epsilon"]["upper"]))
+        (
+            number(&report["accountants"]["pld"]["epsilon"]["lower"]),
+            number(&report["accountants"]["pld"]["epsilon"]["upper"]),
+        )
     };
     assert!(epsilon(&delta["upper"]).0 <= 4.0 && epsilon(&delta["lower"]).1 >= 4.0);
     let text = quell(&format!("{run} --epsilon 4")).data();
-    assert!(number_after(&text, "claim: δ ≤ ") >= number(&delta["upper"]) && text.contains("at ε = 4 when"), "{text}");
+    assert!(
+        number_after(&text, "claim: δ ≤ ") >= number(&delta["upper"]) && text.contains("at ε = 4 when"),
+        "{text}"
+    );
     // Every accountant that has an answer to the one question has one to the other.
     let all = quell(&format!("{run} --epsilon 4 --accountant all --format json")).json();
     for name in ["pld", "rdp", "rdp-classic", "moments"] {
-        assert!(number(&all["accountants"][name]["delta"]["upper"]) >= number(&delta["lower"]), "{name}: {all}");
+        assert!(
+            number(&all["accountants"][name]["delta"]["upper"]) >= number(&delta["lower"]),
+            "{name}: {all}"
+        );
     }
     let nothing = quell_with(&["account", "--event", r#""non_private""#, "--epsilon", "4"], "");
     assert_eq!(nothing.code, 1);

@@ -1,18 +1,27 @@
 //! Answers of `quell query` on a table with ties: right, and within the error that is printed.
 
-mod command;
-
 use std::{collections::BTreeMap, fs, path::Path};
 
-use command::{folder, quell_with};
+use crate::command::{folder, quell_with};
 
 const CENSUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/census.csv");
 
 /// Answers to the same question about the census, with the text that was printed.
 fn ask(name: &str, relation: &str, question: &str, times: usize) -> Vec<String> {
     let ledger = folder(name).join("book").display().to_string();
-    let create =
-        ["ledger", "create", "census", "--epsilon", "30", "--delta", "1e-6", "--neighbors", relation, "--ledger", &ledger];
+    let create = [
+        "ledger",
+        "create",
+        "census",
+        "--epsilon",
+        "30",
+        "--delta",
+        "1e-6",
+        "--neighbors",
+        relation,
+        "--ledger",
+        &ledger,
+    ];
     assert_eq!(quell_with(&create, "").code, 0);
     let question: Vec<&str> = question.split_whitespace().collect();
     let ask = || {
@@ -36,14 +45,17 @@ fn column(place: usize) -> BTreeMap<i64, u64> {
 
 /// How many records a number is away from the wanted part of all.
 fn off(counts: &BTreeMap<i64, u64>, quantile: f64, answer: f64) -> f64 {
-    let sum = |holds: &dyn Fn(f64) -> bool| counts.iter().filter(|(v, _)| holds(**v as f64)).map(|(_, n)| *n as f64).sum::<f64>();
+    let sum = |holds: &dyn Fn(f64) -> bool| {
+        counts.iter().filter(|(v, _)| holds(**v as f64)).map(|(_, n)| *n as f64).sum::<f64>()
+    };
     let wanted = quantile * sum(&|_| true);
     (sum(&|value| value < answer) - wanted).max(wanted - sum(&|value| value <= answer)).max(0.0)
 }
 
 /// The number after a word, and what follows " ± ".
 fn number(text: &str, after: &str) -> (f64, f64) {
-    let line = text.lines().find_map(|line| line.strip_prefix(after)).unwrap_or_else(|| panic!("{after} in {text}"));
+    let line =
+        text.lines().find_map(|line| line.strip_prefix(after)).unwrap_or_else(|| panic!("{after} in {text}"));
     let (value, error) = line.split_once(" ± ").unwrap();
     (value.parse().unwrap(), error.split(' ').next().unwrap().parse().unwrap())
 }
@@ -71,7 +83,8 @@ fn quantiles_and_ranges_are_within_the_error_that_is_printed() {
     assert!(far.count() < 5);
     let question = "range --column age --bounds 0 120 --inside 0.8 --epsilon 1";
     let far = ask("answers_range", "add-remove", question, 8).into_iter().filter(|text| {
-        let ([low, low_error], [high, high_error]) = (<[f64; 2]>::from(number(text, "from: ")), number(text, "to: ").into());
+        let ([low, low_error], [high, high_error]) =
+            (<[f64; 2]>::from(number(text, "from: ")), number(text, "to: ").into());
         off(&ages, 0.1, low) > low_error || off(&ages, 0.9, high) > high_error
     });
     assert!(far.count() < 5);

@@ -1,8 +1,6 @@
 //! `quell calibrate`, as a whole.
 
-mod command;
-
-use command::{quell, quell_with};
+use crate::command::{quell, quell_with};
 use serde_json::Value;
 
 fn number(value: &Value) -> f64 {
@@ -11,7 +9,17 @@ fn number(value: &Value) -> f64 {
 
 /// ε of an event by the accountant that is asked by default.
 fn cost(event: &Value, delta: &str) -> f64 {
-    let run = ["account", "--event", &event.to_string(), "--delta", delta, "--format", "json", "--accountant", "pld"];
+    let run = [
+        "account",
+        "--event",
+        &event.to_string(),
+        "--delta",
+        delta,
+        "--format",
+        "json",
+        "--accountant",
+        "pld",
+    ];
     number(&quell_with(&run, "").json()["accountants"]["pld"]["epsilon"]["lower"])
 }
 
@@ -40,9 +48,17 @@ fn noise_is_printed_rounded_up_and_a_rate_down() {
     let both = |flags: &str, name: &str| {
         let run = format!("calibrate --epsilon 1 --delta 1e-5 --steps 1000 {flags}");
         let text = quell(&run).data();
-        let printed = text.lines().next().unwrap().strip_prefix(name).unwrap_or_else(|| panic!("{text}")).parse::<f64>().unwrap();
+        let printed = text
+            .lines()
+            .next()
+            .unwrap()
+            .strip_prefix(name)
+            .unwrap_or_else(|| panic!("{text}"))
+            .parse::<f64>()
+            .unwrap();
         let report = quell(&format!("{run} --format json")).json();
-        let claimed = text.split_once("ε ≤ ").unwrap().1.split_whitespace().next().unwrap().parse::<f64>().unwrap();
+        let claimed =
+            text.split_once("ε ≤ ").unwrap().1.split_whitespace().next().unwrap().parse::<f64>().unwrap();
         assert!(claimed >= number(&report["achieved"]["epsilon"]["upper"]), "{text}");
         assert!(text.contains("at δ = 1e-5 when one record is added or removed\n"), "{text}");
         (printed, number(&report["value"]))
@@ -81,7 +97,12 @@ fn a_run_without_unknowns_is_accounted_for() {
     let account = quell(&format!("account {run} --delta 1e-5")).data();
     assert_eq!(quell(&format!("calibrate {run} --delta 1e-5")).data(), account);
     let met = quell(&format!("calibrate {run} --delta 1e-5 --epsilon 6"));
-    assert!(met.code == 0 && met.stdout.starts_with("claim: ε ≤ 5.19") && met.stderr.is_empty(), "{}{}", met.stdout, met.stderr);
+    assert!(
+        met.code == 0 && met.stdout.starts_with("claim: ε ≤ 5.19") && met.stderr.is_empty(),
+        "{}{}",
+        met.stdout,
+        met.stderr
+    );
     let missed = quell(&format!("calibrate {run} --delta 1e-5 --epsilon 3"));
     assert!(missed.code == 1 && missed.stdout.starts_with("claim: ε ≤ 5.19"), "{}", missed.stdout);
     assert_eq!(missed.stderr, "the target of 3 is missed\n");
@@ -103,7 +124,11 @@ fn more_than_can_be_seen_at_first_is_found() {
 fn a_target_that_nothing_meets_is_a_no_and_one_that_promises_nothing_an_error() {
     let ran = quell("calibrate --epsilon 0.1 --delta 1e-9 --noise-multiplier 0.5 --sampling-rate 0.5");
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{}", ran.stderr);
-    assert!(ran.stderr.starts_with("refused: no number of steps") && ran.stderr.contains("\nhint: "), "{}", ran.stderr);
+    assert!(
+        ran.stderr.starts_with("refused: no number of steps") && ran.stderr.contains("\nhint: "),
+        "{}",
+        ran.stderr
+    );
     let ran = quell("calibrate --epsilon 1e308 --delta 1e-5 --sampling-rate 0.01 --steps 1000");
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
     assert!(ran.stderr.contains("expected a number in [0, 10000]"), "{}", ran.stderr);
@@ -112,7 +137,9 @@ fn a_target_that_nothing_meets_is_a_no_and_one_that_promises_nothing_an_error() 
 #[test]
 fn any_number_of_an_event_can_be_found() {
     let found = |event: &str, more: &[&str]| {
-        let run = [&["calibrate", "--epsilon", "2", "--delta", "1e-6", "--event", event, "--format", "json"], more].concat();
+        let run =
+            [&["calibrate", "--epsilon", "2", "--delta", "1e-6", "--event", event, "--format", "json"], more]
+                .concat();
         let report = quell_with(&run, "").json();
         let achieved = number(&report["achieved"]["epsilon"]["upper"]);
         assert!(achieved <= 2.0 && achieved > 1.9, "{event}: {report}");
@@ -123,7 +150,8 @@ fn any_number_of_an_event_can_be_found() {
     assert!(name == "scale" && scale > 10.0 && scale < 20.0, "{name} {scale}");
     let (name, rho) = found(r#"{"zero_concentrated":{"rho":"?"}}"#, &[]);
     assert!(name == "rho" && rho > 0.05 && rho < 0.1, "{name} {rho}");
-    let (name, count) = found(r#"{"repeated":{"count":"?","event":{"gaussian":{"noise_multiplier":20}}}}"#, &[]);
+    let (name, count) =
+        found(r#"{"repeated":{"count":"?","event":{"gaussian":{"noise_multiplier":20}}}}"#, &[]);
     assert!(name == "count" && count == 80.0, "{name} {count}");
     let text = quell_with(&["calibrate", "--epsilon", "2", "--delta", "1e-6", "--event", laplace], "").data();
     assert!(text.starts_with("scale: 15."), "{text}");

@@ -1,17 +1,31 @@
 //! `quell curve`, as a whole.
 
-mod command;
-
-use command::{folder, quell, quell_with};
+use crate::command::{folder, quell, quell_with};
 use serde_json::Value;
 
 const KINDS: [(&str, &[&str]); 5] = [
-    ("epsilon-steps", &["Privacy loss over a run", "steps", "ε at δ = 1e-5", "privacy loss distributions (pld)"]),
+    (
+        "epsilon-steps",
+        &["Privacy loss over a run", "steps", "ε at δ = 1e-5", "privacy loss distributions (pld)"],
+    ),
     ("delta-epsilon", &["Privacy profile", "ε", "δ, the chance that ε fails", "10⁻¹⁰"]),
-    ("tradeoff", &["What the best attack gets wrong", "false-positive rate α", "false-negative rate β", "random guessing"]),
+    (
+        "tradeoff",
+        &[
+            "What the best attack gets wrong",
+            "false-positive rate α",
+            "false-negative rate β",
+            "random guessing",
+        ],
+    ),
     (
         "laplace-gaussian",
-        &["equal privacy", "noise (in units of the sensitivity)", "Laplace, b = 2", "textbook Gaussian, σ = 9.69"],
+        &[
+            "equal privacy",
+            "noise (in units of the sensitivity)",
+            "Laplace, b = 2",
+            "textbook Gaussian, σ = 9.69",
+        ],
     ),
     ("moments-advanced", &["moments accountant", "advanced composition", "steps", "ε at δ = 1e-5", "40,000"]),
 ];
@@ -92,7 +106,9 @@ fn json_holds_the_points_and_they_obey_the_theorems() {
     assert!(points(&attack, 1).iter().all(|(alpha, beta, _)| (alpha + beta - 1.0).abs() < 1e-12));
 
     let moments = quell("curve moments-advanced --format json").json();
-    for ((pld, moments), advanced) in points(&moments, 0).iter().zip(points(&moments, 1)).zip(points(&moments, 2)) {
+    for ((pld, moments), advanced) in
+        points(&moments, 0).iter().zip(points(&moments, 1)).zip(points(&moments, 2))
+    {
         assert!(pld.2 <= moments.2 && moments.2 <= advanced.2, "pld ≤ moments ≤ advanced at {}", pld.0);
     }
 
@@ -109,14 +125,21 @@ fn json_holds_the_points_and_they_obey_the_theorems() {
 #[test]
 fn flags_change_the_curve() {
     let last = |flags: &str| {
-        points(&quell(&format!("curve epsilon-steps --steps 100 --format json {flags}")).json(), 0).pop().unwrap().2
+        points(&quell(&format!("curve epsilon-steps --steps 100 --format json {flags}")).json(), 0)
+            .pop()
+            .unwrap()
+            .2
     };
     let base = last("");
-    assert!(last("--noise-multiplier 2") < base && last("--sampling-rate 0.02") > base && last("--delta 1e-9") > base);
-    let several = quell("curve epsilon-steps --steps 100 --accountant pld --accountant rdp --format json").json();
+    assert!(
+        last("--noise-multiplier 2") < base
+            && last("--sampling-rate 0.02") > base
+            && last("--delta 1e-9") > base
+    );
+    let several =
+        quell("curve epsilon-steps --steps 100 --accountant pld --accountant rdp --format json").json();
     assert_eq!(several["series"].as_array().unwrap().len(), 2);
-    let event =
-        r#"{"repeated":{"count":100,"event":{"poisson_sampled":{"rate":0.01,"event":{"gaussian":{"noise_multiplier":1.1}}}}}}"#;
+    let event = r#"{"repeated":{"count":100,"event":{"poisson_sampled":{"rate":0.01,"event":{"gaussian":{"noise_multiplier":1.1}}}}}}"#;
     let written = quell_with(&["curve", "epsilon-steps", "--event", event, "--format", "json"], "").json();
     assert_eq!(points(&written, 0).pop().unwrap().2, base);
 }
@@ -127,6 +150,10 @@ fn what_has_no_theorem_is_left_out_and_said() {
     assert_eq!(ran.code, 0);
     assert!(ran.stderr.starts_with("note: closed is left out: "), "{}", ran.stderr);
     let ran = quell("curve laplace-gaussian --epsilon 2 --format json");
-    assert!(ran.code == 0 && ran.stderr.starts_with("note: the textbook's Gaussian is left out"), "{}", ran.stderr);
+    assert!(
+        ran.code == 0 && ran.stderr.starts_with("note: the textbook's Gaussian is left out"),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(quell("curve epsilon-steps --accountant closed").code, 2);
 }

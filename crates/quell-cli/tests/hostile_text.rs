@@ -1,10 +1,8 @@
 //! Names, reasons and files that try to write to the terminal themselves.
 
-mod command;
-
 use std::path::Path;
 
-use command::{Ran, folder, start};
+use crate::command::{Ran, folder, start};
 use serde_json::Value;
 
 /// Turns red, goes back to the beginning of the line, and forges one.
@@ -62,11 +60,14 @@ fn nothing_that_people_typed_reaches_a_terminal_as_it_is() {
     let shown = ran(&here, &["ledger", "show", HOSTILE]).stdout;
     assert_eq!(shown.lines().count(), 3, "a head and two lines: {shown}");
     // Programs get what was typed.
-    for arguments in [&["ledger", "show", HOSTILE, "--format", "json"][..], &["ledger", "list", "--format", "json"]] {
+    for arguments in
+        [&["ledger", "show", HOSTILE, "--format", "json"][..], &["ledger", "list", "--format", "json"]]
+    {
         let said = ran(&here, arguments);
         harmless(&said);
         let value: Value = serde_json::from_str(&said.stdout).unwrap();
-        let found = if arguments[1] == "list" { &value[0]["dataset"] } else { &value[1]["line"]["raised"]["reason"] };
+        let found =
+            if arguments[1] == "list" { &value[0]["dataset"] } else { &value[1]["line"]["raised"]["reason"] };
         assert_eq!(found, HOSTILE);
     }
 }
@@ -78,8 +79,16 @@ fn nothing_that_a_file_holds_reaches_a_terminal_as_it_is() {
     std::fs::write(here.join("names.csv"), format!("{quoted},b\n1,2\n")).unwrap();
     std::fs::write(here.join("key.toml"), format!("[training]\n{HOSTILE} = 5\n")).unwrap();
     std::fs::write(here.join("value.toml"), format!("[training]\nsteps = {quoted}\n")).unwrap();
-    std::fs::write(here.join("name.toml"), "[model]\nname = \"a\\u001b[31m\\r\\nline 9 forged\\u009b2J\\u202e\"\n").unwrap();
-    std::fs::write(here.join("field.toml"), "[training]\n\"a\\u001b[31m\\r\\nline 9 forged\\u009b2J\\u202e\" = 1\n").unwrap();
+    std::fs::write(
+        here.join("name.toml"),
+        "[model]\nname = \"a\\u001b[31m\\r\\nline 9 forged\\u009b2J\\u202e\"\n",
+    )
+    .unwrap();
+    std::fs::write(
+        here.join("field.toml"),
+        "[training]\n\"a\\u001b[31m\\r\\nline 9 forged\\u009b2J\\u202e\" = 1\n",
+    )
+    .unwrap();
     assert_eq!(ran(&here, &["ledger", "create", "names", "--epsilon", "1", "--delta", "1e-6"]).code, 0);
     for arguments in [
         &["train", "--config", "key.toml"][..],
@@ -105,7 +114,9 @@ fn names_of_classes_are_shown_and_not_obeyed() {
     let rows: Vec<String> = (0..200).map(row).collect();
     std::fs::write(here.join("people.csv"), format!("x,y\n{}\n", rows.join("\n"))).unwrap();
     let name = serde_json::to_string(HOSTILE).unwrap().replace('\u{7f}', "\\u007f");
-    let schema = format!("[label]\ncolumn = \"y\"\nclasses = [{name}, \"b\"]\n[[column]]\nname = \"x\"\nbounds = [0, 17]\n");
+    let schema = format!(
+        "[label]\ncolumn = \"y\"\nclasses = [{name}, \"b\"]\n[[column]]\nname = \"x\"\nbounds = [0, 17]\n"
+    );
     std::fs::write(here.join("people.toml"), schema).unwrap();
     let train = "train people.csv --schema people.toml --records 200 --epsilon 2 --delta 1e-4 --budget 9 --steps 5 --sampling-rate 0.2 --output run";
     let trained = ran(&here, &train.split_whitespace().collect::<Vec<_>>());
@@ -128,7 +139,13 @@ fn names_of_classes_are_shown_and_not_obeyed() {
     let predicted = ran(&here, &["predict", "run", "people.csv", "--format", "json"]);
     harmless(&predicted);
     let values: Value = serde_json::from_str(&predicted.stdout).unwrap();
-    assert!(values.as_array().unwrap().iter().all(|value| value["prediction"] == HOSTILE || value["prediction"] == "b"));
+    assert!(
+        values
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|value| value["prediction"] == HOSTILE || value["prediction"] == "b")
+    );
 }
 
 #[test]
@@ -142,7 +159,11 @@ fn a_file_without_end_is_not_read_or_shown_to_its_end() {
         ("junk.toml", long),
     ] {
         std::fs::write(here.join(name), text).unwrap();
-        for arguments in [&["train", "--config", name][..], &["pate", "--config", name], &["train", "a.csv", "--schema", name]] {
+        for arguments in [
+            &["train", "--config", name][..],
+            &["pate", "--config", name],
+            &["train", "a.csv", "--schema", name],
+        ] {
             let said = ran(&here, arguments);
             assert!(said.code == 2 && said.stderr.len() < 4000, "{arguments:?}: {} bytes", said.stderr.len());
         }

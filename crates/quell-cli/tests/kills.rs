@@ -1,20 +1,19 @@
 //! Runs that were killed between two writes, resumed twice at once, or resumed with another ledger than the one that paid.
 
-mod command;
-
 use std::{
     path::{Path, PathBuf},
     process::{Child, Command},
     time::Duration,
 };
 
-use command::{Ran, charges, folder, json, run, start};
+use crate::command::{Ran, charges, folder, json, run, start};
 use serde_json::Value;
 
 /// Ballots of so many teachers on so many questions, who all agree.
 fn ballots(here: &Path, teachers: usize, questions: usize) {
     let header: Vec<String> = (0..teachers).map(|teacher| format!("t{teacher}")).collect();
-    let rows: Vec<String> = (0..questions).map(|question| vec![(question % 4).to_string(); teachers].join(",")).collect();
+    let rows: Vec<String> =
+        (0..questions).map(|question| vec![(question % 4).to_string(); teachers].join(",")).collect();
     std::fs::write(here.join("votes.csv"), format!("{}\n{}\n", header.join(","), rows.join("\n"))).unwrap();
 }
 
@@ -54,7 +53,8 @@ fn metrics(here: &Path) -> Option<Value> {
 fn an_older_copy_of_the_ledger_does_not_pay_for_steps_again() {
     let here = folder("kills older ledger");
     let taken = || metrics(&here).map_or(0, |metrics| metrics["taken"].as_u64().unwrap());
-    let child = start(&here, "train --steps 20000 --model logistic --epsilon 3 --output run").spawn().unwrap();
+    let child =
+        start(&here, "train --steps 20000 --model logistic --epsilon 3 --output run").spawn().unwrap();
     wait_for(|| taken() > 0);
     assert_eq!(interrupt(child).code, 1);
     let first = taken();
@@ -65,7 +65,9 @@ fn an_older_copy_of_the_ledger_does_not_pay_for_steps_again() {
     copy(&here.join(".quell"), &here.join("newer"));
     let state: Vec<(PathBuf, Vec<u8>)> = ["checkpoint.safetensors", "metrics.json", "witness.json"]
         .iter()
-        .filter_map(|name| Some((here.join("run").join(name), std::fs::read(here.join("run").join(name)).ok()?)))
+        .filter_map(|name| {
+            Some((here.join("run").join(name), std::fs::read(here.join("run").join(name)).ok()?))
+        })
         .collect();
     copy(&here.join("older"), &here.join(".quell"));
     let refused = run(&here, "resume run");
@@ -74,7 +76,11 @@ fn an_older_copy_of_the_ledger_does_not_pay_for_steps_again() {
     // Without the witness, the checkpoint alone is ahead of its lease.
     remove(&here, &["run/witness.json"]);
     let refused = run(&here, "resume run");
-    assert!(refused.code == 1 && refused.stderr.contains("steps, and the ledger has leased"), "{}", refused.stderr);
+    assert!(
+        refused.code == 1 && refused.stderr.contains("steps, and the ledger has leased"),
+        "{}",
+        refused.stderr
+    );
     assert_eq!(taken(), state_taken(&state));
     // With the newest ledger it goes on.
     copy(&here.join("newer"), &here.join(".quell"));
@@ -105,7 +111,12 @@ fn a_run_does_not_live_on_the_charge_of_another() {
     assert_eq!(run(&here, &format!("{asked} --output other")).code, 0);
     remove(&here, &["run/outcome.json", "run/witness.json", "run/answers.jsonl"]);
     let refused = run(&here, "resume run");
-    assert!(refused.code == 1 && refused.stderr.contains("an older copy"), "{} {}", refused.code, refused.stderr);
+    assert!(
+        refused.code == 1 && refused.stderr.contains("an older copy"),
+        "{} {}",
+        refused.code,
+        refused.stderr
+    );
 }
 
 #[test]
@@ -122,7 +133,11 @@ fn what_the_votes_cost_is_paid_for_once() {
     // Killed after the step was leased and before its result was written: lost, and not paid for again.
     remove(&here, &["run/outcome.json", "run/revealed.json"]);
     let lost = json(&here, "resume run --format json");
-    assert_eq!((&lost["revealed"], &lost["reveal_lost"], charges(&here, "votes")), (&Value::Null, &true.into(), 2), "{lost}");
+    assert_eq!(
+        (&lost["revealed"], &lost["reveal_lost"], charges(&here, "votes")),
+        (&Value::Null, &true.into(), 2),
+        "{lost}"
+    );
     // Killed before it knew which line had paid.
     remove(&here, &["run/outcome.json", "run/reveal-paid.json"]);
     assert_eq!((run(&here, "resume run").code, charges(&here, "votes")), (0, 2));
@@ -135,11 +150,19 @@ fn votes_are_not_paid_for_where_the_budget_does_not_bear_what_they_cost() {
     // The votes alone fit.
     let asked = "pate --ballots votes.csv --classes 4 --answers 30 --epsilon 2 --delta 1e-5 --budget 2.05";
     let refused = run(&here, &format!("{asked} --reveal-cost --output run"));
-    assert!(refused.code == 1 && refused.stderr.contains("the budget is 2.05"), "{} {}", refused.code, refused.stderr);
+    assert!(
+        refused.code == 1 && refused.stderr.contains("the budget is 2.05"),
+        "{} {}",
+        refused.code,
+        refused.stderr
+    );
     assert_eq!((charges(&here, "votes"), here.join("run").exists()), (0, false));
     // A threshold below zero is no share of ballots that a cost is known for.
     let negative = "pate --ballots votes.csv --classes 4 --answers 30 --deviation 40 --aggregator confident --threshold -0.5";
-    let refused = run(&here, &format!("{negative} --delta 1e-5 --budget 20 --reveal-cost --dataset other --output run"));
+    let refused = run(
+        &here,
+        &format!("{negative} --delta 1e-5 --budget 20 --reveal-cost --dataset other --output run"),
+    );
     assert!(refused.code == 2 && refused.stderr.contains("reveal"), "{} {}", refused.code, refused.stderr);
     assert_eq!(run(&here, &format!("{asked} --output run")).code, 0);
 }
@@ -148,7 +171,8 @@ fn votes_are_not_paid_for_where_the_budget_does_not_bear_what_they_cost() {
 fn stable_winners_are_paid_for_once() {
     let here = folder("kills stable");
     ballots(&here, 200, 30);
-    let asked = "pate --ballots votes.csv --classes 4 --aggregator stable --epsilon 8 --output run --format json";
+    let asked =
+        "pate --ballots votes.csv --classes 4 --aggregator stable --epsilon 8 --output run --format json";
     let first = json(&here, asked);
     // Noise decides how many winners are stable.
     assert!(first["answered"].as_u64() > Some(0), "{first}");

@@ -1,10 +1,8 @@
 //! `quell pate` and `quell knn`, as people and power cuts use them.
 
-mod command;
-
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
-use command::{charges, folder, json, run, start};
+use crate::command::{charges, folder, json, run, start};
 use serde_json::Value;
 
 /// The questions of a journal, each with its answer.
@@ -23,9 +21,14 @@ fn both_commands_label_the_embedded_digits_and_train_a_student() {
     for verb in ["pate", "knn"] {
         let first = run(&here, verb);
         assert_eq!(first.code, 0, "{}", first.stderr);
-        assert!(first.stdout.starts_with("questions: ") && first.stdout.contains("answered, "), "{}", first.stdout);
         assert!(
-            first.stdout.contains("claim: ε ≤ ") && first.stdout.contains(&format!("run: runs/digits-{verb}-1")),
+            first.stdout.starts_with("questions: ") && first.stdout.contains("answered, "),
+            "{}",
+            first.stdout
+        );
+        assert!(
+            first.stdout.contains("claim: ε ≤ ")
+                && first.stdout.contains(&format!("run: runs/digits-{verb}-1")),
             "{}",
             first.stdout
         );
@@ -72,12 +75,18 @@ fn what_is_refused_leaves_no_trace() {
         std::fs::write(here.join(name), text).unwrap();
     }
     // What is no ballot abstains. No word and no number tells of it.
-    let priced = |name: &str| run(&here, &format!("pate --ballots {name} --classes 3 --deviation 40 --answers 2 --dry-run"));
+    let priced = |name: &str| {
+        run(&here, &format!("pate --ballots {name} --classes 3 --deviation 40 --answers 2 --dry-run"))
+    };
     let good = priced("good.csv");
     assert!(good.code == 0 && good.stderr.contains("a cell that is no ballot abstains"), "{}", good.stderr);
     for name in ["outside.csv", "negative.csv", "ragged.csv", "words.csv"] {
         let bad = priced(name);
-        assert_eq!((bad.code, bad.stdout, bad.stderr), (good.code, good.stdout.clone(), good.stderr.clone()), "{name}");
+        assert_eq!(
+            (bad.code, bad.stdout.replace(name, "good.csv"), bad.stderr),
+            (good.code, good.stdout.clone(), good.stderr.clone()),
+            "{name}"
+        );
     }
     for (arguments, code, says) in [
         ("pate --users", 2, "no user of each record is given"),
@@ -90,9 +99,17 @@ fn what_is_refused_leaves_no_trace() {
         ("pate --ballots good.csv --classes 3 --answers 3", 2, "answers is 3"),
         ("pate --ballots good.csv --classes 3 --aggregator interactive", 2, "aggregator"),
         ("pate --ballots good.csv --classes 3 --aggregator laplace --reveal-cost", 2, "reveal"),
-        ("pate --ballots good.csv --classes 3 --deviation 9 --answers 2 --reveal-cost", 2, "no budget is given"),
+        (
+            "pate --ballots good.csv --classes 3 --deviation 9 --answers 2 --reveal-cost",
+            2,
+            "no budget is given",
+        ),
         ("pate --reveal-cost --choice active", 2, "reveal"),
-        ("pate --ballots good.csv --classes 3 --deviation 0.01 --epsilon 1", 2, "does not pay for a single answer"),
+        (
+            "pate --ballots good.csv --classes 3 --deviation 0.01 --epsilon 1",
+            2,
+            "does not pay for a single answer",
+        ),
         ("pate --ballots good.csv --classes 3 --aggregator stable --deviation 1 --epsilon 1", 2, "epsilon"),
         ("pate --teachers 0", 2, "voter"),
         ("pate --epsilon 0", 2, "epsilon is 0"),
@@ -110,8 +127,16 @@ fn what_is_refused_leaves_no_trace() {
     ] {
         let ran = run(&here, arguments);
         assert_eq!((ran.code, ran.stdout.as_str()), (code, ""), "{arguments}: {}", ran.stderr);
-        assert!(ran.stderr.contains(says) && !ran.stderr.contains("internal error"), "{arguments}: {}", ran.stderr);
-        assert!(ran.stderr.contains("error: ") || ran.stderr.contains("refused: "), "{arguments}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains(says) && !ran.stderr.contains("internal error"),
+            "{arguments}: {}",
+            ran.stderr
+        );
+        assert!(
+            ran.stderr.contains("error: ") || ran.stderr.contains("refused: "),
+            "{arguments}: {}",
+            ran.stderr
+        );
     }
     assert!(!here.join("runs").exists(), "a run that was refused leaves no folder");
     assert_eq!(charges(&here, "small"), 0);
@@ -124,14 +149,20 @@ fn ballots_from_elsewhere_are_answered_and_paid_for_as_far_as_that_goes() {
     let row = |class: usize| vec![class.to_string(); 200].join(",");
     let rows: Vec<String> = (0..30).map(|question| row(question % 4)).collect();
     std::fs::write(here.join("votes.csv"), format!("{}\n{}\n", header.join(","), rows.join("\n"))).unwrap();
-    let ran = json(&here, "pate --ballots votes.csv --classes 4 --deviation 5 --answers 20 --output run --format json");
+    let ran = json(
+        &here,
+        "pate --ballots votes.csv --classes 4 --deviation 5 --answers 20 --output run --format json",
+    );
     assert_eq!((ran["answered"].as_u64(), ran["refused"].as_u64()), (Some(20), Some(0)), "{ran}");
     // Noise of 5 on counts that a record moves by √2, twenty times: μ = √20 · √2 / 5.
     let epsilon = ran["epsilon"]["upper"].as_f64().unwrap();
     assert!(epsilon > 5.7 && epsilon < 6.2, "{ran}");
     let entries = journal(&here, "run");
     // A lead of two hundred ballots over noise of 5.
-    assert!(entries.iter().all(|(question, answer)| *answer == Some(question % 4)) && entries.len() == 20, "{entries:?}");
+    assert!(
+        entries.iter().all(|(question, answer)| *answer == Some(question % 4)) && entries.len() == 20,
+        "{entries:?}"
+    );
     let screened = "pate --ballots votes.csv --classes 4 --deviation 5 --answers 20 --aggregator confident --threshold 1";
     let half = json(&here, &format!("{screened} --dataset other --output other --format json"));
     let (answered, refused) = (half["answered"].as_u64().unwrap(), half["refused"].as_u64().unwrap());
@@ -147,12 +178,14 @@ fn ballots_from_elsewhere_are_answered_and_paid_for_as_far_as_that_goes() {
     let revealed = json(&here, &format!("{revealed} --dataset fourth --output fourth --format json"));
     let (worst, cast) = (&revealed["epsilon"]["upper"], &revealed["revealed"]["epsilon"]);
     assert!(
-        cast.as_f64().unwrap() < 0.6 * worst.as_f64().unwrap() && revealed["revealed"]["of_the_dataset"] == true,
+        cast.as_f64().unwrap() < 0.6 * worst.as_f64().unwrap()
+            && revealed["revealed"]["of_the_dataset"] == true,
         "{revealed}"
     );
     for aggregator in ["laplace", "gaussian"] {
-        let arguments =
-            format!("pate --ballots votes.csv --classes 4 --aggregator {aggregator} --epsilon 5 --dataset {aggregator}");
+        let arguments = format!(
+            "pate --ballots votes.csv --classes 4 --aggregator {aggregator} --epsilon 5 --dataset {aggregator}"
+        );
         assert_eq!(run(&here, &arguments).code, 0, "{aggregator}");
     }
     assert_eq!(run(&here, "ledger verify").code, 0);
@@ -171,9 +204,12 @@ fn killed_again_and_again_no_answer_is_paid_for_twice_and_no_teacher_learns_twic
     child.wait().unwrap();
     let voted = |here: &Path| {
         let files = std::fs::read_dir(here.join("run/private")).into_iter().flatten().flatten();
-        files.filter_map(|file| Some((file.file_name(), file.metadata().ok()?.modified().ok()?))).collect::<Vec<_>>()
+        files
+            .filter_map(|file| Some((file.file_name(), file.metadata().ok()?.modified().ok()?)))
+            .collect::<Vec<_>>()
     };
-    let before: Vec<_> = voted(&here).into_iter().filter(|(name, _)| name.to_string_lossy().starts_with("ballots-")).collect();
+    let before: Vec<_> =
+        voted(&here).into_iter().filter(|(name, _)| name.to_string_lossy().starts_with("ballots-")).collect();
     assert_eq!(charges(&here, "digits"), 0, "nothing is paid before the teachers are there");
     for time in 0..6 {
         let mut child = start(&here, "resume run").spawn().unwrap();
@@ -205,33 +241,52 @@ fn a_report_says_who_voted_what_was_asked_and_what_was_promised() {
     ] {
         let verb = arguments.split_whitespace().next().unwrap();
         let said = json(&here, &format!("{arguments} --output {verb} --format json"));
-        let [markdown, html] =
-            ["report.md", "report.html"].map(|name| std::fs::read_to_string(here.join(verb).join(name)).unwrap());
+        let [markdown, html] = ["report.md", "report.html"]
+            .map(|name| std::fs::read_to_string(here.join(verb).join(name)).unwrap());
         let (answered, refused) = (said["answered"].as_u64().unwrap(), said["refused"].as_u64().unwrap());
         let share = |value: &Value| format!("{:.1} %", 100.0 * value.as_f64().unwrap());
-        let (right, unseen, all) =
-            (share(&said["answers_right"]), share(&said["accuracy"]["unseen"]), share(&said["accuracy"]["all"]));
+        let (right, unseen, all) = (
+            share(&said["answers_right"]),
+            share(&said["accuracy"]["unseen"]),
+            share(&said["accuracy"]["all"]),
+        );
         let head = said["ledger"]["head"].as_str().unwrap();
         let asked = format!("to {} questions", answered + refused);
         for page in [&markdown, &html] {
-            for words in
-                [voters, "if one example were added or removed", "Not covered", "1e-5", head, &right, &unseen, &all, &asked]
-            {
+            for words in [
+                voters,
+                "if one example were added or removed",
+                "Not covered",
+                "1e-5",
+                head,
+                &right,
+                &unseen,
+                &all,
+                &asked,
+            ] {
                 assert!(page.contains(words), "no {words:?} in {page}");
             }
-            for words in ["Privacy loss over the answers", "What the best attack gets wrong", "was taken for which"] {
+            for words in
+                ["Privacy loss over the answers", "What the best attack gets wrong", "was taken for which"]
+            {
                 assert!(page.contains(words), "no {words:?}");
             }
         }
         assert_eq!(html.matches("<svg").count(), 2);
-        assert!(!html.contains("<script") && !html.contains("http://www.w3.org/1999") && !html.contains("src="));
+        assert!(
+            !html.contains("<script") && !html.contains("http://www.w3.org/1999") && !html.contains("src=")
+        );
         let line = |name: &str, value: u64| format!("| {name} | {value} |");
-        assert!(markdown.contains(&line("answered", answered)) && markdown.contains(&line("refused", refused)), "{markdown}");
+        assert!(
+            markdown.contains(&line("answered", answered)) && markdown.contains(&line("refused", refused)),
+            "{markdown}"
+        );
         // The same again, from what the folder holds.
         let again = run(&here, &format!("report {verb}"));
         assert_eq!((again.code, again.stdout == markdown), (0, true), "{}", again.stderr);
         let report = json(&here, &format!("report {verb} --format json"));
-        let per_class: u64 = report["answers_per_class"].as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).sum();
+        let per_class: u64 =
+            report["answers_per_class"].as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).sum();
         assert_eq!(per_class, answered);
         // What the answers so far cost rises to what was paid.
         let points = report["figures"][0]["series"][0]["points"].as_array().unwrap();
@@ -239,17 +294,22 @@ fn a_report_says_who_voted_what_was_asked_and_what_was_promised() {
         assert!(costs[0] == 0.0 && costs.is_sorted_by(|a, b| a < b), "{costs:?}");
         assert_eq!(costs.last().unwrap(), &report["epsilon"]["upper"].as_f64().unwrap());
     }
-    let [teachers, nearest] = ["pate", "knn"].map(|verb| std::fs::read_to_string(here.join(verb).join("report.md")).unwrap());
-    assert!(teachers.contains("the largest count reaches 30 of 60 ballots, with Gaussian noise"), "{teachers}");
-    assert!(nearest.contains("| rate of a sample | 0.5 |") && nearest.contains("| turns | 2; "), "{nearest}");
+    let [teachers, nearest] =
+        ["pate", "knn"].map(|verb| std::fs::read_to_string(here.join(verb).join("report.md")).unwrap());
+    assert!(
+        teachers.contains("the largest count reaches 30 of 60 ballots, with Gaussian noise"),
+        "{teachers}"
+    );
+    assert!(nearest.contains("| sampling rate | 0.5 |") && nearest.contains("| turns | 2; "), "{nearest}");
     assert!(!nearest.contains("answered only where"), "{nearest}");
 }
 
 #[test]
 fn ballots_from_elsewhere_are_paid_for_by_a_ledger_of_the_same_promise() {
     let here = folder("labels promise");
-    let rows: Vec<String> =
-        (0..20).map(|row| (0..50).map(|teacher| ((row + teacher % 2) % 3).to_string()).collect::<Vec<_>>().join(",")).collect();
+    let rows: Vec<String> = (0..20)
+        .map(|row| (0..50).map(|teacher| ((row + teacher % 2) % 3).to_string()).collect::<Vec<_>>().join(","))
+        .collect();
     let header = (0..50).map(|teacher| format!("t{teacher}")).collect::<Vec<_>>().join(",");
     std::fs::write(here.join("b.csv"), format!("{header}\n{}\n", rows.join("\n"))).unwrap();
     let ask = "pate --ballots b.csv --classes 3 --epsilon 2 --delta 1e-6 --dataset people";
@@ -261,7 +321,8 @@ fn ballots_from_elsewhere_are_paid_for_by_a_ledger_of_the_same_promise() {
         ("", "--users", 2),
     ] {
         let _ = std::fs::remove_dir_all(here.join("book"));
-        let created = run(&here, &format!("ledger create people --epsilon 5 --delta 1e-5 {terms} --ledger book"));
+        let created =
+            run(&here, &format!("ledger create people --epsilon 5 --delta 1e-5 {terms} --ledger book"));
         assert_eq!(created.code, 0, "{}", created.stderr);
         for dry in ["--dry-run", ""] {
             let asked = run(&here, &format!("{ask} {flags} {dry} --ledger book"));
@@ -273,7 +334,9 @@ fn ballots_from_elsewhere_are_paid_for_by_a_ledger_of_the_same_promise() {
             );
         }
     }
-    for flag in ["--users who.txt", "--schema s.toml", "--public-network n", "--public-test", "--features hog"] {
+    for flag in
+        ["--users who.txt", "--schema s.toml", "--public-network n", "--public-test", "--features hog"]
+    {
         let refused = run(&here, &format!("{ask} {flag} --dry-run --ledger book"));
         assert_eq!(refused.code, 2, "{flag}: {}", refused.stderr);
     }

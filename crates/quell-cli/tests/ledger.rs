@@ -1,10 +1,8 @@
 //! `quell ledger` and `quell query` as a user sees them: answers, refusals, and a book that notices what is done to it.
 
-mod command;
-
 use std::{fmt::Write, fs, path::Path};
 
-use command::{Ran, folder, quell_with};
+use crate::command::{Ran, folder, quell_with};
 
 /// A folder with a table of a thousand people and an open ledger.
 struct Project {
@@ -24,7 +22,11 @@ impl Project {
         rows += "99,Atlantis,100\n";
         let table = folder.join("people.csv");
         fs::write(&table, rows).unwrap();
-        let project = Self { ledger: folder.join("book").display().to_string(), table: table.display().to_string(), folder };
+        let project = Self {
+            ledger: folder.join("book").display().to_string(),
+            table: table.display().to_string(),
+            folder,
+        };
         let opened = project.quell(&["ledger", "create", "people", "--epsilon", epsilon, "--delta", "1e-6"]);
         assert_eq!((opened.code, opened.stdout.as_str()), (0, ""), "{}", opened.stderr);
         assert!(opened.stderr.contains("opened a ledger for \"people\""), "{}", opened.stderr);
@@ -41,7 +43,10 @@ impl Project {
     }
 
     fn spent(&self) -> f64 {
-        self.quell(&["ledger", "list", "--format", "json"]).json()[0]["spent"].as_f64().unwrap()
+        let list = self.quell(&["ledger", "list", "--format", "json"]).json();
+        list.as_array().unwrap().iter().find(|row| row["dataset"] == "people").unwrap()["spent"]
+            .as_f64()
+            .unwrap()
     }
 }
 
@@ -73,9 +78,15 @@ fn every_statistic_is_answered_and_paid_for() {
     let range = project.query("range --column age --bounds 0 120 --inside 0.5 --epsilon 2").stdout;
     assert!(range.starts_with("from: ") && range.contains("\nto: "), "{range}");
     let known = project.query("histogram --column city --keys Bern,Basel,Geneva --epsilon 2").stdout;
-    assert!(known.lines().map(|line| line.split(' ').next().unwrap()).eq(["Bern", "Basel", "Geneva"]), "{known}");
+    assert!(
+        known.lines().map(|line| line.split(' ').next().unwrap()).eq(["Bern", "Basel", "Geneva"]),
+        "{known}"
+    );
     let unknown = project.query("histogram --column city --epsilon 2 --delta 1e-10").stdout;
-    assert!(unknown.contains("Bern") && unknown.contains("Basel") && !unknown.contains("Atlantis"), "{unknown}");
+    assert!(
+        unknown.contains("Bern") && unknown.contains("Basel") && !unknown.contains("Atlantis"),
+        "{unknown}"
+    );
     assert!(project.spent() > 10.0);
 }
 
@@ -119,7 +130,16 @@ fn a_budget_that_does_not_bear_it_refuses_with_what_still_fits_and_charges_nothi
     assert_eq!(project.spent().to_bits(), before.to_bits());
     assert_eq!(project.query("count --epsilon 0.29").code, 0);
     assert_eq!(project.quell(&["ledger", "raise", "people", "--epsilon", "0.5", "--reason", "less"]).code, 1);
-    let raised = project.quell(&["ledger", "raise", "people", "--epsilon", "2", "--reason", "the board agreed", "--accept"]);
+    let raised = project.quell(&[
+        "ledger",
+        "raise",
+        "people",
+        "--epsilon",
+        "2",
+        "--reason",
+        "the board agreed",
+        "--accept",
+    ]);
     assert_eq!(raised.code, 0, "{}", raised.stderr);
     assert_eq!(project.query("count --epsilon 0.5").code, 0);
     let shown = project.quell(&["ledger", "show", "people"]).data();
@@ -130,7 +150,10 @@ fn a_budget_that_does_not_bear_it_refuses_with_what_still_fits_and_charges_nothi
 fn a_dry_run_says_the_price_and_pays_nothing() {
     let project = Project::new("dry_run", "1");
     let ran = project.query("count --epsilon 0.25 --dry-run");
-    assert_eq!(ran.stdout, "count with discrete Laplace noise of scale 4: ε would rise from 0 to 0.2500, the budget is 1\n");
+    assert_eq!(
+        ran.stdout,
+        "count with discrete Laplace noise of scale 4: ε would rise from 0 to 0.2500, the budget is 1\n"
+    );
     assert_eq!(project.spent(), 0.0);
 }
 
@@ -140,6 +163,15 @@ fn a_question_with_a_delta_of_its_own_leaves_room_for_others() {
     let all = project.query("histogram --column city --epsilon 1 --delta 5e-7");
     assert!(all.code == 1 && all.stderr.contains("could grant nothing after it"), "{}", all.stderr);
     assert!(all.stderr.contains("ask with at most 2.5e-8; 5.0e-8 is left"), "{}", all.stderr);
+    assert!(all.stderr.contains("open a ledger with --composition addition"), "{}", all.stderr);
+    // What the hint says is so.
+    let create =
+        ["ledger", "create", "added", "--epsilon", "10", "--delta", "1e-6", "--composition", "addition"];
+    assert_eq!(project.quell(&create).code, 0);
+    for _ in 0..2 {
+        let ran = project.query("histogram --column city --epsilon 1 --delta 4.9e-7 --dataset added");
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+    }
     assert_eq!(project.spent(), 0.0);
     for question in [
         "histogram --column city --epsilon 0.5",
@@ -153,6 +185,17 @@ fn a_question_with_a_delta_of_its_own_leaves_room_for_others() {
     assert!(project.spent() < 5.0, "{}", project.spent());
     let late = project.query("histogram --column city --epsilon 0.5 --delta 2.5e-8");
     assert!(late.code == 1 && late.stderr.contains("is left for all such questions"), "{}", late.stderr);
+}
+
+#[test]
+fn the_former_name_of_a_composition_is_understood() {
+    let project = Project::new("former_composition", "1");
+    let create = ["ledger", "create", "old", "--epsilon", "1", "--delta", "1e-6", "--composition", "best"];
+    let opened = project.quell(&create);
+    assert_eq!(opened.code, 0, "{}", opened.stderr);
+    let lines = project.quell(&["ledger", "show", "old", "--format", "json"]).json();
+    assert_eq!(lines[0]["line"]["opened"]["composition"], "combined", "{lines}");
+    assert!(!project.quell(&["ledger", "create", "--help"]).stdout.contains("best"));
 }
 
 #[test]
@@ -174,12 +217,22 @@ fn mistakes_are_said_before_anything_is_paid_and_show_no_record() {
     ] {
         let ran = project.query(arguments);
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{arguments}: {}", ran.stderr);
-        assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains(says), "{arguments}: {}", ran.stderr);
-        assert!(!ran.stderr.contains("internal error") && !ran.stderr.contains("Atlantis"), "{arguments}: {}", ran.stderr);
+        assert!(
+            ran.stderr.starts_with("error: ") && ran.stderr.contains(says),
+            "{arguments}: {}",
+            ran.stderr
+        );
+        assert!(
+            !ran.stderr.contains("internal error") && !ran.stderr.contains("Atlantis"),
+            "{arguments}: {}",
+            ran.stderr
+        );
     }
-    let nothing = quell_with(&["query", "nowhere.csv", "count", "--epsilon", "1", "--ledger", &project.ledger], "");
+    let nothing =
+        quell_with(&["query", "nowhere.csv", "count", "--epsilon", "1", "--ledger", &project.ledger], "");
     assert!(nothing.code == 2 && nothing.stderr.contains("nowhere.csv"), "{}", nothing.stderr);
-    let elsewhere = quell_with(&["query", &project.table, "count", "--epsilon", "1", "--ledger", "no/such/place"], "");
+    let elsewhere =
+        quell_with(&["query", &project.table, "count", "--epsilon", "1", "--ledger", "no/such/place"], "");
     assert!(elsewhere.code == 2 && elsewhere.stderr.contains("quell ledger create"), "{}", elsewhere.stderr);
     assert_eq!(project.spent(), 0.0);
     // A cell that is no number is left out, and nobody hears of it.
@@ -204,9 +257,14 @@ fn statements_and_lists_are_for_people_and_for_programs() {
     let project = Project::new("statements", "3");
     assert_eq!(project.query("count --epsilon 0.5").code, 0);
     let text = project.quell(&["ledger", "statement", "people"]).data();
-    for words in
-        ["one example were added or removed", "ε ≤ 0.5", "at δ = 1e-6", "Budget: ε ≤ 3", "1 % false positives", "Not covered"]
-    {
+    for words in [
+        "one example were added or removed",
+        "ε ≤ 0.5",
+        "at δ = 1e-6",
+        "Budget: ε ≤ 3",
+        "1 % false positives",
+        "Not covered",
+    ] {
         assert!(text.contains(words), "{words:?} in {text}");
     }
     let json = project.quell(&["ledger", "statement", "people", "--format", "json"]).json();
@@ -246,7 +304,11 @@ fn verify_finds_an_edit_a_truncation_and_an_older_copy() {
     fs::write(&file, edited).unwrap();
     assert_eq!(check(false).code, 1);
     let after = project.query("count --epsilon 1");
-    assert!(after.code == 2 && after.stdout.is_empty(), "nothing is released from a damaged ledger: {}", after.stderr);
+    assert!(
+        after.code == 2 && after.stdout.is_empty(),
+        "nothing is released from a damaged ledger: {}",
+        after.stderr
+    );
     // An export with a letter changed.
     let text = fs::read_to_string(&export).unwrap();
     fs::write(&export, text.replacen("count", "Count", 1)).unwrap();
@@ -261,7 +323,11 @@ fn a_raise_says_what_is_promised_and_a_late_cap_promises_nothing() {
     }
     let raise = ["ledger", "raise", "people", "--epsilon", "2.5", "--reason", "the board agreed"];
     let asked = project.quell(&raise);
-    assert!(asked.code == 2 && asked.stderr.contains("from ε ≤ 1 at δ = 1.000e-6 to ε ≤ 3 at δ = 3.00"), "{}", asked.stderr);
+    assert!(
+        asked.code == 2 && asked.stderr.contains("from ε ≤ 1 at δ = 1.000e-6 to ε ≤ 3 at δ = 3.00"),
+        "{}",
+        asked.stderr
+    );
     let raised = project.quell(&[&raise[..], &["--accept"]].concat());
     assert_eq!(raised.code, 0, "{}", raised.stderr);
     assert!(
@@ -282,7 +348,11 @@ fn a_raise_says_what_is_promised_and_a_late_cap_promises_nothing() {
     assert!(text.contains("NOTHING IS PROMISED: the ledger had no cap for some time"), "{text}");
     for cap in ["--epsilon=-0", "--epsilon=0", "--epsilon=31"] {
         let refused = project.quell(&["ledger", "create", "odd", cap, "--delta", "1e-6"]);
-        assert!(refused.code == 2 && refused.stderr.contains("epsilon of a budget"), "{cap}: {}", refused.stderr);
+        assert!(
+            refused.code == 2 && refused.stderr.contains("epsilon of a budget"),
+            "{cap}: {}",
+            refused.stderr
+        );
     }
 }
 
@@ -317,7 +387,11 @@ fn an_older_copy_is_found_by_answers_in_the_project_and_by_exports_on_a_schedule
     assert_eq!((export().code, fs::read_dir(&archive).unwrap().count()), (0, 2));
     copy(&saved, &ledger);
     let found = project.quell(&["ledger", "verify"]);
-    assert!(found.code == 1 && found.stdout.contains("3 lines were written, of which the ledger has 2"), "{}", found.stdout);
+    assert!(
+        found.code == 1 && found.stdout.contains("3 lines were written, of which the ledger has 2"),
+        "{}",
+        found.stdout
+    );
     let nothing = project.quell(&["ledger", "verify", "--project", &project.ledger]);
     assert_eq!(nothing.code, 0, "by itself the copy is sound");
     // Removed with its key, and made anew.
@@ -327,7 +401,11 @@ fn an_older_copy_is_found_by_answers_in_the_project_and_by_exports_on_a_schedule
     let anew = project.quell(&["ledger", "verify"]);
     assert!(anew.code == 1 && anew.stdout.contains("a receipt says"), "{}{}", anew.stdout, anew.stderr);
     let found = export();
-    assert!(found.code == 1 && found.stdout.contains("the end is missing, or this is an older copy"), "{}", found.stdout);
+    assert!(
+        found.code == 1 && found.stdout.contains("the end is missing, or this is an older copy"),
+        "{}",
+        found.stdout
+    );
     assert_eq!(fs::read_dir(&archive).unwrap().count(), 2, "nothing is written over");
 }
 
@@ -364,7 +442,8 @@ fn a_ledger_that_somebody_else_signed_is_read_by_no_command() {
 #[test]
 fn a_key_that_is_gone_is_a_finding_and_an_auditor_needs_none() {
     let project = Project::new("no_key", "10");
-    let public = project.quell(&["ledger", "export", "people"]).json()["public_key"].as_str().unwrap().to_owned();
+    let public =
+        project.quell(&["ledger", "export", "people"]).json()["public_key"].as_str().unwrap().to_owned();
     fs::remove_file(Path::new(&project.ledger).join("signing.key")).unwrap();
     let found = project.quell(&["ledger", "verify"]);
     assert!(found.code == 1 && found.stdout.contains("is missing"), "{}", found.stdout);

@@ -1,10 +1,8 @@
 //! How the command behaves towards people and other programs.
 
-mod command;
-
 use std::process::{Command, Stdio};
 
-use command::{folder, quell};
+use crate::command::{folder, quell};
 
 /// Every subcommand that has a help page.
 const PAGES: [&str; 20] = [
@@ -37,7 +35,8 @@ fn every_example_in_the_help_runs() {
     let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap());
     for page in PAGES {
         let help = quell(&format!("{page} --help")).data();
-        let examples = help.split_once("Examples:\n").unwrap_or_else(|| panic!("no examples in {page} --help")).1;
+        let examples =
+            help.split_once("Examples:\n").unwrap_or_else(|| panic!("no examples in {page} --help")).1;
         let examples: Vec<&str> = examples.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         assert!(examples.len() >= 2, "{page}");
         // A page is complete in itself, given the table it speaks of.
@@ -48,23 +47,35 @@ fn every_example_in_the_help_runs() {
         for example in examples {
             // What is asked about must be there first: a ledger, or a run.
             let opens = ["query", "schema"].contains(&page) && example.starts_with("quell ledger create");
-            let trains = ["evaluate", "predict", "report", "resume"].contains(&page) && example.starts_with("quell train");
+            let trains = ["evaluate", "predict", "report", "resume"].contains(&page)
+                && example.starts_with("quell train");
             let labels = page == "report" && example.starts_with("quell knn");
             assert!(opens || trains || labels || example.contains(&format!("quell {page}")), "{example}");
-            let ran = Command::new("sh").args(["-c", example]).current_dir(&folder).env("PATH", &path).output().unwrap();
+            let ran = Command::new("sh")
+                .args(["-c", example])
+                .current_dir(&folder)
+                .env("PATH", &path)
+                .output()
+                .unwrap();
             let stderr = String::from_utf8(ran.stderr).unwrap();
             assert!(ran.status.success(), "{example}: {stderr}");
             // These say what was paid, or what is promised, beside what they print.
-            if ["knn", "ledger", "pate", "query", "train", "resume", "predict", "evaluate", "report", "schema"]
-                .iter()
-                .any(|verb| example.contains(&format!("quell {verb}")))
+            if [
+                "knn", "ledger", "pate", "query", "train", "resume", "predict", "evaluate", "report",
+                "schema",
+            ]
+            .iter()
+            .any(|verb| example.contains(&format!("quell {verb}")))
             {
                 assert!(!ran.stdout.is_empty() || !stderr.is_empty(), "{example}");
                 continue;
             }
             match example.split_once("--output ") {
                 Some((_, file)) => {
-                    assert!(folder.join(file).exists() && stderr == format!("wrote {file}\n"), "{example}: {stderr}");
+                    assert!(
+                        folder.join(file).exists() && stderr == format!("wrote {file}\n"),
+                        "{example}: {stderr}"
+                    );
                 }
                 None => assert!(!ran.stdout.is_empty() && stderr.is_empty(), "{example}: {stderr}"),
             }
@@ -80,9 +91,12 @@ fn help_and_version_are_data() {
 
 #[test]
 fn a_reader_that_has_gone_away_is_no_error() {
-    for arguments in
-        ["--help", "account --noise-multiplier 1 --delta 1e-5", "curve laplace-gaussian --format json", "curve tradeoff"]
-    {
+    for arguments in [
+        "--help",
+        "account --noise-multiplier 1 --delta 1e-5",
+        "curve laplace-gaussian --format json",
+        "curve tradeoff",
+    ] {
         let mut child = Command::new(env!("CARGO_BIN_EXE_quell"))
             .args(arguments.split_whitespace())
             .stdout(Stdio::piped())
@@ -91,7 +105,11 @@ fn a_reader_that_has_gone_away_is_no_error() {
             .unwrap();
         drop(child.stdout.take());
         let ran = child.wait_with_output().unwrap();
-        assert_eq!((ran.status.code(), String::from_utf8(ran.stderr).unwrap().as_str()), (Some(0), ""), "{arguments}");
+        assert_eq!(
+            (ran.status.code(), String::from_utf8(ran.stderr).unwrap().as_str()),
+            (Some(0), ""),
+            "{arguments}"
+        );
     }
 }
 
@@ -118,7 +136,9 @@ fn no_colour_is_ever_printed() {
             .unwrap();
         [ran.stdout, ran.stderr].concat()
     };
-    for arguments in ["--help", "account", "account --help", "account --noise-multiplier 1 --delta 1e-5", "curve tradeoff"] {
+    for arguments in
+        ["--help", "account", "account --help", "account --noise-multiplier 1 --delta 1e-5", "curve tradeoff"]
+    {
         assert!(!run(arguments).contains(&0x1b), "{arguments}");
     }
 }

@@ -1,17 +1,14 @@
 //! `quell report`, `quell predict` and `quell evaluate`, on runs that the library made.
 
-mod command;
-mod trained;
-
 use std::fs;
 
-use command::{Ran, quell_with};
+use crate::command::{Ran, quell_with};
+use crate::trained::Trained;
 use quell::{
     data::{Options, Schema},
-    schedule::Schedule,
+    learner::schedule::Schedule,
 };
 use serde_json::Value;
-use trained::Trained;
 
 fn run(arguments: &[&str]) -> Ran {
     quell_with(arguments, "")
@@ -23,9 +20,17 @@ fn refused(ran: &Ran, says: &str) {
     assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains(says), "{says}: {}", ran.stderr);
     let hint = ran.stderr.lines().nth(1);
     // A number out of its range says what is expected, and needs no hint.
-    assert!(ran.stderr.lines().count() <= 2 && hint.is_none_or(|line| line.starts_with("hint: ")), "{says}: {}", ran.stderr);
+    assert!(
+        ran.stderr.lines().count() <= 2 && hint.is_none_or(|line| line.starts_with("hint: ")),
+        "{says}: {}",
+        ran.stderr
+    );
     assert!(hint.is_some() || says.starts_with("epsilon is NaN"), "{says}: {}", ran.stderr);
-    assert!(!ran.stderr.contains("internal error") && !ran.stderr.contains("panicked"), "{says}: {}", ran.stderr);
+    assert!(
+        !ran.stderr.contains("internal error") && !ran.stderr.contains("panicked"),
+        "{says}: {}",
+        ran.stderr
+    );
 }
 
 #[test]
@@ -34,7 +39,8 @@ fn a_report_is_one_page_that_says_what_was_promised_and_what_came_of_it() {
     let digits = trained.digits();
     let ran = run(&["report", &digits]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let [markdown, html] = ["report.md", "report.html"].map(|name| fs::read_to_string(format!("{digits}/{name}")).unwrap());
+    let [markdown, html] =
+        ["report.md", "report.html"].map(|name| fs::read_to_string(format!("{digits}/{name}")).unwrap());
     assert_eq!(ran.stdout, markdown);
     assert_eq!(ran.stderr, format!("wrote {digits}/report.md and {digits}/report.html\n"));
     let json = run(&["report", &digits, "--format", "json"]).json();
@@ -54,9 +60,12 @@ fn a_report_is_one_page_that_says_what_was_promised_and_what_came_of_it() {
         ] {
             assert!(page.contains(words), "no {words:?} in {page}");
         }
-        for words in
-            ["Accuracy over the run", "Privacy loss over the run", "What the best attack gets wrong", "was taken for which"]
-        {
+        for words in [
+            "Accuracy over the run",
+            "Privacy loss over the run",
+            "What the best attack gets wrong",
+            "was taken for which",
+        ] {
             assert!(page.contains(words), "no {words:?}");
         }
     }
@@ -82,7 +91,10 @@ fn a_report_goes_where_it_is_told_and_nowhere_else() {
         assert!(fs::read_to_string(&path).unwrap().starts_with(begins), "{name}");
     }
     assert!(!fs::exists(format!("{digits}/report.md")).unwrap());
-    refused(&run(&["report", &digits, "--output", &trained.path("a.pdf")]), "expected a name that ends in .md, .html or .json");
+    refused(
+        &run(&["report", &digits, "--output", &trained.path("a.pdf")]),
+        "expected a name that ends in .md, .html or .json",
+    );
     refused(&run(&["report", &trained.path("nothing")]), "holds no run");
     fs::remove_file(format!("{digits}/model.safetensors")).unwrap();
     refused(&run(&["report", &digits]), "has no model yet");
@@ -110,8 +122,12 @@ fn predictions_are_one_line_for_each_record() {
     assert!(ran.stderr.starts_with("free: ") && ran.stderr.lines().count() == 1, "{}", ran.stderr);
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert_eq!(lines[0], "record,prediction");
-    assert!(lines[1..].iter().enumerate().all(|(i, line)| line.split(',').next() == Some(&(i + 1).to_string())));
-    let count = run(&["evaluate", &digits, "--format", "json"]).json()["evaluation"]["classes"]["count"].as_u64().unwrap();
+    assert!(
+        lines[1..].iter().enumerate().all(|(i, line)| line.split(',').next() == Some(&(i + 1).to_string()))
+    );
+    let count = run(&["evaluate", &digits, "--format", "json"]).json()["evaluation"]["classes"]["count"]
+        .as_u64()
+        .unwrap();
     assert_eq!(lines.len() as u64, count + 1);
     // By the file as by the folder, and to a file as to the terminal.
     let (file, output) = (format!("{digits}/model.safetensors"), trained.path("said.csv"));
@@ -123,12 +139,20 @@ fn predictions_are_one_line_for_each_record() {
     for (line, plain) in scored.lines().zip(&lines).skip(1) {
         let cells: Vec<f64> = line.split(',').map(|cell| cell.parse().unwrap()).collect();
         let largest = cells[2..].iter().copied().fold(0.0, f64::max);
-        assert!((cells[2..].iter().sum::<f64>() - 1.0).abs() < 1e-3 && cells[2 + cells[1] as usize] == largest, "{line}");
+        assert!(
+            (cells[2..].iter().sum::<f64>() - 1.0).abs() < 1e-3 && cells[2 + cells[1] as usize] == largest,
+            "{line}"
+        );
         assert!(line.starts_with(plain), "{line}");
     }
-    let objects: Value = serde_json::from_str(&run(&["predict", &digits, "--scores", "--format", "json"]).stdout).unwrap();
+    let objects: Value =
+        serde_json::from_str(&run(&["predict", &digits, "--scores", "--format", "json"]).stdout).unwrap();
     assert_eq!(objects[0]["record"], 1);
-    assert!(objects[0]["scores"].as_object().unwrap().len() == 10 && objects[0]["prediction"].is_string(), "{}", objects[0]);
+    assert!(
+        objects[0]["scores"].as_object().unwrap().len() == 10 && objects[0]["prediction"].is_string(),
+        "{}",
+        objects[0]
+    );
 }
 
 #[test]
@@ -140,7 +164,12 @@ fn a_table_is_predicted_without_its_label_and_in_full() {
     let ran = run(&["predict", &census, &trained.path("new.csv")]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let lines: Vec<&str> = ran.stdout.lines().collect();
-    assert_eq!((lines.len(), lines[1]), (4, "1,<=50K"), "a record of which nothing is known is predicted too: {}", ran.stdout);
+    assert_eq!(
+        (lines.len(), lines[1]),
+        (4, "1,<=50K"),
+        "a record of which nothing is known is predicted too: {}",
+        ran.stdout
+    );
     let whole = run(&["predict", &census, &trained.path("census.csv")]);
     assert_eq!(whole.stdout.lines().count(), 5001, "{}", whole.stderr);
     for (rows, says) in [
@@ -157,8 +186,10 @@ fn a_table_is_predicted_without_its_label_and_in_full() {
 #[test]
 fn numbers_are_predicted_in_the_units_of_their_column() {
     let trained = Trained::new("numbers");
-    let schema =
-        trained::SCHEMA.replace("column = \"income\"\nclasses = [\"<=50K\", \">50K\"]", "column = \"age\"\nbounds = [17, 90]");
+    let schema = crate::trained::SCHEMA.replace(
+        "column = \"income\"\nclasses = [\"<=50K\", \">50K\"]",
+        "column = \"age\"\nbounds = [17, 90]",
+    );
     let schema = schema
         .replace("[[column]]\nname = \"age\"\nbounds = [17, 90]\n", "")
         .replace("\"education\"", "\"education\", \"income\"");
@@ -168,17 +199,24 @@ fn numbers_are_predicted_in_the_units_of_their_column() {
     });
     let table = trained.path("census.csv");
     let said = run(&["predict", &census, &table]).stdout;
-    let numbers: Vec<f64> = said.lines().skip(1).map(|line| line.split(',').nth(1).unwrap().parse().unwrap()).collect();
+    let numbers: Vec<f64> =
+        said.lines().skip(1).map(|line| line.split(',').nth(1).unwrap().parse().unwrap()).collect();
     let mean = numbers.iter().sum::<f64>() / numbers.len() as f64;
     assert!(numbers.len() == 5000 && (25.0..55.0).contains(&mean), "people are about 39 years old: {mean}");
     fs::copy(&table, trained.path("public.csv")).unwrap();
     let text = run(&["evaluate", &census, &trained.path("public.csv"), "--public"]).data();
-    let error: f64 = text.strip_prefix("root mean square error: ").unwrap().split(' ').next().unwrap().parse().unwrap();
+    let error: f64 =
+        text.strip_prefix("root mean square error: ").unwrap().split(' ').next().unwrap().parse().unwrap();
     assert!((8.0..25.0).contains(&error), "{text}");
     let paid = run(&["evaluate", &census, &table, "--epsilon", "1", "--ledger", &trained.ledger]);
     refused(&paid, "the model predicts numbers");
     let report = run(&["report", &census]);
-    assert!(report.code == 0 && report.stdout.contains("| target | a number |"), "{}{}", report.stdout, report.stderr);
+    assert!(
+        report.code == 0 && report.stdout.contains("| target | a number |"),
+        "{}{}",
+        report.stdout,
+        report.stderr
+    );
     refused(&run(&["predict", &census, &trained.path("nowhere")]), "nowhere");
 }
 
@@ -219,7 +257,10 @@ fn public_data_is_evaluated_freely() {
     let accuracy = json["accuracy"].as_f64().unwrap();
     let classes = &json["evaluation"]["classes"];
     let [correct, count] = ["correct", "count"].map(|name| classes[name].as_u64().unwrap());
-    assert_eq!(text.lines().next().unwrap(), format!("accuracy: {:.2} %, {correct} of {count} right", 100.0 * accuracy));
+    assert_eq!(
+        text.lines().next().unwrap(),
+        format!("accuracy: {:.2} %, {correct} of {count} right", 100.0 * accuracy)
+    );
     assert_eq!(text.lines().count(), 13, "{text}");
     // As the run itself measured it.
     assert_eq!(run(&["report", &digits, "--format", "json"]).json()["accuracy"], json["accuracy"]);
@@ -230,13 +271,36 @@ fn private_data_is_evaluated_for_a_price() {
     let trained = Trained::new("evaluate_private");
     let census = trained.census(|_| {});
     let table = trained.path("census.csv");
-    let spent = || run(&["ledger", "list", "--format", "json", "--ledger", &trained.ledger]).json()[0]["spent"].as_f64().unwrap();
+    let spent = || {
+        run(&["ledger", "list", "--format", "json", "--ledger", &trained.ledger]).json()[0]["spent"]
+            .as_f64()
+            .unwrap()
+    };
     let before = spent();
     refused(&run(&["evaluate", &census, &table]), "expected --public or --epsilon");
     refused(&run(&["evaluate", &census, &table, "--public"]), "which is private");
-    refused(&run(&["evaluate", &census, &table, "--epsilon", "0", "--ledger", &trained.ledger]), "epsilon is 0");
-    refused(&run(&["evaluate", &census, &table, "--epsilon", "NaN", "--ledger", &trained.ledger]), "epsilon is NaN");
-    refused(&run(&["evaluate", &census, &table, "--epsilon", "1", "--dataset", "other", "--ledger", &trained.ledger]), "other");
+    refused(
+        &run(&["evaluate", &census, &table, "--epsilon", "0", "--ledger", &trained.ledger]),
+        "epsilon is 0",
+    );
+    refused(
+        &run(&["evaluate", &census, &table, "--epsilon", "NaN", "--ledger", &trained.ledger]),
+        "epsilon is NaN",
+    );
+    refused(
+        &run(&[
+            "evaluate",
+            &census,
+            &table,
+            "--epsilon",
+            "1",
+            "--dataset",
+            "other",
+            "--ledger",
+            &trained.ledger,
+        ]),
+        "other",
+    );
     refused(
         &run(&["evaluate", &census, &table, "--epsilon", "1", "--records", "0", "--ledger", &trained.ledger]),
         "records is 0",
@@ -245,48 +309,76 @@ fn private_data_is_evaluated_for_a_price() {
     assert!(dry.code == 0 && dry.stdout.contains("ε would rise"), "{}{}", dry.stdout, dry.stderr);
     assert_eq!(spent().to_bits(), before.to_bits(), "nothing was paid");
 
-    let ran = run(&["evaluate", &census, &table, "--epsilon", "2", "--format", "json", "--ledger", &trained.ledger]).json();
+    let ran = run(&[
+        "evaluate",
+        &census,
+        &table,
+        "--epsilon",
+        "2",
+        "--format",
+        "json",
+        "--ledger",
+        &trained.ledger,
+    ])
+    .json();
     let answer = &ran["answer"];
     let [right, records] = [answer["right"]["value"].as_f64().unwrap(), answer["records"].as_f64().unwrap()];
-    let schema = Some(Schema::parse(trained::SCHEMA).unwrap());
-    let held_out = quell::data::open(&table, &Options { schema, ..Options::default() }).unwrap().test.unwrap().len();
+    let schema = Some(Schema::parse(crate::trained::SCHEMA).unwrap());
+    let held_out =
+        quell::data::open(&table, &Options { schema, ..Options::default() }).unwrap().test.unwrap().len();
     assert!((records - held_out as f64).abs() < 30.0, "{held_out} were held out: {answer}");
     let accuracy = answer["accuracy"]["value"].as_f64().unwrap();
     assert!((accuracy - right / records).abs() < 1e-12 && accuracy > 0.6, "{answer}");
     let error = answer["accuracy"]["within"]["value"].as_f64().unwrap();
     assert!(error > 0.0 && error < 0.01, "{answer}");
-    assert_eq!((&ran["receipt"]["dataset"], ran["epsilon"]["budget"].as_f64()), (&"census".into(), Some(10.0)));
+    assert_eq!(
+        (&ran["receipt"]["dataset"], ran["epsilon"]["budget"].as_f64()),
+        (&"census".into(), Some(10.0))
+    );
     assert!(spent() > before + 0.5, "{before} {}", spent());
 
     // How many of all records are in a share of them is not public; of a file of its own it may be.
     let all = ["--epsilon", "2", "--records", "1000", "--ledger", &trained.ledger];
     refused(&run(&[&["evaluate", &census, &table], &all[..]].concat()), "how many those are is not public");
     let other = trained.path("thousand.csv");
-    let thousand: Vec<String> = fs::read_to_string(&table).unwrap().lines().take(1001).map(str::to_owned).collect();
+    let thousand: Vec<String> =
+        fs::read_to_string(&table).unwrap().lines().take(1001).map(str::to_owned).collect();
     fs::write(&other, thousand.join("\n")).unwrap();
     let text = run(&[&["evaluate", &census, &other, "--dataset", "census"], &all[..]].concat());
-    assert!(text.code == 0 && text.stdout.starts_with("accuracy: ") && text.stdout.contains(" of 1000 right"), "{}", text.stdout);
+    assert!(
+        text.code == 0 && text.stdout.starts_with("accuracy: ") && text.stdout.contains(" of 1000 right"),
+        "{}",
+        text.stdout
+    );
     assert!(text.stderr.starts_with("paid in line "), "{}", text.stderr);
     let too_much = run(&["evaluate", &census, &table, "--epsilon", "9", "--ledger", &trained.ledger]);
     assert_eq!((too_much.code, too_much.stdout.as_str()), (1, ""), "{}", too_much.stderr);
-    assert!(too_much.stderr.starts_with("refused: ") && too_much.stderr.contains("still fits"), "{}", too_much.stderr);
+    assert!(
+        too_much.stderr.starts_with("refused: ") && too_much.stderr.contains("still fits"),
+        "{}",
+        too_much.stderr
+    );
 
     // Another file of public records is free, with all its records and not a fifth of them.
-    let lines: Vec<String> = fs::read_to_string(&table).unwrap().lines().take(101).map(str::to_owned).collect();
+    let lines: Vec<String> =
+        fs::read_to_string(&table).unwrap().lines().take(101).map(str::to_owned).collect();
     fs::write(trained.path("public.csv"), lines.join("\n")).unwrap();
-    let public = run(&["evaluate", &census, &trained.path("public.csv"), "--public", "--format", "json"]).json();
+    let public =
+        run(&["evaluate", &census, &trained.path("public.csv"), "--public", "--format", "json"]).json();
     assert_eq!(public["evaluation"]["classes"]["count"], 100);
-    fs::write(trained.path("public.csv"), "age,education,sex,hours_per_week\n20,HS-grad,Female,10\n").unwrap();
+    fs::write(trained.path("public.csv"), "age,education,sex,hours_per_week\n20,HS-grad,Female,10\n")
+        .unwrap();
     refused(&run(&["evaluate", &census, &trained.path("public.csv"), "--public"]), "income");
 }
 
 #[test]
 fn the_private_test_file_of_a_schema_is_paid_for_from_the_ledger_of_the_data() {
     let trained = Trained::new("evaluate_holdout");
-    let source = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/census.csv")).unwrap();
+    let source =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/census.csv")).unwrap();
     let rows: Vec<&str> = source.lines().take(501).collect();
     fs::write(trained.path("holdout.csv"), rows.join("\n")).unwrap();
-    let schema = trained::SCHEMA.replace("share = 0.2", "file = 'holdout.csv'");
+    let schema = crate::trained::SCHEMA.replace("share = 0.2", "file = 'holdout.csv'");
     let census = trained.census(|asked| asked.data.schema = Some(Schema::parse(&schema).unwrap()));
     let holdout = trained.path("holdout.csv");
     refused(&run(&["evaluate", &census, &holdout, "--public"]), "which is private");
@@ -304,6 +396,38 @@ fn the_private_test_file_of_a_schema_is_paid_for_from_the_ledger_of_the_data() {
         &trained.ledger,
     ]);
     assert_eq!(paid.json()["receipt"]["dataset"], "census");
+}
+
+/// An NPY file of version 1.
+fn npy(header: &str, values: &[u8]) -> Vec<u8> {
+    let header = format!("{header:<117}\n");
+    let length = u16::try_from(header.len()).unwrap().to_le_bytes();
+    [b"\x93NUMPY\x01\x00".as_slice(), &length, header.as_bytes(), values].concat()
+}
+
+#[test]
+fn a_folder_around_a_public_test_file_is_not_that_file() {
+    let trained = Trained::new("evaluate_around");
+    let source =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/census.csv")).unwrap();
+    let rows: Vec<&str> = source.lines().take(501).collect();
+    fs::write(trained.path("holdout.csv"), rows.join("\n")).unwrap();
+    let schema = crate::trained::SCHEMA.replace("share = 0.2", "file = 'holdout.csv'\npublic = true");
+    let census = trained.census(|asked| asked.data.schema = Some(Schema::parse(&schema).unwrap()));
+    // More of the private records, as arrays beside their table.
+    fs::write(
+        trained.path("x.npy"),
+        npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 4), }", &[0; 32]),
+    )
+    .unwrap();
+    fs::write(
+        trained.path("y.npy"),
+        npy("{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }", &[0, 1]),
+    )
+    .unwrap();
+    refused(&run(&["evaluate", &census, &trained.path("."), "--public"]), "which is private");
+    let public = run(&["evaluate", &census, &trained.path("holdout.csv"), "--public"]);
+    assert_eq!(public.code, 0, "{}", public.stderr);
 }
 
 #[test]
@@ -329,8 +453,9 @@ fn a_file_that_is_no_whole_model_is_refused_wherever_it_was_cut() {
         ("quell.paid", "quell.debt"),
     ] {
         let mut changed = bytes.clone();
-        let places: Vec<usize> =
-            (0..bytes.len() - from.len()).filter(|place| bytes[*place..].starts_with(from.as_bytes())).collect();
+        let places: Vec<usize> = (0..bytes.len() - from.len())
+            .filter(|place| bytes[*place..].starts_with(from.as_bytes()))
+            .collect();
         assert!(!places.is_empty(), "no {from} in the header");
         for place in places {
             changed[place..place + to.len()].copy_from_slice(to.as_bytes());

@@ -1,8 +1,6 @@
 //! `quell models`, as a whole.
 
-mod command;
-
-use command::{quell, quell_with};
+use crate::command::{quell, quell_with};
 use quell::run::Configuration;
 
 #[test]
@@ -28,7 +26,10 @@ fn weights_follow_the_shape_and_what_does_not_fit_is_said() {
     assert_eq!(of("logistic")["weights"], 12);
     assert!(of("cnn")["weights"].is_null() && of("cnn")["error"].is_string(), "{json}");
     let text = quell("models --input 5 --outputs 2").data();
-    assert!(text.lines().any(|line| line.starts_with("cnn ") && line.ends_with("Not for this shape.")), "{text}");
+    assert!(
+        text.lines().any(|line| line.starts_with("cnn ") && line.ends_with("Not for this shape.")),
+        "{text}"
+    );
 }
 
 #[test]
@@ -37,10 +38,12 @@ fn the_layers_of_a_model_are_a_configuration_to_start_from() {
     for model in json["models"].as_array().unwrap() {
         let name = model["name"].as_str().unwrap();
         let text = quell(&format!("models {name}")).data();
-        assert!(
-            text.starts_with(&format!("# {name} for examples of 28 × 28 × 1 and 10 outputs: {} weights.\n", model["weights"]))
-        );
-        let mut configuration = Configuration::parse(&text).unwrap_or_else(|error| panic!("{name}: {error}\n{text}"));
+        assert!(text.starts_with(&format!(
+            "# {name} for examples of 28 × 28 × 1 and 10 outputs: {} weights.\n",
+            model["weights"]
+        )));
+        let mut configuration =
+            Configuration::parse(&text).unwrap_or_else(|error| panic!("{name}: {error}\n{text}"));
         let network = configuration.model.build(&[1, 28, 28], 10).unwrap();
         assert_eq!(network.parameters() as u64, model["weights"].as_u64().unwrap(), "{name}");
     }
@@ -60,7 +63,15 @@ fn names_and_shapes_that_are_none_are_refused() {
     ] {
         let ran = quell_with(&arguments.split_whitespace().collect::<Vec<_>>(), "");
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{arguments}: {}", ran.stderr);
-        assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains(says), "{arguments}: {}", ran.stderr);
-        assert!(ran.stderr.contains("\nhint: ") && !ran.stderr.contains("internal error"), "{arguments}: {}", ran.stderr);
+        assert!(
+            ran.stderr.starts_with("error: ") && ran.stderr.contains(says),
+            "{arguments}: {}",
+            ran.stderr
+        );
+        assert!(
+            ran.stderr.contains("\nhint: ") && !ran.stderr.contains("internal error"),
+            "{arguments}: {}",
+            ran.stderr
+        );
     }
 }

@@ -1,21 +1,26 @@
 //! A public network before whoever learns: what it makes of records, and what is said where it cannot.
 
-mod command;
-
 use std::{fs, path::Path, process::Command};
 
-use command::{Ran, folder};
+use crate::command::{Ran, folder};
 use quell::{
     data::{Examples, digits},
-    dp_sgd::scores,
     features::Features,
-    loss::{Loss, arg_max},
+    learner::{
+        loss::{Loss, arg_max},
+        scores,
+    },
     run::Model,
 };
 use serde_json::Value;
 
 fn run(here: &Path, arguments: &str) -> Ran {
-    Command::new(env!("CARGO_BIN_EXE_quell")).args(arguments.split_whitespace()).current_dir(here).output().unwrap().into()
+    Command::new(env!("CARGO_BIN_EXE_quell"))
+        .args(arguments.split_whitespace())
+        .current_dir(here)
+        .output()
+        .unwrap()
+        .into()
 }
 
 fn json(here: &Path, arguments: &str) -> Value {
@@ -81,7 +86,10 @@ fn voters_and_linear_models_look_through_a_public_network() {
     assert!(linear["accuracy"].as_f64().unwrap() > 0.6, "{linear}");
     let tested = json(&here, "evaluate linear");
     assert_eq!(tested["accuracy"], linear["accuracy"], "the same features as in training");
-    assert_eq!(run(&here, "predict linear").stdout.lines().count(), 1 + digits().unwrap().test.unwrap().len());
+    assert_eq!(
+        run(&here, "predict linear").stdout.lines().count(),
+        1 + digits().unwrap().test.unwrap().len()
+    );
 
     // A model on a network's features needs that very network.
     json(&here, "train --model mlp-tanh --seed 5 --output other");
@@ -92,7 +100,11 @@ fn voters_and_linear_models_look_through_a_public_network() {
     fs::remove_file(here.join("public/model.safetensors")).unwrap();
     refused(&here, "predict linear", "the public network public/model.safetensors does not exist");
     fs::rename(here.join("kept"), here.join("public/model.safetensors")).unwrap();
-    refused(&here, "knn --public-network linear/model.safetensors", "looks at what another network makes of records");
+    refused(
+        &here,
+        "knn --public-network linear/model.safetensors",
+        "looks at what another network makes of records",
+    );
 }
 
 #[test]
@@ -106,9 +118,15 @@ fn what_is_no_network_for_these_records_is_refused() {
     for (arguments, says) in [
         ("knn --public-network census.csv", "the public network census.csv holds no model"),
         ("train --public-network public/config.toml", "holds no model"),
-        ("pate --public-network nothing.safetensors", "the public network nothing.safetensors does not exist"),
+        (
+            "pate --public-network nothing.safetensors",
+            "the public network nothing.safetensors does not exist",
+        ),
         ("pate --public-network public", "the public network public cannot be read"),
-        ("train census.csv --schema census.toml --public-network public/model.safetensors", "looks at records of 1 × 8 × 8"),
+        (
+            "train census.csv --schema census.toml --public-network public/model.safetensors",
+            "looks at records of 1 × 8 × 8",
+        ),
         ("knn --public-network line/model.safetensors", "line/model.safetensors has one layer"),
         ("knn --features hog --public-network public/model.safetensors", "cannot be used with"),
     ] {

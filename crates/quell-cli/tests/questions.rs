@@ -1,25 +1,27 @@
 //! Questions that follow from answers: teachers who are asked where the student is wrong, and questions that are asked where answers leave doubt.
 
-mod command;
-
 use std::{path::Path, process::Command};
 
-use command::{Ran, folder};
+use crate::command::{Ran, folder};
 use quell::{
     data::{Examples, digits},
     features::{Features, Pca},
-    student::Propagation,
-    voting::{Entry, Journal},
+    voting::{Entry, Journal, student::Propagation},
 };
 use serde_json::Value;
 
 /// What came of a run on the embedded digits, and its journal.
 fn label(here: &Path, output: &str, arguments: &str) -> (Value, Vec<Entry>) {
-    let arguments = format!("pate --teachers 40 --epsilon 20 --answers 40 --seed 1 {arguments} --output {output} --format json");
+    let arguments = format!(
+        "pate --teachers 40 --epsilon 20 --answers 40 --seed 1 {arguments} --output {output} --format json"
+    );
     let mut command = Command::new(env!("CARGO_BIN_EXE_quell"));
     let ran: Ran = command.args(arguments.split_whitespace()).current_dir(here).output().unwrap().into();
     assert_eq!(ran.code, 0, "{arguments}: {}", ran.stderr);
-    (serde_json::from_str(&ran.stdout).unwrap(), Journal::read(&here.join(output).join("answers.jsonl")).unwrap())
+    (
+        serde_json::from_str(&ran.stdout).unwrap(),
+        Journal::read(&here.join(output).join("answers.jsonl")).unwrap(),
+    )
 }
 
 /// The public records, with what a student guesses about those that may be asked about.
@@ -39,13 +41,17 @@ impl Public {
         let features = Features::scattering().apply(&records.select(&asked)).unwrap();
         let features = Pca::fit(&features, COMPONENTS).unwrap().apply(&features).unwrap();
         let mut points = vec![0.0; features.len() * COMPONENTS];
-        points.chunks_exact_mut(COMPONENTS).enumerate().for_each(|(record, row)| features.gather(record, row));
+        points
+            .chunks_exact_mut(COMPONENTS)
+            .enumerate()
+            .for_each(|(record, row)| features.gather(record, row));
         Self { records, points }
     }
 
     /// How likely each class is for each question after these answers.
     fn guesses(&self, entries: &[Entry]) -> Vec<Vec<f32>> {
-        let answers: Vec<(usize, u32)> = entries.iter().filter_map(|entry| Some((entry.question, entry.answer?))).collect();
+        let answers: Vec<(usize, u32)> =
+            entries.iter().filter_map(|entry| Some((entry.question, entry.answer?))).collect();
         let guesses = Propagation::default().spread(&self.points, COMPONENTS, &answers, CLASSES).unwrap();
         guesses.chunks_exact(CLASSES).map(<[f32]>::to_vec).collect()
     }
@@ -74,7 +80,8 @@ fn accuracy(said: &Value) -> f64 {
 #[test]
 fn teachers_are_not_asked_to_say_what_the_student_knows() {
     let (here, public) = (folder("questions interactive"), Public::new());
-    let (said, entries) = label(&here, "interactive", "--aggregator interactive --threshold 0.4 --choice in-order");
+    let (said, entries) =
+        label(&here, "interactive", "--aggregator interactive --threshold 0.4 --choice in-order");
     let [known, unknown] = public.answered(&entries);
     let (other, entries) = label(
         &here,
@@ -104,8 +111,9 @@ fn after_half_of_the_answers_the_most_doubtful_questions_are_asked() {
             shares.sort_by(|a, b| b.total_cmp(a));
             shares[0] - shares[1]
         };
-        let mut left: Vec<usize> =
-            (0..guesses.len()).filter(|question| before.iter().all(|entry| entry.question != *question)).collect();
+        let mut left: Vec<usize> = (0..guesses.len())
+            .filter(|question| before.iter().all(|entry| entry.question != *question))
+            .collect();
         left.sort_by(|a, b| margin(a).total_cmp(&margin(b)).then(a.cmp(b)));
         let asked: Vec<usize> = asked[..3].iter().map(|entry| entry.question).collect();
         assert_eq!(asked, left[..3], "block {block}");

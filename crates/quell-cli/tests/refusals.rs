@@ -1,8 +1,6 @@
 //! What the command says to input it cannot use: exit code 2 (1 for a target out of reach), one sentence, nothing on standard output, no panic.
 
-mod command;
-
-use command::{Ran, folder, quell, quell_with};
+use crate::command::{Ran, folder, quell, quell_with};
 
 /// No panic, neither raw nor in the words of the last resort.
 fn sound(ran: &Ran) -> bool {
@@ -11,18 +9,30 @@ fn sound(ran: &Ran) -> bool {
 
 fn refused(ran: &Ran, what: &str) {
     // A target that nothing reaches is an answer, no; everything else is an error.
-    let (code, start) = if ran.stderr.contains("reaches the target") { (1, "refused: ") } else { (2, "error: ") };
+    let (code, start) =
+        if ran.stderr.contains("reaches the target") { (1, "refused: ") } else { (2, "error: ") };
     assert_eq!((ran.code, ran.stdout.as_str()), (code, ""), "{what}: {}", ran.stderr);
     assert!(sound(ran), "{what}: {}", ran.stderr);
     let lines: Vec<&str> = ran.stderr.lines().collect();
-    assert!(lines.first().is_some_and(|line| line.len() > 20 && line.starts_with(start)), "{what}: {}", ran.stderr);
-    assert!(lines.len() <= 2 && lines.get(1).is_none_or(|line| line.starts_with("hint: ")), "{what}: {}", ran.stderr);
+    assert!(
+        lines.first().is_some_and(|line| line.len() > 20 && line.starts_with(start)),
+        "{what}: {}",
+        ran.stderr
+    );
+    assert!(
+        lines.len() <= 2 && lines.get(1).is_none_or(|line| line.starts_with("hint: ")),
+        "{what}: {}",
+        ran.stderr
+    );
 }
 
 #[test]
 fn numbers_out_of_range_are_named_with_their_range() {
     for (flags, says) in [
-        ("account --noise-multiplier NaN --delta 1e-5", "noise_multiplier is NaN, expected a number in [1e-6, 1e12]"),
+        (
+            "account --noise-multiplier NaN --delta 1e-5",
+            "noise_multiplier is NaN, expected a number in [1e-6, 1e12]",
+        ),
         ("account --noise-multiplier inf --delta 1e-5", "noise_multiplier is inf"),
         ("account --noise-multiplier -1 --delta 1e-5", "noise_multiplier is -1"),
         ("account --noise-multiplier 0 --delta 1e-5", "noise_multiplier is 0"),
@@ -53,7 +63,10 @@ fn numbers_out_of_range_are_named_with_their_range() {
         ("calibrate --mu -1", "mu is -1, expected a number in (0, inf)"),
         ("calibrate --mu NaN", "mu is NaN"),
         ("calibrate --mu 1 --slack 2", "delta is 2"),
-        ("calibrate --true-positive-rate 0.01 --false-positive-rate 0.05", "expected more than the false-positive rate"),
+        (
+            "calibrate --true-positive-rate 0.01 --false-positive-rate 0.05",
+            "expected more than the false-positive rate",
+        ),
         ("calibrate --true-positive-rate 2 --false-positive-rate 0.05", "probability is 2"),
         ("curve epsilon-steps --delta 0", "delta is 0"),
         ("curve delta-epsilon --smallest-delta 1.5", "delta is 1.5"),
@@ -81,7 +94,10 @@ fn flags_that_do_not_fit_are_explained() {
         ("account --noise-multiplier 1 --delta 1e-5 --neighbors both", "invalid value 'both'"),
         ("account --noise-multiplier 1 --delta 1e-5 --event {}", "cannot be used with"),
         ("account --noise-multiplier 1 --delta 1e-5 --batch-size 5", "--records"),
-        ("account --noise-multiplier 1 --delta 1e-5 --batch-size 5 --records 10 --sampling-rate 0.5", "cannot be used with"),
+        (
+            "account --noise-multiplier 1 --delta 1e-5 --batch-size 5 --records 10 --sampling-rate 0.5",
+            "cannot be used with",
+        ),
         ("account --noise-multiplier 1 --delta 1e-5 --sampling without-replacement", "--batch-size"),
         (
             "account --noise-multiplier 1 --delta 1e-5 --sampling with-replacement --batch-size 5 --records 10",
@@ -91,12 +107,18 @@ fn flags_that_do_not_fit_are_explained() {
         ("calibrate --epsilon 1", "--delta"),
         ("calibrate --epsilon 1 --delta 1e-5 --mu 1", "cannot be used with"),
         ("calibrate --epsilon 1 --delta 1e-5 --noise-multiplier 1", "expected one unknown"),
-        ("calibrate --epsilon 1e-9 --delta 1e-9 --noise-multiplier 1 --sampling-rate 0.5", "reaches the target"),
+        (
+            "calibrate --epsilon 1e-9 --delta 1e-9 --noise-multiplier 1 --sampling-rate 0.5",
+            "reaches the target",
+        ),
         ("calibrate --epsilon 1 --delta 1e-5 --event {}", "the event has no open number"),
         ("curve unknown", "unrecognized subcommand"),
         ("curve laplace-gaussian --steps 5", "--steps"),
         ("curve tradeoff --output plot.pdf", "expected a name that ends in .svg or .png"),
-        ("curve laplace-gaussian --output /nonexistent/folder/plot.svg", "cannot write /nonexistent/folder/plot.svg"),
+        (
+            "curve laplace-gaussian --output /nonexistent/folder/plot.svg",
+            "cannot write /nonexistent/folder/plot.svg",
+        ),
     ] {
         let ran = quell(flags);
         refused(&ran, flags);
@@ -106,7 +128,8 @@ fn flags_that_do_not_fit_are_explained() {
 
 #[test]
 fn events_that_cannot_be_read_are_explained() {
-    let deep = |open: &str, close: &str, depth: usize| open.repeat(depth) + "\"non_private\"" + &close.repeat(depth);
+    let deep =
+        |open: &str, close: &str, depth: usize| open.repeat(depth) + "\"non_private\"" + &close.repeat(depth);
     let nested = deep(r#"{"composed":["#, "]}", 10_000);
     let repeated = deep(r#"{"repeated":{"count":1,"event":"#, "}}", 10_000);
     for (event, says) in [
@@ -142,7 +165,10 @@ fn events_that_cannot_be_read_are_explained() {
     );
     let file = folder("binary").join("event");
     std::fs::write(&file, [0xff, 0xfe, 0x00]).unwrap();
-    refused(&quell_with(&["account", "--event", &format!("@{}", file.display()), "--delta", "1e-5"], ""), "binary");
+    refused(
+        &quell_with(&["account", "--event", &format!("@{}", file.display()), "--delta", "1e-5"], ""),
+        "binary",
+    );
 }
 
 #[test]

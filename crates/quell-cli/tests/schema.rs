@@ -1,10 +1,8 @@
 //! `quell schema`, as a whole.
 
-mod command;
-
 use std::{fs, path::Path};
 
-use command::{Ran, folder, quell_with};
+use crate::command::{Ran, folder, quell_with};
 use quell::data::Schema;
 
 /// The census, with a ledger.
@@ -18,9 +16,20 @@ impl Project {
     fn new(name: &str, epsilon: &str, more: &[&str]) -> Self {
         let folder = folder(name);
         let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
-        fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/census.csv"), path("census.csv")).unwrap();
+        fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/census.csv"), path("census.csv"))
+            .unwrap();
         let project = Self { table: path("census.csv"), ledger: path("ledger"), output: path("schema.toml") };
-        let create = ["ledger", "create", "census", "--epsilon", epsilon, "--delta", "1e-6", "--ledger", &project.ledger];
+        let create = [
+            "ledger",
+            "create",
+            "census",
+            "--epsilon",
+            epsilon,
+            "--delta",
+            "1e-6",
+            "--ledger",
+            &project.ledger,
+        ];
         let ran = quell_with(&[&create[..], more].concat(), "");
         assert_eq!(ran.code, 0, "{}", ran.stderr);
         project
@@ -42,13 +51,16 @@ fn names_are_free_and_what_is_not_known_is_left_open() {
     let project = Project::new("schema_free", "1", &[]);
     let text = project.schema("").data();
     assert!(
-        text.contains("[label]\ncolumn = \"income\"\n# The last column") && text.contains("[[column]]\nname = \"age\"\n# bounds"),
+        text.contains("[label]\ncolumn = \"income\"\n# The last column")
+            && text.contains("[[column]]\nname = \"age\"\n# bounds"),
         "{text}"
     );
     assert!(text.parse::<toml::Table>().is_ok(), "{text}");
     // It is not to be used before somebody has filled it in.
     assert!(Schema::parse(&text).is_err(), "{text}");
-    let text = project.schema("--numbers age,hours_per_week --categories sex --ignore education --label income").data();
+    let text = project
+        .schema("--numbers age,hours_per_week --categories sex --ignore education --label income")
+        .data();
     assert!(text.contains("ignore = [\"education\"]") && !text.contains("name = \"education\""), "{text}");
     let filled = text
         .replace("# bounds = [lowest, highest], or classes", "# classes")
@@ -63,10 +75,17 @@ fn names_are_free_and_what_is_not_known_is_left_open() {
 #[test]
 fn bounds_and_categories_are_found_for_a_price() {
     let project = Project::new("schema_paid", "6", &[]);
-    let flags = format!("--numbers age,hours_per_week --within 0 1000 --label income --epsilon 5 --output {}", project.output);
+    let flags = format!(
+        "--numbers age,hours_per_week --within 0 1000 --label income --epsilon 5 --output {}",
+        project.output
+    );
     let ran = project.schema(&flags);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
-    assert!(ran.stderr.contains("paid in lines 1 to 10 of \"census\", ε = 1 for each column: ε "), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("paid in lines 1 to 10 of \"census\", ε = 1 for each column: ε "),
+        "{}",
+        ran.stderr
+    );
     let schema = Schema::read(&project.output).unwrap();
     assert_eq!(schema.label.classes.as_deref(), Some(&["<=50K".to_owned(), ">50K".to_owned()][..]));
     let column = |name: &str| schema.columns.iter().find(|column| column.name == name).unwrap();
@@ -75,7 +94,10 @@ fn bounds_and_categories_are_found_for_a_price() {
     assert!((0.0..=20.0).contains(&low) && (70.0..=1000.0).contains(&high), "{low} {high}");
     assert_eq!(column("sex").categories.as_deref(), Some(&["Female".to_owned(), "Male".to_owned()][..]));
     let education = column("education").categories.as_ref().unwrap();
-    assert!(column("education").unknown && education.contains(&"HS-grad".to_owned()) && education.len() > 5, "{education:?}");
+    assert!(
+        column("education").unknown && education.contains(&"HS-grad".to_owned()) && education.len() > 5,
+        "{education:?}"
+    );
     let spent = project.spent();
     assert!(spent > 2.0 && spent <= 5.01, "{spent}");
     // What does not fit is refused before anything of it is paid.
@@ -100,7 +122,9 @@ fn an_exchange_costs_what_was_said_too() {
 fn bounds_hold_a_column_of_ties_and_do_not_need_to_be_told_where_it_is() {
     let project = Project::new("schema_ties", "30", &[]);
     // Many contacts with one, few with up to 63; shares of one; prices.
-    let row = |i: u32| format!("{},{},{},no", 1 + 62 / (1 + i % 700), f64::from(i % 50) / 100.0, 500_000 + 100 * (i % 3));
+    let row = |i: u32| {
+        format!("{},{},{},no", 1 + 62 / (1 + i % 700), f64::from(i % 50) / 100.0, 500_000 + 100 * (i % 3))
+    };
     let rows: Vec<String> = (0..10_000).map(row).collect();
     fs::write(&project.table, format!("campaign,share,price,sick\n{}\n", rows.join("\n"))).unwrap();
     for _ in 0..5 {
@@ -108,9 +132,15 @@ fn bounds_hold_a_column_of_ties_and_do_not_need_to_be_told_where_it_is() {
         assert_eq!(ran.code, 0, "{}", ran.stderr);
         let schema = Schema::parse(&ran.stdout).unwrap();
         // A hundred times too wide is chosen once in some ten thousand times, and an end that leaves out a tenth of the records never.
-        for (name, low, high) in [("campaign", 1.0, 4.0), ("share", 0.1, 0.4), ("price", 500_100.0, 500_100.0)] {
-            let [lower, upper] = schema.columns.iter().find(|column| column.name == name).unwrap().bounds.unwrap();
-            assert!(lower <= low && upper >= high && upper - lower < 2000.0 * high, "{name}: {lower} {upper}");
+        for (name, low, high) in
+            [("campaign", 1.0, 4.0), ("share", 0.1, 0.4), ("price", 500_100.0, 500_100.0)]
+        {
+            let [lower, upper] =
+                schema.columns.iter().find(|column| column.name == name).unwrap().bounds.unwrap();
+            assert!(
+                lower <= low && upper >= high && upper - lower < 2000.0 * high,
+                "{name}: {lower} {upper}"
+            );
         }
     }
 }
@@ -122,7 +152,11 @@ fn rare_categories_are_not_shown() {
     fs::write(&project.table, format!("name,sick\n{}\n", rows.join("\n"))).unwrap();
     let ran = project.schema("--epsilon 2");
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert!(!ran.stdout.contains("person") && ran.stdout.contains("No value is frequent enough"), "{}", ran.stdout);
+    assert!(
+        !ran.stdout.contains("person") && ran.stdout.contains("No value is frequent enough"),
+        "{}",
+        ran.stdout
+    );
     assert!(ran.stdout.contains("classes = [\"no\"]"), "{}", ran.stdout);
 }
 

@@ -1,14 +1,12 @@
 //! `quell train` and `quell resume`, as people and power cuts use them.
 
-mod command;
-
 use std::{
     path::Path,
     process::{Child, Command},
     time::Duration,
 };
 
-use command::{Ran, folder, json, run, start};
+use crate::command::{Ran, folder, json, run, start};
 use serde_json::Value;
 
 #[test]
@@ -16,11 +14,18 @@ fn the_first_command_works_and_works_again() {
     let here = folder("train twice");
     let first = run(&here, "train");
     assert_eq!(first.code, 0, "{}", first.stderr);
-    assert!(first.stdout.starts_with("accuracy: ") && first.stdout.contains("run: runs/digits-1"), "{}", first.stdout);
+    assert!(
+        first.stdout.starts_with("accuracy: ") && first.stdout.contains("run: runs/digits-1"),
+        "{}",
+        first.stdout
+    );
     assert!(first.stderr.contains("demonstration"), "{}", first.stderr);
     let second = json(&here, "train --format json");
     assert_eq!(second["run"], "runs/digits-2");
-    assert!(second["epsilon"]["upper"].as_f64().unwrap() <= 3.0 && second["epsilon"]["lower"].as_f64().unwrap() > 2.9);
+    assert!(
+        second["epsilon"]["upper"].as_f64().unwrap() <= 3.0
+            && second["epsilon"]["lower"].as_f64().unwrap() > 2.9
+    );
     assert!(second["accuracy"].as_f64().unwrap() > 0.8 && second["delta"] == 1e-5);
     assert_eq!((second["steps"].as_u64(), second["taken"].as_u64()), (Some(70), Some(70)));
     assert!(second["seconds"].as_f64().unwrap() > 0.0 && second["ledger"]["entry"].as_u64().unwrap() > 1);
@@ -34,7 +39,11 @@ fn the_first_command_works_and_works_again() {
 fn nothing_is_paid_for_a_plan_that_is_only_looked_at_or_cannot_be() {
     let here = folder("train refused");
     let looked = run(&here, "train --dry-run --epsilon 1");
-    assert!(looked.code == 0 && looked.stdout.contains("noise_multiplier") && looked.stderr.contains("nothing was paid"));
+    assert!(
+        looked.code == 0
+            && looked.stdout.contains("noise_multiplier")
+            && looked.stderr.contains("nothing was paid")
+    );
     assert!(!here.join(".quell").exists(), "no ledger is opened");
     // Where there is a ledger, a dry run says what it would say.
     assert_eq!(run(&here, "ledger create digits --epsilon 2 --delta 1e-5 --ledger small").code, 0);
@@ -57,17 +66,40 @@ fn nothing_is_paid_for_a_plan_that_is_only_looked_at_or_cannot_be() {
     ] {
         let ran = run(&here, arguments);
         assert_eq!((ran.code, ran.stdout.as_str()), (code, ""), "{arguments}: {}", ran.stderr);
-        assert!(ran.stderr.contains(says) && !ran.stderr.contains("internal error"), "{arguments}: {}", ran.stderr);
-        assert!(ran.stderr.contains("error: ") || ran.stderr.contains("refused: "), "{arguments}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains(says) && !ran.stderr.contains("internal error"),
+            "{arguments}: {}",
+            ran.stderr
+        );
+        assert!(
+            ran.stderr.contains("error: ") || ran.stderr.contains("refused: "),
+            "{arguments}: {}",
+            ran.stderr
+        );
     }
     std::fs::write(here.join("wrong.toml"), "[training]\nstepps = 5\n").unwrap();
     let ran = run(&here, "train --config wrong.toml");
     assert!(ran.code == 2 && ran.stderr.contains("stepps"), "{}", ran.stderr);
     assert!(!here.join("runs").exists(), "a run that was refused leaves no folder");
     for dataset in ["digits", "small"] {
-        let charges = run(&here, &format!("ledger show {dataset} --format json")).stdout.matches("charged").count();
+        let charges =
+            run(&here, &format!("ledger show {dataset} --format json")).stdout.matches("charged").count();
         assert_eq!(charges, 0, "{dataset}");
     }
+}
+
+#[test]
+fn a_claim_is_what_was_paid_for_whatever_the_settings_say_afterwards() {
+    let here = folder("train claim");
+    assert_eq!(run(&here, "train --model logistic --epsilon 2 --steps 5 --output paid").code, 0);
+    let file = here.join("paid/config.toml");
+    let settings = std::fs::read_to_string(&file).unwrap();
+    let edited = settings.replace("epsilon = 2.0\n", "").replace("delta = 0.00001", "delta = 1e-30");
+    assert_ne!(edited, settings);
+    std::fs::write(&file, edited).unwrap();
+    let claim = run(&here, "resume paid").stdout;
+    assert!(claim.contains("at δ = 1e-5 when one record"), "{claim}");
+    assert_eq!(json(&here, "resume paid --format json")["delta"], 1e-5);
 }
 
 #[test]
@@ -142,7 +174,9 @@ fn killed_twenty_times_a_run_loses_steps_at_worst_and_spends_nothing_more() {
     let lines = run(&here, "ledger show digits --format json").stdout;
     assert_eq!(lines.matches("\"charged\"").count(), 1, "one plan was paid for once");
     // What is spent is what was reserved, however often it was taken up again.
-    let epsilon = |text: &str| text.split("\"spent\":").nth(1).map(|rest| rest.split([',', '}']).next().unwrap().to_owned());
+    let epsilon = |text: &str| {
+        text.split("\"spent\":").nth(1).map(|rest| rest.split([',', '}']).next().unwrap().to_owned())
+    };
     assert_eq!(epsilon(&spent(&here)), epsilon(&after_first));
     assert_eq!(run(&here, "ledger verify").code, 0);
 }
@@ -158,7 +192,12 @@ fn asked_to_stop_it_stops_after_a_step_and_says_how_to_go_on() {
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let ran: Ran = child.wait_with_output().unwrap().into();
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{}", ran.stderr);
-    assert!(ran.stderr.contains("stopped after step") && ran.stderr.contains("quell resume run"), "{}", ran.stderr);
-    let metrics: Value = serde_json::from_slice(&std::fs::read(here.join("run/metrics.json")).unwrap()).unwrap();
+    assert!(
+        ran.stderr.contains("stopped after step") && ran.stderr.contains("quell resume run"),
+        "{}",
+        ran.stderr
+    );
+    let metrics: Value =
+        serde_json::from_slice(&std::fs::read(here.join("run/metrics.json")).unwrap()).unwrap();
     assert!(metrics["taken"].as_u64().unwrap() > 0);
 }

@@ -52,7 +52,8 @@ fn main() -> Answer<()> {
     create(&Store::create(two.path())?)?;
     let half = entries / 4;
     let pair = rate(2 * half, || race(two.path(), half))?;
-    let server = std::env::var("QUELL_BENCH_URL").ok().map(|url| on_server(&url, two.path(), half)).transpose()?;
+    let server =
+        std::env::var("QUELL_BENCH_URL").ok().map(|url| on_server(&url, two.path(), half)).transpose()?;
     let result = serde_json::json!({
         "entries": ledger.state()?.charges().len(),
         "one_process_per_second": { "first_tenth": rates[0], "last_tenth": rates[9], "all": mean(&rates) },

@@ -1,4 +1,4 @@
-//! The chain of hashes: each line is bound to all lines before it.
+//! The hash chain: each hash covers a line and all lines before it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,7 +13,9 @@ use crate::{
 /// A blake3 hash.
 pub(crate) type Hash = [u8; 32];
 
-/// What the first line is chained to. It names the dataset, so that no chain passes for that of another.
+/// The hash before the first line.
+///
+/// It depends on the name of the dataset, so that a chain cannot be used for another dataset.
 pub(crate) fn genesis(dataset: &str) -> Hash {
     let mut hasher = blake3::Hasher::new_derive_key("quell-ledger 2026 first line of a dataset");
     hasher.update(dataset.as_bytes());
@@ -28,26 +30,35 @@ pub(crate) fn link(previous: &Hash, body: &str) -> Hash {
     hasher.finalize().into()
 }
 
-/// What is written about a line, as JSON that is kept to the letter.
+/// The stored content of a line, as JSON whose exact bytes are hashed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Body {
     pub(crate) number: u64,
     pub(crate) time: String,
     pub(crate) line: Line,
-    /// ε after the line; null where there is no bound.
+    /// ε after the line; null if there is no bound.
     pub(crate) spent: Option<f64>,
 }
 
 impl Body {
-    /// The text of a line written now, if the text says all of it: JSON has no word for infinity, and readers refuse deep nesting.
+    /// The JSON text of a line written now; none if JSON cannot represent the line.
+    ///
+    /// JSON has no infinity, and parsers refuse deep nesting, so the text is parsed again and compared.
     pub(crate) fn text(number: u64, line: &Line, spent: f64) -> Option<String> {
-        let body = Self { number, time: utc(SystemTime::now()), line: line.clone(), spent: spent.is_finite().then_some(spent) };
+        let body = Self {
+            number,
+            time: utc(SystemTime::now()),
+            line: line.clone(),
+            spent: spent.is_finite().then_some(spent),
+        };
         let text = serde_json::to_string(&body).ok()?;
-        serde_json::from_str::<Self>(&text).is_ok_and(|read| read == body).then_some(text)
+        serde_json::from_str::<Self>(&text).is_ok_and(|parsed| parsed == body).then_some(text)
     }
 
-    /// The cap that the line sets, infinite where it sets none; nothing if the line is not about the budget.
+    /// The cap that the line sets; none if the line does not change the budget.
+    ///
+    /// An infinite cap means that there is no cap.
     pub(crate) fn cap(&self) -> Option<f64> {
         match &self.line {
             Line::Opened(terms) => Some(terms.budget.cap()),
@@ -56,13 +67,13 @@ impl Body {
         }
     }
 
-    /// ε after the line, infinite where there is no bound.
+    /// ε after the line; infinite if there is no bound.
     pub(crate) fn spent(&self) -> f64 {
         self.spent.unwrap_or(f64::INFINITY)
     }
 }
 
-/// A line as it is stored.
+/// A line as the database stores it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Stored {
     pub(crate) number: u64,
@@ -71,7 +82,7 @@ pub(crate) struct Stored {
     pub(crate) hash: Hash,
 }
 
-/// The row of a dataset: the sum of its lines.
+/// The row of a dataset in the database: the totals of its lines.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
     pub(crate) dataset: String,
@@ -82,27 +93,28 @@ pub(crate) struct Row {
     pub(crate) signature: [u8; 64],
 }
 
-/// A place in a chain: so many lines, and the head after them.
+/// A position in a chain: a number of lines and the head after them.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     pub(crate) lines: u64,
     pub(crate) head: Hash,
 }
 
-impl Place {
-    /// Before the first line.
+impl Position {
+    /// The position before the first line.
     pub(crate) fn start(dataset: &str) -> Self {
         Self { lines: 0, head: genesis(dataset) }
     }
 
-    /// Goes one line on, if the line belongs there.
+    /// Advances by one line after checking number, hashes and content of the line.
     pub(crate) fn follow(&mut self, dataset: &str, stored: &Stored) -> Result<Body, Finding> {
         let expected = self.lines;
         if stored.number != expected {
             return Err(Problem::Gap { found: stored.number, expected }.at(dataset, expected));
         }
         if stored.previous != self.head {
-            return Err(Problem::Forked { found: hex(&stored.previous), expected: hex(&self.head) }.at(dataset, expected));
+            return Err(Problem::Forked { found: hex(&stored.previous), expected: hex(&self.head) }
+                .at(dataset, expected));
         }
         if link(&stored.previous, &stored.body) != stored.hash {
             return Err(Problem::Edited.at(dataset, expected));
@@ -110,7 +122,7 @@ impl Place {
         let unparsable = |cause: String| Problem::Unparsable { cause }.at(dataset, expected);
         let body: Body = serde_json::from_str(&stored.body).map_err(|error| unparsable(error.to_string()))?;
         if body.number != expected {
-            return Err(unparsable(format!("it says that its number is {}", body.number)));
+            return Err(unparsable(format!("it states the number {}", body.number)));
         }
         match &body.line {
             Line::Opened(terms) if terms.dataset != dataset => {
@@ -122,9 +134,13 @@ impl Place {
         Ok(body)
     }
 
-    /// Whether the row of the dataset says what its lines say, `last` being the last of them.
+    /// Checks that the row of the dataset agrees with its lines.
+    ///
+    /// `last` is the last line.
     pub(crate) fn check(&self, row: &Row, last: &Body) -> Result<(), Finding> {
-        let differs = |what, found: String, expected: String| Err(Problem::Row { what, found, expected }.of(&row.dataset));
+        let differs = |what, found: String, expected: String| {
+            Err(Problem::Row { what, found, expected }.of(&row.dataset))
+        };
         if self.lines != row.lines {
             return differs("the number of lines", row.lines.to_string(), self.lines.to_string());
         }
@@ -143,12 +159,14 @@ pub(crate) fn receipt(dataset: &str, entry: u64, head: &Hash, public_key: &[u8; 
     Receipt::new(dataset.to_owned(), entry, hex(head)).of_ledger(hex(public_key))
 }
 
-/// A moment as RFC 3339, in whole seconds. Howard Hinnant's days-to-civil, for years from 1970.
+/// Formats a time as RFC 3339, in whole seconds.
+///
+/// Uses Howard Hinnant's days-to-civil algorithm, for years from 1970.
 fn utc(time: SystemTime) -> String {
-    // A clock before 1970 is wrong anyhow, and no reason to refuse a debt.
+    // A clock before 1970 is wrong, but that is no reason to refuse a charge.
     let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let (days, rest) = (seconds / 86_400 + 719_468, seconds % 86_400);
-    // Years begin in March, so that the leap day is the last.
+    let (days, second_of_day) = (seconds / 86_400 + 719_468, seconds % 86_400);
+    // Years start in March here, so that the leap day is the last day of the year.
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
@@ -156,7 +174,7 @@ fn utc(time: SystemTime) -> String {
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
     let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     let year = era * 400 + year_of_era + u64::from(month <= 2);
-    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    let (hour, minute, second) = (second_of_day / 3_600, second_of_day / 60 % 60, second_of_day % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
@@ -187,14 +205,23 @@ mod tests {
 
     #[test]
     fn a_line_that_json_cannot_say_is_not_written() {
-        let budget = quell_privacy::ledger::Budget { epsilon: None, delta: quell_privacy::units::Delta::new(1e-6).unwrap() };
+        let budget = quell_privacy::ledger::Budget {
+            epsilon: None,
+            delta: quell_privacy::units::Delta::new(1e-6).unwrap(),
+        };
         let fine = Line::Raised { budget, reason: "because".into() };
         assert!(Body::text(1, &fine, f64::INFINITY).is_some());
         let mut event = quell_privacy::Event::NonPrivate;
         for _ in 0..200 {
             event = event.repeated(1);
         }
-        let cost = quell_privacy::ledger::Cost { pure: None, gaussian: None, renyi: None, slack: 0.0, distance: 0.0 };
+        let cost = quell_privacy::ledger::Cost {
+            pure: None,
+            gaussian: None,
+            renyi: None,
+            slack: 0.0,
+            distance: 0.0,
+        };
         let charge = |plan, cost| quell_privacy::ledger::Charge {
             what: String::new(),
             plan,
@@ -203,7 +230,10 @@ mod tests {
             non_private: false,
             key: None,
         };
-        assert!(Body::text(1, &Line::Charged(charge(event.into(), cost.clone())), 0.0).is_none(), "too deep to be read again");
+        assert!(
+            Body::text(1, &Line::Charged(charge(event.into(), cost.clone())), 0.0).is_none(),
+            "too deep to be read again"
+        );
         let endless = quell_privacy::ledger::Cost { slack: f64::INFINITY, ..cost };
         let event = quell_privacy::Event::NonPrivate;
         assert!(Body::text(1, &Line::Charged(charge(event.into(), endless)), 0.0).is_none(), "infinite");

@@ -1,4 +1,4 @@
-//! What a ledger asks of a database, whichever it is. All SQL is behind this.
+//! The interface to a database. All SQL is behind this trait.
 
 use crate::{
     chain::{Hash, Row, Stored},
@@ -6,51 +6,52 @@ use crate::{
     finding::Finding,
 };
 
-/// A line to be written, and the row after it.
-pub(crate) struct Step<'a> {
+/// A line to write, and the dataset row after it.
+pub(crate) struct PendingLine<'a> {
     /// The head before the line.
-    pub(crate) old: Hash,
+    pub(crate) previous_head: Hash,
     pub(crate) entry: &'a Stored,
     pub(crate) row: &'a Row,
-    /// The line sets a new cap.
+    /// Whether the line sets a new cap.
     pub(crate) sets_cap: bool,
 }
 
-/// What became of a line.
+/// Result of an attempt to write a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It is on stable storage.
+    /// The line is on stable storage.
     Written,
-    /// Somebody else was faster.
+    /// Another writer took the number of the line.
     Taken,
-    /// The ledger does not end with the head that the line was made for.
-    Elsewhere,
-    /// The ledger has another cap.
+    /// The head of the ledger is not the head that the line follows.
+    HeadDiffers,
+    /// The ledger has a different cap.
     OtherCap,
 }
 
 /// A connection to a database.
 ///
 /// # Contract
-/// `append` is one transaction that is durable, in the storage that was opened, when it says `Written`, and leaves nothing behind otherwise. `snapshot` is of one moment.
+/// `append` is one transaction. If it returns `Written`, the line is durable in the storage that was opened;
+/// otherwise nothing was changed. `snapshot` reads the state at one moment.
 pub(crate) trait Database: Send {
-    /// The public key that signs this ledger.
+    /// The public key of this ledger.
     fn public_key(&mut self) -> Result<Option<[u8; 32]>, Error>;
 
-    /// Nothing has been written into the storage at all, as after a creation that was interrupted.
+    /// Whether the storage is still empty, as after an interrupted creation.
     fn is_blank(&mut self) -> Result<bool, Error> {
         Ok(false)
     }
 
-    /// Whether the storage is still the one that was opened: asked before a receipt is believed.
-    fn is_in_place(&mut self) -> Result<(), Error> {
+    /// Fails if the storage was replaced since it was opened; checked before issuing a receipt.
+    fn check_in_place(&mut self) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Sets the public key, unless there is one.
-    fn adopt(&mut self, public_key: &[u8; 32]) -> Result<(), Error>;
+    /// Sets the public key, unless one is set already.
+    fn set_public_key(&mut self, public_key: &[u8; 32]) -> Result<(), Error>;
 
-    /// All datasets, by name.
+    /// All datasets, sorted by name.
     fn rows(&mut self) -> Result<Vec<Row>, Error>;
 
     /// One dataset.
@@ -59,24 +60,30 @@ pub(crate) trait Database: Send {
     /// One line.
     fn entry(&mut self, dataset: &str, number: u64) -> Result<Option<Stored>, Error>;
 
-    /// One dataset with its lines from a number on.
+    /// One dataset with its lines from number `from` on.
     fn snapshot(&mut self, dataset: &str, from: u64) -> Result<Option<(Row, Vec<Stored>)>, Error>;
 
-    /// Writes a line if it is the next one.
-    fn append(&mut self, step: &Step) -> Result<Outcome, Error>;
+    /// Writes a line if it is the next line.
+    fn append(&mut self, pending: &PendingLine) -> Result<Outcome, Error>;
 
-    /// Problems that concern the storage as a whole, and remarks.
+    /// Problems that concern the storage as a whole, and notes.
     fn inspect(&mut self) -> Result<(Vec<Finding>, Vec<String>), Error>;
 
-    /// Records what the storage looks like now, so that any later change of it can be seen. False if others are writing.
+    /// Records a hash of the storage, so that any later change is detected.
+    ///
+    /// Returns false if other connections are writing.
     fn seal(&mut self) -> Result<bool, Error>;
 }
 
-/// What became of a line that found no row to update: `found` is the row of the dataset.
-pub(crate) fn why_not(found: Option<&Row>, step: &Step) -> Outcome {
+/// Why no row was updated for a line.
+///
+/// `found` is the current row of the dataset.
+pub(crate) fn rejection(found: Option<&Row>, pending: &PendingLine) -> Outcome {
     match found {
-        Some(row) if row.lines > step.entry.number => Outcome::Taken,
-        Some(row) if row.lines == step.entry.number && row.head == step.old => Outcome::OtherCap,
-        _ => Outcome::Elsewhere,
+        Some(row) if row.lines > pending.entry.number => Outcome::Taken,
+        Some(row) if row.lines == pending.entry.number && row.head == pending.previous_head => {
+            Outcome::OtherCap
+        }
+        _ => Outcome::HeadDiffers,
     }
 }

@@ -1,140 +1,148 @@
-//! Everything that can go wrong with a store, and everything that can be wrong with a ledger.
+//! Errors of a store and of its ledgers.
 
 use std::path::PathBuf;
 
 use crate::finding::Finding;
 
-/// Why a ledger cannot be used. Messages say what is, what was expected, and what to try.
+/// Why a ledger cannot be used.
+///
+/// Each message states the actual value, the expected value, and what to try next.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no ledger.
+    /// No ledger exists at the location.
     #[error(
-        "there is no ledger at {location}\nhint: make one with `quell ledger create`, or name the directory that holds ledger.db"
+        "there is no ledger at {location}\nhint: create one with `quell ledger create`, or give the directory that contains ledger.db"
     )]
     NotFound {
-        /// Where one was expected.
+        /// Where a ledger was expected.
         location: String,
     },
-    /// There is something else.
-    #[error("{location} is not a ledger of this version: {found}\nhint: name another file, or use a newer Quell")]
+    /// The location holds something that is not a ledger of this version.
+    #[error(
+        "{location} is not a ledger of this version: {found}\nhint: give another file, or use a newer version of Quell"
+    )]
     NotALedger {
         /// Where a ledger was expected.
         location: String,
-        /// What is there.
+        /// What was found instead.
         found: String,
     },
-    /// There is no ledger for this dataset.
+    /// The store has no ledger for this dataset.
     #[error(
         "there is no dataset {dataset:?} in this store, expected one of {known:?}\nhint: `quell ledger create` opens a new one"
     )]
     UnknownDataset {
-        /// The name that was asked for.
+        /// The requested name.
         dataset: String,
-        /// The names that are known.
+        /// The names of the datasets in the store.
         known: Vec<String>,
     },
     /// SQLite failed.
     #[error("{doing} failed in {path}: {source}{}", hint(.source))]
     Sqlite {
-        /// What was tried.
+        /// The operation that failed.
         doing: &'static str,
         /// The database.
         path: PathBuf,
-        /// What SQLite says.
+        /// The error that SQLite returned.
         source: rusqlite::Error,
     },
     /// PostgreSQL failed.
     #[cfg(feature = "postgres")]
-    #[error("{doing} failed: {}\nhint: is the server up, and may this user create tables there?", said(.cause))]
+    #[error("{doing} failed: {}\nhint: check that the server is running and that this user may create tables", describe(.cause))]
     Postgres {
-        /// What was tried.
+        /// The operation that failed.
         doing: &'static str,
-        /// What the server or the connection says.
+        /// The error that the server or the connection returned.
         cause: postgres::Error,
     },
-    /// The address of a server is not one, or not a safe one. No part of it is repeated, because it may hold a password.
+    /// The address of the server is malformed or unsafe.
+    ///
+    /// The message repeats no part of the address, because the address may contain a password.
     #[error(
-        "the address of the server cannot be used: {because}\nhint: postgres://user@host/database, with ?sslmode=verify-full&sslrootcert=FILE for roots of your own, or ?sslmode=disable for plain text"
+        "the address of the server cannot be used: {because}\nhint: postgres://user@host/database, with ?sslmode=verify-full&sslrootcert=FILE for your own root certificates, or ?sslmode=disable for plain text"
     )]
     Address {
-        /// Why not.
+        /// Why the address was refused.
         because: String,
     },
-    /// A command that only a server understands.
-    #[error("{location} is a file, expected a PostgreSQL server\nhint: rights to a file are those of the file system")]
+    /// The command works only on a PostgreSQL server, but the ledger is a file.
+    #[error(
+        "{location} is a file, expected a PostgreSQL server\nhint: the permissions of the file control who may write to it"
+    )]
     NotAServer {
         /// Where the ledger is.
         location: String,
     },
-    /// The server may lose what it said it had stored.
+    /// A server setting allows the server to lose committed lines.
     #[error(
-        "the server runs with {setting} = {value}, expected {expected}: a power cut could lose debts\nhint: change it in postgresql.conf"
+        "the server runs with {setting} = {value}, expected {expected}: a power cut could lose charges\nhint: change it in postgresql.conf"
     )]
     NotDurable {
         /// Name of the setting.
         setting: &'static str,
-        /// Its value.
+        /// Current value of the setting.
         value: String,
-        /// What it has to be.
+        /// The required value.
         expected: &'static str,
     },
-    /// This program was built without PostgreSQL.
+    /// This program was built without the feature `postgres`.
     #[error(
-        "{location} is a PostgreSQL server, and this program was built without the feature `postgres`\nhint: use a file, or build with it"
+        "{location} is a PostgreSQL server, and this program was built without the feature `postgres`\nhint: use a file, or build with that feature"
     )]
     NoPostgres {
-        /// The address, without what comes before `@`.
+        /// The address, without the user and password before `@`.
         location: String,
     },
     /// A file could not be read or written.
     #[error("{doing} failed for {path}: {source}")]
     File {
-        /// What was tried.
+        /// The operation that failed.
         doing: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error that the operating system returned.
         source: std::io::Error,
     },
-    /// A pipe, a device or a directory stands where a file should.
-    #[error("{path} is not a regular file, expected one; nothing was read from it")]
+    /// The path names a pipe, a device or a directory instead of a regular file.
+    #[error("{path} is not a regular file; nothing was read from it")]
     NotAFile {
-        /// What stands there.
+        /// The path.
         path: PathBuf,
     },
     /// The file was removed or replaced while it was open.
     #[error(
-        "{path} is not the file that was opened: the ledger was removed or replaced meanwhile, so what was charged may be lost and nothing is released\nhint: bring the ledger back and verify it; `quell ledger verify` compares it with the receipts of the project"
+        "{path} is not the file that was opened: the ledger was removed or replaced in the meantime, so charges may be lost and nothing is released\nhint: restore the ledger and run `quell ledger verify`, which compares it with the receipts of the project"
     )]
     Moved {
         /// Where the ledger was.
         path: PathBuf,
     },
-    /// There is no place for the key of a server.
+    /// No directory is available for the signing key of a server.
     #[error(
-        "neither XDG_CONFIG_HOME nor HOME is set, so there is no place for the signing key\nhint: write the address of the server into a file named ledger.url; the key is kept beside it"
+        "neither XDG_CONFIG_HOME nor HOME is set, so there is no directory for the signing key\nhint: write the address of the server into a file named ledger.url; the key is stored in the same directory"
     )]
     NoHome,
-    /// There is nothing to sign with, so nothing is written.
+    /// The signing key is missing, so no line can be written.
     #[error(
-        "the signing key {path} is missing, expected the key that signed this ledger; nothing was charged\nhint: bring it back from a copy; everybody who writes to a shared server signs with the same key"
+        "the signing key {path} is missing, expected the key that signed this ledger; nothing was charged\nhint: restore it from a backup; everyone who writes to a shared server signs with the same key"
     )]
     KeyMissing {
-        /// Where it was looked for.
+        /// The expected path of the key.
         path: PathBuf,
     },
-    /// The key is not a key.
+    /// The file of the signing key does not contain a key.
     #[error(
-        "the signing key {path} is damaged, expected 64 hexadecimal digits; nothing was charged\nhint: bring it back from a copy"
+        "the signing key {path} is damaged, expected 64 hexadecimal digits; nothing was charged\nhint: restore it from a backup"
     )]
     KeyDamaged {
         /// The file.
         path: PathBuf,
     },
-    /// The key is another one.
+    /// The signing key does not match the public key in the ledger.
     #[error(
-        "the signing key {path} belongs to another ledger, expected the key with public part {expected}; nothing was charged\nhint: on a shared server everybody signs with the same key: copy it"
+        "the signing key {path} belongs to another ledger, expected the key with public part {expected}; nothing was charged\nhint: on a shared server everyone signs with the same key; copy that key"
     )]
     KeyDiffers {
         /// The file.
@@ -142,28 +150,28 @@ pub enum Error {
         /// The public key in the ledger.
         expected: String,
     },
-    /// The operating system gives no randomness for a key.
-    #[error("the operating system gives no random numbers, so there is no signing key: {cause}")]
+    /// The operating system provided no random numbers for a key.
+    #[error("the operating system provided no random numbers, so no signing key was created: {cause}")]
     NoEntropy {
-        /// What it says.
+        /// The error that the operating system returned.
         cause: String,
     },
-    /// The ledger is not as it was written.
+    /// The contents of the ledger are not what was written.
     #[error(
-        "the ledger is damaged: {0}\nhint: `quell ledger verify` says what else is; restore a copy, and charge what was released since"
+        "the ledger is damaged: {0}\nhint: `quell ledger verify` lists all problems; restore a backup, and charge everything that was released since then"
     )]
     Damaged(Box<Finding>),
-    /// The line costs more than there is.
+    /// The line would raise ε above the cap.
     #[error("epsilon would be {spent}, expected at most {cap}; nothing was charged")]
     OverCap {
         /// ε after the line.
         spent: f64,
-        /// The most it may be.
+        /// The largest ε that the budget allows.
         cap: f64,
     },
     /// The cap of a line is not the cap of the ledger.
     #[error(
-        "the cap is {cap}, expected {expected}; nothing was charged\nhint: `quell ledger raise` changes a budget, and writes it down"
+        "the cap is {cap}, expected {expected}; nothing was charged\nhint: `quell ledger raise` changes the budget and records the change"
     )]
     CapDiffers {
         /// The cap given.
@@ -171,14 +179,14 @@ pub enum Error {
         /// The cap in force.
         expected: f64,
     },
-    /// A line that cannot stand where it was put.
+    /// The line is not valid at its position in the ledger.
     #[error("line {number} of {dataset:?} {because}; nothing was charged")]
     Misplaced {
         /// Name of the dataset.
         dataset: String,
         /// Number of the line.
         number: u64,
-        /// Why not.
+        /// Why the line was refused.
         because: &'static str,
     },
 }
@@ -192,9 +200,15 @@ impl From<Finding> for Error {
 fn hint(source: &rusqlite::Error) -> &'static str {
     use rusqlite::ErrorCode;
     match source.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => "\nhint: make room; what was charged before is safe, and nothing was charged now",
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => "\nhint: another program holds the ledger; try again",
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => "\nhint: `quell ledger verify` says what is damaged",
+        Some(ErrorCode::DiskFull) => {
+            "\nhint: free some disk space; earlier charges are safe, and nothing was charged now"
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            "\nhint: another program holds the ledger; try again"
+        }
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            "\nhint: `quell ledger verify` lists what is damaged"
+        }
         Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => {
             "\nhint: the file and its directory must be writable"
         }
@@ -203,8 +217,11 @@ fn hint(source: &rusqlite::Error) -> &'static str {
 }
 
 #[cfg(feature = "postgres")]
-fn said(error: &postgres::Error) -> String {
-    // `db error` alone says nothing, and what the system says is the cause of the error.
-    let caused = || std::error::Error::source(error).map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"));
-    error.as_db_error().map_or_else(caused, |said| said.message().to_owned())
+fn describe(error: &postgres::Error) -> String {
+    // The text of the error is often only `db error`; its source holds the actual cause.
+    let with_source = || {
+        std::error::Error::source(error)
+            .map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+    };
+    error.as_db_error().map_or_else(with_source, |reply| reply.message().to_owned())
 }

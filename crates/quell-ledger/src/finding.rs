@@ -1,153 +1,156 @@
-//! What can be wrong with a ledger.
+//! Problems that a verification can find in a ledger.
 
 use serde::Serialize;
 
-/// Something that is not as it was written, and where.
+/// A problem and its location.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
-    /// Name of the dataset, if it concerns one.
+    /// Name of the dataset, if the problem concerns one dataset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dataset: Option<String>,
-    /// Number of the line, if it concerns one.
+    /// Number of the line, if the problem concerns one line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry: Option<u64>,
-    /// What is wrong.
+    /// The problem.
     pub problem: Problem,
 }
 
-/// What is wrong.
+/// A kind of damage or inconsistency.
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Problem {
-    /// The storage gives an error instead of an answer.
+    /// The storage returned an error.
     #[error("cannot be read: {cause}")]
     Unreadable {
         /// The error.
         cause: String,
     },
-    /// SQLite's own check of the file.
-    #[error("the file is not sound: {said}")]
+    /// SQLite's integrity check failed.
+    #[error("the file is not sound: {message}")]
     Unsound {
-        /// What SQLite says.
-        said: String,
+        /// The message of SQLite.
+        #[serde(rename = "said")]
+        message: String,
     },
     /// Tables, constraints or triggers are not those of a ledger.
-    #[error("{name} in the database is not what a ledger has")]
+    #[error("{name} in the database is missing, altered or not part of a ledger")]
     Schema {
         /// Name of the table or trigger.
         name: String,
     },
-    /// The bytes of the file are not those that were sealed.
-    #[error("the file differs from its seal, though the number of lines is the same")]
+    /// The database file differs from the hash in its seal.
+    #[error("the file differs from its seal, although the number of lines is the same")]
     Seal,
-    /// A record of the seal is not one.
+    /// A record of the seal has a wrong checksum.
     #[error("record {record} of the seal is damaged")]
     SealDamaged {
-        /// Its number.
+        /// Number of the record.
         record: u64,
     },
-    /// Lines that existed do not.
-    #[error("{expected} lines were written, of which the ledger has {lines}: the end is missing, or this is an older copy")]
+    /// Lines are missing.
+    #[error(
+        "{expected} lines were written, of which the ledger has {lines}: the end is missing, or this is an older copy"
+    )]
     Truncated {
         /// Lines in the ledger.
         lines: u64,
-        /// Lines that somebody saw.
+        /// Lines that a seal, receipt or export attests.
         expected: u64,
     },
-    /// Another line stands where one was seen.
+    /// The chain has another hash than the one attested earlier.
     #[error("the head after it is {found}, expected {expected}: this is another history")]
     Forked {
         /// Head in the ledger.
         found: String,
-        /// Head that somebody saw.
+        /// Head that a seal, receipt, export or earlier line attests.
         expected: String,
     },
     /// A number is missing or appears twice.
     #[error("it has the number {found}, expected {expected}")]
     Gap {
-        /// The number.
+        /// Number of the line found.
         found: u64,
-        /// The number that follows.
+        /// Number that should come next.
         expected: u64,
     },
-    /// The text does not have the hash it was written with.
+    /// The text of a line does not match its hash.
     #[error("its text is not what was written")]
     Edited,
-    /// The text is not a line, or says something else than its place.
+    /// The text is not a valid line, or does not match its position.
     #[error("its text is not a line of a ledger: {cause}")]
     Unparsable {
-        /// Why not.
+        /// Why the text is not valid.
         cause: String,
     },
-    /// The row of the dataset says something else than its lines.
-    #[error("{what} is {found}, expected {expected}, as its lines say")]
+    /// The row of the dataset disagrees with its lines.
+    #[error("{what} is {found}, expected {expected}, according to its lines")]
     Row {
         /// Name of the column.
         what: &'static str,
-        /// What the row says.
+        /// Value in the row.
         found: String,
-        /// What the lines say.
+        /// Value according to the lines.
         expected: String,
     },
-    /// The head was not signed by the key of the ledger.
+    /// The signature of the head is not valid for the key of the ledger.
     #[error("the head is not signed by the key of this ledger")]
     Signature,
-    /// The public key is another one.
+    /// The public key is not the expected one.
     #[error("the public key is {found}, expected {expected}, as {says}")]
     PublicKey {
-        /// The key in the ledger, or nothing.
+        /// The key in the ledger, or `missing`.
         found: String,
         /// The key expected.
         expected: String,
-        /// Who expects it.
+        /// The source of the expected key.
         says: &'static str,
     },
-    /// The key that signs is gone.
+    /// The signing key is missing.
     #[error(
-        "the signing key {path} is missing, expected the one with the public part {public}: nothing can be charged, and the public key was compared with nothing"
+        "the signing key {path} is missing, expected the one with the public part {public}: nothing can be charged, and the public key could not be checked"
     )]
     KeyMissing {
-        /// Where it was looked for.
+        /// The expected path of the key.
         path: String,
         /// The public key in the ledger.
         public: String,
     },
     /// The lines contradict each other.
-    #[error("the lines make no sense: {cause}")]
+    #[error("the lines contradict each other: {cause}")]
     Nonsense {
-        /// Why.
+        /// The contradiction.
         cause: String,
     },
-    /// ε was written down smaller than it is.
-    #[error("epsilon was written down as {found}, expected {expected}")]
+    /// The recorded ε is smaller than the actual ε.
+    #[error("the recorded epsilon is {found}, expected {expected}")]
     Understated {
-        /// What the line says.
+        /// The ε recorded in the line.
         found: f64,
-        /// What its predecessors and itself add up to.
+        /// The ε recomputed from all lines up to this one.
         expected: f64,
     },
     /// A plan was charged for less than it costs.
     #[error("{what} costs more than was charged for it")]
     Underpriced {
-        /// The plan, in words.
+        /// Description of the plan.
         what: String,
     },
-    /// More was spent than there was.
-    #[error("epsilon is {spent}, the budget at that time was {cap}")]
+    /// The ledger exceeds its budget.
+    #[error("epsilon is {spent}, but the budget at that time was {cap}")]
     Overspent {
         /// ε after the line.
         spent: f64,
         /// The budget.
         cap: f64,
     },
-    /// Something was paid for in a dataset that is not here.
-    #[error("there is no such dataset, though something was paid for from it")]
+    /// A receipt or export names a dataset that the store does not have.
+    #[error("the store has no such dataset, although a receipt or export names it")]
     NoDataset,
-    /// An export is not as it was made.
+    /// An export is damaged.
     #[error("the export is damaged: {cause}")]
     Export {
-        /// How.
+        /// The damage.
         cause: String,
     },
 }

@@ -1,8 +1,8 @@
-//! Bytes as people copy them.
+//! Conversion between bytes and hexadecimal text.
 
 use std::fmt::Write;
 
-/// Two lower-case digits per byte.
+/// Encodes bytes with two lower-case digits per byte.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     for byte in bytes {
@@ -11,7 +11,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes of exactly so many lower-case digits.
+/// Decodes exactly `2 * N` lower-case digits.
 pub(crate) fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digits = text.as_bytes();
     if digits.len() != 2 * N || !digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')) {

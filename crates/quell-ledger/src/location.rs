@@ -1,20 +1,20 @@
-//! Where the ledgers of a project are, and where the key that signs them is.
+//! Locations of the ledgers of a project and of their signing key.
 
 use std::path::{Path, PathBuf};
 
 use crate::{error::Error, file::read_at_most, hexadecimal::hex};
 
-/// Name of the database in the directory of a project.
+/// Name of the database file in the directory of a project.
 const DATABASE: &str = "ledger.db";
-/// Name of the file that names a server, in the same place.
+/// Name of the file that contains the address of a server, in the same directory.
 const ADDRESS: &str = "ledger.url";
-/// Name of the key beside either.
+/// Name of the signing key, in the same directory.
 const KEY: &str = "signing.key";
 
-/// Where a store is.
+/// Location of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
-    /// A file. A directory means `ledger.db` in it, unless it holds a `ledger.url`.
+    /// A file. A directory stands for the `ledger.db` in it, unless it contains a `ledger.url`.
     File(PathBuf),
     /// A PostgreSQL server.
     Server(Server),
@@ -22,25 +22,30 @@ pub enum Location {
 
 /// A PostgreSQL server, by its address or by a file that holds the address.
 ///
-/// The address is a URL that begins with `postgres://` or `postgresql://`. The connection is encrypted, and the certificate checked, unless it stays on this machine or the URL says
-/// `sslmode=disable`; `sslrootcert` names a file of root certificates.
+/// The address is a URL that begins with `postgres://` or `postgresql://`. The connection uses TLS and checks
+/// the certificate, unless the server is on this machine or the URL contains `sslmode=disable`. `sslrootcert`
+/// gives a file of root certificates.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Server(Address);
 
 #[derive(Clone, PartialEq, Eq)]
 enum Address {
     Url(String),
-    /// A file whose first line is the URL. The key is beside it.
+    /// A file whose first line is the URL. The key is in the same directory.
     File(PathBuf),
 }
 
 impl Server {
-    /// The address, with whatever secret it holds.
+    /// The full address, including any password.
     pub(crate) fn url(&self) -> Result<String, Error> {
         match &self.0 {
             Address::Url(url) => Ok(url.clone()),
             Address::File(path) => {
-                let failed = |source| Error::File { doing: "reading the address of the server", path: path.clone(), source };
+                let failed = |source| Error::File {
+                    doing: "reading the address of the server",
+                    path: path.clone(),
+                    source,
+                };
                 let text = read_at_most(path, 1 << 16).map_err(failed)?;
                 let text = String::from_utf8_lossy(&text);
                 Ok(text.lines().next().unwrap_or_default().trim().to_owned())
@@ -51,7 +56,11 @@ impl Server {
 
 impl From<&str> for Location {
     fn from(text: &str) -> Self {
-        if is_url(text) { Self::Server(Server(Address::Url(text.to_owned()))) } else { Path::new(text).into() }
+        if is_url(text) {
+            Self::Server(Server(Address::Url(text.to_owned())))
+        } else {
+            Path::new(text).into()
+        }
     }
 }
 
@@ -69,17 +78,21 @@ impl From<&Path> for Location {
 }
 
 impl Location {
-    /// The file of the key: beside the database, beside the file that names the server, or in the configuration of the user. Never in the working
-    /// directory because a command happened to be run there.
+    /// Path of the signing key.
+    ///
+    /// The key is in the directory of the database, in the directory of the file with the server's address,
+    /// or in the configuration directory of the user. It is never in the working directory by accident.
     pub(crate) fn key(&self) -> Result<PathBuf, Error> {
         match self {
             Self::File(path) | Self::Server(Server(Address::File(path))) => Ok(path.with_file_name(KEY)),
             Self::Server(Server(Address::Url(url))) => {
-                let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-                let home = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")));
+                let variable =
+                    |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+                let home =
+                    variable("XDG_CONFIG_HOME").or_else(|| variable("HOME").map(|home| home.join(".config")));
                 let folder = home.ok_or(Error::NoHome)?.join("quell");
                 // One key for each server and database.
-                let name = hex(&blake3::hash(shown(url).as_bytes()).as_bytes()[..16]);
+                let name = hex(&blake3::hash(without_secrets(url).as_bytes()).as_bytes()[..16]);
                 Ok(folder.join(format!("{name}.key")))
             }
         }
@@ -87,7 +100,7 @@ impl Location {
 }
 
 impl std::fmt::Display for Location {
-    /// Without what may be secret.
+    /// Writes the location without user, password and settings.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::File(path) => write!(f, "{}", path.display()),
@@ -99,7 +112,7 @@ impl std::fmt::Display for Location {
 impl std::fmt::Display for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.0 {
-            Address::Url(url) => f.write_str(&shown(url)),
+            Address::Url(url) => f.write_str(&without_secrets(url)),
             Address::File(path) => write!(f, "the server named in {}", path.display()),
         }
     }
@@ -115,15 +128,17 @@ fn is_url(text: &str) -> bool {
     text.starts_with("postgres://") || text.starts_with("postgresql://")
 }
 
-/// Host and database of a URL. User, password and settings are left out; where it is not clear which is which, everything is.
-fn shown(url: &str) -> String {
+/// Host and database of a URL, without user, password and settings.
+///
+/// If the parts cannot be told apart, the result contains none of them.
+fn without_secrets(url: &str) -> String {
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
-    let (place, settings) = rest.split_once('?').unwrap_or((rest, ""));
-    let host = match place.rsplit_once('@') {
+    let (authority, settings) = rest.split_once('?').unwrap_or((rest, ""));
+    let host = match authority.rsplit_once('@') {
         Some((_, host)) => host,
-        // A question mark in a password hides the sign after it.
+        // A question mark in a password moves the `@` into the settings.
         None if settings.contains('@') => "…",
-        None => place,
+        None => authority,
     };
     format!("postgres://{host}")
 }
@@ -160,10 +175,16 @@ mod tests {
             assert_eq!(server.url().unwrap(), "postgres://user:secret@host/db");
             assert!(!location.to_string().contains("secret"));
         }
-        let (one, two) = (Location::from("postgres://u:p@host/db"), Location::from("postgres://u:q@host/db?sslmode=disable"));
-        // Whoever has no home has no key.
+        let (one, two) = (
+            Location::from("postgres://u:p@host/db"),
+            Location::from("postgres://u:q@host/db?sslmode=disable"),
+        );
+        // Without a home directory there is no key.
         if let (Ok(one), Ok(two)) = (one.key(), two.key()) {
-            assert!(one.is_absolute() && one == two, "one key per database, whoever connects: {one:?} {two:?}");
+            assert!(
+                one.is_absolute() && one == two,
+                "one key per database, whoever connects: {one:?} {two:?}"
+            );
         }
     }
 }

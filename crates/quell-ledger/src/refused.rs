@@ -1,4 +1,4 @@
-//! Programs that the compiler must refuse. Each breaks one rule of this one, which it accepts:
+//! Programs that the compiler must reject. Each one breaks one rule that this valid program obeys:
 //!
 //! ```
 //! use quell_ledger::{Error, Store, Volume};
@@ -9,7 +9,7 @@
 //! }
 //! ```
 //!
-//! To write a line that no ledger judged:
+//! Writing a line that no ledger approved:
 //!
 //! ```compile_fail,E0061
 //! use quell_ledger::{Error, Store, Volume};
@@ -19,7 +19,7 @@
 //! }
 //! ```
 //!
-//! To go to the database behind it …
+//! Accessing the database of a volume:
 //!
 //! ```compile_fail,E0616
 //! use quell_ledger::Volume;
@@ -28,7 +28,7 @@
 //! }
 //! ```
 //!
-//! … or behind the store:
+//! Accessing the database of a store:
 //!
 //! ```compile_fail,E0616
 //! use quell_ledger::Store;
@@ -37,7 +37,7 @@
 //! }
 //! ```
 //!
-//! To sign a head of one's own making:
+//! Signing an invented head:
 //!
 //! ```compile_fail,E0603
 //! use quell_ledger::signature::Key;
@@ -46,7 +46,7 @@
 //! }
 //! ```
 //!
-//! To tell a volume what its lines add up to:
+//! Overwriting the state that a volume computed from its lines:
 //!
 //! ```compile_fail,E0616
 //! use quell_ledger::Volume;

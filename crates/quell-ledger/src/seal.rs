@@ -1,9 +1,10 @@
-//! The seal beside a database file: what the file was when it was last seen whole.
+//! The seal file of a database: hashes that detect a changed or truncated database file.
 //!
-//! A file of records of 128 bytes, each with its own checksum. Record 0 holds the hash of all bytes of the file as it was on a clean close; a
-//! flipped byte is found even where SQLite keeps nothing. Record i holds the head of dataset i and is written after each line, so that
-//! a file that lost its end (a missing or damaged write-ahead log, an older copy put back) is refused. Records are overwritten in place and not
-//! forced to disk: after a power cut one may be older than the database, never newer.
+//! The seal is a file of 128-byte records, each with its own checksum. Record 0 holds the hash of the whole
+//! database file at the last clean close, so a flipped byte is found even where SQLite stores no data. Record
+//! i holds the head of dataset i and is written after each line, so a database that lost its end (a missing
+//! or damaged write-ahead log, a restored older copy) is refused. Records are overwritten in place and not
+//! synced to disk: after a power cut a record may be older than the database, never newer.
 
 use std::{
     fs::{self, File},
@@ -16,13 +17,13 @@ use crate::{chain::Hash, file, finding::Problem};
 
 const SIZE: usize = 128;
 
-/// More datasets than a project has. Those beyond have no mark of their own.
+/// Largest number of records. Datasets beyond this number have no record.
 const RECORDS: u64 = 1 << 16;
 
 /// One record of the seal.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Mark {
-    /// Lines at that time: of the dataset, or in record 0 of all datasets together.
+    /// Lines at that time: of the dataset, or in record 0 of all datasets.
     pub(crate) lines: u64,
     /// Length of the file, in record 0.
     pub(crate) length: u64,
@@ -30,25 +31,25 @@ pub(crate) struct Mark {
     pub(crate) hash: Hash,
 }
 
-/// What a record holds.
+/// The contents of a record.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Record {
-    /// Nothing was written there.
+    /// The record was never written.
     Empty,
-    /// What was written.
+    /// A valid record.
     Mark(Mark),
-    /// Something else than what was written.
+    /// The checksum does not match.
     Damaged,
 }
 
-/// Where the seal of a database is kept.
+/// Path of the seal of a database.
 pub(crate) fn path(database: &Path) -> PathBuf {
     let mut name = database.file_name().unwrap_or_default().to_owned();
     name.push(".seal");
     database.with_file_name(name)
 }
 
-/// Writes one record. What fails here loses no debt: the record is older than the database then.
+/// Writes one record. A failure loses no charge: the record is then older than the database.
 pub(crate) fn write(database: &Path, record: u64, mark: &Mark) -> io::Result<()> {
     if record >= RECORDS {
         return Ok(());
@@ -63,7 +64,7 @@ pub(crate) fn write(database: &Path, record: u64, mark: &Mark) -> io::Result<()>
     write_at(&file, &bytes, record * SIZE as u64)
 }
 
-/// All records. A record that is being written by someone else is read again.
+/// Reads all records. Retries if another process is writing a record at the same time.
 pub(crate) fn read(database: &Path) -> io::Result<Vec<Record>> {
     let mut records = Vec::new();
     for _ in 0..20 {
@@ -81,23 +82,30 @@ pub(crate) fn read(database: &Path) -> io::Result<Vec<Record>> {
     Ok(records)
 }
 
-/// Problems of the seal itself.
+/// Damaged records of the seal, as problems.
 pub(crate) fn damages(records: &[Record]) -> impl Iterator<Item = Problem> {
-    records.iter().zip(0..).filter(|(record, _)| **record == Record::Damaged).map(|(_, record)| Problem::SealDamaged { record })
+    records
+        .iter()
+        .zip(0..)
+        .filter(|(record, _)| **record == Record::Damaged)
+        .map(|(_, record)| Problem::SealDamaged { record })
 }
 
 fn parse(bytes: &[u8], record: u64) -> Record {
-    let word = |at: usize| bytes.get(at..at + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_le_bytes);
+    let word =
+        |at: usize| bytes.get(at..at + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_le_bytes);
     if bytes.iter().all(|byte| *byte == 0) {
         return Record::Empty;
     }
     match (bytes.get(16..48).and_then(|hash| hash.try_into().ok()), bytes.get(96..)) {
-        (Some(hash), Some(sum)) if sum == checksum(record, bytes) => Record::Mark(Mark { lines: word(0), length: word(8), hash }),
+        (Some(hash), Some(sum)) if sum == checksum(record, bytes) => {
+            Record::Mark(Mark { lines: word(0), length: word(8), hash })
+        }
         _ => Record::Damaged,
     }
 }
 
-/// The number goes in, so that a record cannot stand in the place of another.
+/// Checksum of a record. It covers the record number, so that records cannot be swapped.
 fn checksum(record: u64, bytes: &[u8]) -> Hash {
     let mut hasher = blake3::Hasher::new_derive_key("quell-ledger 2026 record of a seal");
     hasher.update(&record.to_le_bytes());

@@ -1,7 +1,8 @@
-//! The key of a project, and what it signs: the head of each chain.
+//! The signing key of a project, which signs the head of each chain.
 //!
-//! Whoever can write to the database but does not hold the key can neither change a debt nor take the last ones away: no head but those of
-//! the past has a signature. That the head is not one of the past is what receipts and exports show.
+//! Someone who can write to the database but does not hold the key cannot sign a new head. So they can
+//! neither change a charge nor remove the last lines, unless they kept a past head with its signature.
+//! Receipts and exports detect a restored past head.
 
 use std::{
     fs,
@@ -18,11 +19,11 @@ use crate::{
     hexadecimal::{bytes, hex},
 };
 
-/// The key that signs, from its file.
+/// A signing key.
 pub(crate) struct Key(SigningKey);
 
 impl Key {
-    /// Reads a key.
+    /// Reads a key from its file.
     pub(crate) fn load(path: &Path) -> Result<Self, Error> {
         match file::read_at_most(path, 1024) {
             Ok(text) => {
@@ -30,14 +31,25 @@ impl Key {
                 let seed = seed.ok_or_else(|| Error::KeyDamaged { path: path.to_owned() })?;
                 Ok(Self(SigningKey::from_bytes(&seed)))
             }
-            Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::KeyMissing { path: path.to_owned() }),
-            Err(error) if error.kind() == ErrorKind::InvalidData => Err(Error::KeyDamaged { path: path.to_owned() }),
-            Err(error) if error.kind() == ErrorKind::InvalidInput => Err(Error::NotAFile { path: path.to_owned() }),
-            Err(source) => Err(Error::File { doing: "reading the signing key", path: path.to_owned(), source }),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Err(Error::KeyMissing { path: path.to_owned() })
+            }
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                Err(Error::KeyDamaged { path: path.to_owned() })
+            }
+            Err(error) if error.kind() == ErrorKind::InvalidInput => {
+                Err(Error::NotAFile { path: path.to_owned() })
+            }
+            Err(source) => {
+                Err(Error::File { doing: "reading the signing key", path: path.to_owned(), source })
+            }
         }
     }
 
-    /// Reads a key, or makes one. Of several who make one at the same time, one does, and all read the same.
+    /// Reads a key, or creates one.
+    ///
+    /// If several processes create a key at the same time, one of them succeeds and all of them read the same
+    /// key.
     pub(crate) fn load_or_create(path: &Path) -> Result<Self, Error> {
         match Self::load(path) {
             Err(Error::KeyMissing { .. }) => {}
@@ -49,11 +61,11 @@ impl Key {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             fs::create_dir_all(folder).map_err(failed)?;
         }
-        let draft = draft(path)?;
-        write_private(&draft, &format!("{}\n", hex(&seed))).map_err(failed)?;
-        // Fails if another key is there by now, where a renaming would replace it.
-        let written = fs::hard_link(&draft, path);
-        let _ = fs::remove_file(&draft);
+        let temporary = temporary_path(path)?;
+        write_private(&temporary, &format!("{}\n", hex(&seed))).map_err(failed)?;
+        // Unlike a rename, a hard link fails if another process has created the key in the meantime.
+        let written = fs::hard_link(&temporary, path);
+        let _ = fs::remove_file(&temporary);
         match written {
             Ok(()) => sync_directory(path).map_err(failed)?,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -62,19 +74,22 @@ impl Key {
         Self::load(path)
     }
 
-    /// The public part.
+    /// The public key.
     pub(crate) fn public(&self) -> [u8; 32] {
         self.0.verifying_key().to_bytes()
     }
 
-    /// Signs the head of a dataset after so many lines.
+    /// Signs the head of a dataset and its number of lines.
     pub(crate) fn sign(&self, dataset: &str, lines: u64, head: &Hash) -> [u8; 64] {
         self.0.sign(&message(dataset, lines, head)).to_bytes()
     }
 }
 
-/// Refuses a ledger whose public key is not that of the signing key of the project. Whoever may not read the signing key, or has none, compares receipts and exports.
-pub(crate) fn belongs(path: &Path, public: &[u8; 32]) -> Result<(), Error> {
+/// Refuses a ledger whose public key does not match the signing key of the project.
+///
+/// Accepts the ledger if the signing key is missing or not readable by this user; receipts and exports
+/// protect such users.
+pub(crate) fn check_public_key(path: &Path, public: &[u8; 32]) -> Result<(), Error> {
     match Key::load(path) {
         Ok(key) if key.public() == *public => Ok(()),
         Ok(_) => Err(Error::KeyDiffers { path: path.to_owned(), expected: hex(public) }),
@@ -84,13 +99,20 @@ pub(crate) fn belongs(path: &Path, public: &[u8; 32]) -> Result<(), Error> {
     }
 }
 
-/// Whether the holder of a key signed this head.
-pub(crate) fn is_signed(public: &[u8; 32], dataset: &str, lines: u64, head: &Hash, signature: &[u8; 64]) -> bool {
-    VerifyingKey::from_bytes(public)
-        .is_ok_and(|key| key.verify_strict(&message(dataset, lines, head), &Signature::from_bytes(signature)).is_ok())
+/// Whether the signature of a head is valid for a public key.
+pub(crate) fn is_signed(
+    public: &[u8; 32],
+    dataset: &str,
+    lines: u64,
+    head: &Hash,
+    signature: &[u8; 64],
+) -> bool {
+    VerifyingKey::from_bytes(public).is_ok_and(|key| {
+        key.verify_strict(&message(dataset, lines, head), &Signature::from_bytes(signature)).is_ok()
+    })
 }
 
-/// What is signed. The length of the name comes first, so that no two pairs of name and number read the same.
+/// The bytes to sign. The length of the name comes first, which makes the encoding unambiguous.
 fn message(dataset: &str, lines: u64, head: &Hash) -> Vec<u8> {
     let mut message = b"quell-ledger 1 head\0".to_vec();
     message.extend((dataset.len() as u64).to_le_bytes());
@@ -100,8 +122,8 @@ fn message(dataset: &str, lines: u64, head: &Hash) -> Vec<u8> {
     message
 }
 
-/// A name that nobody can guess.
-fn draft(path: &Path) -> Result<PathBuf, Error> {
+/// An unpredictable path for a temporary file beside `path`.
+fn temporary_path(path: &Path) -> Result<PathBuf, Error> {
     let mut salt = [0; 16];
     getrandom::fill(&mut salt).map_err(|error| Error::NoEntropy { cause: error.to_string() })?;
     let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -109,7 +131,7 @@ fn draft(path: &Path) -> Result<PathBuf, Error> {
     Ok(path.with_file_name(name))
 }
 
-/// Writes a file that is new and that nobody else reads. What exists already, a link included, is not touched.
+/// Creates a file that only its owner may read. Never touches an existing file or link.
 fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
@@ -120,7 +142,7 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// Makes the name of a new file survive a power cut.
+/// Syncs the directory of a new file, so that the file survives a power cut.
 pub(crate) fn sync_directory(path: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     if let Some(directory) = path.parent() {
@@ -157,7 +179,7 @@ mod tests {
         assert!(write_private(&link, "key").is_err() && write_private(&victim, "key").is_err());
         assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
         let path = directory.path().join("signing.key");
-        assert_ne!(draft(&path).unwrap(), draft(&path).unwrap());
+        assert_ne!(temporary_path(&path).unwrap(), temporary_path(&path).unwrap());
     }
 
     #[test]
@@ -165,7 +187,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("signing.key");
         let keys: Vec<[u8; 32]> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| Key::load_or_create(&path).unwrap().public())).collect();
+            let threads: Vec<_> =
+                (0..8).map(|_| scope.spawn(|| Key::load_or_create(&path).unwrap().public())).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         assert!(keys.iter().all(|key| *key == keys[0]));

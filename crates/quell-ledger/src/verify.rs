@@ -1,4 +1,4 @@
-//! Finding edits, deletions and truncation.
+//! Verification of a store: finds edits, deletions and truncation.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -16,36 +16,37 @@ use crate::{
     signature::{Key, is_signed},
 };
 
-/// What was checked, and what was found.
+/// Result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
-    /// Datasets that were checked.
+    /// Number of datasets checked.
     pub datasets: usize,
-    /// Lines that were checked.
+    /// Number of lines checked.
     pub lines: u64,
-    /// Receipts that were compared.
+    /// Number of receipts compared.
     pub receipts: usize,
-    /// What is wrong. None is good.
+    /// The problems found; empty if the store is sound.
     pub findings: Vec<Finding>,
-    /// What is worth knowing and not wrong.
+    /// Remarks that are not problems.
     pub notes: Vec<String>,
 }
 
-/// What was kept outside of a store, to compare it with.
+/// Evidence kept outside of a store, to compare the store with.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Evidence<'a> {
-    /// Receipts of what was released.
+    /// Receipts of releases from this store.
     pub receipts: &'a [Receipt],
-    /// Receipts that were found somewhere and may be of other ledgers: those that name this one, or a dataset of this one, are compared.
+    /// Receipts that may belong to other ledgers. Only those that name this ledger, or one of its datasets,
+    /// are compared.
     pub witnesses: &'a [Receipt],
-    /// Documents that were exported earlier.
+    /// Earlier exports.
     pub exports: &'a [&'a str],
-    /// The public key of the store, in hexadecimal: for whoever does not hold the key that signs.
+    /// The public key of the store, in hexadecimal, for users without the signing key.
     pub public_key: Option<&'a str>,
 }
 
 impl Report {
-    /// Nothing was found.
+    /// Whether no problem was found.
     #[must_use]
     pub fn is_good(&self) -> bool {
         self.findings.is_empty()
@@ -66,7 +67,7 @@ impl Report {
     }
 }
 
-/// Checks everything. What cannot be read is a finding, not an error.
+/// Checks the whole store. Unreadable parts become findings, not errors.
 pub(crate) fn verify(database: &mut dyn Database, key: &Path, evidence: &Evidence<'_>) -> Report {
     let mut report = Report::default();
     let inspected = database.inspect();
@@ -75,7 +76,7 @@ pub(crate) fn verify(database: &mut dyn Database, key: &Path, evidence: &Evidenc
         report.notes.extend(notes);
     }
     let (mut public, mut chains) = (None, BTreeMap::new());
-    // A file that was never written to has no key and no lines to check; what was kept elsewhere is compared all the same.
+    // A blank file has no key and no lines to check; receipts and exports are still compared.
     if !database.is_blank().unwrap_or(false) {
         let found = database.public_key();
         public = report.take(found).flatten();
@@ -88,17 +89,19 @@ pub(crate) fn verify(database: &mut dyn Database, key: &Path, evidence: &Evidenc
             chains.insert(name, heads);
         }
     }
-    let own = public.as_ref().map(|key| hex(key)).or_else(|| evidence.public_key.map(str::to_owned));
-    // A receipt of a dataset of ours that another key has signed: the ledger was removed and made anew.
-    let concerns_us =
-        |receipt: &&Receipt| receipt.ledger.is_some() && (receipt.ledger == own || chains.contains_key(&receipt.dataset));
-    let others = evidence.witnesses.iter().filter(|receipt| !concerns_us(receipt)).count();
+    let own_key = public.as_ref().map(|key| hex(key)).or_else(|| evidence.public_key.map(str::to_owned));
+    // A receipt that names one of these datasets but another public key shows that the ledger was deleted and
+    // created again.
+    let is_relevant = |receipt: &&Receipt| {
+        receipt.ledger.is_some() && (receipt.ledger == own_key || chains.contains_key(&receipt.dataset))
+    };
+    let others = evidence.witnesses.iter().filter(|receipt| !is_relevant(receipt)).count();
     if others > 0 {
         report.notes.push(format!(
-            "{others} receipts that were found are of other ledgers, or do not say of which, and were not compared"
+            "{others} receipts belong to other ledgers, or name no ledger, and were not compared"
         ));
     }
-    for receipt in evidence.receipts.iter().chain(evidence.witnesses.iter().filter(concerns_us)) {
+    for receipt in evidence.receipts.iter().chain(evidence.witnesses.iter().filter(is_relevant)) {
         report.receipts += 1;
         report.findings.extend(check_receipt(&chains, receipt, public.as_ref()));
     }
@@ -111,8 +114,14 @@ pub(crate) fn verify(database: &mut dyn Database, key: &Path, evidence: &Evidenc
     report
 }
 
-/// Whether the public key in the ledger is the one that is expected: by whoever asks, or else by the key beside it.
-fn check_key(report: &mut Report, public: Option<&[u8; 32]>, path: &Path, expected: Option<&str>, is_new: bool) {
+/// Compares the public key in the ledger with the expected key and the signing key.
+fn check_key(
+    report: &mut Report,
+    public: Option<&[u8; 32]>,
+    path: &Path,
+    expected: Option<&str>,
+    is_new: bool,
+) {
     let found = public.map_or_else(|| "missing".to_owned(), |key| hex(key));
     let mut differs = |expected: String, says| {
         report.findings.push(Problem::PublicKey { found: found.clone(), expected, says }.in_store());
@@ -124,10 +133,10 @@ fn check_key(report: &mut Report, public: Option<&[u8; 32]>, path: &Path, expect
     }
     match Key::load(path) {
         Ok(key) if public == Some(&key.public()) => {}
-        // Between making the tables and writing the key, an older version could be interrupted.
+        // An older version could be interrupted between creating the tables and writing the key.
         Ok(_) | Err(Error::KeyMissing { .. }) if public.is_none() && is_new => {
             report.notes.push(
-                "the ledger has no key and no lines yet: making it was interrupted, and `quell ledger create` goes on with it"
+                "the ledger has no key and no lines yet: its creation was interrupted; `quell ledger create` completes it"
                     .into(),
             );
         }
@@ -141,20 +150,29 @@ fn check_key(report: &mut Report, public: Option<&[u8; 32]>, path: &Path, expect
     }
 }
 
-/// What is wrong if a receipt was given for a line.
-fn check_receipt(chains: &BTreeMap<String, Vec<Hash>>, receipt: &Receipt, public: Option<&[u8; 32]>) -> Option<Finding> {
+/// Compares a receipt with the ledger; returns a finding if they disagree.
+fn check_receipt(
+    chains: &BTreeMap<String, Vec<Hash>>,
+    receipt: &Receipt,
+    public: Option<&[u8; 32]>,
+) -> Option<Finding> {
     let found = public.map_or_else(|| "missing".to_owned(), |key| hex(key));
     match &receipt.ledger {
         Some(ledger) if *ledger != found => {
             let problem = Problem::PublicKey { found, expected: ledger.clone(), says: "a receipt says" };
             Some(problem.at(&receipt.dataset, receipt.entry))
         }
-        _ => missing(chains, &receipt.dataset, receipt.entry, &receipt.head),
+        _ => missing_line(chains, &receipt.dataset, receipt.entry, &receipt.head),
     }
 }
 
-/// The heads after each line of a dataset, as far as they could be read.
-fn check_dataset(report: &mut Report, database: &mut dyn Database, row: Row, public: Option<&[u8; 32]>) -> Vec<Hash> {
+/// Checks one dataset and returns the head after each readable line.
+fn check_dataset(
+    report: &mut Report,
+    database: &mut dyn Database,
+    row: Row,
+    public: Option<&[u8; 32]>,
+) -> Vec<Hash> {
     let name = row.dataset;
     let snapshot = database.snapshot(&name, 0);
     let Some((row, entries)) = report.take(snapshot).flatten() else { return Vec::new() };
@@ -174,11 +192,18 @@ fn check_dataset(report: &mut Report, database: &mut dyn Database, row: Row, pub
     entries.into_iter().map(|entry| entry.hash).collect()
 }
 
-/// What is wrong if a line with this head was seen once.
-fn missing(chains: &BTreeMap<String, Vec<Hash>>, dataset: &str, entry: u64, head: &str) -> Option<Finding> {
+/// A finding if the ledger lacks the line `entry` with the head `head`.
+fn missing_line(
+    chains: &BTreeMap<String, Vec<Hash>>,
+    dataset: &str,
+    entry: u64,
+    head: &str,
+) -> Option<Finding> {
     let Some(heads) = chains.get(dataset) else { return Some(Problem::NoDataset.of(dataset)) };
     match usize::try_from(entry).ok().and_then(|entry| heads.get(entry)) {
-        None => Some(Problem::Truncated { lines: heads.len() as u64, expected: entry.saturating_add(1) }.of(dataset)),
+        None => Some(
+            Problem::Truncated { lines: heads.len() as u64, expected: entry.saturating_add(1) }.of(dataset),
+        ),
         Some(found) if hex(found) != head => {
             Some(Problem::Forked { found: hex(found), expected: head.to_owned() }.at(dataset, entry))
         }
@@ -186,11 +211,22 @@ fn missing(chains: &BTreeMap<String, Vec<Hash>>, dataset: &str, entry: u64, head
     }
 }
 
-fn check_export(report: &mut Report, chains: &BTreeMap<String, Vec<Hash>>, export: &Export, public: Option<&[u8; 32]>) {
-    report.findings.extend(missing(chains, &export.dataset, export.lines.saturating_sub(1), &export.head));
+fn check_export(
+    report: &mut Report,
+    chains: &BTreeMap<String, Vec<Hash>>,
+    export: &Export,
+    public: Option<&[u8; 32]>,
+) {
+    report.findings.extend(missing_line(
+        chains,
+        &export.dataset,
+        export.lines.saturating_sub(1),
+        &export.head,
+    ));
     let found = public.map_or_else(|| "missing".to_owned(), |key| hex(key));
     if found != export.public_key {
-        let problem = Problem::PublicKey { found, expected: export.public_key.clone(), says: "an export says" };
+        let problem =
+            Problem::PublicKey { found, expected: export.public_key.clone(), says: "an export says" };
         report.findings.push(problem.of(&export.dataset));
     }
 }

@@ -1,7 +1,7 @@
-//! Receipts that lie about in a project: in run folders, models and answers.
+//! Collects the receipts stored in a project: in run folders, models and answers.
 //!
-//! A ledger that was put back from an older copy is sound by itself. Everything that was released since knows better: each artifact carries a receipt, which is a line and
-//! the head of the chain after it.
+//! A ledger restored from an older copy is consistent in itself. The artifacts released since that copy
+//! reveal it: each artifact carries a receipt, which names a line and the head of the chain after that line.
 
 use std::{
     fs::{self, File},
@@ -12,41 +12,43 @@ use std::{
 use quell_privacy::ledger::Receipt;
 use serde_json::Value;
 
-/// Folders below the project that are looked into, one within the other.
-const DEPTH: usize = 6;
-/// Files that are looked at, at most.
-const FILES: usize = 100_000;
-/// Largest text that is read, and largest header of a model.
-const TEXT: u64 = 8 << 20;
+/// Largest depth of nested folders that are searched.
+const MAX_DEPTH: usize = 6;
+/// Largest number of files that are read.
+const MAX_FILES: usize = 100_000;
+/// Largest text file or model header that is read, in bytes.
+const MAX_BYTES: u64 = 8 << 20;
 
-/// What was found in a project.
+/// The receipts found in a project.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Witnesses {
-    /// Receipts, each with the file that it stands in.
+    /// Receipts, each with the file that contains it.
     pub receipts: Vec<(PathBuf, Receipt)>,
-    /// Not everything was looked at: there are too many files, or some are too large or cannot be read.
+    /// Whether the search was incomplete: too many files, or some too large or unreadable.
     pub incomplete: bool,
 }
 
-/// Receipts in a JSON document: wherever an object has a dataset, an entry and a head.
+/// Finds receipts in a JSON document: objects with a dataset, an entry and a head.
 #[must_use]
 pub fn receipts(document: &Value) -> Vec<Receipt> {
     let mut found = Vec::new();
-    collect(document, &mut found);
+    collect_receipts(document, &mut found);
     found
 }
 
-/// Receipts in the JSON files and models below a folder. Hidden folders and links are left out.
+/// Finds receipts in the JSON files and models below a folder.
+///
+/// Hidden folders and symbolic links are skipped.
 #[must_use]
 pub fn witnesses(folder: &Path) -> Witnesses {
     let mut witnesses = Witnesses::default();
-    let mut left = FILES;
-    look(folder, DEPTH, &mut left, &mut witnesses);
+    let mut files_left = MAX_FILES;
+    scan_folder(folder, MAX_DEPTH, &mut files_left, &mut witnesses);
     witnesses.receipts.sort_by(|one, two| one.0.cmp(&two.0));
     witnesses
 }
 
-fn look(folder: &Path, depth: usize, left: &mut usize, witnesses: &mut Witnesses) {
+fn scan_folder(folder: &Path, depth: usize, files_left: &mut usize, witnesses: &mut Witnesses) {
     let Ok(entries) = fs::read_dir(folder) else {
         witnesses.incomplete = true;
         return;
@@ -58,15 +60,15 @@ fn look(folder: &Path, depth: usize, left: &mut usize, witnesses: &mut Witnesses
             if depth == 0 {
                 witnesses.incomplete = true;
             } else {
-                look(&path, depth - 1, left, witnesses);
+                scan_folder(&path, depth - 1, files_left, witnesses);
             }
         } else if kind.is_file() {
             let Some(texts) = texts(&path) else { continue };
-            if *left == 0 {
+            if *files_left == 0 {
                 witnesses.incomplete = true;
                 return;
             }
-            *left -= 1;
+            *files_left -= 1;
             match texts {
                 Ok(texts) => {
                     let documents = texts.iter().filter_map(|text| serde_json::from_str::<Value>(text).ok());
@@ -79,7 +81,7 @@ fn look(folder: &Path, depth: usize, left: &mut usize, witnesses: &mut Witnesses
     }
 }
 
-/// The JSON documents in a file, if it is of a kind that holds some.
+/// Reads the JSON documents in a file; none for other types of files.
 fn texts(path: &Path) -> Option<io::Result<Vec<String>>> {
     match path.extension()?.to_str()? {
         "json" => Some(text(path).map(|text| vec![text])),
@@ -90,17 +92,17 @@ fn texts(path: &Path) -> Option<io::Result<Vec<String>>> {
 }
 
 fn text(path: &Path) -> io::Result<String> {
-    let bytes = crate::file::read_at_most(path, TEXT)?;
+    let bytes = crate::file::read_at_most(path, MAX_BYTES)?;
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// The header of a model: its length in eight bytes, then JSON.
+/// Reads the header of a model: its length in eight bytes, then JSON.
 fn header(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
     let mut length = [0; 8];
     file.read_exact(&mut length)?;
     let length = u64::from_le_bytes(length);
-    if length > TEXT {
+    if length > MAX_BYTES {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "its header is too long"));
     }
     let mut text = String::new();
@@ -108,7 +110,7 @@ fn header(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-fn collect(value: &Value, found: &mut Vec<Receipt>) {
+fn collect_receipts(value: &Value, found: &mut Vec<Receipt>) {
     match value {
         Value::Object(fields) => {
             let text = |name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -117,13 +119,13 @@ fn collect(value: &Value, found: &mut Vec<Receipt>) {
             {
                 found.push(Receipt { ledger: text("ledger"), ..Receipt::new(dataset, entry, head) });
             }
-            fields.values().for_each(|field| collect(field, found));
+            fields.values().for_each(|field| collect_receipts(field, found));
         }
-        Value::Array(items) => items.iter().for_each(|item| collect(item, found)),
-        // Models keep documents as texts within a document.
+        Value::Array(items) => items.iter().for_each(|item| collect_receipts(item, found)),
+        // Models store JSON documents as strings inside a JSON document.
         Value::String(text) if text.starts_with('{') => {
             if let Ok(inner) = serde_json::from_str::<Value>(text) {
-                collect(&inner, found);
+                collect_receipts(&inner, found);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}

@@ -60,7 +60,13 @@ fn a_file_keeps_a_book() {
             connection.execute_batch(&format!("BEGIN; {sql}; COMMIT")).map_err(|error| error.to_string())
         };
         let address = path.to_str().unwrap().to_owned();
-        test(&Place { location: path.as_path().into(), address, directory: directory.path(), sql: &sql, prefix: "" });
+        test(&Place {
+            location: path.as_path().into(),
+            address,
+            directory: directory.path(),
+            sql: &sql,
+            prefix: "",
+        });
     }
 }
 
@@ -105,7 +111,10 @@ fn a_store_is_a_file_of_its_own() {
     assert!(matches!(Store::open(other.as_path()).err(), Some(Error::Sqlite { .. })));
     // Names that SQLite takes for databases in memory are files to us.
     for name in [":memory:", "file::memory:", "file:x?mode=memory"] {
-        let status = fixture::contract("create", name, &directory.path().join("out")).current_dir(&directory).status().unwrap();
+        let status = fixture::contract("create", name, &directory.path().join("out"))
+            .current_dir(&directory)
+            .status()
+            .unwrap();
         assert!(status.success() && directory.path().join(name).is_file(), "{name}");
     }
 }
@@ -130,9 +139,13 @@ fn lines_are_read_as_they_were_written(place: &Place) {
     let state = first.state().unwrap().clone();
     let mut again = open(&store, DATASET);
     assert_eq!(again.state().unwrap(), &state, "another reader sees the same");
-    assert!(Ledger::create(store.book(DATASET).unwrap(), terms(DATASET, None)).is_err(), "a dataset has one ledger");
+    assert!(
+        Ledger::create(store.book(DATASET).unwrap(), terms(DATASET, None)).is_err(),
+        "a dataset has one ledger"
+    );
     let datasets = store.datasets().unwrap();
-    let summary: Vec<_> = datasets.iter().map(|summary| (summary.dataset.as_str(), summary.lines, summary.cap)).collect();
+    let summary: Vec<_> =
+        datasets.iter().map(|summary| (summary.dataset.as_str(), summary.lines, summary.cap)).collect();
     assert_eq!(summary, [("other", 3, f64::INFINITY), (DATASET, 4, 10.0)]);
     assert_eq!(datasets[1].spent, state.spent().epsilon);
     let entries = store.entries(DATASET).unwrap();
@@ -183,7 +196,11 @@ fn a_number_is_given_once(place: &Place) {
     let receipt = ledger.raise(budget(Some(10.0)), "one").unwrap();
     drop(ledger);
     assert!(matches!(said[0], Ok(None)), "the number is taken: {:?}", said[0]);
-    assert!(matches!(said[1], Err(Error::Misplaced { .. })), "judged against the lines of another dataset: {:?}", said[1]);
+    assert!(
+        matches!(said[1], Err(Error::Misplaced { .. })),
+        "judged against the lines of another dataset: {:?}",
+        said[1]
+    );
     assert!(matches!(said[2], Err(Error::UnknownDataset { .. })), "{:?}", said[2]);
     let mut two = book(DATASET);
     let raised = |reason: &str| Line::Raised { budget: budget(Some(10.0)), reason: reason.into() };
@@ -195,7 +212,8 @@ fn a_number_is_given_once(place: &Place) {
     let shared = Shared { own: book("fourth"), others: vec![book("fifth"), book(DATASET)], said: &mut said };
     drop(Ledger::create(shared, terms("fourth", Some(10.0))).unwrap());
     assert!(matches!(said[..], [Err(Error::Misplaced { .. }), Err(Error::Misplaced { .. })]), "{said:?}");
-    let lines: Vec<_> = store.datasets().unwrap().into_iter().map(|summary| (summary.dataset, summary.lines)).collect();
+    let lines: Vec<_> =
+        store.datasets().unwrap().into_iter().map(|summary| (summary.dataset, summary.lines)).collect();
     assert_eq!(lines, [("another".to_owned(), 1), ("fourth".into(), 1), (DATASET.into(), 2)]);
 }
 
@@ -206,7 +224,8 @@ fn the_cap_holds_and_a_raise_is_written_down(place: &Place) {
     assert!(matches!(ledger.charge(count(1.0)), Err(quell_privacy::Error::Refused { .. })));
     // The database says so once more, by its own means.
     let prefix = place.prefix;
-    let refused = (place.sql)(&format!("UPDATE {prefix}datasets SET lines = lines + 1, last = last + 1, spent = 99"));
+    let refused =
+        (place.sql)(&format!("UPDATE {prefix}datasets SET lines = lines + 1, last = last + 1, spent = 99"));
     assert!(refused.unwrap_err().to_lowercase().contains("check"), "the constraint refuses it");
     assert_eq!(store.datasets().unwrap()[0].lines, 4, "nothing was written");
     ledger.raise(budget(Some(room_for(4))), "one more").unwrap();
@@ -274,7 +293,10 @@ fn other_programs_cannot_change_a_ledger(place: &Place) {
         assert!((place.sql)("TRUNCATE quell_entries CASCADE").is_err());
         (place.sql)("DROP TRIGGER quell_entries_stay ON quell_entries").unwrap();
         let report = store.verify(&[], &[]);
-        assert!(matches!(report.findings[..], [quell_ledger::Finding { problem: Problem::Schema { .. }, .. }]), "{report:?}");
+        assert!(
+            matches!(report.findings[..], [quell_ledger::Finding { problem: Problem::Schema { .. }, .. }]),
+            "{report:?}"
+        );
         return;
     }
     let report = store.verify(&[], &[]);
@@ -295,7 +317,10 @@ fn without_its_key_nothing_is_written(place: &Place) {
     let error = ledger.charge(count(1.0)).err().unwrap().to_string();
     assert!(error.contains("another ledger"), "{error}");
     let findings = store.verify(&[], &[]).findings;
-    assert!(matches!(findings[..], [quell_ledger::Finding { problem: Problem::PublicKey { .. }, .. }]), "{findings:?}");
+    assert!(
+        matches!(findings[..], [quell_ledger::Finding { problem: Problem::PublicKey { .. }, .. }]),
+        "{findings:?}"
+    );
     assert!(store.datasets().is_err(), "somebody else has signed it");
     std::fs::write(place.key(), saved).unwrap();
     assert_eq!(store.datasets().unwrap()[0].lines, 3);
@@ -322,9 +347,15 @@ fn exports_and_receipts_find_what_is_missing(place: &Place) {
     elsewhere.dataset = "elsewhere".into();
     let findings = store.verify(&[forged, future, elsewhere], &[]).findings;
     let problems: Vec<_> = findings.into_iter().map(|finding| finding.problem).collect();
-    assert!(matches!(problems[..], [Problem::Forked { .. }, Problem::Truncated { lines: 5, expected: 100 }, Problem::NoDataset]));
+    assert!(matches!(
+        problems[..],
+        [Problem::Forked { .. }, Problem::Truncated { lines: 5, expected: 100 }, Problem::NoDataset]
+    ));
     let findings = store.verify(&[], &[&export.replace("count", "Count")]).findings;
-    assert!(matches!(findings[..], [quell_ledger::Finding { problem: Problem::Export { .. }, .. }]), "{findings:?}");
+    assert!(
+        matches!(findings[..], [quell_ledger::Finding { problem: Problem::Export { .. }, .. }]),
+        "{findings:?}"
+    );
 }
 
 /// Somebody with the key and another program writes what the cashier would not.
@@ -337,7 +368,11 @@ fn lines_that_lie_are_found(place: &Place) {
     let mut write = |number, line: &Line, spent: f64| {
         let forged = Forged::new(DATASET, number, &head, line, (spent, 10.0), &place.key());
         let blob = |bytes: &[u8]| {
-            if place.prefix.is_empty() { format!("X'{}'", digits(bytes)) } else { format!("'\\x{}'", digits(bytes)) }
+            if place.prefix.is_empty() {
+                format!("X'{}'", digits(bytes))
+            } else {
+                format!("'\\x{}'", digits(bytes))
+            }
         };
         (place.sql)(&forged.sql(place.prefix, blob)).unwrap();
         head = forged.head();
@@ -345,12 +380,17 @@ fn lines_that_lie_are_found(place: &Place) {
     write(2, &Line::Charged(honest.clone()), 1.0);
     honest.cost.pure = Some(1e-3);
     write(3, &Line::Charged(honest), 2.01);
-    assert!(open(&store, DATASET).state().unwrap().charges().len() == 3, "chained and signed as they must be");
+    assert!(
+        open(&store, DATASET).state().unwrap().charges().len() == 3,
+        "chained and signed as they must be"
+    );
     write(4, &Line::Leased { charge: 1, until: 7 }, 2.01);
     let findings = store.verify(&[], &[]).findings;
     let found: Vec<_> = findings.iter().map(|finding| (finding.entry.unwrap(), &finding.problem)).collect();
-    let expected =
-        matches!(found[..], [(2, Problem::Understated { .. }), (3, Problem::Underpriced { .. }), (4, Problem::Nonsense { .. })]);
+    let expected = matches!(
+        found[..],
+        [(2, Problem::Understated { .. }), (3, Problem::Underpriced { .. }), (4, Problem::Nonsense { .. })]
+    );
     assert!(expected, "{found:?}");
     assert!(Ledger::open(store.book(DATASET).unwrap()).is_err(), "steps that were not paid for");
 }

@@ -10,7 +10,9 @@ use std::{
     time::Duration,
 };
 
-use fixture::{Chance, DATASET, charge, contract, count, create, hire, let_race, open, race, room_for, terms, told};
+use fixture::{
+    Chance, DATASET, charge, contract, count, create, hire, let_race, open, race, room_for, terms, told,
+};
 use quell_ledger::{Error, Finding, Problem, Store, verify, verify_export};
 use quell_privacy::ledger::{Ledger, Receipt};
 
@@ -109,7 +111,8 @@ fn nothing_is_released_unpaid_however_often_processes_are_killed() {
         assert_eq!(entries.len(), receipts.len(), "round {round}: two releases on one debt");
         busy += u64::from(receipts.len() > before);
         if (round + 1) % ROUNDS_PER_LEDGER == 0 || round + 1 == rounds {
-            let debts = open(&Store::open(place.as_path()).unwrap(), DATASET).state().unwrap().charges().len();
+            let debts =
+                open(&Store::open(place.as_path()).unwrap(), DATASET).state().unwrap().charges().len();
             assert!(debts >= receipts.len(), "{debts} debts, {} releases", receipts.len());
             released += receipts.len();
             unreleased += debts - receipts.len();
@@ -221,7 +224,8 @@ fn every_flipped_byte_of_an_export_is_found() {
 fn forge(path: &Path, sql: &str) {
     let _ = fs::remove_file(format!("{}.seal", path.display()));
     let connection = rusqlite::Connection::open(path).unwrap();
-    let mut statement = connection.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").unwrap();
+    let mut statement =
+        connection.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").unwrap();
     let triggers: Vec<(String, String)> =
         statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect();
     drop(statement);
@@ -294,7 +298,10 @@ fn a_rebuilt_chain_is_found_by_receipts_and_exports() {
     }
     assert!(store.verify(&[], &[]).is_good(), "by itself it is as good as any");
     assert_eq!(store.verify(&receipts, &[]).findings.len(), 2);
-    assert!(matches!(store.verify(&[], &[&export]).findings[..], [Finding { problem: Problem::Forked { .. }, .. }]));
+    assert!(matches!(
+        store.verify(&[], &[&export]).findings[..],
+        [Finding { problem: Problem::Forked { .. }, .. }]
+    ));
 }
 
 #[test]
@@ -308,16 +315,23 @@ fn an_older_copy_is_found() {
     // The database alone: the seal beside it knows better, and it does not open.
     fs::write(&path, &copies[0]).unwrap();
     let findings = verify(path.as_path(), &[], &[]).unwrap().findings;
-    assert!(findings.iter().any(|finding| matches!(finding.problem, Problem::Truncated { .. })), "{findings:?}");
+    assert!(
+        findings.iter().any(|finding| matches!(finding.problem, Problem::Truncated { .. })),
+        "{findings:?}"
+    );
     assert!(matches!(Store::open(path.as_path()).err(), Some(Error::Damaged(_))));
     // With its seal: only who has seen the last line knows.
     fs::write(directory.path().join("ledger.db.seal"), &copies[1]).unwrap();
     clear_logs(&path);
     assert!(verify(path.as_path(), &[], &[]).unwrap().is_good());
-    for findings in
-        [verify(path.as_path(), &receipts, &[]).unwrap().findings, verify(path.as_path(), &[], &[&export]).unwrap().findings]
-    {
-        assert!(matches!(findings[..], [Finding { problem: Problem::Truncated { lines: 3, expected: 4 }, .. }]), "{findings:?}");
+    for findings in [
+        verify(path.as_path(), &receipts, &[]).unwrap().findings,
+        verify(path.as_path(), &[], &[&export]).unwrap().findings,
+    ] {
+        assert!(
+            matches!(findings[..], [Finding { problem: Problem::Truncated { lines: 3, expected: 4 }, .. }]),
+            "{findings:?}"
+        );
     }
 }
 
@@ -341,8 +355,14 @@ fn a_lost_log_is_found() {
             fs::write(&log, bytes).unwrap();
         }
         let findings = verify(path.as_path(), &[], &[]).unwrap().findings;
-        assert!(findings.iter().any(|finding| matches!(finding.problem, Problem::Truncated { .. })), "{findings:?}");
-        assert!(matches!(Store::open(path.as_path()).err(), Some(Error::Damaged(_))), "no grant on a ledger that lost its end");
+        assert!(
+            findings.iter().any(|finding| matches!(finding.problem, Problem::Truncated { .. })),
+            "{findings:?}"
+        );
+        assert!(
+            matches!(Store::open(path.as_path()).err(), Some(Error::Damaged(_))),
+            "no grant on a ledger that lost its end"
+        );
     }
     // Wherever it is damaged: a ledger that opens has all debts.
     for place in (0..whole.len()).step_by(if longer() { 1 } else { 61 }) {
@@ -359,7 +379,10 @@ fn a_lost_log_is_found() {
     }
     clear_logs(&path);
     fs::write(&log, whole).unwrap();
-    assert!(verify(path.as_path(), &releases(&out), &[]).unwrap().is_good(), "and with its log it is whole again");
+    assert!(
+        verify(path.as_path(), &releases(&out), &[]).unwrap().is_good(),
+        "and with its log it is whole again"
+    );
 }
 
 /// Charges until something gives, and writes down how often it was granted, and what gave.
@@ -384,7 +407,11 @@ fn charge_until_it_fails(ledger: &mut Ledger<quell_ledger::Volume>) -> (usize, S
 fn recovers(store: &mut Store, before: usize, granted: usize) {
     let mut ledger = open(store, DATASET);
     let debts = ledger.state().unwrap().charges().len();
-    assert!(debts == before + granted || debts == before + granted + 1, "{granted} granted, {} debts", debts - before);
+    assert!(
+        debts == before + granted || debts == before + granted + 1,
+        "{granted} granted, {} debts",
+        debts - before
+    );
     charge(&mut ledger, 5);
     let report = store.verify(&[], &[]);
     assert!(report.is_good(), "{report:?}");
@@ -399,8 +426,13 @@ fn a_file_that_may_not_grow_loses_no_debt() {
     let worker = contract("fill", directory.path().to_str().unwrap(), &out);
     // In units of 512 or 1024 bytes. The signal that comes with the limit is ignored, so that writing fails instead.
     let mut limited = Command::new("sh");
-    limited.args(["-c", "trap '' XFSZ; ulimit -f 512; exec \"$@\"", "sh"]).arg(worker.get_program()).args(worker.get_args());
-    limited.envs(worker.get_envs().filter_map(|(name, value)| Some((name, value?)))).stdout(std::process::Stdio::null());
+    limited
+        .args(["-c", "trap '' XFSZ; ulimit -f 512; exec \"$@\"", "sh"])
+        .arg(worker.get_program())
+        .args(worker.get_args());
+    limited
+        .envs(worker.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .stdout(std::process::Stdio::null());
     assert!(limited.status().unwrap().success());
     let text = fs::read_to_string(&out).unwrap();
     let (granted, error) = text.split_once(' ').unwrap();
@@ -416,7 +448,10 @@ struct Small(tempfile::TempDir);
 impl Small {
     fn mount() -> Option<Self> {
         let directory = tempfile::tempdir().unwrap();
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=600k", "tmpfs"]).arg(directory.path()).output();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=600k", "tmpfs"])
+            .arg(directory.path())
+            .output();
         mounted.is_ok_and(|mount| mount.status.success()).then_some(Self(directory))
     }
 }
@@ -437,7 +472,9 @@ fn a_ledger_that_cannot_be_written_can_be_verified() {
     let report = verify(path.as_path(), &receipts, &[]).unwrap();
     assert!(report.is_good() && report.lines == 3, "{report:?}");
     let granted = Store::open(path.as_path()).is_ok_and(|store| {
-        store.book(DATASET).is_ok_and(|book| Ledger::open(book).and_then(|mut ledger| ledger.charge(count(1.0))).is_ok())
+        store
+            .book(DATASET)
+            .is_ok_and(|book| Ledger::open(book).and_then(|mut ledger| ledger.charge(count(1.0))).is_ok())
     });
     assert!(!granted, "nothing is granted that cannot be written down");
 }
@@ -467,7 +504,10 @@ fn a_ledger_of_the_first_version_opens_and_is_brought_up_to_date() {
     let directory = tempfile::tempdir().unwrap();
     let (path, receipts) = small(directory.path());
     let _ = fs::remove_file(format!("{}.seal", path.display()));
-    rusqlite::Connection::open(&path).unwrap().execute_batch("DROP TRIGGER meta_begin; PRAGMA user_version = 1").unwrap();
+    rusqlite::Connection::open(&path)
+        .unwrap()
+        .execute_batch("DROP TRIGGER meta_begin; PRAGMA user_version = 1")
+        .unwrap();
     let report = verify(path.as_path(), &receipts, &[]).unwrap();
     assert!(report.is_good(), "{report:?}");
     charge(&mut open(&Store::open(path.as_path()).unwrap(), DATASET), 1);
@@ -475,7 +515,10 @@ fn a_ledger_of_the_first_version_opens_and_is_brought_up_to_date() {
     assert!(rusqlite::Connection::open(&path).unwrap().execute_batch(replace).is_err());
     assert!(verify(path.as_path(), &receipts, &[]).unwrap().is_good());
     // One without a rule that it should have is refused, whichever version it says it has.
-    rusqlite::Connection::open(&path).unwrap().execute_batch("DROP TRIGGER entries_stay; PRAGMA user_version = 1").unwrap();
+    rusqlite::Connection::open(&path)
+        .unwrap()
+        .execute_batch("DROP TRIGGER entries_stay; PRAGMA user_version = 1")
+        .unwrap();
     assert!(Store::open(path.as_path()).is_err());
 }
 
@@ -501,7 +544,10 @@ fn a_creation_that_was_interrupted_is_recognised_and_goes_on() {
             rusqlite::Connection::open(&path).unwrap().query_row(sql, [], |_| Ok(())).unwrap();
         }
         let report = verify(path.as_path(), &[], &[]).unwrap();
-        assert!(report.is_good() && report.notes.iter().any(|note| note.contains("interrupted")), "{names:?} {sql}: {report:?}");
+        assert!(
+            report.is_good() && report.notes.iter().any(|note| note.contains("interrupted")),
+            "{names:?} {sql}: {report:?}"
+        );
         assert!(
             matches!(Store::open(path.as_path()).err(), Some(Error::NotALedger { found, .. }) if found.contains("interrupted"))
         );
@@ -512,7 +558,10 @@ fn a_creation_that_was_interrupted_is_recognised_and_goes_on() {
     // What once had lines and has none now was not interrupted.
     fs::write(whole.path().join("ledger.db"), "").unwrap();
     let findings = verify(whole.path(), &[], &[]).unwrap().findings;
-    assert!(findings.iter().any(|finding| matches!(finding.problem, Problem::Truncated { lines: 0, .. })), "{findings:?}");
+    assert!(
+        findings.iter().any(|finding| matches!(finding.problem, Problem::Truncated { lines: 0, .. })),
+        "{findings:?}"
+    );
 }
 
 /// Kills processes that make ledgers, at random moments.

@@ -25,7 +25,8 @@ fn sql(url: &str, sql: &str) -> Result<(), String> {
 /// Whether a rule of the ledger was found to be missing or altered, at opening and by verification.
 fn is_strange(url: &str, key: &std::path::Path) -> bool {
     let opened = Store::open_with_key(url, key).err();
-    let refused = matches!(&opened, Some(Error::Damaged(finding)) if matches!(finding.problem, Problem::Schema { .. }));
+    let refused =
+        matches!(&opened, Some(Error::Damaged(finding)) if matches!(finding.problem, Problem::Schema { .. }));
     let found = verify(url, &[], &[]).unwrap().findings;
     let seen = found.iter().any(|finding| matches!(finding.problem, Problem::Schema { .. }));
     assert_eq!(refused, seen, "{opened:?} {found:?}");
@@ -57,7 +58,10 @@ fn rules_that_were_altered_are_found_at_opening() {
     with(Server::start(), |server| {
         let directory = tempfile::tempdir().unwrap();
         for (number, alteration) in alterations.iter().enumerate() {
-            let (url, key) = (server.database(&format!("altered{number}")), directory.path().join(format!("{number}.key")));
+            let (url, key) = (
+                server.database(&format!("altered{number}")),
+                directory.path().join(format!("{number}.key")),
+            );
             charge(&mut create(&Store::create_with_key(url.as_str(), &key).unwrap(), DATASET, Some(10.0)), 1);
             assert!(!is_strange(&url, &key), "before: {alteration}");
             sql(&url, alteration).unwrap();
@@ -77,7 +81,8 @@ fn functions_of_the_first_version_are_renewed() {
         for function in ["quell_never", "quell_entries_follow", "quell_datasets_grow"] {
             sql(&url, &format!("ALTER FUNCTION {function}() RESET search_path")).unwrap();
         }
-        let old = |store: &mut Store| store.verify(&[], &[]).notes.iter().any(|note| note.contains("search path"));
+        let old =
+            |store: &mut Store| store.verify(&[], &[]).notes.iter().any(|note| note.contains("search path"));
         let mut store = Store::open_with_key(url.as_str(), &key).unwrap();
         assert!(old(&mut store));
         charge(&mut open(&store, DATASET), 1);
@@ -96,8 +101,12 @@ fn a_role_that_may_append_may_do_nothing_else() {
         sql(&url, "CREATE ROLE analyst LOGIN; CREATE ROLE stranger LOGIN").unwrap();
         let (analyst, stranger) = (url.replace("quell@", "analyst@"), url.replace("quell@", "stranger@"));
         assert!(
-            Store::open_with_key(analyst.as_str(), &key).and_then(|store| store.book(DATASET)).map(drop).is_err()
-                || Store::open_with_key(analyst.as_str(), &key).is_ok_and(|mut store| store.datasets().is_err())
+            Store::open_with_key(analyst.as_str(), &key)
+                .and_then(|store| store.book(DATASET))
+                .map(drop)
+                .is_err()
+                || Store::open_with_key(analyst.as_str(), &key)
+                    .is_ok_and(|mut store| store.datasets().is_err())
         );
         store.grant("analyst").unwrap();
         let mut theirs = Store::open_with_key(analyst.as_str(), &key).unwrap();
@@ -122,7 +131,10 @@ fn a_role_that_may_append_may_do_nothing_else() {
             // Granting what one may not grant is a warning, and grants nothing.
             assert!(said.is_err() || forbidden.starts_with("GRANT"), "{forbidden}");
         }
-        assert!(sql(&analyst, "DELETE FROM quell_entries").unwrap_err().contains("42501"), "for lack of a right, not by a rule");
+        assert!(
+            sql(&analyst, "DELETE FROM quell_entries").unwrap_err().contains("42501"),
+            "for lack of a right, not by a rule"
+        );
         assert!(sql(&stranger, "SELECT * FROM quell_entries").is_err());
         assert!(!theirs.verify(&[], &[]).notes.iter().any(|note| note.contains("superuser")));
         let report = store.verify(&[], &[]);
@@ -139,7 +151,9 @@ fn a_connection_over_the_network_is_encrypted_and_its_certificate_is_checked() {
         let key = directory.path().join("signing.key");
         server.database("encrypted");
         let roots = |name: &str| server.file(name).to_str().unwrap().replace('/', "%2F");
-        let checked = |host: &str, root: &str| format!("{}?sslrootcert={}", server.network(host, "encrypted"), roots(root));
+        let checked = |host: &str, root: &str| {
+            format!("{}?sslrootcert={}", server.network(host, "encrypted"), roots(root))
+        };
         let good = checked("localhost", "root.pem");
         charge(&mut create(&Store::create_with_key(good.as_str(), &key).unwrap(), DATASET, Some(10.0)), 1);
         assert!(Store::open_with_key(checked("127.0.0.1", "root.pem").as_str(), &key).is_ok());
@@ -147,8 +161,14 @@ fn a_connection_over_the_network_is_encrypted_and_its_certificate_is_checked() {
             (checked("localhost", "other.pem"), "signed by somebody else"),
             (checked("localhost", "missing.pem"), "no such roots"),
             (checked("localhost", "hba"), "no certificates"),
-            (format!("{}?sslmode=verify-full", server.network("localhost", "encrypted")), "not signed by a root of the system"),
-            (format!("{}?sslmode=disable", server.network("localhost", "encrypted")), "the server takes no plain text"),
+            (
+                format!("{}?sslmode=verify-full", server.network("localhost", "encrypted")),
+                "not signed by a root of the system",
+            ),
+            (
+                format!("{}?sslmode=disable", server.network("localhost", "encrypted")),
+                "the server takes no plain text",
+            ),
             (server.network("localhost", "encrypted"), "nor by default"),
             (checked("127.0.0.2", "root.pem"), "a name that is not in the certificate"),
         ] {
@@ -158,8 +178,14 @@ fn a_connection_over_the_network_is_encrypted_and_its_certificate_is_checked() {
     // A server that speaks plain text only is not spoken to, unless the URL says so.
     with(Server::start(), |server| {
         let url = server.database("plain");
-        assert!(matches!(Store::open(format!("{url}?sslmode=require").as_str()).err(), Some(Error::Postgres { .. })));
-        assert!(matches!(Store::open(format!("{url}?sslmode=prefer").as_str()).err(), Some(Error::Address { .. })));
+        assert!(matches!(
+            Store::open(format!("{url}?sslmode=require").as_str()).err(),
+            Some(Error::Postgres { .. })
+        ));
+        assert!(matches!(
+            Store::open(format!("{url}?sslmode=prefer").as_str()).err(),
+            Some(Error::Address { .. })
+        ));
     });
 }
 

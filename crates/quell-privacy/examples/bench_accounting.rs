@@ -41,7 +41,8 @@ fn print(row: &str, accountant: &str, seconds: f64, bound: Bound, value: Option<
 
 fn main() -> Result<(), Error> {
     let neighbors = Neighbors::AddRemove;
-    let distinct: Result<Vec<Event>, Error> = (0..1000).map(f64::from).map(|i| step(0.005 + 1e-5 * i, 0.9 + 1e-3 * i)).collect();
+    let distinct: Result<Vec<Event>, Error> =
+        (0..1000).map(f64::from).map(|i| step(0.005 + 1e-5 * i, 0.9 + 1e-3 * i)).collect();
     let rows = [
         ("one_run", step(0.01, 1.1)?.repeated(10_000), 1e-5),
         ("thousand_distinct", Event::Composed(distinct?), 1e-5),

@@ -8,7 +8,12 @@ use std::{num::NonZero, thread, time::Instant};
 use quell_privacy::{Error, bench, units::Scale};
 
 /// Best of several runs: at least five, for at least a second.
-fn best(name: &str, threads: usize, numbers: usize, mut run: impl FnMut() -> Result<(), Error>) -> Result<(), Error> {
+fn best(
+    name: &str,
+    threads: usize,
+    numbers: usize,
+    mut run: impl FnMut() -> Result<(), Error>,
+) -> Result<(), Error> {
     let begin = Instant::now();
     let mut best = f64::INFINITY;
     let mut rounds = 0;

@@ -1,27 +1,29 @@
-//! Everything that can go wrong in this crate.
+//! The errors of this crate.
 
 use crate::number::{Toward, rounded};
 
-/// Why there is no answer. Messages say what is and what was expected, never a value read from a record.
+/// Why an operation failed.
+///
+/// Messages say what was found and what was expected, never a value read from a record.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A number outside the range in which it means something.
+    /// A number out of its range.
     #[error("{what} is {value}, expected a number in {range}")]
     OutOfRange {
         /// Name of the number.
         what: &'static str,
-        /// What was given.
+        /// The number that was given.
         value: f64,
-        /// What is allowed.
+        /// The allowed range.
         range: &'static str,
     },
-    /// No theorem, no number.
+    /// The accountant has no theorem for the event.
     #[error("the {accountant} accountant has no theorem for {event} {because}")]
     Unsupported {
         /// The accountant that was asked.
         accountant: &'static str,
-        /// The offending sub-event.
+        /// The unsupported part of the event.
         event: String,
         /// What is missing.
         because: &'static str,
@@ -29,12 +31,12 @@ pub enum Error {
     /// An event that contradicts itself.
     #[error("{event} is malformed: {because}")]
     Malformed {
-        /// The offending sub-event.
+        /// The malformed part of the event.
         event: String,
         /// What was expected.
         because: &'static str,
     },
-    /// Settings that cannot be paid for, because no theorem covers them here.
+    /// Settings that cannot be charged for, because no theorem covers them.
     #[error("{what} cannot be used: {because}")]
     Unfit {
         /// Which settings.
@@ -42,15 +44,15 @@ pub enum Error {
         /// Why, and what to try instead.
         because: &'static str,
     },
-    /// A calibration whose target no value in the searched range reaches.
+    /// A calibration target that no value in the searched range reaches.
     #[error("no {what} in {range} reaches the target")]
     Unreachable {
         /// What was searched for.
         what: &'static str,
-        /// Where it was searched.
+        /// The range that was searched.
         range: &'static str,
     },
-    /// The budget does not bear it.
+    /// The release would exceed the budget.
     #[error(
         "this release would bring epsilon to {}, the budget is {budget}, of which {} is spent",
         rounded(*.would_be, 4, Toward::Up),
@@ -59,18 +61,18 @@ pub enum Error {
     Refused {
         /// ε after the release; infinite if there would be no bound.
         would_be: f64,
-        /// ε before it.
+        /// ε before the release.
         spent: f64,
         /// The cap.
         budget: f64,
     },
-    /// The ledger could not be read or written, or does not make sense.
+    /// The ledger could not be read or written, or is inconsistent.
     #[error("the ledger cannot be used: {cause}")]
     Book {
         /// What happened.
         cause: String,
     },
-    /// The operating system gives no randomness, so there is no noise and no release.
+    /// The operating system provides no randomness, so no noise can be drawn.
     #[error("the operating system gives no random numbers")]
     NoEntropy,
 }

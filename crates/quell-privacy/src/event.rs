@@ -1,4 +1,4 @@
-//! What was done to the data, in the words an accountant needs and no others.
+//! Privacy events: what was done to the data, in the terms that accountants need.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,11 +7,11 @@ use crate::{
     units::{Delta, Epsilon, NoiseMultiplier, Order, Probability, Rho, SamplingRate, Scale},
 };
 
-/// A release, or several, as an accountant sees it.
+/// One release, or several, in the form that an accountant reads.
 ///
 /// # Contract
-/// Variants are added, never changed: what was written into a ledger parses for ever. Every accountant names every
-/// variant, so a new one does not compile until each of them has an answer for it or refuses it.
+/// Variants are added, never changed: every event in an old ledger must parse forever. Every accountant names
+/// every variant, so a new variant does not compile until each accountant supports it or rejects it.
 ///
 /// ```
 /// use quell_privacy::{Event, units::{NoiseMultiplier, SamplingRate}};
@@ -35,28 +35,30 @@ pub enum Event {
         /// z = b/C.
         noise_multiplier: NoiseMultiplier,
     },
-    /// An integer of which a record accounts for at most `sensitivity`, plus Pr[n] ∝ exp(-n²/2σ²) on the integers.
+    /// An integer plus discrete Gaussian noise, Pr[n] ∝ exp(-n²/2σ²).
     DiscreteGaussian {
         /// σ.
         deviation: Scale,
-        /// Most that one record contributes.
+        /// The most that one record contributes to the integer.
         sensitivity: u32,
     },
-    /// An integer of which a record accounts for at most `sensitivity`, plus Pr[n] ∝ exp(-|n|/s) on the integers.
+    /// An integer plus discrete Laplace noise, Pr[n] ∝ exp(-|n|/s).
     DiscreteLaplace {
         /// s.
         scale: Scale,
-        /// Most that one record contributes.
+        /// The most that one record contributes to the integer.
         sensitivity: u32,
     },
-    /// A record answers one of `choices` truthfully, or, with probability `randomized`, uniformly at random.
+    /// Each record gives its true answer or, with probability `randomized`, a uniformly random one.
     RandomizedResponse {
         /// Number of possible answers, at least two.
         choices: u32,
         /// Probability of a random answer.
         randomized: Probability,
     },
-    /// A selection whose log-probabilities shift within a range of ε: the exponential mechanism, permute-and-flip excluded.
+    /// A selection whose log-probabilities shift within a range of ε: the exponential mechanism.
+    ///
+    /// Permute and flip is excluded.
     Exponential {
         /// Width of that range.
         epsilon: Epsilon,
@@ -83,7 +85,7 @@ pub enum Event {
         /// Pairs of order α and bound ε(α).
         curve: Vec<(Order, Epsilon)>,
     },
-    /// Each record enters on its own coin of bias `rate`; `event` runs on those that entered.
+    /// `event` runs on a Poisson sample: each record enters independently with probability `rate`.
     PoissonSampled {
         /// Probability of entering.
         rate: SamplingRate,
@@ -108,39 +110,39 @@ pub enum Event {
         /// What runs on the batch; a record drawn k times contributes k times.
         event: Box<Event>,
     },
-    /// One after the other, each on fresh coins.
+    /// A sequence of events, each with independent randomness.
     Composed(Vec<Event>),
-    /// `event`, `count` times, each on fresh coins.
+    /// `event`, `count` times, each with independent randomness.
     Repeated {
-        /// How often.
+        /// Number of repetitions.
         count: u64,
-        /// What is repeated.
+        /// The repeated event.
         event: Box<Event>,
     },
-    /// No guarantee at all. Every accountant answers infinity.
+    /// No guarantee at all: every accountant answers infinity.
     NonPrivate,
 }
 
 impl Event {
-    /// Gaussian noise.
+    /// A sum with Gaussian noise.
     #[must_use]
     pub fn gaussian(noise_multiplier: NoiseMultiplier) -> Self {
         Self::Gaussian { noise_multiplier }
     }
 
-    /// Laplace noise.
+    /// A sum with Laplace noise.
     #[must_use]
     pub fn laplace(noise_multiplier: NoiseMultiplier) -> Self {
         Self::Laplace { noise_multiplier }
     }
 
-    /// The same on a Poisson sample.
+    /// This event on a Poisson sample.
     #[must_use]
     pub fn poisson_sampled(self, rate: SamplingRate) -> Self {
         Self::PoissonSampled { rate, event: Box::new(self) }
     }
 
-    /// The same several times over.
+    /// This event, `count` times.
     #[must_use]
     pub fn repeated(self, count: u64) -> Self {
         Self::Repeated { count, event: Box::new(self) }
@@ -152,7 +154,7 @@ impl Event {
         Self::gaussian(noise_multiplier).poisson_sampled(rate).repeated(steps)
     }
 
-    /// The variant's name as it stands in JSON, for messages.
+    /// The variant's name in JSON, for messages.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -189,15 +191,17 @@ impl std::fmt::Display for Event {
     }
 }
 
-/// Most releases that an event may stand for: larger counts are no whole numbers in double precision.
+/// Largest number of releases in an event.
+///
+/// Larger counts are not exact in double precision.
 pub(crate) const MOST_REPETITIONS: u64 = 1 << 53;
 
-/// The error for an event that stands for more.
+/// The error for an event with more than [`MOST_REPETITIONS`] releases.
 pub(crate) fn too_many(event: &Event) -> Error {
     Error::Malformed { event: event.to_string(), because: "more than 2^53 repetitions" }
 }
 
-/// An event as it is written down: with the version of the language it is written in.
+/// An event with the version of its serialization format, as a ledger stores it.
 ///
 /// ```
 /// use quell_privacy::event::Record;
@@ -210,7 +214,7 @@ pub(crate) fn too_many(event: &Event) -> Error {
 #[serde(deny_unknown_fields)]
 pub struct Record {
     version: Version,
-    /// What was done.
+    /// The event.
     pub event: Event,
 }
 
@@ -220,7 +224,7 @@ impl From<Event> for Record {
     }
 }
 
-/// The only version there is so far. A later one adds variants and still reads this one.
+/// The only format version so far; a later version adds variants and still reads this one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
 struct Version;

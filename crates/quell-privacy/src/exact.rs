@@ -1,47 +1,56 @@
 //! The exact statistics behind releases, for tests that run whole pipelines on neighbouring datasets.
 //!
-//! This module exists with the feature `exact-statistics` alone, which no crate turns on by default and which does not compile without debug assertions: no released program has it.
+//! This module exists only with the feature `exact-statistics`. No crate turns the feature on by default, and
+//! it does not compile without debug assertions: no released program contains it.
 //!
 //! While [`watch`] runs, on its thread:
-//! - what noise would be added to is written down, and noise is added to zeros in its place. So everything that is released follows from the coins, and must be the same for neighbours,
-//!   to the last bit: files, counts, words and errors.
-//! - coins follow from a seed and from the identity of each record, so that records that two datasets have in common have the same coins in both, whatever their numbers.
+//! - the statistics to which noise would be added are recorded, and noise is added to zeros in their place.
+//!   So every release depends only on the random numbers, and must be the same for neighbours, to the last
+//!   bit: files, counts, words and errors.
+//! - random numbers depend only on a seed and on the identity of each record. Records that two datasets have
+//!   in common therefore get the same random numbers in both, whatever their positions.
 
 use std::{any::Any, cell::RefCell, fmt::Display};
 
 use crate::noise::random::{Key, Randomness};
 
-/// How far two statistics are apart.
+/// The norm in which the distance of two statistics is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Norm {
-    /// Sum of the distances of the numbers.
+    /// Sum of the absolute differences.
     L1,
-    /// Root of the sum of their squares.
+    /// Root of the sum of the squared differences.
     L2,
-    /// The largest of them.
+    /// The largest absolute difference.
     Largest,
 }
 
-/// What noise is added to, or which records a mechanism is given, and how far one record may move it by what is charged for.
+/// A recorded statistic, and how far the charge allows one record to move it.
+///
+/// It is what noise is added to, or the records that a mechanism is given.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statistic {
-    /// The mechanism, in words.
+    /// The description of the mechanism.
     pub mechanism: String,
     /// The numbers without noise.
     pub values: Vec<f64>,
-    /// How their distance is measured.
+    /// The norm of their distance.
     pub norm: Norm,
-    /// The farthest that they move when a record comes or goes.
+    /// Largest distance when a record is added or removed.
     pub addition: f64,
-    /// The farthest that they move when a record is exchanged for another.
+    /// Largest distance when a record is replaced.
     pub exchange: f64,
 }
 
 impl Statistic {
-    /// How far the numbers are from those of another dataset; infinite if they are not as many, or one is no number.
+    /// The distance from the numbers of another dataset.
+    ///
+    /// The distance is infinite if the lengths differ or a number is NaN.
     #[must_use]
     pub fn distance(&self, other: &Self) -> f64 {
-        if self.values.len() != other.values.len() || self.values.iter().chain(&other.values).any(|x| x.is_nan()) {
+        if self.values.len() != other.values.len()
+            || self.values.iter().chain(&other.values).any(|x| x.is_nan())
+        {
             return f64::INFINITY;
         }
         let apart = self.values.iter().zip(&other.values).map(|(a, b)| (a - b).abs());
@@ -53,12 +62,15 @@ impl Statistic {
     }
 }
 
-/// Where coins come from.
+/// The source of random numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Coins {
-    /// What they follow from.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// For each record something that tells it from others and does not change when others come and go; its number if it is not among these.
+    /// A stable identity for each record.
+    ///
+    /// It distinguishes the record from others and does not change when other records are added or removed. A
+    /// record that is not in the list is identified by its position.
     pub identities: Vec<u64>,
 }
 
@@ -73,7 +85,7 @@ thread_local! {
     static WATCH: RefCell<Option<Watch>> = const { RefCell::new(None) };
 }
 
-/// Runs something, and hands out what its releases would have been made of.
+/// Runs `work` and returns its result with the statistics behind its releases.
 pub fn watch<R>(coins: Coins, work: impl FnOnce() -> R) -> (R, Vec<Statistic>) {
     let keys = Randomness::seeded(coins.seed);
     WATCH.set(Some(Watch { coins, draws: 0, keys, seen: Vec::new() }));
@@ -81,7 +93,7 @@ pub fn watch<R>(coins: Coins, work: impl FnOnce() -> R) -> (R, Vec<Statistic>) {
     (result, WATCH.take().map(|watch| watch.seen).unwrap_or_default())
 }
 
-/// Other identities from now on: for a pipeline whose records are known only while it runs.
+/// Replaces the identities, for a pipeline whose records are known only while it runs.
 pub fn identify(identities: Vec<u64>) {
     with(|watch| watch.coins.identities = identities);
 }
@@ -90,7 +102,7 @@ fn with<R>(work: impl FnOnce(&mut Watch) -> R) -> Option<R> {
     WATCH.with_borrow_mut(|watch| watch.as_mut().map(work))
 }
 
-/// Writes down a statistic. Whether it was: then it must not be released.
+/// Records a statistic. Returns whether it was recorded: then it must not be released.
 pub(crate) fn withhold(
     mechanism: &impl Display,
     norm: Norm,
@@ -98,20 +110,27 @@ pub(crate) fn withhold(
     values: impl FnOnce() -> Vec<f64>,
 ) -> bool {
     let mechanism = || mechanism.to_string();
-    with(|watch| watch.seen.push(Statistic { mechanism: mechanism(), values: values(), norm, addition, exchange })).is_some()
+    with(|watch| {
+        watch.seen.push(Statistic { mechanism: mechanism(), values: values(), norm, addition, exchange })
+    })
+    .is_some()
 }
 
-/// Buckets that records are counted in, by what they hold.
+/// Number of buckets in which records are counted, by a hash of their content.
 const BUCKETS: usize = 256;
 
-/// Writes down which records are handed to a mechanism, as counts by a hash of what they hold. Whether they were: then they must not be used.
+/// Records which records a mechanism is given, as counts by a hash of their content.
+///
+/// Returns whether they were recorded: then they must not be used.
 pub(crate) fn withhold_records(data: &dyn Any) -> bool {
     let buckets = |hashes: &mut dyn Iterator<Item = u64>| {
         let mut counts = vec![0.0; BUCKETS];
         hashes.for_each(|hash| counts[(hash % BUCKETS as u64) as usize] += 1.0);
         counts
     };
-    let text = |text: &Option<String>| text.as_deref().unwrap_or("\0").bytes().fold(7, |hash, byte| mix(hash ^ u64::from(byte)));
+    let text = |text: &Option<String>| {
+        text.as_deref().unwrap_or("\0").bytes().fold(7, |hash, byte| mix(hash ^ u64::from(byte)))
+    };
     let (values, exchange) = if let Some(count) = data.downcast_ref::<u64>() {
         (vec![*count as f64], 1.0)
     } else if let Some(numbers) = data.downcast_ref::<Vec<f64>>() {
@@ -119,7 +138,7 @@ pub(crate) fn withhold_records(data: &dyn Any) -> bool {
     } else if let Some(keys) = data.downcast_ref::<Vec<Option<String>>>() {
         (buckets(&mut keys.iter().map(text)), 2.0)
     } else {
-        // Whoever hands in something else must say here how far it moves.
+        // Other types must state here how far they move.
         (vec![f64::NAN], 0.0)
     };
     withhold(&"records", Norm::L1, (1.0, exchange), || values)
@@ -130,7 +149,7 @@ pub(crate) fn key() -> Option<Key> {
     with(|watch| watch.keys.key().ok()).flatten()
 }
 
-/// A number for each of so many records, which follows from its identity and from how often this was asked.
+/// A random number for each record, from its identity and the number of earlier calls.
 pub(crate) fn coins(records: usize) -> Option<Vec<u64>> {
     with(|watch| {
         watch.draws += 1;
@@ -139,7 +158,7 @@ pub(crate) fn coins(records: usize) -> Option<Vec<u64>> {
     })
 }
 
-/// Steele, Lea and Flood's finalizer: for tests, not for secrets.
+/// The finalizer of Steele, Lea and Flood: for tests, not for secrets.
 fn mix(word: u64) -> u64 {
     let word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

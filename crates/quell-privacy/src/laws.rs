@@ -1,32 +1,37 @@
-//! What every learner must obey, as checks that its tests call.
+//! Checks of the contracts that learners must keep, for use in their tests.
 
 use crate::{
     mechanism::{BLOCK, Clip, Contributions, DRIFT, Electorate, LENGTH_ERROR, TERM_ROUNDINGS},
     units::ClipNorm,
 };
 
-/// The first law that a learner breaks for the given records, or nothing.
+/// Returns the first clause of the contract that a learner breaks, or `None`.
 ///
-/// Checks the contract of [`Contributions`]: lengths are not under-reported and asked for once, a record's vector depends on that record alone, scale
-/// zero adds nothing, and blocks are added up in double precision. A law that holds here may still be broken elsewhere: give it records that are
-/// empty, huge, and not finite, and more of them than the learner works on at once.
+/// Checks the contract of [`Contributions`]: lengths are not under-reported and are reported once, a record's
+/// vector depends on that record alone, scale zero adds nothing, and blocks are added up in double precision.
+/// A learner that passes for some records may still break the contract for others. So include records that
+/// are empty, huge and not finite, and more records than the learner processes at once.
 #[must_use]
 pub fn broken_by(contributions: &mut impl Contributions, records: &[usize]) -> Option<String> {
-    let whole = contributions.dimension();
-    broken_in_parts(contributions, records, &[whole])
+    let dimension = contributions.dimension();
+    broken_in_parts(contributions, records, &[dimension])
 }
 
-/// The same for a vector of which these consecutive parts are clipped apart.
+/// The same as [`broken_by`] for a vector whose consecutive parts are clipped separately.
 #[must_use]
-pub fn broken_in_parts(contributions: &mut impl Contributions, records: &[usize], parts: &[usize]) -> Option<String> {
+pub fn broken_in_parts(
+    contributions: &mut impl Contributions,
+    records: &[usize],
+    parts: &[usize],
+) -> Option<String> {
     let dimension = contributions.dimension();
     if parts.iter().sum::<usize>() != dimension {
-        return Some(format!("parts {parts:?} do not make up a vector of {dimension} numbers"));
+        return Some(format!("parts {parts:?} do not add up to the dimension {dimension}"));
     }
     let mut learner = Learner { contributions, parts };
     let mut alone = Vec::new();
     for &record in records {
-        match learner.alone(record) {
+        match learner.measure(record) {
             Ok(vector) => alone.push(vector),
             Err(law) => return Some(law),
         }
@@ -34,24 +39,27 @@ pub fn broken_in_parts(contributions: &mut impl Contributions, records: &[usize]
     // Blocks of one record, several blocks, one block.
     for size in [1, records.len().div_ceil(3), records.len()] {
         let blocks: Vec<&[usize]> = records.chunks(size.clamp(1, BLOCK)).collect();
-        if let Some(law) = learner.together(&blocks, &alone) {
+        if let Some(law) = learner.check_blocks(&blocks, &alone) {
             return Some(law);
         }
     }
-    learner.again_and_again(records, &alone)
+    learner.check_precision(records, &alone)
 }
 
-/// The sum of the vectors of some records as they are, each in a block of its own: for tests of a learner against something simpler.
-pub fn sum(contributions: &mut impl Contributions, records: &[usize]) -> Vec<f64> {
-    let whole = contributions.dimension();
-    let blocks: Vec<&[usize]> = records.chunks(1).collect();
-    Learner { contributions, parts: &[whole] }.sum(&blocks, &Clip::fixed(vec![whole], 1.0))
-}
-
-/// How an electorate breaks its contract on samples of the given records, or nothing.
+/// Sums the unscaled vectors of some records, each in its own block.
 ///
-/// Adds the records to each question's sample one after the other, in this order and backwards: each may add one ballot and take one away. A question's votes
-/// must be the same beside other questions as alone.
+/// Use it to test a learner against a simpler implementation.
+pub fn sum(contributions: &mut impl Contributions, records: &[usize]) -> Vec<f64> {
+    let dimension = contributions.dimension();
+    let blocks: Vec<&[usize]> = records.chunks(1).collect();
+    Learner { contributions, parts: &[dimension] }.sum(&blocks, &Clip::fixed(vec![dimension], 1.0))
+}
+
+/// Describes how an electorate breaks its contract on samples of the given records, or returns `None`.
+///
+/// Adds the records to each question's sample one after the other, in this order and in reverse: each record
+/// may add one ballot and remove one. A question's votes must not depend on the other questions that are
+/// asked with it.
 #[must_use]
 pub fn broken_by_electorate(
     electorate: &mut impl Electorate,
@@ -66,15 +74,20 @@ pub fn broken_by_electorate(
         for taken in 0..=order.len() {
             let mut sample = order[..taken].to_vec();
             sample.sort_unstable();
-            let asked: Vec<(usize, Vec<usize>)> = questions.iter().map(|question| (*question, sample.clone())).collect();
-            let counts: Vec<Vec<i64>> = electorate.tally(&asked).into_iter().map(|votes| votes.counts).collect();
+            let asked: Vec<(usize, Vec<usize>)> =
+                questions.iter().map(|question| (*question, sample.clone())).collect();
+            let counts: Vec<Vec<i64>> =
+                electorate.tally(&asked).into_iter().map(|votes| votes.counts).collect();
             if counts.len() != questions.len() || counts.iter().any(|counts| counts.len() != candidates) {
-                return Some("there is not one tally of all candidates for each question".into());
+                return Some("expected one tally of all candidates for each question".into());
             }
             for (question, counts) in asked.iter().zip(&counts) {
                 let alone = electorate.tally(std::slice::from_ref(question));
                 if alone.first().is_none_or(|alone| alone.counts != *counts) {
-                    return Some(format!("question {} has other votes alone than beside others", question.0));
+                    return Some(format!(
+                        "the votes of question {} depend on the other questions",
+                        question.0
+                    ));
                 }
             }
             let exchanged = |(a, b): (&Vec<i64>, &Vec<i64>)| {
@@ -83,7 +96,7 @@ pub fn broken_by_electorate(
                 rise <= 1 && fall <= 1
             };
             if before.is_some_and(|before| !before.iter().zip(&counts).all(exchanged)) {
-                return Some(format!("record {} moves more than one ballot in and one out", order[taken - 1]));
+                return Some(format!("record {} adds or removes more than one ballot", order[taken - 1]));
             }
             before = Some(counts);
         }
@@ -96,16 +109,18 @@ struct Learner<'l, C> {
     parts: &'l [usize],
 }
 
-/// A record by itself.
+/// The reported lengths and the vector of a single record.
 struct Alone {
     squared: Vec<f64>,
     vector: Vec<f64>,
 }
 
-/// How often a record is added to see whether digits get lost.
+/// How often a record is added, to detect lost digits.
 const TIMES: usize = 1024;
 
-/// What a sum starts from, to see that it is added to: a power of two, far below what is looked at.
+/// Initial value of a sum, to detect that it is overwritten.
+///
+/// It is a power of two, far below the values that are compared.
 const START: f64 = 1.0 / (1_u64 << 40) as f64;
 
 impl<C: Contributions> Learner<'_, C> {
@@ -115,70 +130,86 @@ impl<C: Contributions> Learner<'_, C> {
         sum.into_iter().map(|x| x - START).collect()
     }
 
-    fn alone(&mut self, record: usize) -> Result<Alone, String> {
+    fn measure(&mut self, record: usize) -> Result<Alone, String> {
         let clip = Clip::fixed(self.parts.to_vec(), 0.0);
-        let nothing = self.sum(&[&[record]], &clip);
-        if nothing.iter().any(|x| *x != 0.0) {
+        let zero = self.sum(&[&[record]], &clip);
+        if zero.iter().any(|x| *x != 0.0) {
             return Err(format!("record {record}: scale zero adds something"));
         }
         let clip = Clip::fixed(self.parts.to_vec(), 1.0);
         let vector = self.sum(&[&[record]], &clip);
-        let seen = clip.seen();
-        let [squared] = seen.as_slice() else {
-            return Err(format!("record {record}: scales were asked for {} times, expected once", seen.len()));
+        let reported = clip.seen();
+        let [squared] = reported.as_slice() else {
+            return Err(format!(
+                "record {record}: scales were asked for {} times, expected once",
+                reported.len()
+            ));
         };
         if squared.len() != self.parts.len() {
-            return Err(format!("record {record}: {} lengths were reported, expected one for each part", squared.len()));
+            return Err(format!(
+                "record {record}: {} lengths were reported, expected one for each part",
+                squared.len()
+            ));
         }
         let mut start = 0;
         for (part, (length, squared)) in self.parts.iter().zip(squared).enumerate() {
             let true_length = norm(&vector[start..start + length]);
             start += length;
             let enough = squared.sqrt() >= true_length * (1.0 - LENGTH_ERROR) - 1e-18;
-            // What is not finite gets scale zero.
+            // A vector whose length is not finite gets scale zero.
             if squared.is_finite() && !enough {
-                return Err(format!("record {record}: the reported length is less than that of the vector, in part {part}"));
+                return Err(format!(
+                    "record {record}: the reported length is less than that of the vector, in part {part}"
+                ));
             }
         }
         Ok(Alone { squared: squared.clone(), vector })
     }
 
-    /// Records in blocks, clipped to a length that some of them have, against what they are alone.
-    fn together(&mut self, blocks: &[&[usize]], alone: &[Alone]) -> Option<String> {
-        let lengths = in_order(alone.iter().flat_map(|a| &a.squared).copied().filter(|s| s.is_finite() && *s > 0.0));
+    /// Compares the sum of records in blocks with the records alone.
+    ///
+    /// Records are clipped to a length that some of them have.
+    fn check_blocks(&mut self, blocks: &[&[usize]], alone: &[Alone]) -> Option<String> {
+        let lengths =
+            in_order(alone.iter().flat_map(|a| &a.squared).copied().filter(|s| s.is_finite() && *s > 0.0));
         let middle = lengths.get(lengths.len() / 2).map_or(1.0, |squared| squared.sqrt() / 2.0);
         let norm_of_parts = ClipNorm::new(middle.clamp(1e-30, 1e30)).ok()?;
-        let clip = Clip::watched(self.parts.to_vec(), norm_of_parts);
+        let clip = Clip::recording(self.parts.to_vec(), norm_of_parts);
         let sum = self.sum(blocks, &clip);
-        let seen = clip.seen();
-        if seen.len() != alone.len() || seen.iter().any(|squared| squared.len() != self.parts.len()) {
+        let reported = clip.seen();
+        if reported.len() != alone.len() || reported.iter().any(|squared| squared.len() != self.parts.len()) {
             return Some(format!(
                 "scales were asked for {} times, expected once for each of {} records",
-                seen.len(),
+                reported.len(),
                 alone.len()
             ));
         }
-        // Threads ask in any order: lengths are compared in order of size.
+        // Threads ask in any order, so lengths are compared after sorting.
         for part in 0..self.parts.len() {
-            let (expected, seen) = (in_order(alone.iter().map(|a| a.squared[part])), in_order(seen.iter().map(|s| s[part])));
-            if expected.into_iter().zip(seen).any(|(a, b)| !same_length(a, b)) {
-                return Some(format!("a length depends on the records beside it, in part {part}"));
+            let (expected, reported) =
+                (in_order(alone.iter().map(|a| a.squared[part])), in_order(reported.iter().map(|s| s[part])));
+            if expected.into_iter().zip(reported).any(|(a, b)| !same_length(a, b)) {
+                return Some(format!("a length depends on other records, in part {part}"));
             }
         }
-        self.expected(&sum, alone, &Clip::watched(self.parts.to_vec(), norm_of_parts), blocks)
+        self.check_sum(&sum, alone, &Clip::recording(self.parts.to_vec(), norm_of_parts), blocks)
     }
 
-    /// Whether a sum is that of the scaled vectors.
-    fn expected(&self, sum: &[f64], alone: &[Alone], clip: &Clip, blocks: &[&[usize]]) -> Option<String> {
-        let most = blocks.iter().map(|block| block.len()).max().unwrap_or(0) as f64;
+    /// Compares a sum with that of the scaled vectors.
+    fn check_sum(&self, sum: &[f64], alone: &[Alone], clip: &Clip, blocks: &[&[usize]]) -> Option<String> {
+        let largest_block = blocks.iter().map(|block| block.len()).max().unwrap_or(0) as f64;
         let (mut expected, mut sizes, mut drift) = (vec![0.0; sum.len()], vec![0.0; sum.len()], 0.0);
         let mut scales = vec![0.0; self.parts.len()];
         for Alone { squared, vector } in alone {
             clip.scales(squared, &mut scales);
-            let scale_of =
-                scales.iter().zip(self.parts).flat_map(|(scale, length)| std::iter::repeat_n(f64::from(*scale), *length));
+            let scale_of = scales
+                .iter()
+                .zip(self.parts)
+                .flat_map(|(scale, length)| std::iter::repeat_n(f64::from(*scale), *length));
             let mut square = 0.0;
-            for (coordinate, (scale, x)) in scale_of.zip(vector).enumerate().filter(|(_, (scale, _))| *scale != 0.0) {
+            for (coordinate, (scale, x)) in
+                scale_of.zip(vector).enumerate().filter(|(_, (scale, _))| *scale != 0.0)
+            {
                 expected[coordinate] += scale * x;
                 sizes[coordinate] += (scale * x).abs();
                 square += (scale * x).powi(2);
@@ -186,8 +217,9 @@ impl<C: Contributions> Learner<'_, C> {
             drift += 2.0 * DRIFT * f64::sqrt(square);
         }
         for (coordinate, ((sum, expected), size)) in sum.iter().zip(&expected).zip(&sizes).enumerate() {
-            let rounding = (most + TERM_ROUNDINGS) / f64::from(1 << 24) * size * 1.01 + drift + 1e-18;
-            // A NaN is not within it.
+            let rounding =
+                (largest_block + TERM_ROUNDINGS) / f64::from(1 << 24) * size * 1.01 + drift + 1e-18;
+            // A comparison with NaN is false.
             let within = (sum - expected).abs() <= rounding;
             if !within {
                 return Some(format!("coordinate {coordinate}: the sum is not that of the scaled vectors"));
@@ -196,14 +228,15 @@ impl<C: Contributions> Learner<'_, C> {
         None
     }
 
-    /// One record in many blocks, which single precision could not add up.
-    fn again_and_again(&mut self, records: &[usize], alone: &[Alone]) -> Option<String> {
+    /// Adds one record in many blocks, which single precision could not add up.
+    fn check_precision(&mut self, records: &[usize], alone: &[Alone]) -> Option<String> {
         let finite = |a: &Alone| a.squared.iter().all(|s| s.is_finite()) && norm(&a.vector) > 0.0;
         let (&record, alone) = records.iter().zip(alone).find(|(_, a)| finite(a))?;
         let block = [record];
         let sum = self.sum(&vec![block.as_slice(); TIMES], &Clip::fixed(self.parts.to_vec(), 1.0));
         let (times, length) = (TIMES as f64, norm(&alone.vector));
-        let same = sum.iter().zip(&alone.vector).all(|(sum, x)| (sum - times * x).abs() <= times * DRIFT * length);
+        let same =
+            sum.iter().zip(&alone.vector).all(|(sum, x)| (sum - times * x).abs() <= times * DRIFT * length);
         (!same).then(|| "blocks are not added up in double precision".to_owned())
     }
 }
@@ -212,14 +245,14 @@ fn norm(vector: &[f64]) -> f64 {
     vector.iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
-/// By size, and what is not finite at the end.
+/// Sorts by size; values that are not finite come last.
 fn in_order(squared: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut squared: Vec<f64> = squared.map(|s| if s.is_finite() { s } else { f64::INFINITY }).collect();
     squared.sort_by(f64::total_cmp);
     squared
 }
 
-/// Two squared lengths whose roots are within [`DRIFT`] of each other, or both are not finite.
+/// Whether the roots of two squared lengths are within [`DRIFT`], or both are not finite.
 fn same_length(a: f64, b: f64) -> bool {
     (!a.is_finite() && !b.is_finite()) || (a - b).abs() <= 2.01 * DRIFT * a.abs().max(b.abs()) + 1e-36
 }

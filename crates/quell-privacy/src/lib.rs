@@ -1,7 +1,7 @@
-//! The trusted room of Quell: what a release costs.
+//! The trusted core of Quell: privacy accounting, mechanisms and the ledger.
 //!
-//! An [`Event`] says what was done to the data; an accountant turns it into a [`Bound`] on ε or δ. Nothing here reads a
-//! record, touches a file, a clock or the network, or prints; random numbers are drawn in `noise` alone.
+//! An [`Event`] says what was done to the data; an accountant turns it into a [`Bound`] on ε or δ. Nothing in
+//! this crate reads a file, a clock or the network, or prints. Only `noise` draws random numbers.
 //!
 //! ```
 //! use quell_privacy::{Event, Neighbors, accounting::Pld, units::{Delta, NoiseMultiplier, SamplingRate}};
@@ -13,13 +13,13 @@
 #![forbid(unsafe_code)]
 // [KEY, place] cites a theorem (THEORY.md) and Pr[…] is a probability; neither is a link.
 #![allow(rustdoc::broken_intra_doc_links)]
-// The walls of this room: no file, network, clock, environment or print (clippy.toml names the types and functions).
+// This crate uses no file, network, clock, environment or print (clippy.toml names the types and functions).
 #![deny(clippy::disallowed_types, clippy::disallowed_methods, clippy::disallowed_macros)]
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
 
 #[cfg(all(feature = "exact-statistics", not(debug_assertions)))]
 compile_error!(
-    "the feature exact-statistics shows what releases are made of: it is for tests, and never part of a released program"
+    "the feature exact-statistics exposes private statistics: it is for tests only, never for a released program"
 );
 
 pub mod accounting;
@@ -48,7 +48,17 @@ pub use statement::Statement;
 #[cfg(doctest)]
 mod refused;
 
-/// The README's program runs as a test.
+/// Runs the README's program as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The programs of the guide's page about the accountant run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/accountant.md")]
+struct AccountantPage;
+
+/// So do those of the page for users of autodp and dp-accounting.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/coming-from-autodp-and-dp-accounting.md")]
+struct DpAccountingPage;

@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 /// Which change of one record a guarantee hides.
 ///
 /// # Contract
-/// Additive noise is stated relative to the largest contribution of one record. Adding or removing the record moves a
-/// sum by at most that much, replacing it by at most twice that much ([`Neighbors::reach`]). Guarantees given as numbers
-/// (pure, approximate, concentrated, Rényi) are stated for the relation in force and are not scaled.
+/// Additive noise is stated relative to the largest contribution of one record. Adding or removing the record
+/// moves a sum by at most that much, replacing it by at most twice that much ([`Neighbors::reach`]).
+/// Guarantees given as numbers (pure, approximate, concentrated, Rényi) are stated for the relation in force
+/// and are not scaled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Neighbors {

@@ -1,15 +1,17 @@
-//! Numbers as people read them: few digits, rounded to the side on which what is said stays true.
+//! Formatting of numbers for people: few digits, rounded in the direction that keeps a statement true.
 
-/// The side a number is rounded to.
+/// The direction in which a number is rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Toward {
-    /// For what must not be understated: upper bounds, noise.
+    /// For numbers that must not be understated: upper bounds, noise.
     Up,
-    /// For what must not be overstated: lower bounds, sampling rates.
+    /// For numbers that must not be overstated: lower bounds, sampling rates.
     Down,
 }
 
-/// `digits` significant digits, rounded to the given side: read back, the number is not on the other side of `value`.
+/// Formats a number with `digits` significant digits, rounded in the given direction.
+///
+/// The number that is read back is never on the other side of `value`.
 #[must_use]
 pub fn rounded(value: f64, digits: usize, toward: Toward) -> String {
     if value.is_nan() {
@@ -44,7 +46,7 @@ pub fn rounded(value: f64, digits: usize, toward: Toward) -> String {
     spell(&mantissa.to_string(), exponent)
 }
 
-/// d₁d₂d₃… · 10^exponent with the point after d₁, as a plain decimal where that is short.
+/// Formats d₁.d₂d₃… · 10^exponent, as a plain decimal if that is short.
 fn spell(digits: &str, exponent: i32) -> String {
     let places = digits.len() as i32 - 1 - exponent;
     match exponent {
@@ -59,13 +61,13 @@ fn spell(digits: &str, exponent: i32) -> String {
     }
 }
 
-/// Six digits at most, for words in which the exact number does not matter.
+/// Formats at most six digits, for texts in which the exact number does not matter.
 #[must_use]
 pub fn brief(value: f64) -> String {
     given(format!("{value:.5e}").parse().unwrap_or(value))
 }
 
-/// A number as it was given: as many digits as it has, with an exponent where that is shorter.
+/// Formats a number with all its digits, with an exponent if that is shorter.
 #[must_use]
 pub fn given(value: f64) -> String {
     let (plain, scientific) = (format!("{value}"), format!("{value:e}"));
@@ -113,13 +115,18 @@ mod tests {
             let read = |toward| rounded(value, digits, toward).parse::<f64>().unwrap();
             let (up, down) = (read(Toward::Up), read(Toward::Down));
             assert!(down <= value && value <= up, "{down} ≤ {value} ≤ {up}");
-            assert!(up == f64::INFINITY || up - down <= 1.1 * value * 10_f64.powi(1 - digits as i32), "{down} … {up}");
+            assert!(
+                up == f64::INFINITY || up - down <= 1.1 * value * 10_f64.powi(1 - digits as i32),
+                "{down} … {up}"
+            );
         }
     }
 
     #[test]
     fn given_numbers_look_as_people_write_them() {
-        for (value, text) in [(1e-5, "1e-5"), (0.01, "0.01"), (1.1, "1.1"), (1e6, "1e6"), (100.0, "100"), (2.5e-7, "2.5e-7")] {
+        for (value, text) in
+            [(1e-5, "1e-5"), (0.01, "0.01"), (1.1, "1.1"), (1e6, "1e6"), (100.0, "100"), (2.5e-7, "2.5e-7")]
+        {
             assert_eq!(given(value), text);
         }
     }

@@ -1,4 +1,4 @@
-//! Programs that the compiler must refuse. Each breaks one rule of this one, which it accepts:
+//! Programs that the compiler must reject. Each one breaks one rule of this program, which compiles:
 //!
 //! ```
 //! use quell_privacy::{Error, ledger::{Book, Ledger}, mechanism::{Count, Release, Sensitive}};
@@ -8,7 +8,7 @@
 //! }
 //! ```
 //!
-//! To run without paying: only a paid mechanism has a `run`.
+//! Running without a payment: only a paid mechanism has `run`.
 //!
 //! ```compile_fail,E0599
 //! use quell_privacy::{Error, ledger::{Book, Ledger}, mechanism::{Count, Release, Sensitive}};
@@ -17,7 +17,7 @@
 //! }
 //! ```
 //!
-//! To forge a payment, by writing one down …
+//! Forging a payment, with a struct literal …
 //!
 //! ```compile_fail,E0451
 //! use quell_privacy::{Error, Neighbors, ledger::{Paid, Receipt}, mechanism::{Count, Release, Sensitive}};
@@ -26,7 +26,7 @@
 //! }
 //! ```
 //!
-//! … or by calling the cashier's own constructor:
+//! … or with the private constructor of the ledger:
 //!
 //! ```compile_fail,E0624
 //! use quell_privacy::{Error, Neighbors, ledger::{Paid, Receipt}, mechanism::{Count, Release, Sensitive}};
@@ -35,7 +35,7 @@
 //! }
 //! ```
 //!
-//! To pay once and run twice …
+//! Running twice on one payment …
 //!
 //! ```compile_fail,E0382
 //! use quell_privacy::{Error, ledger::{Book, Ledger}, mechanism::{Count, Release, Sensitive}};
@@ -46,7 +46,7 @@
 //! }
 //! ```
 //!
-//! … or to copy the payment:
+//! … or copying the payment:
 //!
 //! ```compile_fail,E0599
 //! use quell_privacy::{Error, ledger::{Book, Ledger}, mechanism::{Count, Release, Sensitive}};
@@ -56,7 +56,7 @@
 //! }
 //! ```
 //!
-//! To bring an own mechanism:
+//! Implementing a new mechanism outside this crate:
 //!
 //! ```compile_fail,E0277
 //! use quell_privacy::{Event, Neighbors, mechanism::Mechanism};
@@ -74,7 +74,7 @@
 //! }
 //! ```
 //!
-//! To read private inputs …
+//! Reading private inputs …
 //!
 //! ```compile_fail,E0616
 //! use quell_privacy::{Error, ledger::{Book, Ledger}, mechanism::{Count, Release, Sensitive}};
@@ -83,7 +83,7 @@
 //! }
 //! ```
 //!
-//! … or to print them …
+//! … or printing them …
 //!
 //! ```compile_fail,E0277
 //! use quell_privacy::mechanism::Sensitive;
@@ -92,7 +92,7 @@
 //! }
 //! ```
 //!
-//! … or the votes:
+//! … or reading the votes …
 //!
 //! ```compile_fail,E0616
 //! use quell_privacy::mechanism::Votes;
@@ -101,7 +101,7 @@
 //! }
 //! ```
 //!
-//! … or what they cost:
+//! … or reading the cost of the votes:
 //!
 //! ```compile_fail,E0616
 //! use quell_privacy::mechanism::VoteCost;
@@ -110,7 +110,7 @@
 //! }
 //! ```
 //!
-//! To pass raw numbers for checked ones:
+//! Passing raw numbers where checked types are required:
 //!
 //! ```compile_fail,E0308
 //! use quell_privacy::mechanism::{Bounds, Noise, Sum};
@@ -119,7 +119,7 @@
 //! }
 //! ```
 //!
-//! To make up the scales that a learner asks for …
+//! Forging the scales that a learner asks for …
 //!
 //! ```compile_fail,E0451
 //! use quell_privacy::mechanism::Clip;
@@ -128,7 +128,7 @@
 //! }
 //! ```
 //!
-//! … or to call the constructor of the laws:
+//! … or calling the constructor that `laws` uses:
 //!
 //! ```compile_fail,E0624
 //! use quell_privacy::mechanism::Clip;
@@ -137,7 +137,7 @@
 //! }
 //! ```
 //!
-//! To see what was reported to them:
+//! Reading what was reported to `Clip`:
 //!
 //! ```compile_fail,E0624
 //! use quell_privacy::mechanism::Clip;
@@ -146,36 +146,36 @@
 //! }
 //! ```
 //!
-//! To start an epoch twice …
+//! Starting the batches of one payment twice …
 //!
 //! ```compile_fail,E0382
-//! use quell_privacy::{Error, ledger::{Book, Ledger}, mechanism::{Epoch, Running}};
-//! fn start<B: Book>(ledger: &mut Ledger<B>, epoch: Epoch) -> Result<[Running; 2], Error> {
-//!     let paid = ledger.charge(epoch)?;
+//! use quell_privacy::{Error, ledger::{Book, Ledger}, mechanism::{Batches, Descent}};
+//! fn start<B: Book>(ledger: &mut Ledger<B>, descent: Descent) -> Result<[Batches; 2], Error> {
+//!     let paid = ledger.charge(descent)?;
 //!     Ok([paid.start(10)?, paid.start(10)?])
 //! }
 //! ```
 //!
-//! … or to copy it while it is under way, which would run its batches twice:
+//! … or copying running batches, which would run them twice:
 //!
 //! ```compile_fail,E0308
-//! use quell_privacy::mechanism::Running;
-//! fn twice(running: &Running) -> Running {
-//!     running.clone()
+//! use quell_privacy::mechanism::Batches;
+//! fn twice(batches: &Batches) -> Batches {
+//!     batches.clone()
 //! }
 //! ```
 //!
-//! To change the noise of a step that has been paid for:
+//! Changing the noise of a step that has been paid for:
 //!
 //! ```compile_fail,E0616
-//! use quell_privacy::{ledger::Paid, mechanism::ClippedSum, units::NoiseMultiplier};
-//! fn cheaper(mut paid: Paid<ClippedSum>, noise_multiplier: NoiseMultiplier) -> Paid<ClippedSum> {
+//! use quell_privacy::{ledger::Paid, mechanism::Descent, units::NoiseMultiplier};
+//! fn cheaper(mut paid: Paid<Descent>, noise_multiplier: NoiseMultiplier) -> Paid<Descent> {
 //!     paid.mechanism.noise_multiplier = noise_multiplier;
 //!     paid
 //! }
 //! ```
 //!
-//! To forge a permit to write a line, by writing one down …
+//! Forging a permit to write a line, with a struct literal …
 //!
 //! ```compile_fail,E0451
 //! use quell_privacy::ledger::{Line, Permit};
@@ -184,7 +184,7 @@
 //! }
 //! ```
 //!
-//! … or by calling the constructor of the ledger …
+//! … or with the private constructor of the ledger …
 //!
 //! ```compile_fail,E0624
 //! use quell_privacy::ledger::{Line, Permit};
@@ -193,7 +193,7 @@
 //! }
 //! ```
 //!
-//! … or by copying one …
+//! … or by copying a permit …
 //!
 //! ```compile_fail,E0277
 //! use quell_privacy::ledger::Permit;
@@ -203,7 +203,7 @@
 //! }
 //! ```
 //!
-//! … or by changing what it says …
+//! … or by changing its content …
 //!
 //! ```compile_fail,E0616
 //! use quell_privacy::ledger::Permit;
@@ -233,7 +233,7 @@
 //! }
 //! ```
 //!
-//! To write into the book of a ledger past the ledger …
+//! Writing into the book of a ledger without the ledger …
 //!
 //! ```compile_fail,E0616
 //! use quell_privacy::ledger::{Book, Ledger};
@@ -242,7 +242,7 @@
 //! }
 //! ```
 //!
-//! … or to exchange the book:
+//! … or replacing the book:
 //!
 //! ```compile_fail,E0599
 //! use quell_privacy::ledger::{Book, Ledger};
@@ -251,7 +251,7 @@
 //! }
 //! ```
 //!
-//! To tell a ledger what was spent:
+//! Changing what a ledger has recorded as spent:
 //!
 //! ```compile_fail,E0616
 //! use quell_privacy::ledger::State;
@@ -260,7 +260,7 @@
 //! }
 //! ```
 //!
-//! To take more steps from a lease than were leased:
+//! Taking more steps from a lease than were leased:
 //!
 //! ```compile_fail,E0616
 //! use quell_privacy::{ledger::{Book, Lease}, mechanism::Count};
@@ -269,7 +269,7 @@
 //! }
 //! ```
 //!
-//! To read a payment from a file …
+//! Reading a payment from a file …
 //!
 //! ```compile_fail,E0277
 //! use quell_privacy::{ledger::Paid, mechanism::Count};
@@ -278,7 +278,7 @@
 //! }
 //! ```
 //!
-//! … or to write private inputs into one:
+//! … or writing private inputs into a file:
 //!
 //! ```compile_fail,E0277
 //! use quell_privacy::mechanism::Sensitive;
@@ -287,7 +287,7 @@
 //! }
 //! ```
 //!
-//! To copy private inputs out …
+//! Copying private inputs out …
 //!
 //! ```compile_fail,E0599
 //! use quell_privacy::mechanism::Sensitive;
@@ -296,7 +296,7 @@
 //! }
 //! ```
 //!
-//! … or to compare them with a guess:
+//! … or comparing them with a guess:
 //!
 //! ```compile_fail,E0369
 //! use quell_privacy::mechanism::Sensitive;

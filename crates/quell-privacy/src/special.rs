@@ -1,21 +1,28 @@
-//! Functions of the normal distribution that neither the standard library nor `libm` has, accurate in both tails.
+//! Functions of the normal distribution that neither the standard library nor `libm` has, accurate in both
+//! tails.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 /// Unit roundoff of `f64`, 2⁻⁵³.
 pub(crate) const ROUNDOFF: f64 = f64::EPSILON / 2.0;
 
-/// Φ(x), relative error a few ulps also where it is tiny.
+/// Φ(x), with a relative error of a few ulps even where it is tiny.
 pub(crate) fn normal_below(x: f64) -> f64 {
     0.5 * libm::erfc(-x * FRAC_1_SQRT_2)
 }
 
-/// ln Φ(x), relative error a few ulps in both tails.
+/// ln Φ(x), with a relative error of a few ulps in both tails.
 pub(crate) fn ln_normal_below(x: f64) -> f64 {
-    if x < 0.0 { (0.5 * scaled_erfc(-x * FRAC_1_SQRT_2)).ln() - 0.5 * x * x } else { (-normal_below(-x)).ln_1p() }
+    if x < 0.0 {
+        (0.5 * scaled_erfc(-x * FRAC_1_SQRT_2)).ln() - 0.5 * x * x
+    } else {
+        (-normal_below(-x)).ln_1p()
+    }
 }
 
-/// Φ⁻¹(p) for p in (0, 1): bisection on the tail that is smaller, so that both ends come out right.
+/// Φ⁻¹(p) for p in (0, 1).
+///
+/// Bisects in the smaller tail, so that both ends are accurate.
 pub(crate) fn normal_quantile(p: f64) -> f64 {
     if p > 0.5 {
         return -normal_quantile(1.0 - p);
@@ -28,7 +35,7 @@ pub(crate) fn normal_quantile(p: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// exp(x²) erfc(x) for x ≥ 0, which neither over- nor underflows.
+/// exp(x²) erfc(x) for x ≥ 0, which neither overflows nor underflows.
 fn scaled_erfc(x: f64) -> f64 {
     if x < 20.0 {
         // x² = square + rest exactly; exp would otherwise magnify the rounding of x² by x².
@@ -38,7 +45,8 @@ fn scaled_erfc(x: f64) -> f64 {
     }
     // Asymptotic series [DLMF 7.12.1]; at x ≥ 20 the first omitted term is below 1e-15.
     let t = 1.0 / (2.0 * x * x);
-    (1.0 - t * (1.0 - 3.0 * t * (1.0 - 5.0 * t * (1.0 - 7.0 * t * (1.0 - 9.0 * t * (1.0 - 11.0 * t)))))) / (x * PI.sqrt())
+    (1.0 - t * (1.0 - 3.0 * t * (1.0 - 5.0 * t * (1.0 - 7.0 * t * (1.0 - 9.0 * t * (1.0 - 11.0 * t))))))
+        / (x * PI.sqrt())
 }
 
 /// Mills' ratio (1 - Φ(x))/φ(x) for x ≥ 0.
@@ -46,11 +54,13 @@ fn mills(x: f64) -> f64 {
     scaled_erfc(x * FRAC_1_SQRT_2) * (PI / 2.0).sqrt()
 }
 
-/// ln of δ(ε) = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ), the profile of the Gaussian mechanism with sensitivity over noise μ.
+/// ln of δ(ε) = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ), the privacy profile of the Gaussian mechanism.
+///
+/// μ is the sensitivity over the standard deviation of the noise.
 ///
 /// # Theorem
-/// [BW18, Theorem 8]. With a = ε/μ - μ/2 and b = a + μ, e^ε φ(b) = φ(a), so δ = φ(a) (R(a) - R(b)) in Mills' ratio R:
-/// no overflow for large ε and no underflow for small δ.
+/// [BW18, Theorem 8]. With a = ε/μ - μ/2 and b = a + μ, e^ε φ(b) = φ(a), so δ = φ(a) (R(a) - R(b)) in Mills'
+/// ratio R: no overflow for large ε and no underflow for small δ.
 pub(crate) fn ln_gaussian_delta(mu: f64, epsilon: f64) -> f64 {
     let a = epsilon / mu - mu / 2.0;
     let b = epsilon / mu + mu / 2.0;
@@ -72,11 +82,12 @@ fn mills_difference(a: f64, mu: f64) -> f64 {
     if mu * (1.0 + a) > 0.02 {
         return mills(a) - mills(a + mu);
     }
-    // Expanded at the middle, odd orders only: R(c - t) - R(c + t) = -2 (R'(c) t + R'''(c) t³/6 + …), t = μ/2.
+    // Expanded at the middle, odd orders only: R(c - t) - R(c + t) = -2 (R'(c) t + R'''(c) t³/6 + …),
+    // t = μ/2.
     let (c, t) = (a + mu / 2.0, mu / 2.0);
     let first = mills_slope(c);
     let r = mills(c);
-    // R⁽ⁿ⁺¹⁾ = nR⁽ⁿ⁻¹⁾ + xR⁽ⁿ⁾; the higher ones only correct.
+    // R⁽ⁿ⁺¹⁾ = nR⁽ⁿ⁻¹⁾ + xR⁽ⁿ⁾; the higher derivatives are only small corrections.
     let second = r + c * first;
     let third = 2.0 * first + c * second;
     let fourth = 3.0 * second + c * third;
@@ -90,7 +101,8 @@ fn mills_slope(x: f64) -> f64 {
         return x * mills(x) - 1.0;
     }
     let t = 1.0 / (x * x);
-    -t * (1.0 - 3.0 * t * (1.0 - 5.0 * t * (1.0 - 7.0 * t * (1.0 - 9.0 * t * (1.0 - 11.0 * t * (1.0 - 13.0 * t))))))
+    -t * (1.0
+        - 3.0 * t * (1.0 - 5.0 * t * (1.0 - 7.0 * t * (1.0 - 9.0 * t * (1.0 - 11.0 * t * (1.0 - 13.0 * t))))))
 }
 
 /// ln φ(x).
@@ -98,9 +110,9 @@ fn ln_density(x: f64) -> f64 {
     -0.5 * x * x - 0.5 * (2.0 * PI).ln()
 }
 
-/// ln(Σ exp(xᵢ)); not a number where one of them is not.
+/// ln(Σ exp(xᵢ)); NaN if any term is NaN.
 pub(crate) fn ln_sum_exp(terms: &[f64]) -> f64 {
-    // `f64::max` forgets what is not a number.
+    // `f64::max` ignores NaN.
     if terms.iter().any(|term| term.is_nan()) {
         return f64::NAN;
     }
@@ -111,8 +123,16 @@ pub(crate) fn ln_sum_exp(terms: &[f64]) -> f64 {
     largest + terms.iter().map(|t| (t - largest).exp()).sum::<f64>().ln()
 }
 
-/// Smallest x in [low, high], to `steps` halvings, at which a decreasing condition `fits` holds; errs to the side where it holds.
-pub(crate) fn bisect_smallest(mut low: f64, mut high: f64, steps: u32, mut fits: impl FnMut(f64) -> bool) -> f64 {
+/// Bisects for the smallest x in [low, high] at which the monotone condition `fits` holds.
+///
+/// The condition fails below that x and holds above it. After at most `steps` halvings the result is on the
+/// side where the condition holds.
+pub(crate) fn bisect_smallest(
+    mut low: f64,
+    mut high: f64,
+    steps: u32,
+    mut fits: impl FnMut(f64) -> bool,
+) -> f64 {
     for _ in 0..steps {
         let middle = 0.5 * (low + high);
         if middle <= low || middle >= high {

@@ -1,4 +1,4 @@
-//! What a ledger promises, in sentences that a person can check.
+//! The privacy guarantee of a ledger, in sentences that a person can check.
 
 use serde::Serialize;
 
@@ -10,43 +10,45 @@ use crate::{
     units::{Delta, Probability},
 };
 
-/// A promise, with all that it rests on.
+/// The privacy guarantee of a ledger, with everything that it depends on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Statement {
     /// Name of the dataset.
     pub dataset: String,
     /// Whose data is protected.
     pub unit: Unit,
-    /// When two datasets count as neighbours.
+    /// The neighbouring relation.
     pub neighbors: Neighbors,
     /// The budget.
     pub budget: Budget,
-    /// How many plans were paid for.
+    /// Number of plans that were paid for.
     pub plans: usize,
-    /// What the plans add up to, and the theorem.
+    /// The total privacy cost of the plans, and the theorem behind it.
     pub counted: Spent,
-    /// What is promised, as an interval: how much of it is known to be needed. None if nothing is promised.
+    /// The promised ε, with a lower bound on the true ε. `None` if nothing is promised.
     pub epsilon: Option<Bound>,
     /// The δ of the promise, or of the budget if nothing is promised.
     pub delta: f64,
-    /// Why nothing is promised. None if something is.
+    /// Why nothing is promised. `None` if something is.
     pub unpromised: Option<Unpromised>,
-    /// Most often that a test which accuses the innocent at this rate …
+    /// The false-positive rate of an attack …
     pub false_positive_rate: f64,
-    /// … can recognise someone's presence.
+    /// … and the largest true-positive rate of a membership test at that rate.
     pub true_positive_rate: f64,
-    /// Plans whose noise came from a seed. If there are any, nothing is promised.
+    /// Number of plans whose noise came from a seed. If there are any, nothing is promised.
     pub seeded: usize,
-    /// Where there is one plan: what it costs by itself.
+    /// The cost of the plan by itself, if there is only one.
     pub alone: Option<Alone>,
 }
 
-/// What a single plan costs by itself. A promise only if it was settled beforehand that no plan follows.
+/// The cost of a single plan by itself.
+///
+/// It is a promise only if it was decided in advance that no plan follows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Alone {
     /// ε, at the δ of the budget.
     pub epsilon: f64,
-    /// Most often that a test with the false-positive rate of the statement can recognise someone's presence.
+    /// Largest true-positive rate of a membership test at the statement's false-positive rate.
     pub true_positive_rate: f64,
 }
 
@@ -54,20 +56,25 @@ pub struct Alone {
 const FALSE_POSITIVES: f64 = 0.01;
 
 impl Statement {
-    /// The statement of everything that was paid for so far.
+    /// Computes the statement of everything that was paid for so far.
     ///
     /// # Theorem
-    /// (THEORY, Filters, Budgets) Each plan may depend on the results before it, and so may what they add up to, and whether any follows: what is promised is the cap, which was
-    /// fixed in advance, or what [`State::promise`] says where it was changed.
+    /// (THEORY, Filters, Budgets) Each plan may depend on the results before it, and so may the total cost
+    /// and the decision to continue. So the promise is the cap, which was fixed in advance, or the result of
+    /// [`State::promise`] if the cap was changed.
     ///
-    /// Prices are not believed: each plan is priced again, and a plan that was charged for less than it costs leaves no promise. The lines are believed: what was released
-    /// and not written down is in no statement.
+    /// Recorded costs are not trusted: each plan is accounted for again, and a plan that was charged for less
+    /// than it costs leaves no promise. The lines are trusted: a release that is not recorded is in no
+    /// statement.
     pub fn new(state: &State) -> Result<Self, Error> {
         let (counted, budget) = (state.spent(), state.budget());
         let seeded = state.charges().iter().filter(|account| account.charge.non_private).count();
         let promise = promise(state, counted, seeded)?;
         let epsilon = match promise {
-            Ok(promise) => Some(Bound { lower: lower(state, counted, promise)?.min(promise.epsilon), upper: promise.epsilon }),
+            Ok(promise) => Some(Bound {
+                lower: lower(state, counted, promise)?.min(promise.epsilon),
+                upper: promise.epsilon,
+            }),
             Err(_) => None,
         };
         Ok(Self {
@@ -88,7 +95,7 @@ impl Statement {
     }
 }
 
-/// What is promised, or why nothing is.
+/// The promise, or why nothing is promised.
 fn promise(state: &State, counted: Spent, seeded: usize) -> Result<Result<Promise, Unpromised>, Error> {
     if seeded > 0 {
         return Ok(Err(Unpromised::Seeded));
@@ -109,9 +116,9 @@ fn promise(state: &State, counted: Spent, seeded: usize) -> Result<Result<Promis
     Ok(Ok(promise))
 }
 
-/// The first line that was charged for less than its plan costs.
+/// Number of the first line that was charged for less than its plan costs.
 fn underpriced(state: &State) -> Result<Option<u64>, Error> {
-    // Many charges are for the same plan, and pricing one takes a while.
+    // Many charges are for the same plan, and accounting for one takes a while.
     let mut priced: Vec<&Charge> = Vec::new();
     for account in state.charges() {
         let charge = &account.charge;
@@ -126,12 +133,14 @@ fn underpriced(state: &State) -> Result<Option<u64>, Error> {
     Ok(None)
 }
 
-/// How much of ε is needed at the δ of the promise. One plan alone has a lower bound too; of several, chosen as they came, none is known.
+/// A lower bound on ε at the δ of the promise.
+///
+/// One plan alone has a lower bound; for several plans that were chosen adaptively, none is known.
 fn lower(state: &State, counted: Spent, promise: Promise) -> Result<f64, Error> {
     match (state.charges(), counted.theorem) {
-        ([only], Theorem::Whole) => {
-            Ok(Pld::default().epsilon(&only.charge.plan.event, state.terms().neighbors, Delta::new(promise.delta)?)?.lower)
-        }
+        ([only], Theorem::Whole) => Ok(Pld::default()
+            .epsilon(&only.charge.plan.event, state.terms().neighbors, Delta::new(promise.delta)?)?
+            .lower),
         _ => Ok(0.0),
     }
 }
@@ -143,29 +152,39 @@ fn power(promise: Promise) -> f64 {
     (epsilon.exp() * alpha + delta).min(1.0 - (-epsilon).exp() * (1.0 - alpha - delta)).clamp(alpha, 1.0)
 }
 
-/// What the only plan costs by itself, by its own trade-off function.
+/// The cost of the only plan by itself, by its own trade-off function.
 fn alone(state: &State, counted: Spent) -> Result<Option<Alone>, Error> {
     let [only] = state.charges() else { return Ok(None) };
     let allowed = power(Promise { epsilon: counted.epsilon, delta: state.budget().delta.get() });
-    let true_positive_rate = match TradeOff::new(&Pld::default(), &only.charge.plan.event, state.terms().neighbors) {
-        // Noise at distance τ moves the false positives by τ, which a slope of at most 1/α turns into power, and the power by τ.
-        Ok(attack) => {
-            let inexact = (1.0 + 1.0 / FALSE_POSITIVES) * only.charge.cost.distance;
-            (attack.power(Probability::new(FALSE_POSITIVES)?).upper + inexact).clamp(FALSE_POSITIVES, allowed)
-        }
-        Err(Error::Unsupported { .. }) => allowed,
-        Err(other) => return Err(other),
-    };
+    let true_positive_rate =
+        match TradeOff::new(&Pld::default(), &only.charge.plan.event, state.terms().neighbors) {
+            // Noise at distance τ moves the false positives by τ, which a slope of at most 1/α turns into
+            // power, and the power by τ.
+            Ok(attack) => {
+                let inexact = (1.0 + 1.0 / FALSE_POSITIVES) * only.charge.cost.distance;
+                (attack.power(Probability::new(FALSE_POSITIVES)?).upper + inexact)
+                    .clamp(FALSE_POSITIVES, allowed)
+            }
+            Err(Error::Unsupported { .. }) => allowed,
+            Err(other) => return Err(other),
+        };
     Ok(Some(Alone { epsilon: counted.epsilon, true_positive_rate }))
 }
 
 impl std::fmt::Display for Statement {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (up, plural) = (|value| rounded(value, 4, Toward::Up), if self.plans == 1 { "" } else { "s" });
-        writeln!(f, "Dataset {:?}: what was released from it, and what that says about one {}.", self.dataset, self.unit)?;
+        writeln!(
+            f,
+            "Dataset {:?}: what was released from it, and what that says about one {}.",
+            self.dataset, self.unit
+        )?;
         let Some(epsilon) = self.epsilon else {
-            let seeded =
-                if self.seeded > 0 { format!(" ({} of {} plan{plural})", self.seeded, self.plans) } else { String::new() };
+            let seeded = if self.seeded > 0 {
+                format!(" ({} of {} plan{plural})", self.seeded, self.plans)
+            } else {
+                String::new()
+            };
             let why = self.unpromised.map(|why| why.to_string()).unwrap_or_default();
             return writeln!(
                 f,
@@ -194,7 +213,8 @@ impl std::fmt::Display for Statement {
         )?;
         writeln!(f, "Why: {}.", self.counted.theorem)?;
         if let Some(alone) = self.alone {
-            let (wrong, found) = (given(100.0 * self.false_positive_rate), up(100.0 * alone.true_positive_rate));
+            let (wrong, found) =
+                (given(100.0 * self.false_positive_rate), up(100.0 * alone.true_positive_rate));
             writeln!(
                 f,
                 "The plan by itself: ε ≤ {} at δ = {}, and with {wrong} % false positives a test detects someone's presence at most {found} % of the time. \

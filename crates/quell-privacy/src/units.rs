@@ -1,7 +1,7 @@
-//! Numbers with a range, checked once where they are made.
+//! Numbers with a range, checked once when they are created.
 //!
-//! A value of one of these types is in its range; nothing downstream checks again. They read and write as plain numbers
-//! in JSON, and a number out of range does not parse.
+//! A value of one of these types is always in its range, so later code does not check again. The types
+//! serialize as plain numbers in JSON, and a number out of range does not parse.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ macro_rules! unit {
                 }
             }
 
-            /// The number itself.
+            /// The plain number.
             #[must_use]
             pub fn get(self) -> f64 {
                 self.0
@@ -48,16 +48,18 @@ macro_rules! unit {
 }
 
 unit!(
-    /// Chance that the guarantee fails.
+    /// Probability that the guarantee fails.
     Delta, "delta", |x| x > 0.0 && x < 1.0, "(0, 1)");
 unit!(
     /// A privacy loss: ε of (ε, δ), of a pure guarantee or of a bounded range.
     Epsilon, "epsilon", |x| x >= 0.0 && x.is_finite(), "[0, inf)");
 unit!(
-    /// Longest that the contribution of one record may be.
+    /// Largest norm of one record's contribution.
     ClipNorm, "clip_norm", |x| (1e-30..=1e30).contains(&x), "[1e-30, 1e30]");
 unit!(
-    /// Scale of the noise over the largest contribution of one record (σ/C for Gaussian, b/C for Laplace noise).
+    /// Scale of the noise over the largest contribution of one record.
+    ///
+    /// It is σ/C for Gaussian and b/C for Laplace noise.
     NoiseMultiplier, "noise_multiplier", |x| (1e-6..=1e12).contains(&x), "[1e-6, 1e12]");
 unit!(
     /// Probability that a record enters a batch.
@@ -66,16 +68,16 @@ unit!(
     /// A positive scale of a distribution on the integers.
     Scale, "scale", |x| (1e-3..=1e9).contains(&x), "[1e-3, 1e9]");
 unit!(
-    /// Length below which automatic clipping leaves vectors short.
+    /// Constant γ of automatic clipping: vectors much shorter than this stay short.
     Stability, "stability", |x| (1e-9..=1e30).contains(&x), "[1e-9, 1e30]");
 unit!(
-    /// Size of a step towards a goal.
+    /// Step size of an update.
     LearningRate, "learning_rate", |x| x > 0.0 && x <= 1e3, "(0, 1000]");
 unit!(
-    /// Number of records in a batch, or what is expected of it.
+    /// Number of records in a batch, or its expectation.
     BatchSize, "batch_size", |x| (1e-3..=1e15).contains(&x), "[1e-3, 1e15]");
 unit!(
-    /// A probability, both ends included.
+    /// A probability, including 0 and 1.
     Probability, "probability", |x| (0.0..=1.0).contains(&x), "[0, 1]");
 unit!(
     /// ρ of zero-concentrated differential privacy.

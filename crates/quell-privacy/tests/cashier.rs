@@ -1,15 +1,13 @@
 //! The cashier: what is granted, what is refused, and what stands in the book afterwards.
 
-mod book;
-
-use book::{Memory, ledger, terms, without_cap};
+use crate::book::{Memory, ledger, terms, without_cap};
 use quell_privacy::{
     Error, Event, Neighbors, Statement,
     accounting::{Pld, closed},
     ledger::{Budget, Composition, Ledger, Line, State, Theorem},
     mechanism::{
-        Additive, ClippedSum, Clipping, Count, Epoch, GaussianSparseVector, IntegerNoise, Mechanism, Noise, Sampling, Sensitive,
-        StableHistogram, Vectors,
+        Additive, Clipping, Count, Descent, GaussianSparseVector, IntegerNoise, Mechanism, Noise, Sampling,
+        Sensitive, StableHistogram, Vectors,
     },
     units::{ClipNorm, Delta, Epsilon, NoiseMultiplier, SamplingRate, Scale},
 };
@@ -27,8 +25,8 @@ fn gaussian(noise_multiplier: f64) -> Additive {
     }
 }
 
-fn step(noise_multiplier: f64, rate: f64) -> ClippedSum {
-    ClippedSum {
+fn step(noise_multiplier: f64, rate: f64) -> Descent {
+    Descent {
         sampling: Sampling::Poisson { rate: SamplingRate::new(rate).unwrap() },
         clipping: Clipping::Flat { norm: ClipNorm::new(1.0).unwrap() },
         noise_multiplier: NoiseMultiplier::new(noise_multiplier).unwrap(),
@@ -59,9 +57,13 @@ fn pure_releases_add_up_to_the_cap_and_no_further() {
 
 #[test]
 fn gaussians_cost_what_one_gaussian_of_all_their_noise_costs() {
-    let all = Event::Composed([4.0, 7.0, 9.0, 5.0].map(|z| Event::gaussian(NoiseMultiplier::new(z).unwrap())).to_vec());
+    let all = Event::Composed(
+        [4.0, 7.0, 9.0, 5.0].map(|z| Event::gaussian(NoiseMultiplier::new(z).unwrap())).to_vec(),
+    );
     let exact = closed::epsilon(&all, Neighbors::AddRemove, delta(1e-5)).unwrap();
-    for (composition, factor) in [(Composition::Gaussian, 1.001), (Composition::Best, 1.001), (Composition::Combined, 1.015)] {
+    for (composition, factor) in
+        [(Composition::Gaussian, 1.001), (Composition::Best, 1.001), (Composition::Combined, 1.015)]
+    {
         let terms = terms(Some(3.0), 1e-5, Neighbors::AddRemove, composition);
         let mut ledger = Ledger::create(Memory::default(), terms).unwrap();
         for z in [4.0, 7.0, 9.0, 5.0] {
@@ -69,7 +71,11 @@ fn gaussians_cost_what_one_gaussian_of_all_their_noise_costs() {
         }
         let spent = ledger.state().unwrap().spent();
         assert_eq!(spent.theorem, Theorem::Gaussian);
-        assert!(spent.epsilon >= exact.lower && spent.epsilon <= exact.upper * factor, "{} for {exact:?}", spent.epsilon);
+        assert!(
+            spent.epsilon >= exact.lower && spent.epsilon <= exact.upper * factor,
+            "{} for {exact:?}",
+            spent.epsilon
+        );
     }
 }
 
@@ -106,7 +112,9 @@ fn several_plans_of_dp_sgd_add_up_nearly_as_one() {
 #[test]
 fn the_usual_way_of_adding_up_is_good_for_mixed_plans() {
     let spent = |composition| {
-        let mut ledger = Ledger::create(Memory::default(), terms(Some(10.0), 1e-5, Neighbors::AddRemove, composition)).unwrap();
+        let mut ledger =
+            Ledger::create(Memory::default(), terms(Some(10.0), 1e-5, Neighbors::AddRemove, composition))
+                .unwrap();
         let _ = ledger.reserve(step(1.1, 0.01), 3300).unwrap();
         let _ = ledger.charge(count(0.9)).unwrap();
         ledger.state().unwrap().spent().epsilon
@@ -118,15 +126,22 @@ fn the_usual_way_of_adding_up_is_good_for_mixed_plans() {
 
 #[test]
 fn each_way_of_adding_up_is_above_the_tight_accountant() {
-    for composition in
-        [Composition::Combined, Composition::Best, Composition::Gaussian, Composition::Renyi, Composition::Addition]
-    {
+    for composition in [
+        Composition::Combined,
+        Composition::Best,
+        Composition::Gaussian,
+        Composition::Renyi,
+        Composition::Addition,
+    ] {
         for neighbors in [Neighbors::AddRemove, Neighbors::Replace] {
-            let mut ledger = Ledger::create(Memory::default(), terms(Some(30.0), 1e-5, neighbors, composition)).unwrap();
+            let mut ledger =
+                Ledger::create(Memory::default(), terms(Some(30.0), 1e-5, neighbors, composition)).unwrap();
             let _ = ledger.charge(count(0.5)).unwrap();
             let _ = ledger.charge(gaussian(3.0)).map(drop);
             let _ = ledger.reserve(step(2.0, 0.1), 50).map(drop);
-            let _ = ledger.charge(StableHistogram::new(Epsilon::new(0.3).unwrap(), delta(1e-8)).unwrap()).map(drop);
+            let _ = ledger
+                .charge(StableHistogram::new(Epsilon::new(0.3).unwrap(), delta(1e-8)).unwrap())
+                .map(drop);
             let state = ledger.state().unwrap();
             let plans = state.charges().iter().map(|account| account.charge.plan.event.clone()).collect();
             let truth = Pld::default().epsilon(&Event::Composed(plans), neighbors, delta(1e-5)).unwrap();
@@ -140,8 +155,13 @@ fn each_way_of_adding_up_is_above_the_tight_accountant() {
 fn guarantees_known_only_by_their_divergences_are_added_up_as_such() {
     let (mut ledger, _) = ledger(20.0);
     let scale = |x| Scale::new(x).unwrap();
-    let sparse =
-        GaussianSparseVector { threshold: 100, positives: 2, questions: 50, on_threshold: scale(20.0), on_counts: scale(40.0) };
+    let sparse = GaussianSparseVector {
+        threshold: 100,
+        positives: 2,
+        questions: 50,
+        on_threshold: scale(20.0),
+        on_counts: scale(40.0),
+    };
     let _ = ledger.charge(sparse).unwrap();
     let _ = ledger.charge(gaussian(5.0)).unwrap();
     let spent = ledger.state().unwrap().spent();
@@ -154,15 +174,24 @@ fn a_seed_is_non_private_and_a_capped_budget_refuses_it() {
     let (capped, _) = ledger(5.0);
     let refused = capped.seeded(1).charge(count(0.1)).err().unwrap();
     assert!(matches!(refused, Error::Refused { would_be, .. } if would_be.is_infinite()), "{refused}");
-    let draw =
-        |seed| without_cap(Neighbors::AddRemove).seeded(seed).charge(count(0.1)).unwrap().run(&Sensitive::new(50)).unwrap().value;
+    let draw = |seed| {
+        without_cap(Neighbors::AddRemove)
+            .seeded(seed)
+            .charge(count(0.1))
+            .unwrap()
+            .run(&Sensitive::new(50))
+            .unwrap()
+            .value
+    };
     assert_eq!(draw(7).to_bits(), draw(7).to_bits());
     let mut open = without_cap(Neighbors::AddRemove).seeded(1);
     let paid = open.charge(count(0.1)).unwrap();
     assert!(serde_json::to_string(paid.receipt()).unwrap().contains(r#""non_private":true"#));
     drop(paid);
     let state = open.state().unwrap();
-    assert!(state.charges()[0].charge.non_private && state.charges()[0].charge.plan.event == Event::NonPrivate);
+    assert!(
+        state.charges()[0].charge.non_private && state.charges()[0].charge.plan.event == Event::NonPrivate
+    );
     let statement = Statement::new(state).unwrap();
     assert!(statement.to_string().contains("NOTHING IS PROMISED"), "{statement}");
 }
@@ -205,7 +234,8 @@ fn a_killed_run_resumes_after_what_was_leased_and_no_step_is_run_twice() {
     let charge = lease.entry();
     for expected in [0, 1, 2, 3, 4] {
         assert_eq!(lease.position(), expected);
-        let _ = lease.next().unwrap().unwrap().run(0, &mut Vectors::new(2, vec![])).unwrap();
+        let mut batches = lease.next().unwrap().unwrap().start(0).unwrap();
+        let _ = batches.next(&mut Vectors::new(2, vec![])).unwrap().unwrap();
     }
     lease.confirm().unwrap();
     drop(lease);
@@ -220,13 +250,8 @@ fn a_killed_run_resumes_after_what_was_leased_and_no_step_is_run_twice() {
     assert_eq!(second.state().unwrap().charges().len(), 1, "nothing was charged twice");
 }
 
-fn epoch(noise_multiplier: f64) -> Epoch {
-    Epoch {
-        batches: 3,
-        clipping: Clipping::Flat { norm: ClipNorm::new(1.0).unwrap() },
-        noise_multiplier: NoiseMultiplier::new(noise_multiplier).unwrap(),
-        dimension: 2,
-    }
+fn epoch(noise_multiplier: f64) -> Descent {
+    Descent { sampling: Sampling::Shuffled { batches: 3 }, ..step(noise_multiplier, 1.0) }
 }
 
 #[test]
@@ -235,14 +260,14 @@ fn an_epoch_that_is_killed_is_lost_and_no_other_and_no_batch_is_run_twice() {
     let mut lease = first.reserve(epoch(3.0), 4).unwrap().in_blocks_of(1);
     let charge = lease.entry();
     let mut nobody = Vectors::new(2, vec![]);
-    let mut running = lease.next().unwrap().unwrap().start(0).unwrap();
-    while let Some(step) = running.next(&mut nobody) {
+    let mut batches = lease.next().unwrap().unwrap().start(0).unwrap();
+    while let Some(step) = batches.next(&mut nobody) {
         let _ = step.unwrap();
     }
     lease.confirm().unwrap();
-    let mut running = lease.next().unwrap().unwrap().start(0).unwrap();
-    let _ = running.next(&mut nobody).unwrap().unwrap();
-    drop(running); // killed in the second epoch, of which two batches are lost
+    let mut batches = lease.next().unwrap().unwrap().start(0).unwrap();
+    let _ = batches.next(&mut nobody).unwrap().unwrap();
+    drop(batches); // killed in the second epoch, of which two batches are lost
     drop(lease);
     drop(first);
     let mut second = Ledger::open(book).unwrap();
@@ -258,7 +283,7 @@ fn an_epoch_that_is_killed_is_lost_and_no_other_and_no_batch_is_run_twice() {
 fn every_way_of_sampling_is_charged_as_its_own_event_whatever_the_clipping() {
     let z = NoiseMultiplier::new(1.3).unwrap();
     let gaussian = Event::gaussian(z);
-    let charged = |sampling, neighbors| ClippedSum { sampling, ..step(1.3, 0.1) }.event(neighbors);
+    let charged = |sampling, neighbors| Descent { sampling, ..step(1.3, 0.1) }.event(neighbors);
     let rate = SamplingRate::new(0.1).unwrap();
     for neighbors in [Neighbors::AddRemove, Neighbors::Replace] {
         assert_eq!(charged(Sampling::Poisson { rate }, neighbors), gaussian.clone().poisson_sampled(rate));
@@ -267,22 +292,27 @@ fn every_way_of_sampling_is_charged_as_its_own_event_whatever_the_clipping() {
         assert_eq!(epoch(1.3).event(neighbors), gaussian);
         // Parts and quantiles change the noise and not the cost.
         let norms = vec![ClipNorm::new(2.0).unwrap(); 2];
-        let parts = ClippedSum { clipping: Clipping::PerPart { parts: vec![1, 1], norms }, ..step(1.3, 0.1) };
+        let parts = Descent { clipping: Clipping::PerPart { parts: vec![1, 1], norms }, ..step(1.3, 0.1) };
         assert_eq!(parts.event(neighbors), gaussian.clone().poisson_sampled(rate));
     }
     let fixed = Sampling::WithoutReplacement { size: 10, records: 1000 };
-    let event = Event::SampledWithoutReplacement { batch: 10, records: 1000, event: Box::new(gaussian.clone()) };
+    let event =
+        Event::SampledWithoutReplacement { batch: 10, records: 1000, event: Box::new(gaussian.clone()) };
     assert_eq!(charged(fixed, Neighbors::Replace), event);
     assert_eq!(charged(fixed, Neighbors::AddRemove), Event::NonPrivate);
     assert_eq!(charged(Sampling::WithoutReplacement { size: 9, records: 9 }, Neighbors::Replace), gaussian);
     // And the ledger that knows the number of records grants it, for less than a full batch costs.
     let mut replace =
-        Ledger::create(Memory::default(), terms(Some(30.0), 1e-5, Neighbors::Replace, Composition::Combined)).unwrap();
-    let _ = replace.charge(ClippedSum { sampling: fixed, ..step(1.3, 0.1) }).unwrap();
+        Ledger::create(Memory::default(), terms(Some(30.0), 1e-5, Neighbors::Replace, Composition::Combined))
+            .unwrap();
+    let _ = replace.charge(Descent { sampling: fixed, ..step(1.3, 0.1) }).unwrap();
     let spent = replace.state().unwrap().spent().epsilon;
     let epsilon = |event| Pld::default().epsilon(&event, Neighbors::Replace, delta(1e-5)).unwrap();
     let (truth, full) = (epsilon(event), epsilon(gaussian));
-    assert!(spent >= truth.lower && spent <= 1.01 * truth.upper && spent < 0.5 * full.lower, "{spent} for {truth:?}");
+    assert!(
+        spent >= truth.lower && spent <= 1.01 * truth.upper && spent < 0.5 * full.lower,
+        "{spent} for {truth:?}"
+    );
 }
 
 #[test]
@@ -312,13 +342,18 @@ fn a_budget_is_raised_in_writing_and_never_below_what_is_spent() {
     let budget = |epsilon| Budget { epsilon: Some(Epsilon::new(epsilon).unwrap()), delta: delta(1e-5) };
     assert!(matches!(ledger.raise(budget(0.5), "less").err(), Some(Error::Refused { .. })));
     ledger.raise(budget(2.0), "the board agreed").unwrap();
-    assert!(matches!(book.lines.borrow().last(), Some(Line::Raised { reason, .. }) if reason == "the board agreed"));
+    assert!(
+        matches!(book.lines.borrow().last(), Some(Line::Raised { reason, .. }) if reason == "the board agreed")
+    );
     assert!(ledger.charge(count(0.9)).is_ok());
 }
 
 #[test]
 fn a_cap_that_protects_nobody_is_refused() {
-    let create = |cap| Ledger::create(Memory::default(), terms(cap, 1e-5, Neighbors::AddRemove, Composition::Combined)).map(drop);
+    let create = |cap| {
+        Ledger::create(Memory::default(), terms(cap, 1e-5, Neighbors::AddRemove, Composition::Combined))
+            .map(drop)
+    };
     assert!(create(Some(30.0)).is_ok() && create(None).is_ok());
     assert!(matches!(create(Some(31.0)), Err(Error::OutOfRange { .. })));
 }
@@ -348,7 +383,8 @@ fn what_has_no_guarantee_under_a_relation_is_refused() {
     let response = RandomizedResponse::new(4, Probability::new(0.5).unwrap()).unwrap();
     assert!(matches!(ledger.charge(response).err(), Some(Error::Refused { .. })));
     let mut replace =
-        Ledger::create(Memory::default(), terms(Some(5.0), 1e-5, Neighbors::Replace, Composition::Combined)).unwrap();
+        Ledger::create(Memory::default(), terms(Some(5.0), 1e-5, Neighbors::Replace, Composition::Combined))
+            .unwrap();
     assert!(replace.charge(response).is_ok());
 }
 
@@ -357,16 +393,27 @@ fn a_statement_says_it_all_in_sentences() {
     let (mut ledger, _) = ledger(3.0);
     let _ = ledger.charge(gaussian(4.0)).unwrap();
     let statement = Statement::new(ledger.state().unwrap()).unwrap();
-    let exact = closed::epsilon(&Event::gaussian(NoiseMultiplier::new(4.0).unwrap()), Neighbors::AddRemove, delta(1e-5)).unwrap();
+    let exact = closed::epsilon(
+        &Event::gaussian(NoiseMultiplier::new(4.0).unwrap()),
+        Neighbors::AddRemove,
+        delta(1e-5),
+    )
+    .unwrap();
     // Whether a plan follows may depend on what this one released. So the cap is promised, and what the plan costs by itself is said beside it.
     let (promised, alone) = (statement.epsilon.unwrap(), statement.alone.unwrap());
     assert!(promised.upper == 3.0 && promised.lower <= exact.upper, "{promised:?}");
     assert!(alone.epsilon >= exact.lower && alone.epsilon <= exact.upper * 1.0001, "{alone:?}");
     // Φ(Φ⁻¹(0.01) + 1/4)
     assert!((alone.true_positive_rate - 0.018_94).abs() < 1e-4, "{alone:?}");
-    assert!((statement.true_positive_rate - 3_f64.exp() * 0.01).abs() < 1e-4, "{}", statement.true_positive_rate);
+    assert!(
+        (statement.true_positive_rate - 3_f64.exp() * 0.01).abs() < 1e-4,
+        "{}",
+        statement.true_positive_rate
+    );
     let text = statement.to_string();
-    for words in ["one example", "added or removed", "δ = 1e-5", "1 % false positives", "Not covered", "ZDW22"] {
+    for words in
+        ["one example", "added or removed", "δ = 1e-5", "1 % false positives", "Not covered", "ZDW22"]
+    {
         assert!(text.contains(words), "{words:?} in {text}");
     }
 }
@@ -416,14 +463,21 @@ fn a_charge_that_was_priced_by_somebody_else_is_not_resumed() {
 
 #[test]
 fn a_ledger_that_adds_has_room_for_gaussians_too() {
-    let mut ledger =
-        Ledger::create(Memory::default(), terms(Some(3.0), 1e-5, Neighbors::AddRemove, Composition::Addition)).unwrap();
+    let mut ledger = Ledger::create(
+        Memory::default(),
+        terms(Some(3.0), 1e-5, Neighbors::AddRemove, Composition::Addition),
+    )
+    .unwrap();
     let _ = ledger.charge(gaussian(10.0)).unwrap();
     let _ = ledger.charge(count(0.1)).unwrap();
     let spent = ledger.state().unwrap().spent();
     // One sixteenth of δ goes into the ε of the first.
-    let one =
-        closed::epsilon(&Event::gaussian(NoiseMultiplier::new(10.0).unwrap()), Neighbors::AddRemove, delta(1e-5 / 16.0)).unwrap();
+    let one = closed::epsilon(
+        &Event::gaussian(NoiseMultiplier::new(10.0).unwrap()),
+        Neighbors::AddRemove,
+        delta(1e-5 / 16.0),
+    )
+    .unwrap();
     assert_eq!(spent.theorem, Theorem::Addition);
     assert!((spent.epsilon - one.upper - 0.1).abs() < 2e-3, "{spent:?} {one:?}");
 }

@@ -33,7 +33,9 @@ fn a_leak_beside_a_gaussian_is_a_leak() {
 #[test]
 fn losses_beyond_the_range_of_exp_count() {
     // Half of P has a loss of about 1250: ε is about 1250 + 50·4.1.
-    let bound = Pld::default().epsilon(&gaussian(0.02).poisson_sampled(rate(0.5)), Neighbors::AddRemove, delta(1e-5)).unwrap();
+    let bound = Pld::default()
+        .epsilon(&gaussian(0.02).poisson_sampled(rate(0.5)), Neighbors::AddRemove, delta(1e-5))
+        .unwrap();
     assert!(bound.upper > 1440.0 && bound.upper < 1470.0, "{bound:?}");
 }
 
@@ -69,7 +71,8 @@ fn mass_that_only_the_neighbour_has_is_not_lost_under_sampling() {
 #[test]
 fn a_delta_that_never_vanishes_is_no_gaussian() {
     let event = Event::Approximate { epsilon: epsilon(1.0), delta: delta(0.01) }.repeated(2);
-    let mu = TradeOff::new(&Pld::default(), &event, Neighbors::AddRemove).unwrap().gaussian(delta(1e-6)).unwrap();
+    let mu =
+        TradeOff::new(&Pld::default(), &event, Neighbors::AddRemove).unwrap().gaussian(delta(1e-6)).unwrap();
     assert_eq!(mu.upper, f64::INFINITY);
 }
 
@@ -93,12 +96,19 @@ fn large_orders_of_samples_of_fixed_size_are_above_an_attained_pair() {
 fn small_guarantees_do_not_vanish_by_cancellation() {
     for small in [1e-3, 1e-6, 1e-8] {
         for order in [2.0, 30.0] {
-            let at = |event: &Event| Renyi::new(event, Neighbors::AddRemove).unwrap().divergence(Order::new(order).unwrap());
+            let at = |event: &Event| {
+                Renyi::new(event, Neighbors::AddRemove).unwrap().divergence(Order::new(order).unwrap())
+            };
             // To leading order αε²/8 and αε²/2.
-            let selected = at(&Event::Exponential { epsilon: epsilon(small) }) / (order * small * small / 8.0);
-            let laplace = at(&Event::laplace(NoiseMultiplier::new(1.0 / small).unwrap())) / (order * small * small / 2.0);
+            let selected =
+                at(&Event::Exponential { epsilon: epsilon(small) }) / (order * small * small / 8.0);
+            let laplace = at(&Event::laplace(NoiseMultiplier::new(1.0 / small).unwrap()))
+                / (order * small * small / 2.0);
             assert!((1.0 - 1e-4..1.1).contains(&selected), "ε {small}, order {order}: {selected}");
-            assert!(laplace > 1.0 - 2.0 * small * order && laplace < 20.0, "ε {small}, order {order}: {laplace}");
+            assert!(
+                laplace > 1.0 - 2.0 * small * order && laplace < 20.0,
+                "ε {small}, order {order}: {laplace}"
+            );
         }
     }
 }
@@ -108,7 +118,8 @@ fn tails_that_underflow_are_not_zero_from_below() {
     let laplace = Event::laplace(NoiseMultiplier::new(1e-3).unwrap());
     let bound = closed::epsilon(&laplace, Neighbors::AddRemove, delta(0.1)).unwrap();
     assert!(bound.lower <= 1000.0 + 2.0 * 0.9_f64.ln() && bound.upper >= 999.789, "{bound:?}");
-    let pure = closed::delta(&Event::Pure { epsilon: epsilon(800.0) }, Neighbors::AddRemove, epsilon(799.0)).unwrap();
+    let pure = closed::delta(&Event::Pure { epsilon: epsilon(800.0) }, Neighbors::AddRemove, epsilon(799.0))
+        .unwrap();
     assert!(pure.lower <= 0.632_121 && pure.upper >= 0.632_120, "{pure:?}");
     let wide = Event::Exponential { epsilon: epsilon(2000.0) };
     let bound = closed::epsilon(&wide, Neighbors::AddRemove, delta(0.01)).unwrap();
@@ -118,17 +129,25 @@ fn tails_that_underflow_are_not_zero_from_below() {
 #[test]
 fn no_false_positives_no_power() {
     let event = Event::Composed(vec![gaussian(0.02), Event::Pure { epsilon: epsilon(1.0) }]);
-    let power = TradeOff::new(&Pld::default(), &event, Neighbors::AddRemove).unwrap().power(Probability::new(0.0).unwrap());
+    let power = TradeOff::new(&Pld::default(), &event, Neighbors::AddRemove)
+        .unwrap()
+        .power(Probability::new(0.0).unwrap());
     assert!(power.lower <= 1e-9, "{power:?}");
 }
 
 #[test]
 fn profile_of_weak_and_of_strong_gaussians_keeps_its_digits() {
     // erf(μ/2√2) at ε = 0, in 30 digits.
-    for (sigma, truth) in [(1e6, 3.989_422_804_014_160_6e-7), (1e8, 3.989_422_804_014_327e-9), (1e12, 3.989_422_804_014_327e-13)]
-    {
+    for (sigma, truth) in [
+        (1e6, 3.989_422_804_014_160_6e-7),
+        (1e8, 3.989_422_804_014_327e-9),
+        (1e12, 3.989_422_804_014_327e-13),
+    ] {
         let bound = closed::delta(&gaussian(sigma), Neighbors::AddRemove, epsilon(0.0)).unwrap();
-        assert!(bound.lower <= truth && truth <= bound.upper && bound.upper - bound.lower < 1e-9 * truth, "σ {sigma}: {bound:?}");
+        assert!(
+            bound.lower <= truth && truth <= bound.upper && bound.upper - bound.lower < 1e-9 * truth,
+            "σ {sigma}: {bound:?}"
+        );
     }
     // At ε = μ²/2 and μ = 100: Φ(0) - φ(0)R(100).
     let bound = closed::delta(&gaussian(0.01), Neighbors::AddRemove, epsilon(5000.0)).unwrap();
@@ -161,15 +180,23 @@ fn optimal_composition_of_very_many_runs_ends_and_agrees_with_the_sum() {
 fn repetitions_beyond_all_counting_are_not_counted_as_fewer() {
     let pure = |value: f64| Event::Pure { epsilon: epsilon(value) };
     let nested = pure(1e-12).repeated(1 << 40).repeated(1 << 40);
-    let leak = Event::Approximate { epsilon: epsilon(0.0), delta: delta(1e-20) }.repeated(1 << 40).repeated(1 << 40);
+    let leak =
+        Event::Approximate { epsilon: epsilon(0.0), delta: delta(1e-20) }.repeated(1 << 40).repeated(1 << 40);
     let many = Event::Composed(vec![pure(100.0).repeated(1 << 53); 2049]);
     let wide = Event::Composed((0..1500).map(|i| pure(100.0 + f64::from(i)).repeated(1 << 53)).collect());
     // 2^80 releases of 10⁻¹² are a Gaussian with μ = 1.0995 in the limit; what leaks with certainty has no ε.
-    for (event, truth) in [(nested, 5.44), (leak, f64::INFINITY), (many, 2049.0 * 2_f64.powi(53) * 99.9), (wide, 1e21)] {
+    for (event, truth) in
+        [(nested, 5.44), (leak, f64::INFINITY), (many, 2049.0 * 2_f64.powi(53) * 99.9), (wide, 1e21)]
+    {
         for method in Method::ALL {
             match method.epsilon(&event, Neighbors::AddRemove, delta(1e-6)) {
                 Ok(answer) if !answer.claimable => {}
-                Ok(answer) => assert!(answer.epsilon.upper >= truth, "{}: {:?} < {truth}", method.name(), answer.epsilon),
+                Ok(answer) => assert!(
+                    answer.epsilon.upper >= truth,
+                    "{}: {:?} < {truth}",
+                    method.name(),
+                    answer.epsilon
+                ),
                 Err(Error::Malformed { .. } | Error::Unsupported { .. }) => {}
                 Err(other) => panic!("{}: {other}", method.name()),
             }

@@ -43,7 +43,11 @@ fn param(case: &Value, name: &str) -> f64 {
 /// What the first source whose name contains `needle` says.
 fn source<'a>(case: &'a Value, needle: &str) -> &'a Value {
     let sources = case["sources"].as_object().unwrap();
-    sources.iter().find(|(name, _)| name.contains(needle)).unwrap_or_else(|| panic!("no source {needle} in {}", case["id"])).1
+    sources
+        .iter()
+        .find(|(name, _)| name.contains(needle))
+        .unwrap_or_else(|| panic!("no source {needle} in {}", case["id"]))
+        .1
 }
 
 fn gaussian(sigma: f64) -> Event {
@@ -117,7 +121,10 @@ fn no_case_is_forgotten() {
     for case in all_cases() {
         let kind = case["kind"].as_str().unwrap();
         assert!(run.contains(kind) || LATER.contains(&kind), "{kind} has no test");
-        assert!(LATER.contains(&kind) || source.contains(&format!("cases(\"{kind}\")")), "{kind} is listed but not run");
+        assert!(
+            LATER.contains(&kind) || source.contains(&format!("cases(\"{kind}\")")),
+            "{kind} is listed but not run"
+        );
     }
 }
 
@@ -149,7 +156,8 @@ fn laplace_profile() {
 fn randomized_response_profile() {
     for case in cases("rr_delta") {
         let choices = param(&case, "k") as u32;
-        let event = Event::RandomizedResponse { choices, randomized: Probability::new(param(&case, "p")).unwrap() };
+        let event =
+            Event::RandomizedResponse { choices, randomized: Probability::new(param(&case, "p")).unwrap() };
         check_delta(&case, &event, Neighbors::Replace);
     }
 }
@@ -170,15 +178,23 @@ fn discrete_gaussian_profile() {
 fn discrete_laplace_profile() {
     for case in cases("discrete_laplace_delta") {
         let scale = Scale::new(1.0 / param(&case, "a")).unwrap();
-        check_delta(&case, &Event::DiscreteLaplace { scale, sensitivity: param(&case, "sens") as u32 }, Neighbors::AddRemove);
+        check_delta(
+            &case,
+            &Event::DiscreteLaplace { scale, sensitivity: param(&case, "sens") as u32 },
+            Neighbors::AddRemove,
+        );
     }
 }
 
 #[test]
 fn gaussian_epsilon() {
     for case in cases("gaussian_eps") {
-        let bound =
-            closed::epsilon(&gaussian(param(&case, "sigma")), Neighbors::AddRemove, delta(param(&case, "delta"))).unwrap();
+        let bound = closed::epsilon(
+            &gaussian(param(&case, "sigma")),
+            Neighbors::AddRemove,
+            delta(param(&case, "delta")),
+        )
+        .unwrap();
         let truth = number(&case["expected"]["value"]);
         assert_holds(&case, bound, truth, 1e-9, 1e-8 * truth);
     }
@@ -188,7 +204,8 @@ fn gaussian_epsilon() {
 fn gaussian_noise() {
     for case in cases("gaussian_sigma") {
         let (epsilon, delta) = (Epsilon::new(param(&case, "eps")).unwrap(), delta(param(&case, "delta")));
-        let (sigma, truth) = (closed::gaussian_sigma(epsilon, delta).unwrap().get(), number(&case["expected"]["value"]));
+        let (sigma, truth) =
+            (closed::gaussian_sigma(epsilon, delta).unwrap().get(), number(&case["expected"]["value"]));
         assert_close(&case, sigma, truth, 1e-9);
         assert!(sigma >= truth * (1.0 - 1e-13), "{}: rounded down", case["id"]);
     }
@@ -206,10 +223,15 @@ fn gaussian_noise() {
 fn check_renyi(case: &Value, event: &Event, neighbors: Neighbors) {
     let renyi = Renyi::new(event, neighbors).unwrap();
     let tolerance = number(&case["expected"]["rel_tol"]);
-    for (order, truth) in numbers(&case["expected"]["orders"]).into_iter().zip(numbers(&case["expected"]["values"])) {
+    for (order, truth) in
+        numbers(&case["expected"]["orders"]).into_iter().zip(numbers(&case["expected"]["values"]))
+    {
         let value = renyi.divergence(Order::new(order).unwrap());
         let id = &case["id"];
-        assert!((value - truth).abs() <= tolerance * truth + 1e-300, "{id}: order {order}: {value}, expected {truth}");
+        assert!(
+            (value - truth).abs() <= tolerance * truth + 1e-300,
+            "{id}: order {order}: {value}, expected {truth}"
+        );
         assert!(value >= truth * (1.0 - 1e-12), "{id}: order {order}: {value} is below {truth}");
     }
 }
@@ -247,7 +269,9 @@ fn renyi_curve_of_samples_of_fixed_size() {
             event: Box::new(gaussian(2.0 * param(&case, "sigma"))),
         };
         let renyi = Renyi::new(&event, Neighbors::Replace).unwrap();
-        for (order, theirs) in numbers(&case["expected"]["orders"]).into_iter().zip(numbers(&case["expected"]["values"])) {
+        for (order, theirs) in
+            numbers(&case["expected"]["orders"]).into_iter().zip(numbers(&case["expected"]["values"]))
+        {
             let value = renyi.divergence(Order::new(order).unwrap());
             // At order 64 with much noise the alternating sums of dp-accounting (and of autodp, which says something else
             // again) cancel: the same formula in 250 digits gives what we say.
@@ -258,11 +282,16 @@ fn renyi_curve_of_samples_of_fixed_size() {
             };
             // Neither they nor autodp compare with the bound of who is told whether the record was sampled: 1 - q + q e^((α-1)ε(α)).
             let divergence = order / (2.0 * param(&case, "sigma").powi(2));
-            let told =
-                (rate.ln() + (order - 1.0) * divergence + ((1.0 - rate) / rate * (-(order - 1.0) * divergence).exp()).ln_1p())
-                    / (order - 1.0);
+            let told = (rate.ln()
+                + (order - 1.0) * divergence
+                + ((1.0 - rate) / rate * (-(order - 1.0) * divergence).exp()).ln_1p())
+                / (order - 1.0);
             let expected = theirs.min(told);
-            assert!((value - expected).abs() <= 1e-6 * expected, "{}: order {order}: {value}, expected {expected}", case["id"]);
+            assert!(
+                (value - expected).abs() <= 1e-6 * expected,
+                "{}: order {order}: {value}, expected {expected}",
+                case["id"]
+            );
         }
     }
 }
@@ -291,7 +320,9 @@ fn check_epsilon(case: &Value, event: &Event) {
     }
     assert!(bound.upper - bound.lower <= (5e-5 * bound.upper).max(2e-4), "{id}: {bound:?} is too wide");
     let renyi = Renyi::new(event, Neighbors::AddRemove).unwrap();
-    for (key, conversion) in [("rdp_improved_best", Conversion::Tight), ("rdp_classic_best", Conversion::Classic)] {
+    for (key, conversion) in
+        [("rdp_improved_best", Conversion::Tight), ("rdp_classic_best", Conversion::Classic)]
+    {
         let Some(theirs) = expected[key].as_f64() else { continue };
         let ours = renyi.epsilon(delta(param(case, "delta")), conversion).upper;
         assert!(ours >= bound.lower, "{id}: Rényi {ours} is below the truth {bound:?}");
@@ -340,7 +371,9 @@ fn thousand_small_steps_of_the_lecture() {
         }
         for (sigma, name) in sigmas {
             let truth = number(source(&case, name));
-            let bound = tight().epsilon(&gaussian(sigma).repeated(steps as u64), Neighbors::AddRemove, target).unwrap();
+            let bound = tight()
+                .epsilon(&gaussian(sigma).repeated(steps as u64), Neighbors::AddRemove, target)
+                .unwrap();
             assert_holds(&case, bound, truth, 1e-8, 1e-8 * truth);
         }
         assert_close(&case, epsilon.get() * steps.sqrt(), number(source(&case, "eps_slide_sqrtT")), 1e-12);
@@ -375,14 +408,24 @@ fn classical_composition() {
 #[test]
 fn calibrated_noise() {
     for case in cases("calibrate_sigma") {
-        let target =
-            Target::EpsilonDelta { epsilon: Epsilon::new(param(&case, "eps")).unwrap(), delta: delta(param(&case, "delta")) };
+        let target = Target::EpsilonDelta {
+            epsilon: Epsilon::new(param(&case, "eps")).unwrap(),
+            delta: delta(param(&case, "delta")),
+        };
         let rate = SamplingRate::new(param(&case, "q")).unwrap();
         let steps = param(&case, "T") as u64;
-        let noise = Calibration::new(target, Neighbors::AddRemove).least_noise(|z| Event::dp_sgd(z, rate, steps)).unwrap();
+        let noise = Calibration::new(target, Neighbors::AddRemove)
+            .least_noise(|z| Event::dp_sgd(z, rate, steps))
+            .unwrap();
         // It fits, and a little less noise does not.
         let spent = |sigma: f64| {
-            tight().epsilon(&dp_sgd(rate.get(), sigma, steps), Neighbors::AddRemove, delta(param(&case, "delta"))).unwrap()
+            tight()
+                .epsilon(
+                    &dp_sgd(rate.get(), sigma, steps),
+                    Neighbors::AddRemove,
+                    delta(param(&case, "delta")),
+                )
+                .unwrap()
         };
         assert!(spent(noise.get()).lower <= param(&case, "eps"), "{}", case["id"]);
         assert!(spent(noise.get() * 0.998).upper > param(&case, "eps"), "{}", case["id"]);
@@ -397,10 +440,17 @@ fn both_neighbour_relations() {
     for case in cases("adjacency") {
         let (q, sigma, steps) = (param(&case, "q"), param(&case, "sigma"), param(&case, "T") as u64);
         let (event, at) = (dp_sgd(q, sigma, steps), delta(param(&case, "delta")));
-        for (neighbors, name) in [(Neighbors::AddRemove, "pld_add_or_remove"), (Neighbors::Replace, "pld_replace_one_poisson")] {
+        for (neighbors, name) in
+            [(Neighbors::AddRemove, "pld_add_or_remove"), (Neighbors::Replace, "pld_replace_one_poisson")]
+        {
             // Theirs is a pessimistic grid of 1e-4: a little above the truth.
-            let (bound, theirs) = (tight().epsilon(&event, neighbors, at).unwrap(), number(source(&case, name)));
-            assert!(bound.lower <= theirs && theirs <= bound.upper + 2e-3, "{}: {name}: {bound:?}, {theirs}", case["id"]);
+            let (bound, theirs) =
+                (tight().epsilon(&event, neighbors, at).unwrap(), number(source(&case, name)));
+            assert!(
+                bound.lower <= theirs && theirs <= bound.upper + 2e-3,
+                "{}: {name}: {bound:?}, {theirs}",
+                case["id"]
+            );
         }
         let renyi = Renyi::new(&event, Neighbors::AddRemove).unwrap().epsilon(at, Conversion::Tight).upper;
         assert_close(&case, renyi, number(source(&case, "rdp_add_or_remove")), 1e-3);
@@ -425,7 +475,14 @@ fn groups() {
     for case in cases("group") {
         let event = dp_sgd(param(&case, "q"), param(&case, "sigma"), param(&case, "T") as u64);
         let at = delta(param(&case, "delta"));
-        let lemma = closed::group_epsilon(&Pld::default(), &event, Neighbors::AddRemove, at, param(&case, "k") as u32).unwrap();
+        let lemma = closed::group_epsilon(
+            &Pld::default(),
+            &event,
+            Neighbors::AddRemove,
+            at,
+            param(&case, "k") as u32,
+        )
+        .unwrap();
         // The black-box lemma, like theirs, which they solve on a grid of ε; the mixture of Gaussians is tighter than any lemma.
         let theirs = number(source(&case, "blackbox"));
         assert!(lemma <= theirs, "{}: {lemma}, {theirs}", case["id"]);
@@ -454,27 +511,44 @@ fn trade_off_curves() {
             let id = &case["id"];
             assert!(beta.lower <= beta.upper, "{id}: α {alpha}: {beta:?}");
             assert!(beta.upper - beta.lower <= 2e-4, "{id}: α {alpha}: {beta:?}");
-            assert!(theirs <= beta.upper + 1e-9 && beta.lower <= theirs + 3e-4, "{id}: α {alpha}: {beta:?}, {theirs}");
-            if let Some(truths) = case["sources"].as_object().unwrap().iter().find(|(name, _)| name.contains("40digits")) {
+            assert!(
+                theirs <= beta.upper + 1e-9 && beta.lower <= theirs + 3e-4,
+                "{id}: α {alpha}: {beta:?}, {theirs}"
+            );
+            if let Some(truths) =
+                case["sources"].as_object().unwrap().iter().find(|(name, _)| name.contains("40digits"))
+            {
                 let index = numbers(&case["params"]["alphas"]).iter().position(|a| *a == alpha).unwrap();
                 let truth = numbers(truths.1)[index];
-                assert!(beta.lower <= truth + 1e-12 && truth <= beta.upper + 1e-12, "{id}: α {alpha}: {beta:?}, {truth}");
+                assert!(
+                    beta.lower <= truth + 1e-12 && truth <= beta.upper + 1e-12,
+                    "{id}: α {alpha}: {beta:?}, {truth}"
+                );
             }
         }
         let advantage = Pld::default().delta(&event, Neighbors::AddRemove, 0.0).unwrap();
         let theirs = number(source(&case, "advantage_from_pld"));
-        assert!(advantage.lower <= theirs + 1e-9 && theirs <= advantage.upper + 2e-3, "{}: {advantage:?}, {theirs}", case["id"]);
+        assert!(
+            advantage.lower <= theirs + 1e-9 && theirs <= advantage.upper + 2e-3,
+            "{}: {advantage:?}, {theirs}",
+            case["id"]
+        );
     }
 }
 
 #[test]
 fn central_limit_theorem() {
     for case in cases("gdp_clt") {
-        let (noise, rate) = (NoiseMultiplier::new(param(&case, "sigma")).unwrap(), SamplingRate::new(param(&case, "q")).unwrap());
+        let (noise, rate) = (
+            NoiseMultiplier::new(param(&case, "sigma")).unwrap(),
+            SamplingRate::new(param(&case, "q")).unwrap(),
+        );
         for (clt, name) in [(Clt::Poisson, "poisson"), (Clt::Uniform, "uniform")] {
             let mu = clt.mu(noise, rate, param(&case, "T") as u64);
             assert_close(&case, mu, number(source(&case, &format!("40digits:mu_{name}"))), 1e-12);
-            let epsilon = closed::epsilon(&gaussian(1.0 / mu), Neighbors::AddRemove, delta(param(&case, "delta"))).unwrap();
+            let epsilon =
+                closed::epsilon(&gaussian(1.0 / mu), Neighbors::AddRemove, delta(param(&case, "delta")))
+                    .unwrap();
             assert_close(&case, epsilon.upper, number(source(&case, &format!("40digits:eps_{name}"))), 1e-9);
         }
     }
@@ -484,8 +558,10 @@ fn central_limit_theorem() {
 fn zero_concentrated() {
     for case in cases("zcdp_eps") {
         let event = Event::ZeroConcentrated { rho: Rho::new(param(&case, "rho")).unwrap() };
-        let ours =
-            Renyi::new(&event, Neighbors::AddRemove).unwrap().epsilon(delta(param(&case, "delta")), Conversion::Tight).upper;
+        let ours = Renyi::new(&event, Neighbors::AddRemove)
+            .unwrap()
+            .epsilon(delta(param(&case, "delta")), Conversion::Tight)
+            .upper;
         let truth = number(source(&case, "40digits"));
         assert!(ours >= truth * (1.0 - 1e-12), "{}: {ours} is below {truth}", case["id"]);
         assert_close(&case, ours, truth, 1e-6);
@@ -495,7 +571,8 @@ fn zero_concentrated() {
 #[test]
 fn exponential_mechanism() {
     for case in cases("expmech_eps") {
-        let event = Event::Exponential { epsilon: Epsilon::new(param(&case, "eps")).unwrap() }.repeated(param(&case, "T") as u64);
+        let event = Event::Exponential { epsilon: Epsilon::new(param(&case, "eps")).unwrap() }
+            .repeated(param(&case, "T") as u64);
         let at = delta(param(&case, "delta"));
         let theirs = number(source(&case, "autodp"));
         let renyi = Renyi::new(&event, Neighbors::AddRemove).unwrap().epsilon(at, Conversion::Tight).upper;
@@ -518,8 +595,13 @@ fn running_totals() {
             phases.push(dp_sgd(phase[0], phase[1], phase[2] as u64));
             let event = Event::Composed(phases.clone());
             let bound = tight().epsilon(&event, Neighbors::AddRemove, at).unwrap();
-            assert!(bound.lower <= pld[index] && pld[index] <= bound.upper + 1e-3, "phase {index}: {bound:?}, {}", pld[index]);
-            let renyi = Renyi::new(&event, Neighbors::AddRemove).unwrap().epsilon(at, Conversion::Tight).upper;
+            assert!(
+                bound.lower <= pld[index] && pld[index] <= bound.upper + 1e-3,
+                "phase {index}: {bound:?}, {}",
+                pld[index]
+            );
+            let renyi =
+                Renyi::new(&event, Neighbors::AddRemove).unwrap().epsilon(at, Conversion::Tight).upper;
             assert_close(&case, renyi, rdp[index], 1e-3);
         }
     }

@@ -213,7 +213,8 @@ proptest! {
 
 #[test]
 fn replacing_a_sampled_record_costs_more_than_adding_it_and_less_than_a_pair() {
-    for (rate, sigma, steps, delta) in [(0.01, 1.0, 1000, 1e-5), (0.1, 2.0, 100, 1e-6), (0.5, 4.0, 20, 1e-6)] {
+    for (rate, sigma, steps, delta) in [(0.01, 1.0, 1000, 1e-5), (0.1, 2.0, 100, 1e-6), (0.5, 4.0, 20, 1e-6)]
+    {
         let (event, at) = (dp_sgd(rate, sigma, steps), Delta::new(delta).unwrap());
         let replaced = Pld::default().epsilon(&event, Neighbors::Replace, at).unwrap();
         assert!(replaced.lower >= epsilon(&event, delta).upper, "{replaced:?}");
@@ -225,7 +226,9 @@ fn replacing_a_sampled_record_costs_more_than_adding_it_and_less_than_a_pair() {
 #[test]
 fn with_replacement_costs_more_than_without_and_one_draw_the_same() {
     let gaussian = || Box::new(Event::gaussian(noise(2.0)));
-    let at = |event: Event| Pld::default().epsilon(&event.repeated(100), Neighbors::Replace, Delta::new(1e-5).unwrap()).unwrap();
+    let at = |event: Event| {
+        Pld::default().epsilon(&event.repeated(100), Neighbors::Replace, Delta::new(1e-5).unwrap()).unwrap()
+    };
     let without = at(Event::SampledWithoutReplacement { batch: 10, records: 1000, event: gaussian() });
     let with = at(Event::SampledWithReplacement { batch: 10, records: 1000, event: gaussian() });
     assert!(with.upper >= without.lower && with.upper < 5.0 * without.upper, "{with:?}, {without:?}");
@@ -242,7 +245,10 @@ fn non_private_is_infinite_and_nothing_is_free() {
     let at = Delta::new(1e-5).unwrap();
     let event = Event::Composed(vec![dp_sgd(0.01, 1.0, 10), Event::NonPrivate]);
     assert_eq!(epsilon(&event, 1e-5).upper, f64::INFINITY);
-    assert_eq!(Renyi::new(&event, Neighbors::AddRemove).unwrap().epsilon(at, Conversion::Tight).upper, f64::INFINITY);
+    assert_eq!(
+        Renyi::new(&event, Neighbors::AddRemove).unwrap().epsilon(at, Conversion::Tight).upper,
+        f64::INFINITY
+    );
     assert_eq!(epsilon(&Event::Composed(vec![]), 1e-5), Bound { lower: 0.0, upper: 0.0 });
     let leaky = Event::Approximate { epsilon: Epsilon::new(0.1).unwrap(), delta: Delta::new(1e-3).unwrap() };
     assert_eq!(epsilon(&leaky.repeated(3), 1e-5).upper, f64::INFINITY);

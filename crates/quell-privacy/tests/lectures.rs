@@ -18,7 +18,8 @@ fn dp_sgd(rate: f64, sigma: f64, steps: u64) -> Event {
 #[test]
 fn private_knn_of_the_lecture_and_the_tighter_truth() {
     let votes = dp_sgd(0.01, 5.0, 1000);
-    let renyi = Renyi::new(&votes, Neighbors::AddRemove).unwrap().epsilon(delta(1e-6), Conversion::Tight).upper;
+    let renyi =
+        Renyi::new(&votes, Neighbors::AddRemove).unwrap().epsilon(delta(1e-6), Conversion::Tight).upper;
     // autodp searches its orders on a coarser grid: ours may be lower by as much as that, and not higher.
     assert!((renyi - 0.271_056_230_437_622_84).abs() < 1e-8, "{renyi}");
     let pld = Pld::default().epsilon(&votes, Neighbors::AddRemove, delta(1e-6)).unwrap();
@@ -40,11 +41,16 @@ fn abadi_settings() {
         assert!(pld.lower <= truth && truth <= pld.upper, "σ {sigma}: {pld:?}, {truth}");
         let moments = Method::Moments.epsilon(&run, Neighbors::AddRemove, delta(1e-5)).unwrap().epsilon.upper;
         let renyi = Renyi::new(&run, Neighbors::AddRemove).unwrap();
-        let (ours, tight) =
-            (renyi.epsilon(delta(1e-5), Conversion::Classic).upper, renyi.epsilon(delta(1e-5), Conversion::Tight).upper);
+        let (ours, tight) = (
+            renyi.epsilon(delta(1e-5), Conversion::Classic).upper,
+            renyi.epsilon(delta(1e-5), Conversion::Tight).upper,
+        );
         // The moments accountant is the classic conversion at orders 2 to 33; more orders help, a better conversion more.
         assert!((ours / classic - 1.0).abs() < 1e-3, "σ {sigma}: {ours}, {classic}");
-        assert!(pld.upper < tight && tight < ours && ours <= moments && moments < 1.2 * classic, "σ {sigma}: {moments}");
+        assert!(
+            pld.upper < tight && tight < ours && ours <= moments && moments < 1.2 * classic,
+            "σ {sigma}: {moments}"
+        );
     }
 }
 
@@ -99,7 +105,14 @@ fn truncated_concentrated_bound_holds_where_it_says() {
         }
         assert!(closed::truncated_cdp(Order::new(limit + 1.0).unwrap(), rate, rho).is_err());
     }
-    assert!(closed::truncated_cdp(Order::new(2.0).unwrap(), SamplingRate::new(0.5).unwrap(), Rho::new(0.01).unwrap()).is_err());
+    assert!(
+        closed::truncated_cdp(
+            Order::new(2.0).unwrap(),
+            SamplingRate::new(0.5).unwrap(),
+            Rho::new(0.01).unwrap()
+        )
+        .is_err()
+    );
 }
 
 /// Lecture on PATE: group privacy for (ε, δ), and subsampling.

@@ -1,8 +1,6 @@
 //! Charges under an idempotency key: once each, and nothing of them is lost before a step is leased.
 
-mod book;
-
-use book::{Memory, ledger};
+use crate::book::{Memory, ledger};
 use quell_privacy::{
     Error,
     ledger::{Ledger, Line, State},
@@ -29,7 +27,8 @@ fn a_key_is_charged_once_however_often_somebody_pays() {
         }
         let mut reopened = Ledger::open(book.clone()).unwrap();
         let lease = reopened.reserve_once(&key, count(0.1), steps).unwrap().in_blocks_of(1);
-        let released = lease.map(|paid| paid.unwrap().run(&Sensitive::new(3)).unwrap()).collect::<Vec<_>>().len() as u64;
+        let released =
+            lease.map(|paid| paid.unwrap().run(&Sensitive::new(3)).unwrap()).collect::<Vec<_>>().len() as u64;
         assert_eq!(released, steps);
         // All steps were taken: none is handed out again.
         assert!(ledger.reserve_once(&key, count(0.1), steps).unwrap().next().is_none());
@@ -69,7 +68,10 @@ fn a_book_with_two_charges_under_one_key_is_none() {
     let again = book.lines.borrow()[1].clone();
     book.lines.borrow_mut().push(again);
     let refused = State::new(&book.lines.borrow()).err().map(|error| error.to_string());
-    assert!(refused.as_deref().is_some_and(|said| said.contains("a second time under one key")), "{refused:?}");
+    assert!(
+        refused.as_deref().is_some_and(|said| said.contains("a second time under one key")),
+        "{refused:?}"
+    );
 }
 
 #[test]

@@ -24,7 +24,10 @@ fn divergence(event: &Event, order: f64) -> f64 {
 
 fn assert_brackets(bound: Bound, truth: f64, tolerance: f64) {
     assert!(bound.lower <= truth + tolerance && truth - tolerance <= bound.upper, "{bound:?} misses {truth}");
-    assert!(bound.upper - bound.lower <= (1e-3 * bound.upper).max(1e-4) * (1.0 + 1e-9), "{bound:?} is wider than promised");
+    assert!(
+        bound.upper - bound.lower <= (1e-3 * bound.upper).max(1e-4) * (1.0 + 1e-9),
+        "{bound:?} is wider than promised"
+    );
 }
 
 /// dp-accounting PLD 8.70419 and 9.1935, opacus PRV 8.6795: their transforms' noise floor. prv-accountant refuses.
@@ -56,7 +59,10 @@ fn gaussian_noise_meets_its_target() {
         let (epsilon, at) = (Epsilon::new(epsilon).unwrap(), delta(at));
         let sigma = closed::gaussian_sigma(epsilon, at).unwrap();
         let spent = closed::delta(&Event::gaussian(sigma), Neighbors::AddRemove, epsilon).unwrap();
-        assert!(spent.upper <= at.get() * (1.0 + 1e-9) && spent.lower > 0.999_999 * at.get(), "{spent:?} for {at:?}");
+        assert!(
+            spent.upper <= at.get() * (1.0 + 1e-9) && spent.lower > 0.999_999 * at.get(),
+            "{spent:?} for {at:?}"
+        );
         if let Some(truth) = truth {
             assert!((sigma.get() / truth - 1.0).abs() < 1e-9, "{sigma:?}, {truth}");
         }
@@ -143,9 +149,11 @@ fn large_orders_do_not_overflow() {
 /// dp-accounting: infinite.
 #[test]
 fn fractional_orders_are_finite() {
-    for (rate, sigma, truth) in
-        [(0.5, 0.3, 2.911_781_896_955_265_6), (0.5, 1.0, 0.156_130_475_684_202_88), (0.9, 0.3, 5.458_953_209_769_529)]
-    {
+    for (rate, sigma, truth) in [
+        (0.5, 0.3, 2.911_781_896_955_265_6),
+        (0.5, 1.0, 0.156_130_475_684_202_88),
+        (0.9, 0.3, 5.458_953_209_769_529),
+    ] {
         let value = divergence(&dp_sgd(rate, sigma, 1), 1.1);
         assert!((value / truth - 1.0).abs() < 1e-7, "{value}, {truth}");
     }
@@ -156,11 +164,17 @@ fn fractional_orders_are_finite() {
 fn large_epsilon_is_an_answer() {
     assert_brackets(pld(&dp_sgd(0.5, 0.5, 500), 1e-5), 484.6, 0.02);
     let full = pld(&dp_sgd(1.0, 0.3, 200), 1e-5);
-    assert!((full.upper - 1_311.202_790_704_405_5).abs() < 1e-6 && full.lower <= 1_311.202_790_704_406, "{full:?}");
+    assert!(
+        (full.upper - 1_311.202_790_704_405_5).abs() < 1e-6 && full.lower <= 1_311.202_790_704_406,
+        "{full:?}"
+    );
     let single = pld(&dp_sgd(1.0, 0.03, 1), 1e-5);
     assert!(single.upper.is_finite() && single.upper - single.lower < 1e-6, "{single:?}");
     let sampled = pld(&dp_sgd(0.5, 0.05, 100), 1e-5);
-    assert!(sampled.upper.is_finite() && sampled.upper - sampled.lower <= 2e-3 * sampled.upper, "{sampled:?}");
+    assert!(
+        sampled.upper.is_finite() && sampled.upper - sampled.lower <= 2e-3 * sampled.upper,
+        "{sampled:?}"
+    );
 }
 
 /// Numbers at the edge of their range: an answer that is true, be it infinite, and never zero by accident.
@@ -171,9 +185,13 @@ fn absurd_noise_is_not_free() {
     for event in [Event::laplace(noise), Event::gaussian(noise)] {
         let run = event.clone().poisson_sampled(rate).repeated(10);
         let bound = pld(&run, 1e-6);
-        let renyi = Renyi::new(&run, Neighbors::AddRemove).unwrap().epsilon(delta(1e-6), Conversion::Tight).upper;
+        let renyi =
+            Renyi::new(&run, Neighbors::AddRemove).unwrap().epsilon(delta(1e-6), Conversion::Tight).upper;
         // One step in which the record was sampled, and one was, costs about a million.
-        assert!(bound.upper > 9e5 && renyi > 9e5 && bound.lower <= bound.upper, "{event:?}: {bound:?}, {renyi}");
+        assert!(
+            bound.upper > 9e5 && renyi > 9e5 && bound.lower <= bound.upper,
+            "{event:?}: {bound:?}, {renyi}"
+        );
     }
     let tiny = dp_sgd(1e-15, 1e12, 1 << 50);
     assert!(pld(&tiny, 1e-6).upper >= 0.0);
@@ -182,14 +200,20 @@ fn absurd_noise_is_not_free() {
 /// opacus: "budget is too low".
 #[test]
 fn small_budgets_can_be_met() {
-    for (epsilon, at, rate, steps, truth) in [(0.01, 1e-6, 1e-4, 100, 0.8722), (0.1, 1e-6, 0.001, 10_000, 3.76)] {
+    for (epsilon, at, rate, steps, truth) in
+        [(0.01, 1e-6, 1e-4, 100, 0.8722), (0.1, 1e-6, 0.001, 10_000, 3.76)]
+    {
         let target = Target::EpsilonDelta { epsilon: Epsilon::new(epsilon).unwrap(), delta: delta(at) };
         let rate = SamplingRate::new(rate).unwrap();
-        let noise = Calibration::new(target, Neighbors::AddRemove).least_noise(|z| Event::dp_sgd(z, rate, steps)).unwrap();
+        let noise = Calibration::new(target, Neighbors::AddRemove)
+            .least_noise(|z| Event::dp_sgd(z, rate, steps))
+            .unwrap();
         // `truth` is dp-accounting's, whose grid errs towards more noise. Ours fits, and one per cent less would not.
         assert!(noise.get() <= 1.001 * truth && noise.get() > 0.98 * truth, "{noise:?}, {truth}");
         let fine = Pld { relative: 1e-4, absolute: 1e-6, ..Pld::default() };
-        let spent = |sigma: f64| fine.epsilon(&dp_sgd(rate.get(), sigma, steps), Neighbors::AddRemove, delta(at)).unwrap();
+        let spent = |sigma: f64| {
+            fine.epsilon(&dp_sgd(rate.get(), sigma, steps), Neighbors::AddRemove, delta(at)).unwrap()
+        };
         assert!(spent(noise.get()).lower <= epsilon && spent(0.99 * noise.get()).lower > epsilon);
     }
 }
@@ -198,14 +222,21 @@ fn small_budgets_can_be_met() {
 #[test]
 fn laplace_noise_under_replacement_and_sampling() {
     let laplace = Event::laplace(NoiseMultiplier::new(2.0).unwrap());
-    let replaced = Pld::default().epsilon(&laplace.clone().repeated(10), Neighbors::Replace, delta(1e-6)).unwrap();
-    let added = Pld::default().epsilon(&laplace.clone().repeated(10), Neighbors::AddRemove, delta(1e-6)).unwrap();
-    assert!(added.upper <= 5.0 && replaced.upper <= 10.0 && added.upper < replaced.lower, "{added:?} {replaced:?}");
-    let fixed = Event::SampledWithoutReplacement { batch: 10, records: 1000, event: Box::new(laplace.clone()) };
+    let replaced =
+        Pld::default().epsilon(&laplace.clone().repeated(10), Neighbors::Replace, delta(1e-6)).unwrap();
+    let added =
+        Pld::default().epsilon(&laplace.clone().repeated(10), Neighbors::AddRemove, delta(1e-6)).unwrap();
+    assert!(
+        added.upper <= 5.0 && replaced.upper <= 10.0 && added.upper < replaced.lower,
+        "{added:?} {replaced:?}"
+    );
+    let fixed =
+        Event::SampledWithoutReplacement { batch: 10, records: 1000, event: Box::new(laplace.clone()) };
     let fixed = Pld::default().epsilon(&fixed.repeated(100), Neighbors::Replace, delta(1e-6)).unwrap();
     assert!(fixed.upper > 0.0 && fixed.upper < 1.0, "{fixed:?}");
     let sampled = laplace.poisson_sampled(SamplingRate::new(0.01).unwrap()).repeated(100);
-    let renyi = Renyi::new(&sampled, Neighbors::AddRemove).unwrap().epsilon(delta(1e-6), Conversion::Tight).upper;
+    let renyi =
+        Renyi::new(&sampled, Neighbors::AddRemove).unwrap().epsilon(delta(1e-6), Conversion::Tight).upper;
     let bound = pld(&sampled, 1e-6);
     assert!(bound.lower <= renyi && bound.upper <= renyi && renyi < 1.0, "{bound:?}, {renyi}");
 }
@@ -216,7 +247,9 @@ fn sampling_that_has_no_theorem_is_refused_by_name() {
     let gaussian = || Box::new(Event::gaussian(NoiseMultiplier::new(1.0).unwrap()));
     let fixed = Event::SampledWithoutReplacement { batch: 10, records: 1000, event: gaussian() };
     let event = Event::Composed(vec![*gaussian(), fixed.repeated(3)]);
-    let Err(Error::Unsupported { event, .. }) = Pld::default().epsilon(&event, Neighbors::AddRemove, delta(1e-5)) else {
+    let Err(Error::Unsupported { event, .. }) =
+        Pld::default().epsilon(&event, Neighbors::AddRemove, delta(1e-5))
+    else {
         panic!("accepted")
     };
     assert_eq!(event, "sampled_without_replacement(gaussian)");

@@ -2,9 +2,7 @@
 //!
 //! Statistics are judged at a false-alarm rate of about 1e-6, with a check beside each that less noise would be seen.
 
-mod book;
-
-use book::without_cap;
+use crate::book::without_cap;
 use quell_privacy::{
     Event, Neighbors,
     accounting::Pld,
@@ -18,7 +16,14 @@ fn times(value: f64) -> NoiseMultiplier {
 }
 
 fn poll(voters: Voters, deviation: f64, questions: u32, answers: u32) -> Poll {
-    Poll { candidates: 3, voters, screening: None, rule: Rule::Gaussian(times(deviation)), questions, answers }
+    Poll {
+        candidates: 3,
+        voters,
+        screening: None,
+        rule: Rule::Gaussian(times(deviation)),
+        questions,
+        answers,
+    }
 }
 
 fn open(poll: Poll) -> Polling {
@@ -44,14 +49,16 @@ fn an_answer_of_teachers_costs_a_move_of_root_two_and_a_screening_a_move_of_one(
         let mut found = Vec::new();
         gaussians(&asked.event(neighbors), 1, &mut found);
         // Noise over what moves is reach over the multiplier.
-        let moves: Vec<(f64, u64)> = found.iter().map(|(multiplier, count)| (reach / multiplier, *count)).collect();
+        let moves: Vec<(f64, u64)> =
+            found.iter().map(|(multiplier, count)| (reach / multiplier, *count)).collect();
         let [(screened, questions), (answered, answers)] = moves[..] else { panic!("{moves:?}") };
         assert_eq!((questions, answers), (300, 200));
         assert!((1.0 / 150.0..1.000_001 / 150.0).contains(&screened), "{screened}");
         let root = 2.0_f64.sqrt();
         assert!((root / 40.0..1.000_001 * root / 40.0).contains(&answered), "{answered}");
     }
-    let laplace = Poll { rule: Rule::Laplace(Scale::new(20.0).unwrap()), ..poll(Voters::Teachers, 1.0, 1, 1) };
+    let laplace =
+        Poll { rule: Rule::Laplace(Scale::new(20.0).unwrap()), ..poll(Voters::Teachers, 1.0, 1, 1) };
     for neighbors in [Neighbors::AddRemove, Neighbors::Replace] {
         let Event::Repeated { event, .. } = laplace.event(neighbors) else { panic!() };
         let Event::Pure { epsilon } = *event else { panic!() };
@@ -201,7 +208,8 @@ struct Twice(Line);
 
 impl Electorate for Twice {
     fn tally(&mut self, questions: &[(usize, Vec<usize>)]) -> Vec<Votes> {
-        let twice = |sample: &Vec<usize>| Votes::tally(3, sample.iter().flat_map(|record| [record % 3, record % 3]));
+        let twice =
+            |sample: &Vec<usize>| Votes::tally(3, sample.iter().flat_map(|record| [record % 3, record % 3]));
         let _ = &self.0;
         questions.iter().map(|(_, sample)| twice(sample)).collect()
     }
@@ -229,7 +237,9 @@ fn each_question_has_samples_of_its_own_at_the_rate_that_was_paid_for() {
     let mean = line.seen.iter().sum::<usize>() as f64 / 100.0;
     assert!((mean - 250.0).abs() < 4.9 * (1000.0_f64 * 0.25 * 0.75 / 100.0).sqrt(), "{mean}");
     assert!((0..100).all(|i| (0..i).all(|j| line.samples[i] != line.samples[j])), "a sample was used twice");
-    assert!(polling.ask_nearest(1000, &[1], &mut line).unwrap() == [Answer::Exhausted] && line.seen.len() == 100);
+    assert!(
+        polling.ask_nearest(1000, &[1], &mut line).unwrap() == [Answer::Exhausted] && line.seen.len() == 100
+    );
     // A poll of teachers has no samples, and one of samples no teachers.
     assert!(open(poll(Voters::Teachers, 1.0, 5, 2)).ask_nearest(10, &[1], &mut line).is_err());
     assert!(open(poll(voters, 1.0, 5, 2)).ask(&Votes::tally(3, [0]), &[]).is_err());

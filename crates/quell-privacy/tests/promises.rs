@@ -1,8 +1,6 @@
 //! What a statement promises: never less than what could have been released.
 
-mod book;
-
-use book::{Memory, ledger, terms, without_cap};
+use crate::book::{Memory, ledger, terms, without_cap};
 use quell_privacy::{
     Bound, Error, Event, Neighbors, Statement,
     accounting::Pld,
@@ -25,7 +23,10 @@ fn gaussian(noise_multiplier: f64) -> Additive {
 }
 
 fn budget(epsilon: Option<f64>, delta: f64) -> Budget {
-    Budget { epsilon: epsilon.map(|epsilon| Epsilon::new(epsilon).unwrap()), delta: Delta::new(delta).unwrap() }
+    Budget {
+        epsilon: epsilon.map(|epsilon| Epsilon::new(epsilon).unwrap()),
+        delta: Delta::new(delta).unwrap(),
+    }
 }
 
 fn statement(ledger: &mut Ledger<Memory>) -> Statement {
@@ -57,7 +58,10 @@ fn a_cap_that_is_set_after_a_charge_promises_nothing() {
     let said = statement(&mut ledger);
     assert_eq!((said.epsilon, said.unpromised), (None, Some(Unpromised::LateCap)));
     assert!(said.to_string().contains("NOTHING IS PROMISED: the ledger had no cap for some time"), "{said}");
-    assert!(matches!(ledger.charge(count(0.5)).err(), Some(Error::Refused { .. })), "the cap limits what follows all the same");
+    assert!(
+        matches!(ledger.charge(count(0.5)).err(), Some(Error::Refused { .. })),
+        "the cap limits what follows all the same"
+    );
     // Before the first charge nothing has been seen, and any cap can be set.
     let mut early = without_cap(Neighbors::AddRemove);
     early.raise(budget(Some(1.6), 1e-5), "before any result").unwrap();
@@ -73,9 +77,17 @@ fn the_largest_cap_since_the_first_charge_is_promised_at_the_delta_of_all_that_c
     let promised = |epsilon, delta| Ok(Promise { epsilon, delta });
     assert_eq!(after(&[]), promised(3.0, 1e-5));
     assert_eq!(after(&[capped(4.0)]), promised(4.0, 2e-5));
-    assert_eq!(after(&[capped(5.0)]), promised(5.0, (3.0_f64 * 1e-5).next_up()), "four could have been set, too");
+    assert_eq!(
+        after(&[capped(5.0)]),
+        promised(5.0, (3.0_f64 * 1e-5).next_up()),
+        "four could have been set, too"
+    );
     assert_eq!(after(&[capped(4.0), capped(5.0)]), after(&[capped(5.0)]));
-    assert_eq!(after(&[capped(3.5)]), promised(4.0, 2e-5), "a cap in between promises the whole number above it");
+    assert_eq!(
+        after(&[capped(3.5)]),
+        promised(4.0, 2e-5),
+        "a cap in between promises the whole number above it"
+    );
     assert_eq!(after(&[capped(1.0)]), promised(3.0, 1e-5), "a lower cap lowers no promise");
     assert_eq!(after(&[capped(5.0), capped(1.0)]), after(&[capped(5.0)]));
     assert_eq!(after(&[budget(None, 1e-5)]), Err(Unpromised::NoCap));
@@ -114,7 +126,8 @@ fn excess_of_a_stopping_analyst(promised: &[Option<Promise>]) -> f64 {
     // What is gained by the best stopping from here on.
     let mut value = vec![0.0; NODES as usize];
     for promise in promised.iter().rev() {
-        let stop = |node: i32| promise.map_or(0.0, |promise| -(promise.epsilon - loss(node)).min(0.0).exp_m1());
+        let stop =
+            |node: i32| promise.map_or(0.0, |promise| -(promise.epsilon - loss(node)).min(0.0).exp_m1());
         let best: Vec<f64> = (0..NODES).map(|node| stop(node).max(value[node as usize])).collect();
         let next = |node: i32| {
             let reached = |d: usize| best[(node + d as i32 - 300).clamp(0, NODES - 1) as usize];
@@ -128,7 +141,9 @@ fn excess_of_a_stopping_analyst(promised: &[Option<Promise>]) -> f64 {
 /// Charges one Gaussian after the other under the budgets that `cap` gives, and notes what is promised after each.
 fn promises(cap: impl Fn(usize) -> Option<f64>, plans: usize) -> Vec<Option<Promise>> {
     let first = cap(0);
-    let mut ledger = Ledger::create(Memory::default(), terms(first, 0.01, Neighbors::AddRemove, Composition::Gaussian)).unwrap();
+    let mut ledger =
+        Ledger::create(Memory::default(), terms(first, 0.01, Neighbors::AddRemove, Composition::Gaussian))
+            .unwrap();
     (1..=plans)
         .map(|plan| {
             let _ = ledger.charge(gaussian(40.0_f64.sqrt())).unwrap();
@@ -149,8 +164,11 @@ fn an_analyst_who_stops_when_it_suits_gains_no_more_than_delta() {
     assert_eq!(excess_of_a_stopping_analyst(&late), 0.0);
     // If what is spent were promised each time, he would gain several times the 2 % that were claimed.
     let spent: Vec<Option<Promise>> = {
-        let mut ledger =
-            Ledger::create(Memory::default(), terms(Some(30.0), 0.01, Neighbors::AddRemove, Composition::Gaussian)).unwrap();
+        let mut ledger = Ledger::create(
+            Memory::default(),
+            terms(Some(30.0), 0.01, Neighbors::AddRemove, Composition::Gaussian),
+        )
+        .unwrap();
         (0..PLANS)
             .map(|_| {
                 let _ = ledger.charge(gaussian(40.0_f64.sqrt())).unwrap();
@@ -183,7 +201,8 @@ fn the_interval_of_a_promise_is_at_its_own_delta() {
         ledger.raise(budget(Some(cap), delta), "test").unwrap();
         let said = statement(&mut ledger);
         let event = Event::gaussian(NoiseMultiplier::new(4.0).unwrap());
-        let truth = Pld::default().epsilon(&event, Neighbors::AddRemove, Delta::new(said.delta).unwrap()).unwrap();
+        let truth =
+            Pld::default().epsilon(&event, Neighbors::AddRemove, Delta::new(said.delta).unwrap()).unwrap();
         let Bound { lower, upper } = said.epsilon.unwrap();
         assert!(lower <= truth.upper && upper >= truth.lower, "{lower} {upper} {truth:?} at {}", said.delta);
         assert!(lower >= 0.99 * truth.lower, "{lower} where {truth:?} is known at {}", said.delta);
@@ -258,7 +277,8 @@ fn plans_that_are_interleaved_cost_what_they_cost_one_after_the_other() {
 fn budgets_that_no_ledger_has_are_not_read() {
     let (_, book) = ledger(1.0);
     let Line::Opened(mut terms) = book.lines.borrow()[0].clone() else { panic!("terms") };
-    let raised = Line::Raised { budget: budget(Some(1000.0), 1e-5), reason: "as much as anybody wants".into() };
+    let raised =
+        Line::Raised { budget: budget(Some(1000.0), 1e-5), reason: "as much as anybody wants".into() };
     assert!(State::new(&[Line::Opened(terms.clone()), raised]).is_err());
     terms.budget = budget(Some(1000.0), 1e-5);
     assert!(State::new(&[Line::Opened(terms)]).is_err());

@@ -2,9 +2,7 @@
 //!
 //! Statistics are judged at a false-alarm rate of about 1e-6, with a check beside each that half the noise would be seen.
 
-mod book;
-
-use book::without_cap;
+use crate::book::without_cap;
 use quell_privacy::{
     Event, Neighbors,
     accounting::Pld,
@@ -44,7 +42,9 @@ fn a_survey_costs_what_gaussians_cost_whose_mean_moves_by_all_that_a_ballot_can_
         let asked = survey(form, 250, 40.0, 300);
         let mu = moves * 300.0_f64.sqrt() / 40.0;
         for neighbors in [Neighbors::AddRemove, Neighbors::Replace] {
-            let epsilon = Pld::default().epsilon(&asked.event(neighbors), neighbors, Delta::new(1e-5).unwrap()).unwrap();
+            let epsilon = Pld::default()
+                .epsilon(&asked.event(neighbors), neighbors, Delta::new(1e-5).unwrap())
+                .unwrap();
             // δ falls with ε: the bounds lie on either side of the one wanted. The noise that is drawn is a little less than what was asked for.
             assert!(delta(mu, epsilon.upper) <= 1e-5, "{form}: {epsilon:?}");
             assert!(delta(mu * (1.0 + 1e-6), epsilon.lower) >= 1e-5, "{form}: {epsilon:?}");
@@ -68,13 +68,18 @@ fn counts_and_means_are_those_of_the_ballots_with_the_noise_that_was_paid_for() 
     let mut noise = vec![Vec::new(); 6];
     for _ in 0..RUNS {
         let Finding::Counts(counts) = surveying.ask(&ballots).unwrap() else { panic!("no counts") };
-        for (noise, (count, truth)) in noise.iter_mut().zip(counts.into_iter().zip([10.0, 10.0, 10.0, 0.0, 0.0, 30.0])) {
+        for (noise, (count, truth)) in
+            noise.iter_mut().zip(counts.into_iter().zip([10.0, 10.0, 10.0, 0.0, 0.0, 30.0]))
+        {
             noise.push((count - truth) / 4.0);
         }
     }
     for draws in &noise {
         assert!(looks_standard(draws));
-        assert!(!looks_standard(&draws.iter().map(|x| 0.5 * x).collect::<Vec<_>>()), "half the noise is not seen");
+        assert!(
+            !looks_standard(&draws.iter().map(|x| 0.5 * x).collect::<Vec<_>>()),
+            "half the noise is not seen"
+        );
     }
     // Labels have noise of their own.
     let product: f64 = noise[0].iter().zip(&noise[5]).map(|(a, b)| a * b).sum();
@@ -90,7 +95,10 @@ fn counts_and_means_are_those_of_the_ballots_with_the_noise_that_was_paid_for() 
         noise.push((mean - truth) * 20.0 / (4.0 * 8.0));
     }
     assert!(looks_standard(&noise));
-    assert!(!looks_standard(&noise.iter().map(|x| 0.5 * x).collect::<Vec<_>>()), "half the noise is not seen");
+    assert!(
+        !looks_standard(&noise.iter().map(|x| 0.5 * x).collect::<Vec<_>>()),
+        "half the noise is not seen"
+    );
 }
 
 #[test]
@@ -121,10 +129,14 @@ fn bad_ballots_stop_nothing() {
         Ballot::Number(f64::NEG_INFINITY),
         Ballot::Number(1e308),
     ];
-    let Finding::Counts(counts) = open(survey(LABELS, 5, 0.001, 1)).ask(&bad).unwrap() else { panic!("no counts") };
+    let Finding::Counts(counts) = open(survey(LABELS, 5, 0.001, 1)).ask(&bad).unwrap() else {
+        panic!("no counts")
+    };
     let truth = [1.0, 1.0, 0.0, 0.0, 0.0, 0.0];
     assert!(counts.iter().zip(truth).all(|(count, truth)| (count - truth).abs() < 0.01), "{counts:?}");
-    let Finding::Mean(mean) = open(survey(number(10.0, 20.0), 5, 0.001, 1)).ask(&bad).unwrap() else { panic!("no mean") };
+    let Finding::Mean(mean) = open(survey(number(10.0, 20.0), 5, 0.001, 1)).ask(&bad).unwrap() else {
+        panic!("no mean")
+    };
     // Four in the middle and one held to the upper bound.
     assert!((mean - 16.0).abs() < 0.02, "{mean}");
 }

@@ -13,7 +13,11 @@ fn sources(folder: &Path, into: &mut String) {
         } else if path.extension().is_some_and(|e| e == "rs") {
             // Comments and strings: a slice of numbers is no citation.
             let text = fs::read_to_string(path).unwrap();
-            into.extend(text.lines().filter(|line| line.contains("//") || line.contains('"')).flat_map(|line| [line, "\n"]));
+            into.extend(
+                text.lines()
+                    .filter(|line| line.contains("//") || line.contains('"'))
+                    .flat_map(|line| [line, "\n"]),
+            );
         }
     }
 }
@@ -29,8 +33,11 @@ fn is_key(word: &str) -> bool {
 
 /// Keys inside square brackets.
 fn cited(text: &str) -> BTreeSet<String> {
-    let brackets = text.split('[').skip(1).filter_map(|rest| rest.split(']').next()).filter(|inside| inside.len() < 80);
-    let words = brackets.flat_map(|inside| inside.split([',', ';', ' ']).map(str::trim).map(str::to_owned).collect::<Vec<_>>());
+    let brackets =
+        text.split('[').skip(1).filter_map(|rest| rest.split(']').next()).filter(|inside| inside.len() < 80);
+    let words = brackets.flat_map(|inside| {
+        inside.split([',', ';', ' ']).map(str::trim).map(str::to_owned).collect::<Vec<_>>()
+    });
     words.filter(|word| is_key(word)).collect()
 }
 
@@ -49,7 +56,11 @@ fn every_citation_has_a_row_and_every_row_is_cited() {
         .collect();
     let code = cited(&code);
     assert!(rows.len() > 20, "{rows:?}");
-    assert_eq!(code.difference(&rows).collect::<Vec<_>>(), Vec::<&String>::new(), "cited without a row in THEORY.md");
+    assert_eq!(
+        code.difference(&rows).collect::<Vec<_>>(),
+        Vec::<&String>::new(),
+        "cited without a row in THEORY.md"
+    );
     assert_eq!(rows.difference(&code).collect::<Vec<_>>(), Vec::<&String>::new(), "rows that no code cites");
 }
 

@@ -34,8 +34,11 @@ fn laplace_whose_last_landmark_is_rounded_down_is_bounded_tightly() {
 #[test]
 fn few_losses_are_enumerated() {
     // Two (1, 1e-13): δ(ε) = 2e-13 - 1e-26 + ((1 - 1e-13)/(1 + 1/e))² (1 - e^(ε-2)).
-    let two =
-        epsilon(r#"{"repeated":{"count":2,"event":{"approximate":{"epsilon":1,"delta":1e-13}}}}"#, Neighbors::AddRemove, 1e-8);
+    let two = epsilon(
+        r#"{"repeated":{"count":2,"event":{"approximate":{"epsilon":1,"delta":1e-13}}}}"#,
+        Neighbors::AddRemove,
+        1e-8,
+    );
     let square = (1.0 / (1.0 + (-1.0_f64).exp())).powi(2);
     let truth = 2.0 + (-(1e-8 - 2e-13) / square).ln_1p();
     assert!(two.lower <= truth && truth <= two.upper && two.upper - two.lower < 1e-9, "{two:?} {truth}");
@@ -55,7 +58,10 @@ fn few_losses_are_enumerated() {
         }
         sum
     };
-    assert!(delta(bound.lower) >= 1e-9 * (1.0 - 1e-5) && delta(bound.upper) <= 1e-9 * (1.0 + 1e-5), "{bound:?}");
+    assert!(
+        delta(bound.lower) >= 1e-9 * (1.0 - 1e-5) && delta(bound.upper) <= 1e-9 * (1.0 + 1e-5),
+        "{bound:?}"
+    );
     assert!(bound.upper - bound.lower < 1e-9, "{bound:?}");
 }
 
@@ -63,7 +69,8 @@ fn few_losses_are_enumerated() {
 fn losses_next_to_the_largest_are_rounded_up() {
     // Nothing is lost below the top atom of a sampled Laplace release: its loss is ln(1 + q(e^(1/z) - 1)).
     for (rate, noise) in [(0.3_f64, 0.7_f64), (0.017, 1.3), (0.81, 0.31)] {
-        let event = Event::laplace(NoiseMultiplier::new(noise).unwrap()).poisson_sampled(SamplingRate::new(rate).unwrap());
+        let event = Event::laplace(NoiseMultiplier::new(noise).unwrap())
+            .poisson_sampled(SamplingRate::new(rate).unwrap());
         let bound = Pld::default().epsilon(&event, Neighbors::AddRemove, Delta::new(1e-17).unwrap()).unwrap();
         let top = (rate * (1.0 / noise).exp_m1()).ln_1p();
         // At δ = 1e-17 the truth is the top loss, to 16 digits.
@@ -75,11 +82,14 @@ fn losses_next_to_the_largest_are_rounded_up() {
 #[test]
 fn a_replaced_record_in_a_poisson_sample_costs_between_a_lost_one_and_one_in_a_sample_of_fixed_size() {
     let delta = Delta::new(1e-6).unwrap();
-    let laplace =
-        |noise: f64| Event::laplace(NoiseMultiplier::new(noise).unwrap()).poisson_sampled(SamplingRate::new(0.01).unwrap());
+    let laplace = |noise: f64| {
+        Event::laplace(NoiseMultiplier::new(noise).unwrap()).poisson_sampled(SamplingRate::new(0.01).unwrap())
+    };
     for count in [1, 30] {
-        let replaced = Pld::default().epsilon(&laplace(1.0).repeated(count), Neighbors::Replace, delta).unwrap();
-        let lost = Pld::default().epsilon(&laplace(1.0).repeated(count), Neighbors::AddRemove, delta).unwrap();
+        let replaced =
+            Pld::default().epsilon(&laplace(1.0).repeated(count), Neighbors::Replace, delta).unwrap();
+        let lost =
+            Pld::default().epsilon(&laplace(1.0).repeated(count), Neighbors::AddRemove, delta).unwrap();
         let fixed = Event::SampledWithoutReplacement {
             batch: 1,
             records: 100,
@@ -92,14 +102,18 @@ fn a_replaced_record_in_a_poisson_sample_costs_between_a_lost_one_and_one_in_a_s
         );
     }
     // A guarantee about replacing a record says nothing about losing it.
-    let pure = Event::Pure { epsilon: Epsilon::new(1.0).unwrap() }.poisson_sampled(SamplingRate::new(0.01).unwrap());
+    let pure =
+        Event::Pure { epsilon: Epsilon::new(1.0).unwrap() }.poisson_sampled(SamplingRate::new(0.01).unwrap());
     assert!(Pld::default().epsilon(&pure, Neighbors::Replace, delta).is_err());
 }
 
 #[test]
 fn infinite_mass_beyond_delta_is_said_from_below_too() {
     let event = r#"{"composed":[{"repeated":{"count":22,"event":{"laplace":{"noise_multiplier":28.5}}}},{"repeated":{"count":14,"event":{"approximate":{"epsilon":0.1,"delta":1.8e-10}}}}]}"#;
-    assert_eq!(epsilon(event, Neighbors::AddRemove, 2e-11), Bound { lower: f64::INFINITY, upper: f64::INFINITY });
+    assert_eq!(
+        epsilon(event, Neighbors::AddRemove, 2e-11),
+        Bound { lower: f64::INFINITY, upper: f64::INFINITY }
+    );
     assert!(epsilon(event, Neighbors::AddRemove, 3e-9).upper.is_finite());
 }
 
@@ -135,7 +149,10 @@ impl Cases {
                 deviation: Scale::new(self.magnitude(-0.3, 1.5)).unwrap(),
                 sensitivity: 1 + self.below(3),
             },
-            3 => Event::DiscreteLaplace { scale: Scale::new(self.magnitude(-0.3, 1.5)).unwrap(), sensitivity: 1 + self.below(3) },
+            3 => Event::DiscreteLaplace {
+                scale: Scale::new(self.magnitude(-0.3, 1.5)).unwrap(),
+                sensitivity: 1 + self.below(3),
+            },
             4 => Event::Pure { epsilon: guarantee(self.magnitude(-2.0, 0.5)) },
             5 => Event::Approximate {
                 epsilon: guarantee(self.magnitude(-2.0, 0.5)),
@@ -172,7 +189,10 @@ fn brackets_of_random_compositions_are_narrow_and_finite() {
                 .collect(),
         );
         let bound = Pld::default().epsilon(&event, neighbors, delta).unwrap();
-        assert!(bound.upper.is_finite() && bound.lower <= bound.upper, "{bound:?} {delta:?} {neighbors:?} {event:?}");
+        assert!(
+            bound.upper.is_finite() && bound.lower <= bound.upper,
+            "{bound:?} {delta:?} {neighbors:?} {event:?}"
+        );
         assert!(
             bound.upper - bound.lower <= 0.01 * bound.upper + 2e-3,
             "{bound:?} {delta:?} {neighbors:?} {}",
@@ -182,7 +202,10 @@ fn brackets_of_random_compositions_are_narrow_and_finite() {
         total += 1;
     }
     println!("{narrow} of {total} brackets are within 0.2 % + 2e-4");
-    assert!(f64::from(narrow) >= 0.97 * f64::from(total), "only {narrow} of {total} brackets are within 0.2 % + 2e-4");
+    assert!(
+        f64::from(narrow) >= 0.97 * f64::from(total),
+        "only {narrow} of {total} brackets are within 0.2 % + 2e-4"
+    );
 }
 
 /// A finer answer lies inside a coarser one, also where tilts are huge and sums over spectra cancel.
@@ -194,15 +217,22 @@ fn answers_at_several_tightnesses_agree() {
         (7, 0.523_946_778_777_348_5, 84_738.181_872_481_41, 5.612_142_648_198_431e-31),
     ] {
         let at = |steps: u64, relative: f64| {
-            let event = Event::dp_sgd(NoiseMultiplier::new(noise).unwrap(), SamplingRate::new(rate).unwrap(), steps);
+            let event =
+                Event::dp_sgd(NoiseMultiplier::new(noise).unwrap(), SamplingRate::new(rate).unwrap(), steps);
             let pld = Pld { relative, absolute: 0.1 * relative, ..Pld::default() };
             pld.epsilon(&event, Neighbors::AddRemove, Delta::new(delta).unwrap()).unwrap()
         };
         let (coarse, one) = (at(count, 1e-3), at(1, 1e-3));
         for relative in [1e-4, 1e-5, 1e-6, 1e-8] {
             let fine = at(count, relative);
-            assert!(fine.lower <= coarse.upper && fine.upper >= coarse.lower, "{relative}: {fine:?} against {coarse:?}");
-            assert!(fine.upper >= one.lower && fine.upper.is_finite(), "{relative}: {fine:?}, one step costs {one:?}");
+            assert!(
+                fine.lower <= coarse.upper && fine.upper >= coarse.lower,
+                "{relative}: {fine:?} against {coarse:?}"
+            );
+            assert!(
+                fine.upper >= one.lower && fine.upper.is_finite(),
+                "{relative}: {fine:?}, one step costs {one:?}"
+            );
         }
     }
 }

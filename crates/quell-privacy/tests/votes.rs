@@ -1,7 +1,5 @@
 //! Every case of golden/pate.json, and all small histograms with all their neighbours.
 
-mod book;
-
 use std::collections::BTreeSet;
 
 use quell_privacy::{
@@ -42,7 +40,11 @@ fn param(case: &Value, name: &str) -> f64 {
 /// What the source whose name ends like this says.
 fn source<'a>(case: &'a Value, ending: &str) -> &'a Value {
     let sources = case["sources"].as_object().unwrap();
-    sources.iter().find(|(name, _)| name.ends_with(ending)).unwrap_or_else(|| panic!("no {ending} in {}", case["id"])).1
+    sources
+        .iter()
+        .find(|(name, _)| name.ends_with(ending))
+        .unwrap_or_else(|| panic!("no {ending} in {}", case["id"]))
+        .1
 }
 
 fn gaussian_max(deviation: f64) -> GaussianMax {
@@ -84,7 +86,11 @@ fn gaussian_maximum_at_given_votes() {
         let (max, counts) = (gaussian_max(param(&case, "sigma")), counts(&case));
         let ln_q = number(source(&case, "400digits:logq"));
         let error = max.ln_error(&counts);
-        assert!(error >= ln_q * (1.0 + 1e-15) && error - ln_q <= 1e-14 * (4.0 - ln_q), "{}: {error} for {ln_q}", case["id"]);
+        assert!(
+            error >= ln_q * (1.0 + 1e-15) && error - ln_q <= 1e-14 * (4.0 - ln_q),
+            "{}: {error} for {ln_q}",
+            case["id"]
+        );
         let truth = numbers(source(&case, "400digits:rdp"));
         let independent = numbers(source(&case, "rdp_data_independent"));
         for (i, alpha) in numbers(&case["params"]["orders"]).into_iter().enumerate() {
@@ -101,7 +107,11 @@ fn laplace_maximum_at_given_votes() {
         let (max, counts) = (laplace_max(param(&case, "lam")), counts(&case));
         let ln_q = number(source(&case, "400digits:logq"));
         let error = max.ln_error(&counts);
-        assert!(error >= ln_q * (1.0 + 1e-15) && error - ln_q <= 1e-14 * (4.0 - ln_q), "{}: {error} for {ln_q}", case["id"]);
+        assert!(
+            error >= ln_q * (1.0 + 1e-15) && error - ln_q <= 1e-14 * (4.0 - ln_q),
+            "{}: {error} for {ln_q}",
+            case["id"]
+        );
         let truth = numbers(source(&case, "400digits:rdp"));
         for (i, alpha) in numbers(&case["params"]["orders"]).into_iter().enumerate() {
             assert_just_above(&case, "divergence", max.divergence(&counts, order(alpha)), truth[i], 1e-10);
@@ -117,10 +127,21 @@ fn screen_at_given_votes() {
         assert!((screen.ln_passes(&counts) / passes - 1.0).abs() < 1e-12, "{}", case["id"]);
         let truth = numbers(source(&case, "400digits:rdp"));
         for (i, alpha) in numbers(&case["params"]["orders"]).into_iter().enumerate() {
-            assert_just_above(&case, "theorem", screen.by_likely_outcome(&counts, order(alpha)), truth[i], 1e-10);
+            assert_just_above(
+                &case,
+                "theorem",
+                screen.by_likely_outcome(&counts, order(alpha)),
+                truth[i],
+                1e-10,
+            );
             // What is charged is exact, and so below the theorem.
             let exact = screen.divergence(&counts, order(alpha));
-            assert!(exact > 0.0 && exact <= truth[i] * (1.0 + 1e-13), "{}: {exact} above {}", case["id"], truth[i]);
+            assert!(
+                exact > 0.0 && exact <= truth[i] * (1.0 + 1e-13),
+                "{}: {exact} above {}",
+                case["id"],
+                truth[i]
+            );
         }
     }
 }
@@ -128,7 +149,8 @@ fn screen_at_given_votes() {
 /// The votes of 250 teachers on 1000 questions.
 fn reference_votes() -> Vec<Vec<u64>> {
     let text = include_str!("../../../golden/votes_reference.csv");
-    let votes: Vec<Vec<u64>> = text.lines().map(|line| line.split(',').map(|count| count.parse().unwrap()).collect()).collect();
+    let votes: Vec<Vec<u64>> =
+        text.lines().map(|line| line.split(',').map(|count| count.parse().unwrap()).collect()).collect();
     assert!(votes.len() == 1000 && votes.iter().all(|counts| counts.iter().sum::<u64>() == 250));
     votes
 }
@@ -148,27 +170,28 @@ fn votes_of_a_thousand_questions() {
     for case in cases("pate_votes") {
         type Cost = Box<dyn Fn(&[u64], Order) -> f64>;
         // What peers report, what is sound, and what holds for all votes.
-        let (reported, sound, independent): (Cost, Cost, Cost) = match case["params"]["mech"].as_str().unwrap() {
-            "gnmax" => {
-                let max = gaussian_max(param(&case, "sigma"));
-                let at = move |counts: &[u64], order| max.divergence(counts, order);
-                (Box::new(at), Box::new(at), Box::new(move |_, order| max.independent(order)))
-            }
-            "lnmax" => {
-                let max = laplace_max(param(&case, "lam"));
-                let at = move |counts: &[u64], order| max.divergence(counts, order);
-                (Box::new(at), Box::new(at), Box::new(move |_, order| max.independent(order)))
-            }
-            _ => {
-                let screen = screen(param(&case, "threshold"), param(&case, "sigma1"));
-                let both = Confident { screen, max: gaussian_max(param(&case, "sigma2")) };
-                (
-                    Box::new(move |counts: &[u64], order| both.expected(counts, order)),
-                    Box::new(move |counts: &[u64], order| both.divergence(counts, order)),
-                    Box::new(move |_, order| both.independent(order)),
-                )
-            }
-        };
+        let (reported, sound, independent): (Cost, Cost, Cost) =
+            match case["params"]["mech"].as_str().unwrap() {
+                "gnmax" => {
+                    let max = gaussian_max(param(&case, "sigma"));
+                    let at = move |counts: &[u64], order| max.divergence(counts, order);
+                    (Box::new(at), Box::new(at), Box::new(move |_, order| max.independent(order)))
+                }
+                "lnmax" => {
+                    let max = laplace_max(param(&case, "lam"));
+                    let at = move |counts: &[u64], order| max.divergence(counts, order);
+                    (Box::new(at), Box::new(at), Box::new(move |_, order| max.independent(order)))
+                }
+                _ => {
+                    let screen = screen(param(&case, "threshold"), param(&case, "sigma1"));
+                    let both = Confident { screen, max: gaussian_max(param(&case, "sigma2")) };
+                    (
+                        Box::new(move |counts: &[u64], order| both.expected(counts, order)),
+                        Box::new(move |counts: &[u64], order| both.divergence(counts, order)),
+                        Box::new(move |_, order| both.independent(order)),
+                    )
+                }
+            };
         let delta = param(&case, "delta");
         let total = |cost: &Cost, questions: usize, alpha: f64| -> f64 {
             votes[..questions].iter().map(|counts| cost(counts, order(alpha))).sum()
@@ -177,12 +200,17 @@ fn votes_of_a_thousand_questions() {
             let questions: usize = questions.parse().unwrap();
             let (at_classic, at_improved) = (number(&peer["order_classic"]), number(&peer["order_improved"]));
             let ours = classic(at_classic, total(&reported, questions, at_classic), delta);
-            assert!((ours / number(&peer["eps_classic"]) - 1.0).abs() < 1e-9, "{} {questions}: {ours}, {peer}", case["id"]);
+            assert!(
+                (ours / number(&peer["eps_classic"]) - 1.0).abs() < 1e-9,
+                "{} {questions}: {ours}, {peer}",
+                case["id"]
+            );
             let ours = improved(at_improved, total(&reported, questions, at_improved), delta);
             let theirs = number(&peer["eps_improved_conversion"]);
             assert!((ours / theirs - 1.0).abs() < 1e-9, "{} {questions}: {ours}, {peer}", case["id"]);
             // The sound bound is not below the average of costs that stands for one, but for the screen, where it knows more.
-            let (sound, most) = (total(&sound, questions, at_improved), total(&independent, questions, at_improved));
+            let (sound, most) =
+                (total(&sound, questions, at_improved), total(&independent, questions, at_improved));
             assert!(sound <= most * (1.0 + 1e-12), "{} {questions}: {sound} for {most}", case["id"]);
         }
     }
@@ -219,10 +247,19 @@ fn normal_below(x: f64) -> f64 {
 }
 
 /// Probabilities of winning with noise of this density and distribution function, of scale one, by quadrature with kinks at multiples of `piece`.
-fn winners(counts: [u64; 3], scale: f64, density: fn(f64) -> f64, below: fn(f64) -> f64, reach: f64, piece: f64) -> [f64; 3] {
+fn winners(
+    counts: [u64; 3],
+    scale: f64,
+    density: fn(f64) -> f64,
+    below: fn(f64) -> f64,
+    reach: f64,
+    piece: f64,
+) -> [f64; 3] {
     // Gauss-Legendre with five nodes.
-    let (a, b): (f64, f64) =
-        ((5.0 - 2.0 * (10.0_f64 / 7.0).sqrt()).sqrt() / 3.0, (5.0 + 2.0 * (10.0_f64 / 7.0).sqrt()).sqrt() / 3.0);
+    let (a, b): (f64, f64) = (
+        (5.0 - 2.0 * (10.0_f64 / 7.0).sqrt()).sqrt() / 3.0,
+        (5.0 + 2.0 * (10.0_f64 / 7.0).sqrt()).sqrt() / 3.0,
+    );
     let (wa, wb) = ((322.0 + 13.0 * 70.0_f64.sqrt()) / 900.0, (322.0 - 13.0 * 70.0_f64.sqrt()) / 900.0);
     let nodes = [(0.0, 128.0 / 225.0), (a, wa), (-a, wa), (b, wb), (-b, wb)];
     let [first, last] = [(-reach * scale / piece).floor(), ((12.0 + reach * scale) / piece).ceil()];
@@ -247,8 +284,10 @@ fn divergence(p: &[f64], q: &[f64], alpha: f64) -> f64 {
     let likely = (0..p.len()).max_by(|i, j| p[*i].total_cmp(&p[*j])).unwrap();
     let others = |law: &[f64]| (0..law.len()).filter(|i| *i != likely).map(|i| law[i]).sum::<f64>();
     let first = (alpha * (-others(p)).ln_1p() - (alpha - 1.0) * (-others(q)).ln_1p()).exp_m1();
-    let rest: Vec<f64> =
-        (0..p.len()).filter(|i| *i != likely && p[*i] > 0.0).map(|i| alpha * p[i].ln() - (alpha - 1.0) * q[i].ln()).collect();
+    let rest: Vec<f64> = (0..p.len())
+        .filter(|i| *i != likely && p[*i] > 0.0)
+        .map(|i| alpha * p[i].ln() - (alpha - 1.0) * q[i].ln())
+        .collect();
     let top = rest.iter().copied().fold(0.0, f64::max);
     if top > 600.0 {
         // Too large for a number, and far from cancelling.
@@ -292,7 +331,8 @@ fn gaussian_bound_holds_for_all_votes_of_twelve_teachers_and_their_neighbours() 
     for deviation in [0.6, 1.0, 1.5, 2.5] {
         let max = gaussian_max(deviation);
         let law = |counts| winners(counts, deviation, density, normal_below, 12.0, 0.1 * deviation);
-        let (better, closest) = compare(law, |counts, order| max.divergence(counts, order), |order| max.independent(order));
+        let (better, closest) =
+            compare(law, |counts, order| max.divergence(counts, order), |order| max.independent(order));
         assert!(better > 50 && closest > 0.02, "σ {deviation}: {better} {closest}");
     }
 }
@@ -304,7 +344,8 @@ fn laplace_bound_holds_for_all_votes_of_twelve_teachers_and_their_neighbours() {
     for scale in [0.5, 1.0, 2.0, 4.0] {
         let max = laplace_max(scale);
         let law = |counts| winners(counts, scale, density, below, 40.0, 1.0 / 16.0);
-        let (better, closest) = compare(law, |counts, order| max.divergence(counts, order), |order| max.independent(order));
+        let (better, closest) =
+            compare(law, |counts, order| max.divergence(counts, order), |order| max.independent(order));
         assert!(better > 50 && closest > 0.02, "scale {scale}: {better} {closest}");
     }
 }
@@ -314,9 +355,12 @@ fn screen_costs_exactly_the_divergence_of_a_coin() {
     for (threshold, deviation) in [(5.0, 1.0), (8.0, 3.0), (12.0, 0.7)] {
         let screen = screen(threshold, deviation);
         for most in 6..=12_u64 {
-            let law = |most: f64| [normal_below((most - threshold) / deviation), normal_below((threshold - most) / deviation)];
+            let law = |most: f64| {
+                [normal_below((most - threshold) / deviation), normal_below((threshold - most) / deviation)]
+            };
             for alpha in ORDERS {
-                let ways = [-1.0, 1.0].map(|moved| divergence(&law(most as f64), &law(most as f64 + moved), alpha));
+                let ways =
+                    [-1.0, 1.0].map(|moved| divergence(&law(most as f64), &law(most as f64 + moved), alpha));
                 let truth = ways[0].max(ways[1]);
                 let cost = screen.divergence(&[most, 12 - most], order(alpha));
                 assert!((cost / truth - 1.0).abs() < 1e-9, "{most} of 12, α {alpha}: {cost} for {truth}");
@@ -358,7 +402,10 @@ fn confident_bound_holds_where_the_average_of_costs_does_not() {
 
 /// Votes with these counts.
 fn votes(counts: &[u64]) -> Votes {
-    let ballots = counts.iter().enumerate().flat_map(|(candidate, &count)| std::iter::repeat_n(candidate, count as usize));
+    let ballots = counts
+        .iter()
+        .enumerate()
+        .flat_map(|(candidate, &count)| std::iter::repeat_n(candidate, count as usize));
     Votes::tally(counts.len(), ballots)
 }
 
@@ -375,9 +422,10 @@ fn a_released_cost_is_below_the_independent_one_and_not_below_the_truth() {
     let [first, second] = [2.5, 2.5].map(|noise| NoiseMultiplier::new(noise).unwrap());
     let release = SmoothCost::new(order, 0.08, first, second, Delta::new(2e-6).unwrap()).unwrap();
     // The best that can be said whatever the votes.
-    let without = (4..80).map(|i| 1.0 + f64::from(i) / 4.0).map(|alpha| improved(alpha, alpha / 400.0 * 1000.0, 1e-5));
+    let without =
+        (4..80).map(|i| 1.0 + f64::from(i) / 4.0).map(|alpha| improved(alpha, alpha / 400.0 * 1000.0, 1e-5));
     let without = without.fold(f64::INFINITY, f64::min);
-    let mut ledger = book::without_cap(Neighbors::Replace);
+    let mut ledger = crate::book::without_cap(Neighbors::Replace);
     for _ in 0..5 {
         let released = ledger.charge(release).unwrap().run(&cost).unwrap();
         println!("{released:?} ε {} for {without}; truth {truth}", released.epsilon(delta));
@@ -390,7 +438,7 @@ fn a_released_cost_is_below_the_independent_one_and_not_below_the_truth() {
 fn a_cost_is_released_at_the_order_that_was_paid_for_or_not_at_all() {
     let noise = NoiseMultiplier::new(8.0).unwrap();
     let release = SmoothCost::new(order(14.0), 0.03, noise, noise, Delta::new(1e-6).unwrap()).unwrap();
-    let mut ledger = book::without_cap(Neighbors::AddRemove);
+    let mut ledger = crate::book::without_cap(Neighbors::AddRemove);
     let mut other = VoteCost::new(order(12.0), 10, Asked::InAdvance);
     other.answered(&votes(&[6, 4]), noise).unwrap();
     let refusal = ledger.charge(release).unwrap().run(&other).unwrap_err().to_string();

@@ -8,9 +8,9 @@
 use std::{env, path::Path, time::Instant};
 
 use quell::{
-    chance::Chance,
     data::{self, Examples, Options},
-    knn::{Index, Metric, Neighbor, votes},
+    random::PublicRandom,
+    voting::knn::{Index, Metric, Neighbor, votes},
 };
 
 type Failure = Box<dyn std::error::Error>;
@@ -20,11 +20,13 @@ fn main() -> Result<(), Failure> {
         return digits(Path::new(&folder));
     }
     let arguments: Vec<f64> = env::args().skip(1).map(|number| number.parse()).collect::<Result<_, _>>()?;
-    let (&[records, width, queries, k], rate) = arguments.split_at_checked(4).ok_or("four or five numbers are expected")? else {
+    let (&[records, width, queries, k], rate) =
+        arguments.split_at_checked(4).ok_or("four or five numbers are expected")?
+    else {
         return Err("four or five numbers are expected".into());
     };
     let (records, width, queries, k) = (records as usize, width as usize, queries as usize, k as usize);
-    let mut chance = Chance::new(1);
+    let mut chance = PublicRandom::new(1);
     let mut numbers = |count: usize| (0..count).map(|_| chance.between(0.0, 1.0)).collect::<Vec<f32>>();
     let index = Index::new(&numbers(records * width), width, Metric::SquaredEuclidean)?;
     let asked = numbers(queries * width);
@@ -47,7 +49,9 @@ fn main() -> Result<(), Failure> {
 const SECONDS: f64 = 1.0;
 
 /// The best time of several, by the clock and of the processors.
-fn best(search: impl Fn() -> Result<Vec<Vec<Neighbor>>, quell::Error>) -> Result<(f64, Option<f64>), quell::Error> {
+fn best(
+    search: impl Fn() -> Result<Vec<Vec<Neighbor>>, quell::Error>,
+) -> Result<(f64, Option<f64>), quell::Error> {
     let (begun, mut best, mut least, mut taken) = (Instant::now(), f64::INFINITY, None, 0);
     while taken < 2 || begun.elapsed().as_secs_f64() < SECONDS {
         let (start, before) = (Instant::now(), processor_seconds());
@@ -73,7 +77,7 @@ fn processor_seconds() -> Option<f64> {
 /// Each record is in each sample with this probability.
 fn samples(queries: usize, records: usize, rate: f64) -> Vec<Vec<usize>> {
     let sample = |query| {
-        let mut chance = Chance::of(2, query as u64);
+        let mut chance = PublicRandom::of(2, query as u64);
         (0..records).filter(|_| f64::from(chance.between(0.0, 1.0)) < rate).collect()
     };
     (0..queries).map(sample).collect()

@@ -5,15 +5,17 @@
 use std::time::Instant;
 
 use quell::{
-    chance::Chance,
-    dp_sgd::Gradients,
+    learner::{
+        Gradients,
+        optimizer::{Optimizer, Update},
+    },
     network::{self, Network, Task, Workspace},
-    optimizer::{Optimizer, Step},
+    random::PublicRandom,
 };
 use quell_privacy::{
     Neighbors,
     ledger::{Book, Budget, Composition, Ledger, Line, Permit, Receipt, Terms, Unit},
-    mechanism::{ClippedSum, Clipping, Sampling},
+    mechanism::{Clipping, Descent, Sampling},
     units::{ClipNorm, Delta, NoiseMultiplier},
 };
 
@@ -26,7 +28,7 @@ struct Noise {
 impl Noise {
     fn new(network: &Network, batch: usize) -> Self {
         let inputs = network.input().iter().product();
-        let mut chance = Chance::new(1);
+        let mut chance = PublicRandom::new(1);
         Self { inputs, values: (0..batch * inputs).map(|_| chance.between(0.0, 1.0)).collect() }
     }
 }
@@ -48,8 +50,11 @@ impl Task for Noise {
 }
 
 /// Name, model, shape and batch.
-const NETWORKS: [(&str, &str, &[usize], usize); 3] =
-    [("mlp", "mlp", &[784], 600), ("cnn", "cnn", &[28, 28, 1], 256), ("cifar", "cifar-cnn", &[32, 32, 3], 256)];
+const NETWORKS: [(&str, &str, &[usize], usize); 3] = [
+    ("mlp", "mlp", &[784], 600),
+    ("cnn", "cnn", &[28, 28, 1], 256),
+    ("cifar", "cifar-cnn", &[32, 32, 3], 256),
+];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // A network and a mode, if only they are wanted.
@@ -76,7 +81,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 const SECONDS: f64 = 2.0;
 
 /// The best time of several.
-fn best(mut step: impl FnMut() -> Result<(), Box<dyn std::error::Error>>) -> Result<f64, Box<dyn std::error::Error>> {
+fn best(
+    mut step: impl FnMut() -> Result<(), Box<dyn std::error::Error>>,
+) -> Result<f64, Box<dyn std::error::Error>> {
     let (begun, mut best, mut taken) = (Instant::now(), f64::INFINITY, 0);
     while taken < 4 || begun.elapsed().as_secs_f64() < SECONDS {
         let start = Instant::now();
@@ -88,25 +95,28 @@ fn best(mut step: impl FnMut() -> Result<(), Box<dyn std::error::Error>>) -> Res
 }
 
 fn private(network: &Network, batch: usize) -> Result<f64, Box<dyn std::error::Error>> {
-    let step = ClippedSum {
+    let step = Descent {
         sampling: Sampling::Full,
         clipping: Clipping::Flat { norm: ClipNorm::new(1.0)? },
         noise_multiplier: NoiseMultiplier::new(1.0)?,
         dimension: network.parameters(),
     };
-    let (task, mut weights, mut workspace) = (Noise::new(network, batch), network.initialize(1), Workspace::default());
+    let (task, mut weights, mut workspace) =
+        (Noise::new(network, batch), network.initialize(1), Workspace::default());
     let mut optimizer = SGD.start(&network.parts())?;
     let mut ledger = ledger()?;
     let mut lease = ledger.reserve(step, 1_000_000)?.in_blocks_of(1_000_000);
     best(|| {
         let paid = lease.next().ok_or("the lease is at its end")??;
-        let released = paid.run(batch, &mut Gradients::new(network, &task, &weights, &mut workspace))?;
+        let mut gradients = Gradients::new(network, &task, &weights, &mut workspace);
+        let released = paid.start(batch)?.next(&mut gradients).ok_or("one batch a run")??;
         Ok(optimizer.step(&mut weights, &released.sum, update(batch))?)
     })
 }
 
 fn plain(network: &Network, batch: usize) -> Result<f64, Box<dyn std::error::Error>> {
-    let (task, mut weights, mut workspace) = (Noise::new(network, batch), network.initialize(1), Workspace::default());
+    let (task, mut weights, mut workspace) =
+        (Noise::new(network, batch), network.initialize(1), Workspace::default());
     let mut optimizer = SGD.start(&network.parts())?;
     let records: Vec<usize> = (0..batch).collect();
     let mut wide = vec![0.0_f64; network.parameters()];
@@ -121,8 +131,8 @@ fn plain(network: &Network, batch: usize) -> Result<f64, Box<dyn std::error::Err
 
 const SGD: Optimizer = Optimizer::Sgd { weight_decay: 0.0 };
 
-fn update(batch: usize) -> Step {
-    Step { learning_rate: 0.1, scale: 1.0 / batch as f64, noise_variance: 0.0 }
+fn update(batch: usize) -> Update {
+    Update { learning_rate: 0.1, scale: 1.0 / batch as f64, noise_variance: 0.0 }
 }
 
 /// The most memory this process has had, in bytes, where the system says so.

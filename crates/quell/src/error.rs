@@ -1,4 +1,4 @@
-//! Everything that can go wrong in this crate.
+//! The errors of this crate.
 
 use std::{
     fmt,
@@ -7,27 +7,29 @@ use std::{
 
 use crate::data::{Column, Kind, Use};
 
-/// Why there is no answer. A message says what is and what was expected; [`Error::hint`] says what to try next.
+/// An error of this crate.
+/// The message says what was found and what was expected; [`Error::hint`] says what to try next.
 ///
-/// What is said depends on public things alone: the path, the format, the shape of a record, the types of the columns, the
-/// schema, the expression.
-/// No message holds a value read from a record or the number of records, and no record's value decides whether there is a
-/// message. A column is named if it was asked for, or nearly: what stands where names belong may be a record.
+/// A message depends on public facts only: the path, the format, the shape of a record, the types of the
+/// columns, the schema, the expression. No message contains a value read from a record or the number of
+/// records, and no value of a record decides whether there is a message. A message names a column if the
+/// caller asked for that name or nearly that name. It names another column only once all requested columns
+/// were found: a file without a header has a record in place of the names.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No file and no folder.
+    /// The path does not exist.
     #[error("{} does not exist, expected a file or folder of data", path.display())]
     Absent {
-        /// Where it was looked for.
+        /// The missing path.
         path: PathBuf,
     },
-    /// The operating system does not hand out the file.
+    /// The operating system does not let the file be read.
     #[error("{} cannot be read: {because}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error kind of the operating system.
         because: std::io::ErrorKind,
     },
     /// The operating system does not let the file be written.
@@ -35,244 +37,250 @@ pub enum Error {
     Unwritable {
         /// The file or folder.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error kind of the operating system.
         because: std::io::ErrorKind,
     },
-    /// A file that is longer than anything that is read from such a file.
+    /// The file is longer than any file of its kind.
     #[error("{} is longer than {most} bytes, expected a file of this kind", path.display())]
     FileTooLong {
         /// The file.
         path: PathBuf,
-        /// The most bytes that are read.
+        /// The largest number of bytes that is read.
         most: u64,
     },
-    /// A file, but no table.
+    /// The file is not a table.
     #[error("{} is {found}, expected CSV with a header row, or Parquet", path.display())]
     NoTable {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// What was found.
         found: &'static str,
     },
-    /// A first row that cannot be names. It is not shown: it may be a record.
+    /// The first row cannot be column names. It is not shown: it may be a record.
     #[error("the first row of {} holds a number, expected the names of the columns", path.display())]
     NoHeader {
         /// The file.
         path: PathBuf,
     },
-    /// Cells separated by something else.
+    /// The cells have another separator than the name of the file implies.
     #[error("the first row of {} is separated by {found}, expected {expected}", path.display())]
     Separator {
         /// The file.
         path: PathBuf,
-        /// What it uses.
+        /// The separator that was found.
         found: &'static str,
-        /// What its name promises.
+        /// The separator that the name of the file implies.
         expected: &'static str,
     },
-    /// Two columns of one name.
+    /// Two columns have the same name.
     #[error("columns {} and {} of {} have the same name, expected every name once", columns[0], columns[1], path.display())]
     DuplicateColumn {
         /// The file.
         path: PathBuf,
-        /// Which they are, counted from 1.
+        /// The numbers of the two columns, counted from 1.
         columns: [usize; 2],
     },
-    /// A Parquet file that its reader does not understand.
+    /// The Parquet file cannot be decoded.
     #[error("{} is damaged or not Parquet: {part} cannot be decoded", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where it stopped.
+        /// The part that cannot be decoded.
         part: String,
     },
-    /// A compression of Parquet that is not read here.
+    /// The compression of the Parquet file is not supported.
     #[error("{} is compressed with {codec}, expected snappy, gzip, zstd, lz4 or nothing", path.display())]
     Codec {
         /// The file.
         path: PathBuf,
-        /// Its compression.
+        /// The compression of the file.
         codec: &'static str,
     },
-    /// A layer that cannot take what comes into it.
+    /// The layer cannot take the shape of its input.
     #[error("{layer} gets numbers arranged as {found:?}, expected {expected}")]
     LayerInput {
-        /// Which layer.
+        /// The layer.
         layer: String,
-        /// What comes out of the layer before it.
+        /// The shape of the input: the output of the layer before.
         found: Vec<usize>,
-        /// What it could take.
+        /// The inputs that the layer can take.
         expected: String,
     },
-    /// A setting of a layer that it cannot have, here.
+    /// A setting of a layer is invalid in this place.
     #[error("{setting} of {layer} is {found}, expected {expected}")]
     LayerSetting {
-        /// Which layer.
+        /// The layer.
         layer: String,
         /// The name of the setting.
         setting: &'static str,
-        /// What it is.
+        /// What was found.
         found: String,
-        /// What it may be.
+        /// What is allowed.
         expected: String,
     },
-    /// A layer under which no example has a gradient of its own.
+    /// The layer mixes examples, so no example has its own gradient.
     #[error(
         "{layer} mixes the examples of a batch, so that no example has a gradient of its own to clip, expected layers that look at one example at a time"
     )]
     MixesExamples {
-        /// Which layer.
+        /// The layer.
         layer: String,
     },
-    /// A network that is larger than anything that was meant.
+    /// The network is larger than the limit.
     #[error("with {layer} the network has more than {most} {what}, expected at most that many")]
     NetworkSize {
-        /// The layer that was too much.
+        /// The layer that exceeds the limit.
         layer: String,
-        /// What there is too much of.
+        /// The quantity that exceeds the limit.
         what: &'static str,
         /// What is allowed.
         most: u128,
     },
-    /// Layers in layers without end.
-    #[error("{layer} is inside of {most} others and has layers itself, expected at most {most} around each other")]
+    /// Layers are nested too deeply.
+    #[error(
+        "{layer} is inside of {most} others and has layers itself, expected at most {most} around each other"
+    )]
     LayersInLayers {
-        /// Which layer.
+        /// The layer.
         layer: String,
         /// What is allowed.
         most: usize,
     },
-    /// Nothing where layers are expected.
+    /// A network, or a layer made of layers, has no layers.
     #[error("{place} has no layers, expected at least one")]
     NoLayers {
         /// The network, or a layer made of layers.
         place: String,
     },
-    /// A model that nobody knows.
+    /// There is no model of this name.
     #[error("there is no model {}, expected one of {}", quoted(name), listed(models))]
     NoModel {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The names there are.
+        /// The names of all models.
         models: Vec<String>,
     },
-    /// A name that no column has.
+    /// There is no column of this name.
     #[error("there is no column {}, expected one of the {columns} that the file has{}", quoted(name), shown(place.as_ref()))]
     NoColumn {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// How many columns there are.
+        /// The number of columns.
         columns: usize,
-        /// The name that it may have been meant to be. Others are not said: a file without a header has a record there.
+        /// The most similar column name, if there is one.
+        /// Other names are not shown: a file without a header has a record in their place.
         near: Option<String>,
-        /// Where in an expression it was asked for.
+        /// The place in the expression, if the name comes from an expression.
         place: Option<Place>,
     },
-    /// A column read as what it is not.
+    /// The column is used as another kind than it is.
     #[error("column {} holds {kind}, expected {usage}{}", quoted(name), shown(place.as_ref()))]
     WrongUse {
         /// The name of the column.
         name: String,
-        /// What the schema says.
+        /// The kind of the column in the schema.
         kind: Kind,
-        /// What was asked for.
+        /// The requested use.
         usage: Use,
-        /// Where in an expression it was asked for.
+        /// The place in the expression, if the name comes from an expression.
         place: Option<Place>,
     },
-    /// Numbers that cannot tell users apart.
-    #[error("column {} holds floating-point or decimal numbers, expected integers or text that tell users apart", quoted(name))]
+    /// The column holds numbers that cannot identify users.
+    #[error(
+        "column {} holds floating-point or decimal numbers, expected integers or text that tell users apart",
+        quoted(name)
+    )]
     FractionsAsUsers {
         /// The name of the column.
         name: String,
     },
-    /// An expression that is none.
+    /// The expression is malformed.
     #[error("the expression has {found} at character {}, expected {expected}{}", place.at + 1, shown(Some(place)))]
     Malformed {
-        /// What is there.
+        /// What was found.
         found: String,
-        /// What could be there.
+        /// What was expected.
         expected: &'static str,
-        /// Where.
+        /// The place in the expression.
         place: Place,
     },
-    /// A setting out of its range.
+    /// A setting is invalid.
     #[error("{name} is {found}, expected {expected}")]
     Setting {
-        /// Its name.
+        /// The name of the setting.
         name: &'static str,
-        /// What it is.
+        /// What was found.
         found: String,
-        /// What it may be.
+        /// What is allowed.
         expected: &'static str,
     },
-    /// A file with a network that was to make features, and cannot.
+    /// The file of a public network cannot be used for features.
     #[error("the public network {} {found}, expected {expected}", path.display())]
     PublicNetwork {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         found: String,
-        /// What would do.
+        /// What was expected.
         expected: &'static str,
     },
-    /// A binary file that is not what its header or its length says.
+    /// The binary file does not match its header or its length.
     #[error("{} has {found}, expected {expected}", path.display())]
     Broken {
         /// The file, or the file in an archive.
         path: PathBuf,
-        /// What is there.
+        /// What was found.
         found: String,
-        /// What could be there.
+        /// What was expected.
         expected: String,
     },
-    /// Text that was packed, and does not unpack.
+    /// The compressed text cannot be decompressed.
     #[error("{} is damaged: it cannot be unpacked to its end", path.display())]
     Packed {
         /// The file.
         path: PathBuf,
     },
-    /// Not a zip archive.
+    /// The file is not a readable zip archive.
     #[error("{} is damaged or not an archive of arrays: its directory cannot be read", path.display())]
     NoArchive {
         /// The file.
         path: PathBuf,
     },
-    /// Not a picture.
+    /// The file is not an image that can be read.
     #[error("{} is {found}, expected a PNG or JPEG file in grey or colour", path.display())]
     NoImage {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// What was found.
         found: &'static str,
     },
-    /// A picture of another size.
+    /// The image has another size than the images before it.
     #[error("{} has {}, expected {} as the pictures before it", path.display(), sides(found), sides(expected))]
     Shape {
         /// The file.
         path: PathBuf,
         /// Its channels, rows and columns.
         found: [usize; 3],
-        /// Those of the others.
+        /// The channels, rows and columns of the other images.
         expected: [usize; 3],
     },
-    /// A picture alone.
+    /// The path is a single image rather than a folder of folders.
     #[error("{} is one picture, expected a folder of folders of pictures", path.display())]
     OnePicture {
         /// The file.
         path: PathBuf,
     },
-    /// A folder that is no class.
+    /// The name of a folder is not one of the classes.
     #[error("{} has a folder {}, expected one of the classes {}", path.display(), quoted(name), listed(classes))]
     NoClass {
-        /// The folder of folders.
+        /// The folder that contains the folders of classes.
         path: PathBuf,
-        /// The name.
+        /// The name that was found.
         name: String,
-        /// The classes there are.
+        /// The classes.
         classes: Vec<String>,
     },
-    /// More than may be held in memory.
+    /// The data exceeds the memory limit.
     #[error("{} takes more than {limit} bytes in memory, expected less", path.display())]
     TooLarge {
         /// The file.
@@ -280,144 +288,144 @@ pub enum Error {
         /// What is allowed.
         limit: u64,
     },
-    /// Nothing that can be learned from.
+    /// The format of the data is not recognised.
     #[error("{} is no data that can be recognised", path.display())]
     Unrecognised {
         /// The file or folder.
         path: PathBuf,
     },
-    /// Features without labels.
+    /// The labels are missing.
     #[error("the labels of {} are missing, expected {expected}", path.display())]
     NoLabels {
         /// The file or folder.
         path: PathBuf,
-        /// Where they were looked for.
+        /// Where labels are expected.
         expected: &'static str,
     },
-    /// Labels that are indices of something.
+    /// The labels are integers, and the classes are not declared.
     #[error("the labels in {} are integers, and it is not said which classes there are", path.display())]
     NoClasses {
-        /// The file of the labels.
+        /// The file with the labels.
         path: PathBuf,
     },
-    /// Something public about private data that nobody has declared.
+    /// A public fact about private data must be declared.
     #[error("the {what} in {} must be declared", path.display())]
     Undeclared {
         /// The file or folder.
         path: PathBuf,
-        /// What must be said.
+        /// What must be declared.
         what: &'static str,
     },
-    /// Two files that do not belong together. How many records they have is not said.
+    /// Two files have different numbers of records. The numbers are not shown.
     #[error("{} and {} have not as many records, expected the same number in both", path.display(), other.display())]
     Counts {
-        /// The features.
+        /// The file with the features.
         path: PathBuf,
-        /// Labels or users.
+        /// The file with the labels or the users.
         other: PathBuf,
     },
-    /// A table about which nothing is public.
+    /// The table has no schema.
     #[error("{} is a table without a schema, expected one that states the bounds and categories of its columns", path.display())]
     NoSchema {
         /// The table.
         path: PathBuf,
     },
-    /// A schema that is none. What is said is about the schema, which is public.
+    /// The schema is invalid. The message describes the schema only, which is public.
     #[error("{} is wrong: {because}", path.as_ref().map_or("the schema".into(), |path| path.display().to_string()))]
     Schema {
-        /// Its file, if it has one.
+        /// The file of the schema, if there is one.
         path: Option<PathBuf>,
-        /// Why.
+        /// The reason.
         because: String,
     },
-    /// A column that the schema does not have.
+    /// The table has a column that the schema does not have.
     #[error("{} has a column {} that is not in the schema, expected every column there", path.display(), quoted(name))]
     Unmentioned {
         /// The table.
         path: PathBuf,
-        /// The name.
+        /// The name that was found.
         name: String,
     },
-    /// Two lists that should have one entry for each record.
+    /// A list does not have one entry for each record.
     #[error("there are not as many {name} as records, expected {name} for every record")]
     Sizes {
-        /// What there is too much or too little of.
+        /// The name of the list.
         name: &'static str,
     },
-    /// A setting outside the range in which it means something.
+    /// A number is out of its range.
     #[error("{what} is {value}, expected a number in {range}")]
     OutOfRange {
-        /// Name of the setting.
+        /// The name of the number.
         what: &'static str,
-        /// What was given.
+        /// The given value.
         value: f64,
         /// What is allowed.
         range: &'static str,
     },
-    /// Vectors that do not belong together.
+    /// A vector has the wrong length.
     #[error("{what} holds {found} numbers, expected {expected}")]
     Length {
-        /// Name of the vector.
+        /// The name of the vector.
         what: &'static str,
-        /// Its length.
+        /// The length of the vector.
         found: usize,
-        /// That of the others.
+        /// The expected length.
         expected: usize,
     },
-    /// One who would be in two shards.
+    /// A record or user would be in two shards.
     #[error("a {who} is in two shards, expected one: two teachers would have learned from them")]
     TwoShards {
-        /// What kind of unit.
+        /// The kind of unit.
         who: &'static str,
     },
-    /// Something that must be said and was not.
+    /// A required input is missing.
     #[error("no {what} is given")]
     Missing {
-        /// What.
+        /// What is missing.
         what: &'static str,
         /// What to do about it.
         hint: &'static str,
     },
-    /// The trusted room refuses.
+    /// An error of the privacy crate.
     #[error(transparent)]
     Privacy(#[from] quell_privacy::Error),
-    /// A configuration that cannot be read.
+    /// The configuration cannot be read.
     #[error("the configuration cannot be read: {because}")]
     Configuration {
-        /// What its reader says, with line and column.
+        /// The message of the parser, with line and column.
         because: String,
     },
-    /// A folder that is to be made and is there.
+    /// The folder of a new run exists already.
     #[error("{} is there already, expected the name of a new folder", path.display())]
     RunExists {
         /// The folder.
         path: PathBuf,
     },
-    /// A file that is to hold an answer, and holds another one.
+    /// The output file exists already, or holds the answer to another question.
     #[error("{} is there already, expected the name of a new file", path.display())]
     AnswerExists {
         /// The file.
         path: PathBuf,
     },
-    /// An answer that was paid for and is lost.
+    /// The answer was paid for and is lost.
     #[error("the answer in {} was paid for and is lost: the command was killed while it was drawn", path.display())]
     AnswerLost {
         /// The file.
         path: PathBuf,
     },
-    /// A folder without a run.
+    /// The folder holds no run.
     #[error("{} holds no run that was begun", path.display())]
     NoRun {
         /// The folder.
         path: PathBuf,
     },
-    /// A run on which another process works.
+    /// Another process works on the run.
     #[error("another process works on the run in {}", path.display())]
     RunBusy {
         /// The folder.
         path: PathBuf,
     },
-    /// A ledger in which a line is missing that a run has seen.
+    /// The ledger lacks a line that the run has seen.
     #[error(
         "the run in {} has seen line {line} of the ledger of {}, and that line is missing or another one: the ledger, which has {lines} lines, is an older copy or not the one that paid",
         path.display(), quoted(dataset)
@@ -427,43 +435,46 @@ pub enum Error {
         path: PathBuf,
         /// The dataset.
         dataset: String,
-        /// Number of the line that was seen.
+        /// The number of the line that was seen.
         line: u64,
-        /// Number of lines that the ledger has.
+        /// The number of lines in the ledger.
         lines: u64,
     },
-    /// Results of more steps than the ledger has leased.
+    /// The run holds results of more steps than the ledger has leased.
     #[error("the run in {} holds {found} {what}, and the ledger has leased {leased}: it is an older copy of the one that paid", path.display())]
     AheadOfLease {
         /// The folder.
         path: PathBuf,
-        /// What is counted.
+        /// The unit of the count.
         what: &'static str,
-        /// How many the run holds.
+        /// The number in the run.
         found: u64,
-        /// How many were leased.
+        /// The number that was leased.
         leased: u64,
     },
-    /// A ledger that promises something else.
-    #[error("the ledger of {} protects another unit, or counts other datasets as neighbours", quoted(dataset))]
+    /// The ledger has other neighbours or another privacy unit.
+    #[error(
+        "the ledger of {} protects another unit, or counts other datasets as neighbours",
+        quoted(dataset)
+    )]
     OtherPromise {
         /// The dataset.
         dataset: String,
     },
-    /// A saved state of another recipe, or a damaged one.
+    /// The saved state is damaged, or belongs to other settings.
     #[error("{} of the saved state is {found}, expected {expected}", quoted(part))]
     SavedState {
-        /// Name of the part.
+        /// The name of the part.
         part: String,
-        /// What it is.
+        /// What was found.
         found: &'static str,
-        /// What it should be.
+        /// What was expected.
         expected: &'static str,
     },
 }
 
 impl Error {
-    /// The next thing to try.
+    /// What to try next.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
@@ -545,20 +556,23 @@ impl Error {
             Self::FileTooLong { .. } => "name another file".into(),
             Self::OtherPromise { .. } => "train with the unit and the neighbours of the ledger, or name another dataset".into(),
             Self::Missing { hint, .. } => (*hint).into(),
-            Self::TwoShards { .. } => "let all records of a person go to one shard; without --shards, that is how they are dealt".into(),
+            Self::TwoShards { .. } => "put all records of a person into one shard; `Shards::deal` does that".into(),
             Self::Privacy(_) => "change the settings of the privacy, or ask for less".into(),
             Self::Length { .. } => "use the weights that the state was started with".into(),
             Self::SavedState { .. } => "resume with the configuration that the run was started with, or start again".into(),
         }
     }
 
-    /// Lines that stand below the sentence and show the place of the trouble, if there are any. The text of the error ends with them, after a line end.
+    /// The lines below the message that show the place of the error, if any.
+    /// The text of the error ends with these lines, after a line break.
     #[must_use]
     pub fn picture(&self) -> Option<String> {
         match self {
-            Self::NoColumn { place, .. } | Self::WrongUse { place, .. } => place.as_ref().map(ToString::to_string),
+            Self::NoColumn { place, .. } | Self::WrongUse { place, .. } => {
+                place.as_ref().map(ToString::to_string)
+            }
             Self::Malformed { place, .. } => Some(place.to_string()),
-            // Their readers put nothing before the picture that has a line end.
+            // The parsers put no line break before these lines.
             Self::Configuration { because } | Self::Schema { because, .. } => {
                 because.split_once('\n').map(|(_, picture)| picture.to_owned())
             }
@@ -566,19 +580,25 @@ impl Error {
         }
     }
 
-    /// A part of a saved state that is not what it should be.
+    /// The error for an invalid part of a saved state.
     pub(crate) fn saved(part: &str, found: &'static str, expected: &'static str) -> Self {
         Self::SavedState { part: part.into(), found, expected }
     }
 
-    /// A column that is not there.
+    /// The error for a missing column.
     #[must_use]
     pub fn no_column(name: &str, columns: &[Column]) -> Self {
-        let names: Vec<String> = columns.iter().map(|column| column.name.clone()).filter(|name| !name.is_empty()).collect();
-        Self::NoColumn { name: name.to_owned(), columns: columns.len(), near: nearest(name, &names).cloned(), place: None }
+        let names: Vec<String> =
+            columns.iter().map(|column| column.name.clone()).filter(|name| !name.is_empty()).collect();
+        Self::NoColumn {
+            name: name.to_owned(),
+            columns: columns.len(),
+            near: nearest(name, &names).cloned(),
+            place: None,
+        }
     }
 
-    /// What the operating system refused.
+    /// The error for a file that cannot be read.
     pub(crate) fn io(path: &Path, error: &std::io::Error) -> Self {
         let path = path.to_owned();
         match error.kind() {
@@ -587,12 +607,12 @@ impl Error {
         }
     }
 
-    /// What the operating system refused to write.
+    /// The error for a file that cannot be written.
     pub(crate) fn unwritable(path: &Path, error: &std::io::Error) -> Self {
         Self::Unwritable { path: path.to_owned(), because: error.kind() }
     }
 
-    /// The same, pointing at a place of an expression.
+    /// Adds a place in an expression to the error.
     pub(crate) fn at(mut self, here: &Place) -> Self {
         if let Self::NoColumn { place, .. } | Self::WrongUse { place, .. } = &mut self {
             *place = Some(here.clone());
@@ -601,12 +621,12 @@ impl Error {
     }
 }
 
-/// A character of an expression, shown by a caret under it.
+/// A character of an expression, displayed by a caret below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The whole expression.
     pub expression: String,
-    /// Characters before the one meant.
+    /// The number of characters before it.
     pub at: usize,
 }
 
@@ -621,22 +641,24 @@ fn shown(place: Option<&Place>) -> String {
     place.map(|place| format!("\n{place}")).unwrap_or_default()
 }
 
-/// A name as one can write it in an expression, without what could move a cursor, and not longer than a line.
+/// Quotes a name as in an expression.
+/// Control characters, which could move a cursor, are replaced, and a long name is cut.
 pub(crate) fn quoted(name: &str) -> String {
     const LONGEST: usize = 60;
-    let mut text: String = name.chars().take(LONGEST).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    let mut text: String =
+        name.chars().take(LONGEST).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     if name.chars().nth(LONGEST).is_some() {
         text.push('…');
     }
     format!("\"{}\"", text.replace('"', "\"\""))
 }
 
-/// A picture's size in words.
+/// The size of an image in words.
 fn sides([channels, rows, columns]: &[usize; 3]) -> String {
     format!("{columns} by {rows} pixels in {}", if *channels == 1 { "grey" } else { "colour" })
 }
 
-/// The first names of many.
+/// Lists the first of many names.
 fn listed(columns: &[String]) -> String {
     const MOST: usize = 20;
     if columns.is_empty() {
@@ -647,14 +669,16 @@ fn listed(columns: &[String]) -> String {
     if more == 0 { names.join(", ") } else { format!("{} and {more} more", names.join(", ")) }
 }
 
-/// The name that a misspelt one was meant to be: at most a third of its letters are wrong.
+/// The column name nearest to a misspelt name.
+/// At most a third of the letters differ.
 fn nearest<'a>(name: &str, columns: &'a [String]) -> Option<&'a String> {
     let wrong = |column: &str| edits(&column.to_lowercase(), &name.to_lowercase());
-    let (distance, column) = columns.iter().map(|column| (wrong(column), column)).min_by_key(|(distance, _)| *distance)?;
+    let (distance, column) =
+        columns.iter().map(|column| (wrong(column), column)).min_by_key(|(distance, _)| *distance)?;
     (distance * 3 <= name.chars().count().max(3)).then_some(column)
 }
 
-/// Letters to insert, delete or replace to get from one word to another (Levenshtein).
+/// The edit distance between two words (Levenshtein).
 fn edits(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

@@ -1,28 +1,60 @@
-//! The learning room of Quell. It handles people's data and can be wrong without leaking: what leaves goes through a
-//! mechanism of the trusted room, which pays for it.
+//! Differentially private machine learning: train models, label data and release statistics.
+//!
+//! This example trains a linear regression on arrays in memory, with ε = 1 for each record:
+//!
+//! ```
+//! use quell::{data::{Examples, Targets}, learner::{PublicFacts, dp_sgd::Recipe}, network};
+//! use quell::{ledger::InMemory, privacy::units::Epsilon};
+//! let x: Vec<f32> = (0..2000).map(|i| i as f32 / 2000.0).collect();
+//! let y = x.iter().map(|x| 0.7 * x).collect();
+//! let examples = Examples::numbers(&[1], x, Targets::Numbers(y))?;
+//! let network = network::named("logistic", &[1], 1)?;
+//! let mut recipe = Recipe { steps: Some(50), ..Recipe::default() };
+//! recipe.privacy.epsilon = Some(1.0);
+//! let plan = recipe.plan(&PublicFacts { records: Some(2000), classes: None }, &network)?;
+//! let mut ledger = InMemory::ledger("points", Epsilon::new(1.0)?, plan.delta)?;
+//! let weights = plan.train(&network, &examples, &mut ledger)?;
+//! assert_eq!(weights.len(), 2);
+//! # Ok::<(), quell::Error>(())
+//! ```
+//!
+//! The ledger is charged for the whole plan before the first step. A charge beyond the budget is an error,
+//! and nothing is released.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`data`] | Tables, arrays and images as records; schemas; predicates that select rows |
+//! | [`features`] | Transforms of single records, at no privacy cost: scattering, HOG, public networks |
+//! | [`layer`] | Layers with per-example gradients |
+//! | [`network`] | Networks of layers, predefined models, and sums of clipped gradients |
+//! | [`learner`] | DP-SGD, losses, optimizers, schedules and evaluation |
+//! | [`voting`] | PATE and Private-kNN, and the student model that learns from their answers |
+//! | [`statistics`] | Private counts, sums, means, histograms and quantiles of a table |
+//! | [`run`] | Training and labelling jobs that keep their results in a folder and can be resumed |
+//! | [`random`] | Random numbers for public choices |
+//! | [`privacy`] | The crate `quell-privacy`: accounting, mechanisms, and the ledger that charges for them |
+//! | [`ledger`] | The crate `quell-ledger`: storage of ledgers in SQLite, in PostgreSQL or in memory |
+//!
+//! This crate handles people's data. Every release goes through a mechanism of [`privacy`], which the ledger
+//! charges for first.
 #![deny(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
 
-pub mod average;
-pub mod chance;
-pub mod convex;
 pub mod data;
-pub mod dp_sgd;
 mod error;
 pub mod features;
 mod kernel;
-pub mod knn;
 pub mod layer;
-pub mod loss;
+pub mod learner;
 pub mod network;
-pub mod optimizer;
-pub mod pate;
 mod price;
+pub mod random;
 mod range;
 pub mod run;
-pub mod schedule;
-pub mod student;
+pub mod statistics;
 mod toml_error;
 pub mod voting;
 
 pub use error::{Error, Place};
+pub use quell_ledger as ledger;
+pub use quell_privacy as privacy;

@@ -1,52 +1,65 @@
-//! What a release costs, the distance of its noise from the ideal noise included.
+//! The ε of a release, including the distance between drawn and ideal noise.
 
 use quell_privacy::{Bound, units::Delta};
 
 use crate::Error;
 
-/// The largest ε that is tried first: no budget is larger.
+/// The first ε that the search tries. No realistic budget is larger.
 const LARGEST: f64 = 30.0;
 
-/// A search for an ε that holds its own excess ends here, where no promise is left.
-const HOPELESS: f64 = 500.0;
+/// The search gives up above this ε, where the guarantee means nothing.
+const MEANINGLESS: f64 = 500.0;
 
-/// ε at δ of a mechanism that is within `distance` in total variation of one that `ideal` judges, as an interval.
+/// Bounds ε at δ for a mechanism that is close to an ideal mechanism.
+///
+/// The mechanism is within `distance` in total variation of the ideal one. `ideal` gives the ε of the ideal
+/// mechanism at any δ.
 ///
 /// # Theorem
-/// (THEORY, Noise) If the ideal mechanism is (ε, δ')-DP, this one is (ε, δ' + (1 + e^ε)·distance)-DP. Let f(x) be the ideal ε at δ - (1 + e^x)·distance, which
-/// rises with x. If f(x) ≤ x, then f(x) is an ε at δ: the excess at f(x) is no more than the one at x, which was set aside. Rounded up by `ideal`.
-pub(crate) fn epsilon(ideal: &dyn Fn(Delta) -> Result<Bound, Error>, distance: f64, delta: Delta) -> Result<Bound, Error> {
+/// (THEORY, Noise) If the ideal mechanism is (ε, δ')-DP, this one is (ε, δ' + (1 + e^ε)·distance)-DP. Let
+/// f(x) be the ideal ε at δ - (1 + e^x)·distance, which rises with x. If f(x) ≤ x, then f(x) is an ε at δ:
+/// the excess (1 + e^f(x))·distance is no more than the excess at x, which was already subtracted from δ.
+/// `ideal` rounds up.
+pub(crate) fn epsilon(
+    ideal: &dyn Fn(Delta) -> Result<Bound, Error>,
+    distance: f64,
+    delta: Delta,
+) -> Result<Bound, Error> {
     let upper = upper(ideal, distance, delta)?;
     let above = Delta::new((delta.get() + excess(upper, distance)).min(1.0 - f64::EPSILON))?;
     let lower = if upper.is_finite() { ideal(above)?.lower } else { 0.0 };
     Ok(Bound { lower: lower.min(upper), upper })
 }
 
-/// The upper end alone.
-pub(crate) fn upper(ideal: &dyn Fn(Delta) -> Result<Bound, Error>, distance: f64, delta: Delta) -> Result<f64, Error> {
-    let held = |x: f64| match Delta::new((delta.get() - excess(x, distance)) * (1.0 - 1e-12)) {
-        Ok(left) if left.get() > 0.0 => Ok::<_, Error>(ideal(left)?.upper),
+/// Computes only the upper bound of [`epsilon`].
+pub(crate) fn upper(
+    ideal: &dyn Fn(Delta) -> Result<Bound, Error>,
+    distance: f64,
+    delta: Delta,
+) -> Result<f64, Error> {
+    let f = |x: f64| match Delta::new((delta.get() - excess(x, distance)) * (1.0 - 1e-12)) {
+        Ok(remaining) if remaining.get() > 0.0 => Ok::<_, Error>(ideal(remaining)?.upper),
         _ => Ok(f64::INFINITY),
     };
     let mut x = LARGEST;
-    let mut found = held(x)?;
-    if found > x {
-        // From below: f(x) is more than x, until it is not.
-        (x, found) = (0.0, held(0.0)?);
-        while found > x {
-            if found > HOPELESS {
+    let mut bound = f(x)?;
+    if bound > x {
+        // Search upwards from zero until f(x) ≤ x.
+        (x, bound) = (0.0, f(0.0)?);
+        while bound > x {
+            if bound > MEANINGLESS {
                 return Ok(f64::INFINITY);
             }
-            x = found * (1.0 + 1e-4);
-            found = held(x)?;
+            x = bound * (1.0 + 1e-4);
+            bound = f(x)?;
         }
     }
-    // Down, while something is gained: f(f(x)) ≤ f(x).
-    while excess(x, distance) > 1e-6 * delta.get() && found < x * (1.0 - 1e-4) {
-        x = found;
-        found = held(x)?;
+    // Move down while that improves the bound: f(f(x)) ≤ f(x).
+    while excess(x, distance) > 1e-6 * delta.get() && bound < x * (1.0 - 1e-4) {
+        x = bound;
+        bound = f(x)?;
     }
-    Ok(found)
+    Ok(bound)
 }
 
 /// (1 + e^ε)·distance, rounded up.
@@ -67,15 +80,15 @@ mod tests {
             Ok(Bound { lower: epsilon * 0.999, upper: epsilon })
         };
         for distance in [0.0, 1e-30, 1e-12, 1e-10, 2e-10] {
-            let found = epsilon(&ideal, distance, delta).unwrap();
-            let spent = (-2.0 * found.upper).exp();
-            let total = spent + (1.0 + found.upper.exp()) * distance;
+            let bound = epsilon(&ideal, distance, delta).unwrap();
+            let spent = (-2.0 * bound.upper).exp();
+            let total = spent + (1.0 + bound.upper.exp()) * distance;
             assert!(
-                total <= 1e-6 * (1.0 + 1e-9) && total > 0.999e-6 && found.lower <= found.upper,
-                "{distance}: {found:?} {total}"
+                total <= 1e-6 * (1.0 + 1e-9) && total > 0.999e-6 && bound.lower <= bound.upper,
+                "{distance}: {bound:?} {total}"
             );
         }
-        // At no ε there is room for (1 + e^ε)·distance.
+        // (1 + e^ε)·distance exceeds δ at every ε.
         assert_eq!(epsilon(&ideal, 1e-6, delta).unwrap().upper, f64::INFINITY);
     }
 }

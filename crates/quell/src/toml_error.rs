@@ -11,7 +11,9 @@ const SIDE: usize = 35;
 /// The line and column, the reader's message, and what stands there. However long a line of the file is, little of it is shown.
 pub(crate) fn describe(text: &str, error: &toml::de::Error) -> String {
     let message = short(&error.message().split_whitespace().collect::<Vec<_>>().join(" "));
-    let Some(start) = error.span().map(|span| text.floor_char_boundary(span.start.min(text.len()))) else { return message };
+    let Some(start) = error.span().map(|span| text.floor_char_boundary(span.start.min(text.len()))) else {
+        return message;
+    };
     let before = &text[..start];
     let begin = before.rfind('\n').map_or(0, |end| end + 1);
     let line = before.matches('\n').count() + 1;
@@ -48,15 +50,22 @@ mod tests {
     #[test]
     fn the_place_is_shown_and_little_else() {
         let said = said("[training]\nsteps = 3\nstepps = 5\n");
-        assert!(said.starts_with("line 3, column 1: unknown field `stepps`") && said.ends_with("\n  stepps = 5\n  ^"), "{said}");
+        assert!(
+            said.starts_with("line 3, column 1: unknown field `stepps`")
+                && said.ends_with("\n  stepps = 5\n  ^"),
+            "{said}"
+        );
     }
 
     #[test]
     fn a_line_or_a_name_without_end_is_cut() {
         let long = "x".repeat(1 << 20);
-        for text in
-            [format!("{long} = 5"), format!("[training]\nsteps = \"{long}\""), format!("[training]\nmodel = {{ {long} }}"), long]
-        {
+        for text in [
+            format!("{long} = 5"),
+            format!("[training]\nsteps = \"{long}\""),
+            format!("[training]\nmodel = {{ {long} }}"),
+            long,
+        ] {
             let said = said(&text);
             assert!(said.chars().count() < 800 && said.lines().count() <= 3, "{} characters", said.len());
         }

@@ -1,18 +1,15 @@
 //! Neighbouring datasets have neighbouring statistics, whatever one record is: cases that once were not so.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod made;
-
-use made::Folder;
+use crate::made::Folder;
 use quell::{
     Error,
-    chance::Chance,
     data::{Examples, Options, Schema, Targets, digits, open},
-    dp_sgd::{Sampler, Supervised},
-    loss::Loss,
+    learner::{Supervised, dp_sgd::Sampler, loss::Loss},
     network::{self, Network, Workspace},
-    pate::Shards,
-    run::{self, Configuration, labels},
+    random::PublicRandom,
+    run::{self, Configuration, Job, labels},
+    voting::pate::Shards,
 };
 use quell_ledger::{Store, Volume};
 use quell_privacy::{
@@ -41,7 +38,15 @@ fn clipped_sum(network: &Network, weights: &[f32], task: &Supervised<'_>, norm: 
         scales[0] = if scale.is_normal() { scale } else { 0.0 };
     };
     let mut sum = vec![0.0; network.parameters()];
-    network.add_gradients(weights, task, &blocks, &[network.parameters()], Some(&clip), &mut sum, &mut Workspace::default());
+    network.add_gradients(
+        weights,
+        task,
+        &blocks,
+        &[network.parameters()],
+        Some(&clip),
+        &mut sum,
+        &mut Workspace::default(),
+    );
     sum
 }
 
@@ -54,13 +59,14 @@ fn what_one_user_has_changes_nothing_that_others_contribute() {
     const USERS: usize = 20_000;
     let network = network("logistic", 5);
     let weights = network.initialize(1);
-    let mut chance = Chance::new(7);
+    let mut chance = PublicRandom::new(7);
     for _ in 0..4 {
         let row: Vec<f32> = (0..5).map(|_| chance.normal()).collect();
         let of = |users: usize, more: usize| {
             let records = users + more;
             let targets = Targets::Classes { labels: vec![0; records], names: names() };
-            let owners: Vec<Option<String>> = (0..records).map(|record| Some(record.min(users - 1).to_string())).collect();
+            let owners: Vec<Option<String>> =
+                (0..records).map(|record| Some(record.min(users - 1).to_string())).collect();
             Examples::numbers(&[5], row.repeat(records), targets).unwrap().with_users(&owners).unwrap()
         };
         let sum = |examples: &Examples| {
@@ -79,7 +85,8 @@ fn what_one_user_has_changes_nothing_that_others_contribute() {
 fn where_records_are_exchanged_a_row_has_its_shard_whatever_is_left_out() {
     let all = digits().unwrap().train;
     let of = |examples: &Examples, broken: Option<usize>| {
-        let mut labels: Vec<u32> = (0..examples.len()).map(|record| examples.label(record).unwrap()).collect();
+        let mut labels: Vec<u32> =
+            (0..examples.len()).map(|record| examples.label(record).unwrap()).collect();
         if let Some(record) = broken {
             labels[record] = u32::MAX;
         }
@@ -93,8 +100,13 @@ fn where_records_are_exchanged_a_row_has_its_shard_whatever_is_left_out() {
     for broken in [0, 1, 700, all.len() - 1] {
         let other = of(&all, Some(broken));
         let dealt = Shards::deal(&other, 100, Neighbors::Replace).unwrap();
-        let moved = (0..other.len()).filter(|record| dealt.of()[*record] != shards.of()[other.row(*record)]).count();
-        assert_eq!((moved, other.row_count(), other.len()), (0, all.len(), all.len() - 1), "row {broken} lost its label");
+        let moved =
+            (0..other.len()).filter(|record| dealt.of()[*record] != shards.of()[other.row(*record)]).count();
+        assert_eq!(
+            (moved, other.row_count(), other.len()),
+            (0, all.len(), all.len() - 1),
+            "row {broken} lost its label"
+        );
     }
 }
 
@@ -113,7 +125,8 @@ fn a_user_with_a_long_id_moves_the_sum_by_what_one_user_may() {
         let schema = "message people { required int64 person; required double x; required binary y (UTF8); }";
         let properties = Arc::new(WriterProperties::builder().build());
         let mut writer =
-            SerializedFileWriter::new(Vec::new(), Arc::new(parse_message_type(schema).unwrap()), properties).unwrap();
+            SerializedFileWriter::new(Vec::new(), Arc::new(parse_message_type(schema).unwrap()), properties)
+                .unwrap();
         let mut group = writer.next_row_group().unwrap();
         let ids: Vec<i64> = rows.iter().map(|row| row.0).collect();
         let labels: Vec<ByteArray> = rows.iter().map(|row| ByteArray::from(row.1)).collect();
@@ -155,7 +168,8 @@ const SCHEMA: &str = "[label]\ncolumn = 'y'\nclasses = ['a', 'b']\n[[column]]\nn
 
 /// A table of so many rows, of which one may have another label.
 fn table(rows: usize, odd: Option<(usize, &str)>) -> Folder {
-    let label = |row: usize| odd.filter(|(place, _)| *place == row).map_or(["a", "b"][row % 2], |(_, label)| label);
+    let label =
+        |row: usize| odd.filter(|(place, _)| *place == row).map_or(["a", "b"][row % 2], |(_, label)| label);
     let lines: Vec<String> = (0..rows).map(|row| format!("{},{}", row % 10, label(row))).collect();
     Folder::new().with("table.csv", format!("x,y\n{}\n", lines.join("\n")))
 }
@@ -164,7 +178,11 @@ fn configuration(folder: &Folder, by: Sampler, records: Option<u64>) -> Configur
     let mut asked = Configuration::default();
     asked.data.path = Some(folder.path().join("table.csv"));
     asked.data.schema = Some(Schema::parse(SCHEMA).unwrap());
-    asked.training.privacy = quell::dp_sgd::Privacy { epsilon: Some(2.0), neighbors: Neighbors::Replace, ..Default::default() };
+    asked.training.privacy = quell::learner::dp_sgd::Privacy {
+        epsilon: Some(2.0),
+        neighbors: Neighbors::Replace,
+        ..Default::default()
+    };
     asked.training.sampling.by = by;
     asked.training.sampling.records = records;
     asked.training.steps = Some(5);
@@ -176,9 +194,9 @@ fn where_records_are_exchanged_rows_are_counted_and_not_what_can_be_used_of_them
     for by in [Sampler::Poisson, Sampler::Full, Sampler::WithoutReplacement, Sampler::Shuffled] {
         let job = |odd| {
             let folder = table(200, odd);
-            let mut job = run::Job::new(configuration(&folder, by, Some(200))).unwrap();
+            let mut job = run::Training::new(configuration(&folder, by, Some(200))).unwrap();
             // The check against the number of rows is before payment, and the same.
-            job.check(&mut ledger(job.terms().unwrap())).unwrap();
+            job.quote(&mut ledger(job.terms().unwrap())).unwrap();
             job.configuration.data.path = None;
             (job.configuration.write().unwrap(), job.plan)
         };
@@ -194,43 +212,53 @@ fn where_records_are_exchanged_rows_are_counted_and_not_what_can_be_used_of_them
 fn whatever_can_be_wrong_about_the_number_of_records_is_said_before_it_is_paid_for() {
     let folder = table(51, None);
     let check = |by, records| {
-        let job = run::Job::new(configuration(&folder, by, Some(records))).unwrap();
-        job.check(&mut ledger(job.terms().unwrap()))
+        let job = run::Training::new(configuration(&folder, by, Some(records))).unwrap();
+        job.quote(&mut ledger(job.terms().unwrap())).map(|_| ())
     };
     let refused = check(Sampler::WithoutReplacement, 100).unwrap_err();
-    assert!(matches!(&refused, Error::Setting { name: "records", found, .. } if !found.contains("51")), "{refused}");
+    assert!(
+        matches!(&refused, Error::Setting { name: "records", found, .. } if !found.contains("51")),
+        "{refused}"
+    );
     assert!(check(Sampler::WithoutReplacement, 51).is_ok());
     // Where a batch has no fixed size, the number need not be exact.
     assert!(check(Sampler::Poisson, 100).is_ok());
     // Whether the number is public says the ledger, not whoever asks.
-    assert!(matches!(run::Job::new(configuration(&folder, Sampler::Poisson, None)), Err(Error::Missing { .. })));
+    assert!(matches!(
+        run::Training::new(configuration(&folder, Sampler::Poisson, None)),
+        Err(Error::Missing { .. })
+    ));
     for records in [51, 100] {
-        let job = run::Job::new(configuration(&folder, Sampler::WithoutReplacement, Some(records))).unwrap();
+        let job =
+            run::Training::new(configuration(&folder, Sampler::WithoutReplacement, Some(records))).unwrap();
         let terms = Terms { neighbors: Neighbors::AddRemove, ..job.terms().unwrap() };
-        assert!(matches!(job.check(&mut ledger(terms)), Err(Error::OtherPromise { .. })), "{records}");
+        assert!(matches!(job.quote(&mut ledger(terms)), Err(Error::OtherPromise { .. })), "{records}");
     }
     // Which records are split off follows from what they hold, so an exchange would change how many there are.
     let mut split = configuration(&folder, Sampler::Poisson, None);
     split.data.schema = Some(Schema::parse(&format!("{SCHEMA}[test]\nshare = 0.2\n")).unwrap());
-    let refused = run::Job::new(split.clone()).err().unwrap();
+    let refused = run::Training::new(split.clone()).err().unwrap();
     assert!(matches!(refused, Error::Setting { name: "neighbors", .. }), "{refused}");
     split.training.privacy.neighbors = Neighbors::AddRemove;
     split.training.sampling.records = Some(40);
-    assert!(run::Job::new(split).is_ok());
+    assert!(run::Training::new(split).is_ok());
 }
 
 #[test]
 fn people_are_not_promised_protection_where_nobody_knows_who_they_are() {
     let mut asked = labels::Configuration::digits_by_teachers().unwrap();
     asked.data.unit = Unit::User;
-    assert!(matches!(labels::Job::new(asked), Err(Error::Missing { what: "user of each record", .. })));
+    assert!(matches!(labels::Labelling::new(asked), Err(Error::Missing { what: "user of each record", .. })));
     let folder = table(51, None);
     let mut asked = configuration(&folder, Sampler::Poisson, Some(51));
     asked.data.unit = Unit::User;
-    assert!(matches!(run::Job::new(asked.clone()), Err(Error::Missing { what: "user of each record", .. })));
+    assert!(matches!(
+        run::Training::new(asked.clone()),
+        Err(Error::Missing { what: "user of each record", .. })
+    ));
     let lines: Vec<String> = (0..51).map(|row| (row % 7).to_string()).collect();
     asked.data.users = Some(folder.put("users.txt", lines.join("\n")));
-    assert!(run::Job::new(asked).is_ok());
+    assert!(run::Training::new(asked).is_ok());
 }
 
 #[test]
@@ -247,7 +275,10 @@ fn a_clipped_gradient_is_no_longer_than_it_may_be_however_large_its_record_is() 
                 weights[4] = sure as f32 * 1.3;
                 let sum = clipped_sum(&network, &weights, &task, norm);
                 let length = distance(&sum, &vec![0.0; sum.len()]) / norm;
-                assert!(length <= 1.0 + 1e-5, "{huge:e} clipped to {norm:e} is {length} times as long, at {sure}");
+                assert!(
+                    length <= 1.0 + 1e-5,
+                    "{huge:e} clipped to {norm:e} is {length} times as long, at {sure}"
+                );
                 most = most.max(length);
             }
         }
@@ -260,7 +291,8 @@ fn a_user_who_is_exchanged_changes_one_of_a_number_that_is_public() {
     let people = |names: &[&str]| {
         let values: Vec<f32> = names.iter().map(|name| f32::from(name.as_bytes()[0])).collect();
         let targets = Targets::Numbers(vec![1.0; names.len()]);
-        let owners: Vec<Option<&str>> = names.iter().map(|name| Some(*name).filter(|name| *name != "-")).collect();
+        let owners: Vec<Option<&str>> =
+            names.iter().map(|name| Some(*name).filter(|name| *name != "-")).collect();
         Examples::numbers(&[1], values, targets).unwrap().with_users(&owners).unwrap()
     };
     let network = network::build(&[1], &network::model("logistic", &[1], 1).unwrap()).unwrap();

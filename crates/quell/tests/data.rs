@@ -1,15 +1,13 @@
 //! Tables from CSV: what is read, what is missing, and that errors say nothing about records.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod scratch;
-
 use std::fmt::Write as _;
 
+use crate::scratch::Scratch;
 use quell::{
     Error,
     data::{Kind, Predicate, Table, Use},
 };
-use scratch::Scratch;
 
 fn csv(content: impl AsRef<[u8]>) -> Scratch {
     Scratch::new("table.csv", content)
@@ -80,7 +78,8 @@ fn byte_order_mark_and_carriage_returns_are_no_text() {
 
 #[test]
 fn what_is_not_a_finite_number_is_missing() {
-    let cells = ["nan", "NaN", "inf", "-Infinity", "1e999", "", "  ", "x", "1_000", "0x10", "1 2", "--1", "½"];
+    let cells =
+        ["nan", "NaN", "inf", "-Infinity", "1e999", "", "  ", "x", "1_000", "0x10", "1 2", "--1", "½"];
     for cell in cells {
         assert_eq!(numbers(format!("n,a\n{cell},z\n"), "n"), [None], "{cell}");
     }
@@ -142,7 +141,11 @@ fn a_record_that_is_too_long_is_one_row_without_cells() {
         for (length, whole) in [(LONGEST - 17, true), (LONGEST - 16, false)] {
             let content = format!("a,b\n{}{},3\n{others}", "x,1\n".repeat(before), letters(length));
             let read = numbers(content, "b");
-            assert_eq!((read.len(), read[before]), (before + 1001, whole.then_some(3.0)), "{before} before {length} letters");
+            assert_eq!(
+                (read.len(), read[before]),
+                (before + 1001, whole.then_some(3.0)),
+                "{before} before {length} letters"
+            );
         }
     }
     let header = refused(&csv(format!("{},b\n1,2\n", letters(LONGEST + 1))));
@@ -188,7 +191,10 @@ fn tabs_separate_tsv_and_another_separator_is_named() {
     assert_eq!(Scratch::new("table.tsv", "a\tb\n1\t2\n").table().all().numbers("b").unwrap(), [Some(2.0)]);
     assert!(matches!(refused(&csv("a;b\n1;2\n")), Error::Separator { found: "semicolons", .. }));
     assert!(matches!(refused(&csv("a\tb\n1\t2\n")), Error::Separator { found: "tabs", .. }));
-    assert!(matches!(refused(&Scratch::new("table.tsv", "a,b\n1,2\n")), Error::Separator { found: "commas", .. }));
+    assert!(matches!(
+        refused(&Scratch::new("table.tsv", "a,b\n1,2\n")),
+        Error::Separator { found: "commas", .. }
+    ));
     assert_eq!(names(&csv("a\nx;y\n").table()), ["a"]);
 }
 
@@ -196,7 +202,10 @@ fn tabs_separate_tsv_and_another_separator_is_named() {
 fn other_formats_are_named() {
     assert!(matches!(Table::open("no/such/file.csv"), Err(Error::Absent { .. })));
     assert!(matches!(Table::open(std::env::temp_dir()), Err(Error::Unreadable { .. })));
-    assert!(matches!(refused(&csv(b"\x1f\x8b\x08\x00")), Error::NoTable { found: "compressed with gzip", .. }));
+    assert!(matches!(
+        refused(&csv(b"\x1f\x8b\x08\x00")),
+        Error::NoTable { found: "compressed with gzip", .. }
+    ));
     assert!(matches!(refused(&csv(b"PK\x03\x04\x14")), Error::NoTable { .. }));
     assert!(matches!(refused(&csv(b"\xff\xfea\0,\0b\0\n\0")), Error::NoTable { .. }));
     assert!(matches!(refused(&csv(b"a\0,\0b\0\n\0")), Error::NoTable { .. }));
@@ -221,7 +230,8 @@ fn a_misspelt_column_is_answered_with_the_nearest() {
 #[test]
 fn a_literal_declares_what_a_csv_column_is() {
     let file = csv("zip,n\n08001,1\n8001,2\n8001.0,3\nx,4\n,5\n");
-    let selected = |text: &str| file.table().select(&text.parse::<Predicate>().unwrap()).unwrap().numbers("n").unwrap();
+    let selected =
+        |text: &str| file.table().select(&text.parse::<Predicate>().unwrap()).unwrap().numbers("n").unwrap();
     assert_eq!(selected("zip = 8001"), [Some(1.0), Some(2.0), Some(3.0)]);
     assert_eq!(selected("zip = '8001'"), [Some(2.0)]);
     assert_eq!(selected("zip != 8001"), []);
@@ -234,7 +244,8 @@ fn a_literal_declares_what_a_csv_column_is() {
 
 #[test]
 fn no_content_of_a_record_makes_an_error() {
-    let cells = ["", "secret", "1e999", "\"", "\"a\"b", "\0", "nan", "\u{fffd}", ",,,,,", "\r", "'; drop table"];
+    let cells =
+        ["", "secret", "1e999", "\"", "\"a\"b", "\0", "nan", "\u{fffd}", ",,,,,", "\r", "'; drop table"];
     for first in cells {
         for second in cells {
             let file = csv(format!("a,b\n{first},{second}\n{second}\n"));
@@ -258,7 +269,10 @@ fn a_million_records_are_read_once_per_question() {
     let expected = (0..1_000_000).filter(|i| i % 90 >= 18 && i % 7 == 3).map(f64::from);
     assert!(selection.numbers("a").unwrap().into_iter().eq(expected.map(Some)));
     let mut sum = 0.0;
-    table.all().scan(&[("j", Use::Number), ("i", Use::Text)], |row| sum += row.number(0).unwrap_or(0.0)).unwrap();
+    table
+        .all()
+        .scan(&[("j", Use::Number), ("i", Use::Text)], |row| sum += row.number(0).unwrap_or(0.0))
+        .unwrap();
     assert_eq!(sum, 499_500.0 * 1000.0);
     assert_eq!(table.all().count().unwrap(), 1_000_000);
 }

@@ -29,7 +29,8 @@ fn numbered(count: u16) -> Examples {
 
 #[test]
 fn bytes_are_gathered_over_their_largest() {
-    let examples = Examples::bytes(&[1, 2, 2], vec![0, 4, 8, 16, 16, 8, 4, 0], 16, classes(&[1, 0], 2)).unwrap();
+    let examples =
+        Examples::bytes(&[1, 2, 2], vec![0, 4, 8, 16, 16, 8, 4, 0], 16, classes(&[1, 0], 2)).unwrap();
     assert_eq!(rows(&examples), [[0.0, 0.25, 0.5, 1.0], [1.0, 0.5, 0.25, 0.0]]);
     assert_eq!((examples.label(0), examples.label(1), examples.label(2)), (Some(1), Some(0), None));
     assert_eq!((examples.shape(), examples.width(), examples.len()), ([1, 2, 2].as_slice(), 4, 2));
@@ -39,7 +40,10 @@ fn bytes_are_gathered_over_their_largest() {
 #[test]
 fn every_channel_has_its_mean_and_deviation() {
     let scaling = Scaling { mean: vec![0.5, 0.25, 0.0], deviation: vec![0.5, 0.25, 2.0] };
-    let bytes = Examples::bytes(&[3, 1, 2], vec![0, 4, 0, 4, 0, 4], 4, classes(&[0], 1)).unwrap().scaled(&scaling).unwrap();
+    let bytes = Examples::bytes(&[3, 1, 2], vec![0, 4, 0, 4, 0, 4], 4, classes(&[0], 1))
+        .unwrap()
+        .scaled(&scaling)
+        .unwrap();
     assert_eq!(row(&bytes, 0), [-1.0, 1.0, -1.0, 3.0, 0.0, 0.5]);
     let values = vec![0.0, 1.0, 0.0, 1.0, 0.0, 1.0];
     let numbers = Examples::numbers(&[3, 1, 2], values, classes(&[0], 1)).unwrap().scaled(&scaling).unwrap();
@@ -88,19 +92,29 @@ fn a_record_without_a_target_or_a_user_is_left_out() {
 
 #[test]
 fn sizes_that_do_not_fit_are_refused() {
-    let sizes = |values: usize, labels: usize| Examples::bytes(&[2, 3, 1], vec![0; values], 1, classes(&vec![0; labels], 1));
+    let sizes = |values: usize, labels: usize| {
+        Examples::bytes(&[2, 3, 1], vec![0; values], 1, classes(&vec![0; labels], 1))
+    };
     assert!(sizes(12, 2).is_ok() && sizes(0, 0).is_ok());
     assert!(matches!(sizes(13, 2), Err(Error::Sizes { name: "features" })));
     assert!(matches!(sizes(6, 2), Err(Error::Sizes { name: "features" })));
-    assert!(matches!(Examples::bytes(&[0], vec![], 1, classes(&[], 1)), Err(Error::Setting { name: "shape", .. })));
+    assert!(matches!(
+        Examples::bytes(&[0], vec![], 1, classes(&[], 1)),
+        Err(Error::Setting { name: "shape", .. })
+    ));
     let huge = [usize::MAX, 2];
-    assert!(matches!(Examples::bytes(&huge, vec![], 1, classes(&[], 1)), Err(Error::Setting { name: "shape", .. })));
+    assert!(matches!(
+        Examples::bytes(&huge, vec![], 1, classes(&[], 1)),
+        Err(Error::Setting { name: "shape", .. })
+    ));
     assert!(matches!(numbered(2).with_users(&[Some("ada")]), Err(Error::Sizes { name: "users" })));
 }
 
 #[test]
 fn nothing_private_is_shown() {
-    let examples = Examples::numbers(&[1], vec![1234.5], Targets::Numbers(vec![6789.5])).unwrap().with_users(&[Some("ada")]);
+    let examples = Examples::numbers(&[1], vec![1234.5], Targets::Numbers(vec![6789.5]))
+        .unwrap()
+        .with_users(&[Some("ada")]);
     assert_eq!(format!("{:?}", examples.unwrap()), "Examples { shape: [1], classes: None, .. }");
 }
 
@@ -121,7 +135,9 @@ fn no_user_is_on_both_sides() {
     let users: Vec<_> = (0..1000).map(|record| Some(format!("user {}", record % 50))).collect();
     let examples = numbered(1000).with_users(&users).unwrap();
     let (train, test) = examples.split(Split { share: 0.5 }).unwrap();
-    let of = |part: &Examples| rows(part).iter().map(|row| row[0] as usize % 50).collect::<std::collections::BTreeSet<_>>();
+    let of = |part: &Examples| {
+        rows(part).iter().map(|row| row[0] as usize % 50).collect::<std::collections::BTreeSet<_>>()
+    };
     assert!(of(&train).is_disjoint(&of(&test)));
     assert_eq!(train.user_count().unwrap() + test.user_count().unwrap(), 50);
     assert!((5..45).contains(&test.user_count().unwrap()));
@@ -149,7 +165,9 @@ fn the_embedded_digits_are_all_there() {
         assert_eq!((part.shape(), part.classes().unwrap().len()), ([1, 8, 8].as_slice(), 10));
         for index in 0..part.len() {
             counts[part.label(index).unwrap() as usize] += 1;
-            assert!(row(part, index).iter().all(|pixel| (0.0..=1.0).contains(pixel) && pixel * 16.0 % 1.0 == 0.0));
+            assert!(
+                row(part, index).iter().all(|pixel| (0.0..=1.0).contains(pixel) && pixel * 16.0 % 1.0 == 0.0)
+            );
         }
     }
     assert_eq!(counts, [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]);

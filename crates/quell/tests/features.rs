@@ -151,7 +151,8 @@ fn groups_are_brought_to_mean_zero_and_variance_one_in_each_record() {
         (mean, group.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / width as f64)
     };
     let plain = Features::Scattering { scales: 2, angles: 8, order: 2, groups: 0 };
-    let (before, after) = (rows(&plain.apply(&images).unwrap()), rows(&Features::scattering().apply(&images).unwrap()));
+    let (before, after) =
+        (rows(&plain.apply(&images).unwrap()), rows(&Features::scattering().apply(&images).unwrap()));
     for (before, after) in before.concat().chunks(width).zip(after.concat().chunks(width)) {
         let ((_, variance), (mean, normal)) = (moments(before), moments(after));
         // What hardly varies stays small.
@@ -170,12 +171,20 @@ fn settings_that_do_not_fit_are_refused_in_a_sentence() {
         (scattering(2, 8, 3, 0), &[1, 28, 28], "order is 3, expected 1 or 2"),
         (scattering(2, 8, 2, 10), &[1, 28, 28], "groups is 10 for 81"),
         (scattering(4, 8, 2, 0), &[1, 28, 15], "scales is 4 for records of 1 × 28 × 15, expected so few"),
-        (scattering(2, 8, 2, 0), &[784], "features is made of pictures for records of 784, expected records with channels"),
+        (
+            scattering(2, 8, 2, 0),
+            &[784],
+            "features is made of pictures for records of 784, expected records with channels",
+        ),
         (scattering(2, 8, 2, 0), &[usize::MAX, 28, 28], "expected records with channels, rows and columns"),
         (scattering(1, 64, 2, 0), &[60, 1000, 1000], "features is too many numbers"),
         (Features::Hog { orientations: 0, cell: 4, block: 2 }, &[1, 28, 28], "orientations is 0"),
         (Features::Hog { orientations: 9, cell: 4096, block: 2 }, &[1, 28, 28], "cell is 4096"),
-        (Features::Hog { orientations: 9, cell: 4, block: 8 }, &[1, 28, 28], "block is 8 for records of 1 × 28 × 28"),
+        (
+            Features::Hog { orientations: 9, cell: 4, block: 8 },
+            &[1, 28, 28],
+            "block is 8 for records of 1 × 28 × 28",
+        ),
     ] {
         let error = features.output_shape(shape).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");

@@ -1,11 +1,9 @@
 //! Files that lie: an error with a place, never a panic, never an allocation that the file does not pay for.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod made;
-
 use std::time::{Duration, Instant};
 
-use made::{Folder, cifar, gzip, idx, jpeg, npy, npy_with, npz, png};
+use crate::made::{Folder, cifar, gzip, idx, jpeg, npy, npy_with, npz, png};
 use png::{BitDepth, ColorType};
 use proptest::prelude::*;
 use quell::{
@@ -23,7 +21,8 @@ fn small(path: impl AsRef<std::path::Path>) -> Result<Dataset, Error> {
 fn images(content: &[u8]) -> Result<Dataset, Error> {
     let count = content.get(4..8).map_or(0, |side| u32::from_be_bytes(side.try_into().unwrap()));
     let labels = idx(8, &[count], &vec![0; if count < 1000 { count as usize } else { 0 }]);
-    let folder = Folder::new().with("train-images-idx3-ubyte", content).with("train-labels-idx1-ubyte", labels);
+    let folder =
+        Folder::new().with("train-images-idx3-ubyte", content).with("train-labels-idx1-ubyte", labels);
     small(folder.path())
 }
 
@@ -95,7 +94,9 @@ fn idx_headers_that_are_none_are_refused() {
         broken(small(folder.path()));
     }
     // Labels of two numbers each are none.
-    let folder = Folder::new().with("train-images-idx3-ubyte", &whole).with("train-labels-idx1-ubyte", idx(8, &[2, 2], &[0; 4]));
+    let folder = Folder::new()
+        .with("train-images-idx3-ubyte", &whole)
+        .with("train-labels-idx1-ubyte", idx(8, &[2, 2], &[0; 4]));
     assert!(broken(small(folder.path())).contains("sides [records, 2]"));
 }
 
@@ -103,8 +104,9 @@ fn idx_headers_that_are_none_are_refused() {
 fn packed_idx_is_refused_wherever_it_is_cut_or_changed() {
     let whole = gzip(&idx(8, &[2, 2, 2], &[1, 2, 3, 4, 5, 6, 7, 8]));
     let opened = |bytes: &[u8]| {
-        let folder =
-            Folder::new().with("train-images-idx3-ubyte.gz", bytes).with("train-labels-idx1-ubyte", idx(8, &[2], &[0; 2]));
+        let folder = Folder::new()
+            .with("train-images-idx3-ubyte.gz", bytes)
+            .with("train-labels-idx1-ubyte", idx(8, &[2], &[0; 2]));
         small(folder.path())
     };
     assert!(opened(&whole).is_ok());
@@ -157,7 +159,10 @@ fn a_packed_table_of_one_endless_record_takes_bounded_memory_and_no_error() {
     assert_eq!(table.all().texts("a").unwrap(), [Some("1".to_owned()), None]);
     // A header without an end names no columns either.
     let folder = Folder::new().with("table.csv.gz", gzip(&vec![b','; 1 << 25]));
-    assert!(matches!(quell::data::Table::open(folder.path().join("table.csv.gz")), Err(Error::NoTable { .. })));
+    assert!(matches!(
+        quell::data::Table::open(folder.path().join("table.csv.gz")),
+        Err(Error::NoTable { .. })
+    ));
 }
 
 #[test]
@@ -230,7 +235,9 @@ fn npy_headers_that_cannot_be_read_are_refused() {
     assert_eq!(broken(array(&version)), "version 4");
     // Version 2 has four bytes for the length.
     let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1)}";
-    let two = |length: u32| [b"\x93NUMPY\x02\x00".as_slice(), &length.to_le_bytes(), header.as_bytes(), &[0; 8]].concat();
+    let two = |length: u32| {
+        [b"\x93NUMPY\x02\x00".as_slice(), &length.to_le_bytes(), header.as_bytes(), &[0; 8]].concat()
+    };
     assert!(array(&two(header.len() as u32)).is_ok());
     assert_eq!(broken(array(&two(u32::MAX))), "a header of 4294967295 bytes");
 }
@@ -273,9 +280,14 @@ fn pictures_that_announce_too_much_are_refused() {
         bytes
     };
     assert!(picture(&sized(2, 1)).is_ok());
-    for (columns, rows) in [(1 << 30, 1 << 30), (65_535, 65_535), (4097, 4096), (i32::MAX as u32, 1), (0, 1), (2, u32::MAX)] {
+    for (columns, rows) in
+        [(1 << 30, 1 << 30), (65_535, 65_535), (4097, 4096), (i32::MAX as u32, 1), (0, 1), (2, u32::MAX)]
+    {
         let error = picture(&sized(columns, rows)).unwrap_err();
-        assert!(matches!(error, Error::TooLarge { .. } | Error::NoImage { .. }), "{columns} by {rows}: {error}");
+        assert!(
+            matches!(error, Error::TooLarge { .. } | Error::NoImage { .. }),
+            "{columns} by {rows}: {error}"
+        );
     }
     // What the decoder itself would take is refused by its size, before there is room for it.
     let error = picture(&sized(4097, 4096)).unwrap_err();
@@ -309,14 +321,15 @@ fn pictures_are_refused_or_read_wherever_they_are_cut() {
 fn damaged(whole: Vec<u8>) -> impl Strategy<Value = Vec<u8>> {
     let length = whole.len();
     let changes = prop::collection::vec((0..length, any::<u8>()), 0..4);
-    let changed = (changes, prop_oneof![3 => Just(length), 1 => 0..length]).prop_map(move |(changes, cut)| {
-        let mut bytes = whole.clone();
-        for (place, byte) in changes {
-            bytes[place] = byte;
-        }
-        bytes.truncate(cut);
-        bytes
-    });
+    let changed =
+        (changes, prop_oneof![3 => Just(length), 1 => 0..length]).prop_map(move |(changes, cut)| {
+            let mut bytes = whole.clone();
+            for (place, byte) in changes {
+                bytes[place] = byte;
+            }
+            bytes.truncate(cut);
+            bytes
+        });
     prop_oneof![9 => changed, 1 => prop::collection::vec(any::<u8>(), 0..300)]
 }
 

@@ -1,9 +1,7 @@
 //! What each format holds is what is learned from.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod made;
-
-use made::{Folder, cifar, gzip, idx, jpeg, labels, npy, npy_with, npz, png, rows};
+use crate::made::{Folder, cifar, gzip, idx, jpeg, labels, npy, npy_with, npz, png, rows};
 use png::{BitDepth, ColorType};
 use quell::{
     Error,
@@ -36,7 +34,10 @@ const PUBLIC: Options = Options {
 /// The part to test on is as private as the rest, whatever it is called, until somebody says that it is public.
 fn test_is_public_if_declared(path: &std::path::Path, options: &Options) {
     let declared = Options { public_test: true, ..options.clone() };
-    assert_eq!([options, &declared].map(|options| open(path, options).unwrap().test_is_public), [false, true]);
+    assert_eq!(
+        [options, &declared].map(|options| open(path, options).unwrap().test_is_public),
+        [false, true]
+    );
 }
 
 fn little<const N: usize>(numbers: &[[u8; N]]) -> Vec<u8> {
@@ -46,7 +47,8 @@ fn little<const N: usize>(numbers: &[[u8; N]]) -> Vec<u8> {
 #[test]
 fn idx_images_are_bytes_over_255() {
     let (images, digits) = idx_pair();
-    let folder = Folder::new().with("train-images-idx3-ubyte", images).with("train-labels-idx1-ubyte", digits);
+    let folder =
+        Folder::new().with("train-images-idx3-ubyte", images).with("train-labels-idx1-ubyte", digits);
     let data = folder.open("").unwrap();
     assert_eq!((data.train.shape(), labels(&data.train)), ([1, 2, 2].as_slice(), vec![7, 0, 9]));
     assert_eq!(rows(&data.train)[0], [0_u8, 51, 102, 153].map(|byte| f32::from(byte) * (1.0 / 255.0)));
@@ -104,7 +106,8 @@ fn idx_of_any_type_is_read_big_endian() {
 #[test]
 fn idx_labels_beyond_the_classes_leave_their_records_out() {
     let (images, digits) = idx_pair();
-    let folder = Folder::new().with("train-images-idx3-ubyte", images).with("train-labels-idx1-ubyte", digits);
+    let folder =
+        Folder::new().with("train-images-idx3-ubyte", images).with("train-labels-idx1-ubyte", digits);
     let data = open(folder.path(), &classes(&["a", "b", "c", "d", "e", "f", "g", "h"])).unwrap();
     assert_eq!(labels(&data.train), [7, 0]);
     assert_eq!(rows(&data.train)[1], [204_u8, 255, 0, 0].map(|byte| f32::from(byte) * (1.0 / 255.0)));
@@ -113,30 +116,38 @@ fn idx_labels_beyond_the_classes_leave_their_records_out() {
 #[test]
 fn users_come_from_a_file_of_their_own() {
     let (images, digits) = idx_pair();
-    let folder = Folder::new().with("train-images-idx3-ubyte", images).with("train-labels-idx1-ubyte", digits);
+    let folder =
+        Folder::new().with("train-images-idx3-ubyte", images).with("train-labels-idx1-ubyte", digits);
     let users = folder.put("writers", idx(0x0c, &[3], &[0, 0, 1, 0, 0, 0, 0, 7, 0, 0, 1, 0]));
     let options = Options { users: Some(users), ..Options::default() };
     assert_eq!(open(folder.path(), &options).unwrap().train.users(), Some([0, 1, 0].as_slice()));
     let few = Options { users: Some(folder.put("few", idx(0x0c, &[2], &[0; 8]))), ..Options::default() };
     assert!(matches!(open(folder.path(), &few), Err(Error::Counts { .. })));
-    let floats = Options { users: Some(folder.put("floats", idx(0x0d, &[3], &[0; 12]))), ..Options::default() };
+    let floats =
+        Options { users: Some(folder.put("floats", idx(0x0d, &[3], &[0; 12]))), ..Options::default() };
     assert!(matches!(open(folder.path(), &floats), Err(Error::Broken { .. })));
 }
 
 #[test]
 fn users_in_a_file_go_with_the_rows_of_every_format_that_has_rows() {
     let (images, digits) = idx_pair();
-    let idx_files = Folder::new().with("train-images-idx3-ubyte", images).with("train-labels-idx1-ubyte", digits);
+    let idx_files =
+        Folder::new().with("train-images-idx3-ubyte", images).with("train-labels-idx1-ubyte", digits);
     let features = npy("<f4", "(3, 1)", &little(&[1_f32, 2.0, 3.0].map(f32::to_le_bytes)));
     // The second record has no class, and is left out with its user.
     let targets = npy("<i8", "(3,)", &little(&[0_i64, 9, 1].map(i64::to_le_bytes)));
     let archive = npz(&[("x.npy", features.clone()), ("y.npy", targets.clone())]);
     let arrays = Folder::new().with("x.npy", features).with("y.npy", targets).with("both.npz", archive);
-    let cifar_file = Folder::new().with("data.bin", [cifar(0, [0; 3]), cifar(77, [1; 3]), cifar(1, [2; 3])].concat());
-    let schema = Schema::parse("[label]\ncolumn = 'y'\nclasses = ['a', 'b']\n[[column]]\nname = 'x'\nbounds = [0, 9]\n").unwrap();
+    let cifar_file =
+        Folder::new().with("data.bin", [cifar(0, [0; 3]), cifar(77, [1; 3]), cifar(1, [2; 3])].concat());
+    let schema = Schema::parse(
+        "[label]\ncolumn = 'y'\nclasses = ['a', 'b']\n[[column]]\nname = 'x'\nbounds = [0, 9]\n",
+    )
+    .unwrap();
     let table = Folder::new().with("table.csv", "x,y\n1,a\n2,?\n3,b\n");
     let text = arrays.put("users.txt", "ada\nbob\nada\n");
-    let numbers = arrays.put("numbers.npy", npy("<i4", "(3,)", &little(&[7_i32, 8, 7].map(i32::to_le_bytes))));
+    let numbers =
+        arrays.put("numbers.npy", npy("<i4", "(3,)", &little(&[7_i32, 8, 7].map(i32::to_le_bytes))));
     for users in [text, numbers] {
         let options = |schema| Options {
             users: Some(users.clone()),
@@ -151,10 +162,17 @@ fn users_in_a_file_go_with_the_rows_of_every_format_that_has_rows() {
             (table.path().join("table.csv"), Some(schema.clone())),
         ] {
             let train = open(&path, &options(schema)).unwrap().train;
-            assert_eq!((train.users(), train.user_count()), (Some([0, 0].as_slice()), Some(1)), "{}", path.display());
+            assert_eq!(
+                (train.users(), train.user_count()),
+                (Some([0, 0].as_slice()), Some(1)),
+                "{}",
+                path.display()
+            );
             assert_eq!((train.row_count(), train.row(0), train.row(1)), (3, 0, 2), "{}", path.display());
         }
-        let digits = open(idx_files.path(), &Options { users: Some(users.clone()), ..Options::default() }).unwrap().train;
+        let digits = open(idx_files.path(), &Options { users: Some(users.clone()), ..Options::default() })
+            .unwrap()
+            .train;
         assert_eq!(digits.user_count(), Some(2));
     }
     // Whoever is named by an empty line is nobody.
@@ -162,7 +180,8 @@ fn users_in_a_file_go_with_the_rows_of_every_format_that_has_rows() {
     let known = open(idx_files.path(), &some).unwrap().train;
     assert_eq!((known.len(), known.user_count(), known.row_count()), (1, Some(1), 3));
     // Where it is said already, or there is no order, a file is refused.
-    let twice = "user = 'u'\n[label]\ncolumn = 'y'\nclasses = ['a', 'b']\n[[column]]\nname = 'x'\nbounds = [0, 9]\n";
+    let twice =
+        "user = 'u'\n[label]\ncolumn = 'y'\nclasses = ['a', 'b']\n[[column]]\nname = 'x'\nbounds = [0, 9]\n";
     let twice = Options { schema: Some(Schema::parse(twice).unwrap()), ..some.clone() };
     let path = table.put("people.csv", "u,x,y\np,1,a\nq,2,?\np,3,b\n");
     assert!(matches!(open(path, &twice), Err(Error::Setting { name: "users", .. })));
@@ -173,17 +192,24 @@ fn users_in_a_file_go_with_the_rows_of_every_format_that_has_rows() {
 
 #[test]
 fn people_whose_names_are_not_utf8_are_as_many_users() {
-    let folder =
-        Folder::new().with("table.csv", b"u,y,x\nM\xfcller,a\nM\xf6ller,b\nM\xe4ller,b\n\xff,a\n,a\n \t ,b\nM\xfcller,b\n");
-    folder.put("table.tsv", b"u\ty\tx\nM\xfcller\ta\nM\xf6ller\tb\nM\xe4ller\tb\n\xff\ta\n\ta\n\tb\nM\xfcller\tb\n");
-    let schema = "user = 'u'\n[label]\ncolumn = 'y'\nclasses = ['a', 'b']\n[[column]]\nname = 'x'\nbounds = [0, 1]\n";
+    let folder = Folder::new().with(
+        "table.csv",
+        b"u,y,x\nM\xfcller,a\nM\xf6ller,b\nM\xe4ller,b\n\xff,a\n,a\n \t ,b\nM\xfcller,b\n",
+    );
+    folder.put(
+        "table.tsv",
+        b"u\ty\tx\nM\xfcller\ta\nM\xf6ller\tb\nM\xe4ller\tb\n\xff\ta\n\ta\n\tb\nM\xfcller\tb\n",
+    );
+    let schema =
+        "user = 'u'\n[label]\ncolumn = 'y'\nclasses = ['a', 'b']\n[[column]]\nname = 'x'\nbounds = [0, 1]\n";
     let options = Options { schema: Some(Schema::parse(schema).unwrap()), ..Options::default() };
     for name in ["table.csv", "table.tsv"] {
         let train = open(folder.path().join(name), &options).unwrap().train;
         assert_eq!((train.user_count(), train.len(), train.row_count()), (Some(4), 5, 7), "{name}");
     }
     // The digits of an integer are its name, however many there are.
-    let digits: Vec<String> = (0..40).map(|id| format!("{},a\n", 1_800_000_000_000_000_000_u64 + id)).collect();
+    let digits: Vec<String> =
+        (0..40).map(|id| format!("{},a\n", 1_800_000_000_000_000_000_u64 + id)).collect();
     folder.put("table.csv", format!("u,y,x\n{}", digits.concat()));
     assert_eq!(open(folder.path().join("table.csv"), &options).unwrap().train.user_count(), Some(40));
 }
@@ -195,13 +221,18 @@ fn a_user_that_is_emptied_leaves_their_record_out_wherever_it_stands() {
         let labels = npy("<f4", &format!("({rows},)"), &vec![0; 4 * rows]);
         let folder = Folder::new().with("x.npy", features).with("y.npy", labels);
         let users = folder.put("users.txt", users);
-        open(folder.path(), &Options { users: Some(users), ..Options::default() }).map(|data| data.train.len())
+        open(folder.path(), &Options { users: Some(users), ..Options::default() })
+            .map(|data| data.train.len())
     };
     // Lines that are ended, and lines that are joined.
     for end in ["", "\n"] {
-        for (names, known) in
-            [(["a", "b", "c"], 3), (["a", "b", ""], 2), (["", "b", "c"], 2), (["a", "", ""], 1), (["", "", ""], 0)]
-        {
+        for (names, known) in [
+            (["a", "b", "c"], 3),
+            (["a", "b", ""], 2),
+            (["", "b", "c"], 2),
+            (["a", "", ""], 1),
+            (["", "", ""], 0),
+        ] {
             assert_eq!(read(3, &(names.join("\n") + end)), Ok(known), "{names:?} {end:?}");
             assert_eq!(read(3, &(names.join("\r\n") + end)), Ok(known), "{names:?} {end:?}");
         }
@@ -217,7 +248,9 @@ fn a_user_that_is_emptied_leaves_their_record_out_wherever_it_stands() {
 fn no_error_tells_how_many_records_there_are() {
     // What is wrong with files of so many records, by what is said about them.
     let refused = |records: usize| {
-        let some = |kind: &str, sides: &str, bytes: usize| npy(kind, &format!("({records}, {sides})"), &vec![0; bytes]);
+        let some = |kind: &str, sides: &str, bytes: usize| {
+            npy(kind, &format!("({records}, {sides})"), &vec![0; bytes])
+        };
         let x = some("<f4", "2", 8 * records);
         let y = npy("<i8", &format!("({records},)"), &vec![0; 8 * records]);
         let archive = |x: &[u8], y: &[u8]| npz(&[("x.npy", x.to_vec()), ("y.npy", y.to_vec())]);
@@ -227,7 +260,10 @@ fn no_error_tells_how_many_records_there_are() {
             folder.put("x.npy", &x);
             folder.put("y.npy", &y);
             folder.put("both.npz", archive(&x, &y));
-            said.extend(["x.npy", "both.npz"].map(|name| open(folder.path().join(name), &classes(&["a", "b"])).unwrap_err()));
+            said.extend(
+                ["x.npy", "both.npz"]
+                    .map(|name| open(folder.path().join(name), &classes(&["a", "b"])).unwrap_err()),
+            );
         };
         pair(x.clone(), some("<i8", "3", 24 * records));
         pair(some("<f4", "0", 0), y.clone());
@@ -238,13 +274,16 @@ fn no_error_tells_how_many_records_there_are() {
         pair(x.clone(), npy("<i8", &format!("({},)", records - 1), &vec![0; 8 * records - 8]));
         folder.put("x.npy", &x);
         folder.put("y.npy", &y);
-        for users in
-            [npy("<i8", "(3,)", &[0; 24]), npy("<f8", &format!("({records},)"), &vec![0; 8 * records]), b"a\nb\n".to_vec()]
-        {
+        for users in [
+            npy("<i8", "(3,)", &[0; 24]),
+            npy("<f8", &format!("({records},)"), &vec![0; 8 * records]),
+            b"a\nb\n".to_vec(),
+        ] {
             let options = Options { users: Some(folder.put("users", users)), ..classes(&["a", "b"]) };
             said.push(open(folder.path().join("x.npy"), &options).unwrap_err());
         }
-        let pictures = Folder::new().with("data.bin", [cifar(1, [0; 3]).repeat(records), vec![0; 7]].concat());
+        let pictures =
+            Folder::new().with("data.bin", [cifar(1, [0; 3]).repeat(records), vec![0; 7]].concat());
         said.push(pictures.open("data.bin").unwrap_err());
         pictures.put("train-images-idx3-ubyte", idx(8, &[records as u32, 2, 2], &vec![0; 4 * records - 1]));
         pictures.put("train-labels-idx1-ubyte", idx(8, &[records as u32], &vec![0; records]));
@@ -252,7 +291,10 @@ fn no_error_tells_how_many_records_there_are() {
         let mut shown = Vec::new();
         for error in said {
             let text = format!("{error} {error:?} {}", error.hint());
-            shown.push(text.replace(folder.path().to_str().unwrap(), "").replace(pictures.path().to_str().unwrap(), ""));
+            shown.push(
+                text.replace(folder.path().to_str().unwrap(), "")
+                    .replace(pictures.path().to_str().unwrap(), ""),
+            );
         }
         shown
     };
@@ -269,7 +311,10 @@ fn images_without_labels_are_refused() {
     folder.put("train-labels-idx1-ubyte", idx(8, &[2], &[1, 2]));
     let error = folder.open("").unwrap_err();
     assert!(matches!(error, Error::Counts { .. }));
-    assert!(error.to_string().contains("have not as many records") && !error.to_string().contains("3 records"), "{error}");
+    assert!(
+        error.to_string().contains("have not as many records") && !error.to_string().contains("3 records"),
+        "{error}"
+    );
     folder.put("train-labels-idx1-ubyte", &digits);
     assert!(folder.open("train-images-idx3-ubyte").is_ok());
     // Labels are not images.
@@ -290,7 +335,10 @@ fn cifar_records_are_a_label_and_three_planes() {
     test_is_public_if_declared(folder.path(), &Options::default());
     assert_eq!(data.train.classes().unwrap()[3], "cat");
     let second = &rows(&data.train)[1];
-    assert_eq!([second[0], second[1023], second[1024], second[2047], second[2048]], [0.0, 0.0, 1.0, 1.0, 51.0 * (1.0 / 255.0)]);
+    assert_eq!(
+        [second[0], second[1023], second[1024], second[2047], second[2048]],
+        [0.0, 0.0, 1.0, 1.0, 51.0 * (1.0 / 255.0)]
+    );
     let alone = folder.open("data_batch_2.bin").unwrap();
     assert_eq!((labels(&alone.train), alone.test.is_none()), (vec![3], true));
 }
@@ -314,13 +362,22 @@ fn scaling_and_split_are_for_every_format() {
 fn arrays_of_numpy_are_found_by_their_names() {
     let x = npy("<f4", "(2, 3)", &little(&[1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0].map(f32::to_le_bytes)));
     let y = npy("<i8", "(2,)", &little(&[1_i64, 0].map(i64::to_le_bytes)));
-    for (features, target) in
-        [("x", "y"), ("X", "y"), ("features", "labels"), ("data", "target"), ("arr_0", "arr_1"), ("x_train", "y_train")]
-    {
+    for (features, target) in [
+        ("x", "y"),
+        ("X", "y"),
+        ("features", "labels"),
+        ("data", "target"),
+        ("arr_0", "arr_1"),
+        ("x_train", "y_train"),
+    ] {
         let archive = npz(&[(&format!("{features}.npy"), x.clone()), (&format!("{target}.npy"), y.clone())]);
         let folder = Folder::new().with("some.npz", archive);
         let files = Folder::new().with(&format!("{features}.npy"), &x).with(&format!("{target}.npy"), &y);
-        let paths = [folder.path().join("some.npz"), files.path().to_owned(), files.path().join(format!("{features}.npy"))];
+        let paths = [
+            folder.path().join("some.npz"),
+            files.path().to_owned(),
+            files.path().join(format!("{features}.npy")),
+        ];
         for path in paths {
             let train = open(&path, &classes(&["no", "yes"])).unwrap().train;
             assert_eq!((train.shape(), labels(&train)), ([3].as_slice(), vec![1, 0]));
@@ -362,8 +419,9 @@ fn an_archive_may_hold_both_parts_and_users() {
 #[test]
 fn every_type_of_numpy_is_read_or_refused_by_name() {
     let read = |kind: &str, shape: &str, numbers: &[u8]| {
-        let folder =
-            Folder::new().with("x.npy", npy(kind, shape, numbers)).with("y.npy", npy("<f8", "(1,)", &0.5_f64.to_le_bytes()));
+        let folder = Folder::new()
+            .with("x.npy", npy(kind, shape, numbers))
+            .with("y.npy", npy("<f8", "(1,)", &0.5_f64.to_le_bytes()));
         folder.open("x.npy").map(|data| (rows(&data.train).concat(), data.train.number(0)))
     };
     assert_eq!(read("<f8", "(1, 1)", &(-2.5_f64).to_le_bytes()).unwrap(), (vec![-2.5], Some(0.5)));
@@ -374,7 +432,10 @@ fn every_type_of_numpy_is_read_or_refused_by_name() {
     assert_eq!(read("<u4", "(1, 1)", &u32::MAX.to_le_bytes()).unwrap().0, [4_294_967_296.0]);
     assert_eq!(read("<i8", "(1, 1)", &(-9_i64).to_le_bytes()).unwrap().0, [-9.0]);
     assert_eq!(read("|b1", "(1, 2)", &[0, 1]).unwrap().0, [0.0, 1.0]);
-    assert_eq!(read("<f8", "(1, 2)", &little(&[1e300, f64::NAN].map(f64::to_le_bytes))).unwrap().0, [0.0, 0.0]);
+    assert_eq!(
+        read("<f8", "(1, 2)", &little(&[1e300, f64::NAN].map(f64::to_le_bytes))).unwrap().0,
+        [0.0, 0.0]
+    );
     for kind in [">f4", "<f2", "|O", "<U5", "|S3", "<c8", "<M8[ns]", "", "[('a', '<f4')]"] {
         let error = read(kind, "(1, 1)", &[0; 64]).unwrap_err();
         assert!(matches!(&error, Error::Broken { .. }), "{kind}: {error}");
@@ -394,17 +455,22 @@ fn fortran_order_is_refused_unless_it_is_c_order() {
 #[test]
 fn channels_that_come_last_are_put_first() {
     let pixels: Vec<u8> = (0..2 * 12).collect();
-    let folder = Folder::new().with("x.npy", npy("|u1", "(2, 2, 2, 3)", &pixels)).with("y.npy", npy("<f4", "(2,)", &[0; 8]));
+    let folder = Folder::new()
+        .with("x.npy", npy("|u1", "(2, 2, 2, 3)", &pixels))
+        .with("y.npy", npy("<f4", "(2,)", &[0; 8]));
     let train = folder.open("x.npy").unwrap().train;
     assert_eq!(train.shape(), [3, 2, 2]);
     let bytes: Vec<f32> = rows(&train)[1].iter().map(|pixel| (pixel * 255.0).round()).collect();
     assert_eq!(bytes, [12.0, 15.0, 18.0, 21.0, 13.0, 16.0, 19.0, 22.0, 14.0, 17.0, 20.0, 23.0]);
     let floats = little(&[1.0_f32, 2.0, 3.0, 4.0].map(f32::to_le_bytes));
-    let folder = Folder::new().with("x.npy", npy("<f4", "(1, 2, 2, 1)", &floats)).with("y.npy", npy("<f4", "(1,)", &[0; 4]));
+    let folder = Folder::new()
+        .with("x.npy", npy("<f4", "(1, 2, 2, 1)", &floats))
+        .with("y.npy", npy("<f4", "(1,)", &[0; 4]));
     assert_eq!(folder.open("x.npy").unwrap().train.shape(), [1, 2, 2]);
     // Already first.
-    let folder =
-        Folder::new().with("x.npy", npy("|u1", "(1, 3, 2, 3)", &pixels[..18])).with("y.npy", npy("<f4", "(1,)", &[0; 4]));
+    let folder = Folder::new()
+        .with("x.npy", npy("|u1", "(1, 3, 2, 3)", &pixels[..18]))
+        .with("y.npy", npy("<f4", "(1,)", &[0; 4]));
     let train = folder.open("x.npy").unwrap().train;
     assert_eq!((train.shape(), (rows(&train)[0][1] * 255.0).round()), ([3, 2, 3].as_slice(), 1.0));
 }
@@ -415,7 +481,10 @@ fn pictures_are_classed_by_their_folders() {
     let folder = Folder::new()
         .with("dog/b.PNG", grey(&[255, 0]))
         .with("dog/a.png", grey(&[0, 255]))
-        .with("cat/1.png", png(ColorType::GrayscaleAlpha, BitDepth::Sixteen, [2, 1], &[255, 255, 9, 9, 0, 0, 9, 9]))
+        .with(
+            "cat/1.png",
+            png(ColorType::GrayscaleAlpha, BitDepth::Sixteen, [2, 1], &[255, 255, 9, 9, 0, 0, 9, 9]),
+        )
         .with("cat/notes.txt", "not a picture")
         .with(".hidden/x.png", "not looked at")
         .with("empty/notes.txt", "no picture");
@@ -424,14 +493,22 @@ fn pictures_are_classed_by_their_folders() {
     assert_eq!((data.train.shape(), labels(&data.train)), ([1, 1, 2].as_slice(), vec![0, 1, 1]));
     assert_eq!(rows(&data.train), [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]);
     let public = |names: &[&str]| Options { public: true, ..classes(names) };
-    assert!(matches!(open(folder.path(), &public(&["cat", "dog"])), Err(Error::NoClass { name, .. }) if name == "empty"));
-    assert_eq!(labels(&open(folder.path(), &public(&["dog", "empty", "owl", "cat"])).unwrap().train), [3, 0, 0]);
+    assert!(
+        matches!(open(folder.path(), &public(&["cat", "dog"])), Err(Error::NoClass { name, .. }) if name == "empty")
+    );
+    assert_eq!(
+        labels(&open(folder.path(), &public(&["dog", "empty", "owl", "cat"])).unwrap().train),
+        [3, 0, 0]
+    );
 }
 
 #[test]
 fn nothing_is_read_off_private_pictures_and_nothing_is_said_about_them() {
     let grey = |pixels: &[u8]| png(ColorType::Grayscale, BitDepth::Eight, [2, 1], pixels);
-    let folder = Folder::new().with("cat/1.png", grey(&[1, 2])).with("dog/1.png", grey(&[3, 4])).with("dog/2.png", grey(&[5, 6]));
+    let folder = Folder::new()
+        .with("cat/1.png", grey(&[1, 2]))
+        .with("dog/1.png", grey(&[3, 4]))
+        .with("dog/2.png", grey(&[5, 6]));
     assert!(matches!(folder.open(""), Err(Error::Undeclared { what: "classes of the pictures", .. })));
     let refused = open(folder.path(), &classes(&["cat", "dog"]));
     assert!(matches!(refused, Err(Error::Undeclared { what: "shape of the pictures", .. })));
@@ -479,24 +556,35 @@ fn jpeg_is_read_in_grey_and_colour() {
 
 #[test]
 fn public_pictures_of_another_size_or_colour_are_refused() {
-    let grey = |size: [u32; 2]| png(ColorType::Grayscale, BitDepth::Eight, size, &vec![0; (size[0] * size[1]) as usize]);
+    let grey = |size: [u32; 2]| {
+        png(ColorType::Grayscale, BitDepth::Eight, size, &vec![0; (size[0] * size[1]) as usize])
+    };
     let folder = Folder::new().with("a/1.png", grey([8, 8])).with("a/2.png", grey([8, 9]));
     let error = open(folder.path(), &PUBLIC).unwrap_err();
-    assert!(
-        error.to_string().ends_with("2.png has 8 by 9 pixels in grey, expected 8 by 8 pixels in grey as the pictures before it")
-    );
+    assert!(error.to_string().ends_with(
+        "2.png has 8 by 9 pixels in grey, expected 8 by 8 pixels in grey as the pictures before it"
+    ));
     let folder = Folder::new().with("a/1.png", grey([8, 8])).with("b/2.jpg", jpeg(3, false));
-    assert!(matches!(open(folder.path(), &PUBLIC), Err(Error::Shape { found: [3, 8, 8], expected: [1, 8, 8], .. })));
+    assert!(matches!(
+        open(folder.path(), &PUBLIC),
+        Err(Error::Shape { found: [3, 8, 8], expected: [1, 8, 8], .. })
+    ));
     assert!(matches!(folder.open("a/1.png"), Err(Error::OnePicture { .. })));
     let folder = Folder::new().with("a/1.png", "no picture");
     assert!(matches!(open(folder.path(), &PUBLIC), Err(Error::NoImage { .. })));
-    assert!(matches!(open(Folder::new().with("a/x.txt", "").path(), &PUBLIC), Err(Error::Unrecognised { .. })));
+    assert!(matches!(
+        open(Folder::new().with("a/x.txt", "").path(), &PUBLIC),
+        Err(Error::Unrecognised { .. })
+    ));
 }
 
 #[test]
 fn folders_train_and_test_are_parts() {
     let grey = |pixel: u8| png(ColorType::Grayscale, BitDepth::Eight, [1, 1], &[pixel]);
-    let folder = Folder::new().with("train/b/1.png", grey(0)).with("train/a/1.png", grey(255)).with("test/b/1.png", grey(51));
+    let folder = Folder::new()
+        .with("train/b/1.png", grey(0))
+        .with("train/a/1.png", grey(255))
+        .with("test/b/1.png", grey(51));
     // If the part to test on is public, its folders are the classes, unless others are declared.
     let public = Options { public_test: true, ..Options::default() };
     assert!(matches!(folder.open(""), Err(Error::Undeclared { .. })));
@@ -552,7 +640,8 @@ fn what_is_no_data_is_not_recognised() {
 #[test]
 fn memory_is_a_setting() {
     let (images, digits) = idx_pair();
-    let folder = Folder::new().with("train-images-idx3-ubyte", images).with("train-labels-idx1-ubyte", digits);
+    let folder =
+        Folder::new().with("train-images-idx3-ubyte", images).with("train-labels-idx1-ubyte", digits);
     let allowed = |memory: u64| open(folder.path(), &Options { memory: Some(memory), ..Options::default() });
     assert!(allowed(12 + 3 * 4).is_ok());
     assert!(matches!(allowed(12 + 3 * 4 - 1), Err(Error::TooLarge { limit: 23, .. })));
@@ -560,19 +649,26 @@ fn memory_is_a_setting() {
 
 #[test]
 fn records_that_are_trained_on_are_not_public_records_to_test_on() {
-    let folder =
-        Folder::new().with("data/data_batch_1.bin", cifar(3, [0, 255, 51])).with("data/test_batch.bin", cifar(0, [1, 2, 3]));
+    let folder = Folder::new()
+        .with("data/data_batch_1.bin", cifar(3, [0, 255, 51]))
+        .with("data/test_batch.bin", cifar(0, [1, 2, 3]));
     folder.put("other/data_batch_1.bin", cifar(3, [0, 255, 51]));
     let at = |name: &str| folder.path().join(name);
-    let opened =
-        |data: &str, test: &str| quell::run::Source { path: Some(at(data)), test: Some(at(test)), ..Default::default() }.open();
-    for (data, test) in
-        [("data", "data"), ("data", "data/data_batch_1.bin"), ("data/data_batch_1.bin", "data/../data/data_batch_1.bin")]
-    {
+    let opened = |data: &str, test: &str| {
+        quell::run::Source { path: Some(at(data)), test: Some(at(test)), ..Default::default() }.open()
+    };
+    for (data, test) in [
+        ("data", "data"),
+        ("data", "data/data_batch_1.bin"),
+        ("data/data_batch_1.bin", "data/../data/data_batch_1.bin"),
+    ] {
         assert!(matches!(opened(data, test), Err(Error::Setting { name: "test", .. })), "{data} {test}");
     }
-    for (data, test) in [("data", "data/test_batch.bin"), ("data", "other"), ("data/data_batch_1.bin", "other/data_batch_1.bin")]
-    {
+    for (data, test) in [
+        ("data", "data/test_batch.bin"),
+        ("data", "other"),
+        ("data/data_batch_1.bin", "other/data_batch_1.bin"),
+    ] {
         assert!(opened(data, test).unwrap().test_is_public, "{data} {test}");
     }
 }
@@ -614,11 +710,14 @@ fn whatever_shares_a_file_with_the_data_is_not_public() {
     let at = |name: &str| folder.path().join(name);
     std::fs::hard_link(at("people.csv"), at("linked.csv")).unwrap();
     let schema = |test: &str| {
-        let text = format!("[label]\ncolumn = 'y'\nclasses = ['a', 'b']\n{test}\n[[column]]\nname = 'x'\nbounds = [0, 99]\n");
+        let text = format!(
+            "[label]\ncolumn = 'y'\nclasses = ['a', 'b']\n{test}\n[[column]]\nname = 'x'\nbounds = [0, 99]\n"
+        );
         Some(quell::data::Schema::parse(&text).unwrap())
     };
     let refused = |data: &str, test: Option<&str>, schema| {
-        let source = quell::run::Source { path: Some(at(data)), test: test.map(at), schema, ..Default::default() };
+        let source =
+            quell::run::Source { path: Some(at(data)), test: test.map(at), schema, ..Default::default() };
         matches!(source.open(), Err(Error::Setting { name: "test", .. }))
     };
     for test in ["people.csv.gz", "linked.csv", "."] {
@@ -626,7 +725,10 @@ fn whatever_shares_a_file_with_the_data_is_not_public() {
     }
     assert!(refused("pictures/train", Some("pictures"), None));
     for file in ["people.csv", "people.csv.gz", "linked.csv"] {
-        assert!(refused("people.csv", None, schema(&format!("[test]\nfile = '{file}'\npublic = true"))), "{file}");
+        assert!(
+            refused("people.csv", None, schema(&format!("[test]\nfile = '{file}'\npublic = true"))),
+            "{file}"
+        );
     }
     let declared = quell::run::Source {
         path: Some(at("people.csv")),
@@ -634,7 +736,10 @@ fn whatever_shares_a_file_with_the_data_is_not_public() {
         public_test: true,
         ..Default::default()
     };
-    assert!(matches!(declared.open(), Err(Error::Setting { name: "test", .. })), "a share of private records is private");
+    assert!(
+        matches!(declared.open(), Err(Error::Setting { name: "test", .. })),
+        "a share of private records is private"
+    );
     for folder in ["pictures", "pictures/train", "pictures/test"] {
         assert_eq!(quell::data::name_of(&at(folder)).as_deref(), Some("pictures"), "{folder}");
     }
@@ -645,9 +750,16 @@ fn every_file_in_a_private_folder_counts_whatever_it_is() {
     let picture = png(ColorType::Grayscale, BitDepth::Eight, [2, 2], &[7; 4]);
     let count = |files: &[&str]| {
         let folder = files.iter().fold(Folder::new().with("here", ""), |folder, file| {
-            folder.with(&format!("data/{file}"), if file.ends_with("gif") { b"GIF89a" } else { picture.as_slice() })
+            folder.with(
+                &format!("data/{file}"),
+                if file.ends_with("gif") { b"GIF89a" } else { picture.as_slice() },
+            )
         });
-        let options = Options { classes: Some(vec!["cat".into(), "dog".into()]), shape: Some([1, 2, 2]), ..Options::default() };
+        let options = Options {
+            classes: Some(vec!["cat".into(), "dog".into()]),
+            shape: Some([1, 2, 2]),
+            ..Options::default()
+        };
         std::fs::create_dir_all(folder.path().join("data")).unwrap();
         let train = quell::data::open(folder.path().join("data"), &options).unwrap().train;
         (train.len(), train.row_count())

@@ -1,9 +1,9 @@
 //! Nearest neighbours, against the definition in double precision.
 
 use quell::{
-    chance::Chance,
     data,
-    knn::{Index, Metric, Neighbor, votes},
+    random::PublicRandom,
+    voting::knn::{Index, Metric, Neighbor, votes},
 };
 
 /// What nearest means, without a thought for time.
@@ -19,22 +19,22 @@ fn by_definition(rows: &[f32], query: &[f32], sample: &[usize], k: usize) -> Vec
     all
 }
 
-fn numbers(count: usize, seed: u64, mut draw: impl FnMut(&mut Chance) -> f32) -> Vec<f32> {
-    let mut chance = Chance::new(seed);
+fn numbers(count: usize, seed: u64, mut draw: impl FnMut(&mut PublicRandom) -> f32) -> Vec<f32> {
+    let mut chance = PublicRandom::new(seed);
     (0..count).map(|_| draw(&mut chance)).collect()
 }
 
-fn uniform(chance: &mut Chance) -> f32 {
+fn uniform(chance: &mut PublicRandom) -> f32 {
     chance.between(-1.0, 1.0)
 }
 
 /// Numbers of which many are the same, so that there are duplicates and ties.
-fn coarse(chance: &mut Chance) -> f32 {
+fn coarse(chance: &mut PublicRandom) -> f32 {
     chance.below(3) as f32
 }
 
 fn sample(records: usize, rate: f32, seed: u64) -> Vec<usize> {
-    let mut chance = Chance::new(seed);
+    let mut chance = PublicRandom::new(seed);
     (0..records).filter(|_| chance.between(0.0, 1.0) < rate).collect()
 }
 
@@ -46,7 +46,12 @@ fn euclidean(rows: &[f32], width: usize) -> Index {
 fn assert_same(found: &[Neighbor], right: &[Neighbor], what: &str) {
     let bits = |neighbor: &Neighbor| (neighbor.record, neighbor.distance.to_bits());
     let differ = found.iter().map(bits).zip(right.iter().map(bits)).position(|(a, b)| a != b);
-    assert!(found.len() == right.len() && differ.is_none(), "{what}: {} for {}, {differ:?}", found.len(), right.len());
+    assert!(
+        found.len() == right.len() && differ.is_none(),
+        "{what}: {} for {}, {differ:?}",
+        found.len(),
+        right.len()
+    );
 }
 
 #[test]
@@ -62,13 +67,17 @@ fn the_nearest_are_those_of_the_definition() {
         (3000, 8, 900, 3),
         (700, 5, 1, 700),
     ] {
-        for (draw, kind) in [(uniform as fn(&mut Chance) -> f32, "uniform"), (coarse, "coarse")] {
+        for (draw, kind) in [(uniform as fn(&mut PublicRandom) -> f32, "uniform"), (coarse, "coarse")] {
             let (rows, asked) = (numbers(records * width, 1, draw), numbers(queries * width, 2, draw));
             let (all, index) = ((0..records).collect::<Vec<_>>(), euclidean(&rows, width));
             let answers = index.nearest(&asked, k).unwrap();
             assert_eq!(answers.len(), queries);
             for (query, found) in asked.chunks(width).zip(&answers) {
-                assert_same(found, &by_definition(&rows, query, &all, k), &format!("{records} {width} {k} {kind}"));
+                assert_same(
+                    found,
+                    &by_definition(&rows, query, &all, k),
+                    &format!("{records} {width} {k} {kind}"),
+                );
             }
         }
     }
@@ -77,11 +86,12 @@ fn the_nearest_are_those_of_the_definition() {
 #[test]
 fn the_nearest_of_a_sample_are_those_of_the_definition_at_every_rate() {
     for (records, width, queries, k) in [(2500, 10, 60, 20), (1500, 3, 400, 300), (600, 150, 20, 5)] {
-        for (draw, kind) in [(uniform as fn(&mut Chance) -> f32, "uniform"), (coarse, "coarse")] {
+        for (draw, kind) in [(uniform as fn(&mut PublicRandom) -> f32, "uniform"), (coarse, "coarse")] {
             let (rows, asked) = (numbers(records * width, 3, draw), numbers(queries * width, 4, draw));
             let index = euclidean(&rows, width);
             for rate in [0.0, 0.003, 0.01, 0.1, 0.3, 0.5, 1.0] {
-                let samples: Vec<_> = (0..queries).map(|query| sample(records, rate, 100 + query as u64)).collect();
+                let samples: Vec<_> =
+                    (0..queries).map(|query| sample(records, rate, 100 + query as u64)).collect();
                 let answers = index.nearest_among(&asked, &samples, k).unwrap();
                 for ((query, sample), found) in asked.chunks(width).zip(&samples).zip(&answers) {
                     let right = by_definition(&rows, query, sample, k);
@@ -101,7 +111,8 @@ fn near_duplicates_far_from_the_origin_are_told_apart() {
     let all: Vec<usize> = (0..1200).collect();
     let samples = vec![sample(1200, 0.2, 7); 30];
     let index = euclidean(&rows, width);
-    let (whole, sampled) = (index.nearest(&asked, 12).unwrap(), index.nearest_among(&asked, &samples, 12).unwrap());
+    let (whole, sampled) =
+        (index.nearest(&asked, 12).unwrap(), index.nearest_among(&asked, &samples, 12).unwrap());
     for (number, query) in asked.chunks(width).enumerate() {
         assert_same(&whole[number], &by_definition(&rows, query, &all, 12), "all");
         assert_same(&sampled[number], &by_definition(&rows, query, &samples[0], 12), "sampled");
@@ -111,19 +122,25 @@ fn near_duplicates_far_from_the_origin_are_told_apart() {
 #[test]
 fn lengths_from_the_smallest_to_the_largest_do_no_harm() {
     let width = 6;
-    let any = |chance: &mut Chance| chance.between(-1.0, 1.0) * 10_f32.powi(chance.below(76) as i32 - 42);
+    let any =
+        |chance: &mut PublicRandom| chance.between(-1.0, 1.0) * 10_f32.powi(chance.below(76) as i32 - 42);
     for same in [None, Some(1e-23), Some(1e-20), Some(3e17), Some(2e19), Some(1e38)] {
-        let draw = |chance: &mut Chance| match same {
+        let draw = |chance: &mut PublicRandom| match same {
             None => any(chance),
             Some(scale) => chance.between(-1.0, 1.0) * scale,
         };
         let (rows, asked) = (numbers(800 * width, 8, draw), numbers(20 * width, 9, draw));
         let (all, samples) = ((0..800).collect::<Vec<_>>(), vec![sample(800, 0.1, 10); 20]);
         let index = euclidean(&rows, width);
-        let (whole, sampled) = (index.nearest(&asked, 25).unwrap(), index.nearest_among(&asked, &samples, 25).unwrap());
+        let (whole, sampled) =
+            (index.nearest(&asked, 25).unwrap(), index.nearest_among(&asked, &samples, 25).unwrap());
         for (number, query) in asked.chunks(width).enumerate() {
             assert_same(&whole[number], &by_definition(&rows, query, &all, 25), &format!("all, {same:?}"));
-            assert_same(&sampled[number], &by_definition(&rows, query, &samples[0], 25), &format!("sampled, {same:?}"));
+            assert_same(
+                &sampled[number],
+                &by_definition(&rows, query, &samples[0], 25),
+                &format!("sampled, {same:?}"),
+            );
         }
     }
 }
@@ -132,7 +149,7 @@ fn lengths_from_the_smallest_to_the_largest_do_no_harm() {
 fn one_more_record_brings_at_most_itself_and_removes_at_most_one() {
     // The law that the privacy of the votes rests on.
     let (records, width, k, classes) = (400, 4, 15, 3);
-    for draw in [uniform as fn(&mut Chance) -> f32, coarse] {
+    for draw in [uniform as fn(&mut PublicRandom) -> f32, coarse] {
         let (rows, asked) = (numbers(records * width, 11, draw), numbers(8 * width, 12, draw));
         let labels: Vec<u32> = (0..records).map(|record| (record * 7 % classes) as u32).collect();
         let index = euclidean(&rows, width);
@@ -147,7 +164,11 @@ fn one_more_record_brings_at_most_itself_and_removes_at_most_one() {
                 for (before, after) in before.iter().zip(&after) {
                     let came: Vec<_> = after.iter().filter(|neighbor| !before.contains(neighbor)).collect();
                     let left = before.iter().filter(|neighbor| !after.contains(neighbor)).count();
-                    assert!(came.len() <= 1 && left <= came.len() && came.iter().all(|neighbor| neighbor.record == more as u32));
+                    assert!(
+                        came.len() <= 1
+                            && left <= came.len()
+                            && came.iter().all(|neighbor| neighbor.record == more as u32)
+                    );
                     let (old, new) = (votes(before, &labels, classes), votes(after, &labels, classes));
                     let moved: u32 = old.iter().zip(&new).map(|(a, b)| a.abs_diff(*b).pow(2)).sum();
                     assert!(moved <= 2);
@@ -165,7 +186,9 @@ fn answers_are_the_same_on_any_number_of_threads_and_beside_any_other_queries() 
     let index = euclidean(&rows, width);
     let answers = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| (index.nearest(&asked, k).unwrap(), index.nearest_among(&asked, &samples, k).unwrap()))
+        pool.install(|| {
+            (index.nearest(&asked, k).unwrap(), index.nearest_among(&asked, &samples, k).unwrap())
+        })
     };
     let (whole, sampled) = answers(1);
     for threads in [2, 3, 7] {
@@ -174,7 +197,11 @@ fn answers_are_the_same_on_any_number_of_threads_and_beside_any_other_queries() 
     }
     for (number, query) in asked.chunks(width).enumerate().step_by(37) {
         assert_same(&index.nearest(query, k).unwrap()[0], &whole[number], "alone");
-        assert_same(&index.nearest_among(query, &samples[number..=number], k).unwrap()[0], &sampled[number], "alone");
+        assert_same(
+            &index.nearest_among(query, &samples[number..=number], k).unwrap()[0],
+            &sampled[number],
+            "alone",
+        );
     }
 }
 
@@ -230,14 +257,19 @@ fn a_cosine_knows_the_angle_and_not_the_length() {
     rows[5 * width..6 * width].fill(0.0);
     let asked = numbers(10 * width, 20, uniform);
     let index = Index::new(&rows, width, Metric::Cosine).unwrap();
-    let product = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum::<f64>();
+    let product =
+        |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum::<f64>();
     for (query, found) in asked.chunks(width).zip(index.nearest(&asked, records).unwrap()) {
         assert_eq!(found.len(), records - 1);
         let distance = |record: u32| {
             let row = &rows[record as usize * width..][..width];
             1.0 - product(query, row) / (product(query, query) * product(row, row)).sqrt()
         };
-        assert!(found.iter().all(|neighbor| (f64::from(neighbor.distance) - distance(neighbor.record)).abs() < 1e-6));
+        assert!(
+            found
+                .iter()
+                .all(|neighbor| (f64::from(neighbor.distance) - distance(neighbor.record)).abs() < 1e-6)
+        );
         assert!(found.is_sorted_by(|a, b| a.distance <= b.distance));
     }
     let longer: Vec<f32> = asked.iter().map(|x| 4.0 * x).collect();
@@ -254,8 +286,17 @@ fn images_of_digits_are_nearest_to_those_of_the_same_digit() {
     images.chunks_exact_mut(width).enumerate().for_each(|(image, row)| digits.gather(image, row));
     let labels: Vec<u32> = (0..index.len()).map(|image| digits.label(image).unwrap()).collect();
     let answers = index.nearest(&images, 4).unwrap();
-    assert!(answers.iter().enumerate().all(|(image, near)| near[0] == Neighbor { record: image as u32, distance: 0.0 }));
-    let agree: u32 = answers.iter().zip(&labels).map(|(near, label)| votes(&near[1..], &labels, 10)[*label as usize]).sum();
+    assert!(
+        answers
+            .iter()
+            .enumerate()
+            .all(|(image, near)| near[0] == Neighbor { record: image as u32, distance: 0.0 })
+    );
+    let agree: u32 = answers
+        .iter()
+        .zip(&labels)
+        .map(|(near, label)| votes(&near[1..], &labels, 10)[*label as usize])
+        .sum();
     assert!(f64::from(agree) > 0.97 * 3.0 * labels.len() as f64, "{agree}");
 }
 

@@ -1,15 +1,14 @@
 //! Tables from Parquet: what its types become, and that damage is an error and not a panic.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod scratch;
-
 use std::sync::Arc;
 
+use crate::scratch::Scratch;
 use parquet::{
     basic::{Compression, GzipLevel, ZstdLevel},
     data_type::{
-        BoolType, ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, FloatType, Int32Type,
-        Int64Type, Int96, Int96Type,
+        BoolType, ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArray, FixedLenByteArrayType,
+        FloatType, Int32Type, Int64Type, Int96, Int96Type,
     },
     file::{
         properties::{EnabledStatistics, WriterProperties},
@@ -22,12 +21,16 @@ use quell::{
     Error,
     data::{self, Kind, Options, Predicate, Schema, Table},
 };
-use scratch::Scratch;
 
 type Group<'a> = SerializedRowGroupWriter<'a, Vec<u8>>;
 
 /// A file of row groups, each written by a function of its number.
-fn written(schema: &str, groups: usize, compression: Compression, write: impl Fn(usize, &mut Group<'_>)) -> Vec<u8> {
+fn written(
+    schema: &str,
+    groups: usize,
+    compression: Compression,
+    write: impl Fn(usize, &mut Group<'_>),
+) -> Vec<u8> {
     let schema = Arc::new(parse_message_type(&format!("message table {{ {schema} }}")).unwrap());
     let properties = WriterProperties::builder().set_compression(compression).build();
     let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties)).unwrap();
@@ -44,7 +47,12 @@ fn column<T: DataType>(group: &mut Group<'_>, values: &[T::T]) {
     levelled::<T>(group, values, None, None);
 }
 
-fn levelled<T: DataType>(group: &mut Group<'_>, values: &[T::T], levels: Option<&[i16]>, repeated: Option<&[i16]>) {
+fn levelled<T: DataType>(
+    group: &mut Group<'_>,
+    values: &[T::T],
+    levels: Option<&[i16]>,
+    repeated: Option<&[i16]>,
+) {
     let mut column = group.next_column().unwrap().unwrap();
     column.typed::<T>().write_batch(values, levels, repeated).unwrap();
     column.close().unwrap();
@@ -52,7 +60,9 @@ fn levelled<T: DataType>(group: &mut Group<'_>, values: &[T::T], levels: Option<
 
 /// A file of one required column.
 fn of<T: DataType>(declaration: &str, values: &[T::T]) -> Scratch {
-    let bytes = written(&format!("required {declaration};"), 1, Compression::UNCOMPRESSED, |_, group| column::<T>(group, values));
+    let bytes = written(&format!("required {declaration};"), 1, Compression::UNCOMPRESSED, |_, group| {
+        column::<T>(group, values);
+    });
     Scratch::new("table.parquet", bytes)
 }
 
@@ -82,7 +92,12 @@ fn people(compression: Compression) -> Vec<u8> {
         let named = |names: [&str; 3]| names.map(|name| ByteArray::from(format!("{name}{number}").as_str()));
         column::<ByteArrayType>(group, &named(["Ada", "Bob", "Eve"]));
         levelled::<Int64Type>(group, &[36, 17], Some(&[1, 0, 1]), None);
-        levelled::<ByteArrayType>(group, &[ByteArray::from("Bern"), ByteArray::from("")], Some(&[1, 1, 0]), None);
+        levelled::<ByteArrayType>(
+            group,
+            &[ByteArray::from("Bern"), ByteArray::from("")],
+            Some(&[1, 1, 0]),
+            None,
+        );
         levelled::<Int32Type>(group, &[1, 2, 3, 4], Some(&[2, 2, 2, 2]), Some(&[0, 1, 0, 0]));
         column::<BoolType>(group, &[true, false, true]);
     })
@@ -98,7 +113,10 @@ fn numbers_are_numbers() {
     assert_eq!(numbers::<DoubleType>("double x", &[0.1, f64::NAN, 1e308]), [Some(0.1), None, Some(1e308)]);
     assert_eq!(numbers::<Int32Type>("int32 x (DECIMAL(9, 2))", &[-125]), [Some(-1.25)]);
     assert_eq!(numbers::<Int64Type>("int64 x (DECIMAL(18, 3))", &[1]), [Some(0.001)]);
-    let minus_one = numbers::<FixedLenByteArrayType>("fixed_len_byte_array(16) x (DECIMAL(38, 1))", &[fixed(&[0xff; 16])]);
+    let minus_one = numbers::<FixedLenByteArrayType>(
+        "fixed_len_byte_array(16) x (DECIMAL(38, 1))",
+        &[fixed(&[0xff; 16])],
+    );
     assert_eq!(minus_one, [Some(-0.1)]);
     let two = [ByteArray::from(vec![1_u8, 0]), ByteArray::from(vec![0x80_u8])];
     assert_eq!(numbers::<ByteArrayType>("binary x (DECIMAL(20, 0))", &two), [Some(256.0), Some(-128.0)]);
@@ -117,9 +135,18 @@ fn strings_dates_and_times_are_text() {
     assert_eq!(texts::<Int32Type>("int32 x (DATE)", &[0, 19_782]), some(&["1970-01-01", "2024-02-29"]));
     assert_eq!(texts::<Int32Type>("int32 x (DATE)", &[i32::MAX]), [None]);
     assert_eq!(texts::<Int32Type>("int32 x (TIME_MILLIS)", &[45_296_500]), some(&["12:34:56.5"]));
-    assert_eq!(texts::<Int64Type>("int64 x (TIMESTAMP(MICROS, true))", &[-1]), some(&["1969-12-31 23:59:59.999999"]));
-    assert_eq!(texts::<Int64Type>("int64 x (TIMESTAMP_MILLIS)", &[1_709_251_199_000]), some(&["2024-02-29 23:59:59"]));
-    assert_eq!(texts::<Int64Type>("int64 x (TIMESTAMP(NANOS, false))", &[1]), some(&["1970-01-01 00:00:00.000000001"]));
+    assert_eq!(
+        texts::<Int64Type>("int64 x (TIMESTAMP(MICROS, true))", &[-1]),
+        some(&["1969-12-31 23:59:59.999999"])
+    );
+    assert_eq!(
+        texts::<Int64Type>("int64 x (TIMESTAMP_MILLIS)", &[1_709_251_199_000]),
+        some(&["2024-02-29 23:59:59"])
+    );
+    assert_eq!(
+        texts::<Int64Type>("int64 x (TIMESTAMP(NANOS, false))", &[1]),
+        some(&["1970-01-01 00:00:00.000000001"])
+    );
     let mut moment = Int96::new();
     moment.set_data(1_500_000_000, 0, 2_440_589);
     assert_eq!(texts::<Int96Type>("int96 x", &[moment]), some(&["1970-01-02 00:00:01.5"]));
@@ -134,7 +161,9 @@ fn strings_dates_and_times_are_text() {
 fn every_compression_in_use_is_read() {
     let gzip = Compression::GZIP(GzipLevel::default());
     let zstd = Compression::ZSTD(ZstdLevel::default());
-    for compression in [Compression::UNCOMPRESSED, Compression::SNAPPY, gzip, zstd, Compression::LZ4, Compression::LZ4_RAW] {
+    for compression in
+        [Compression::UNCOMPRESSED, Compression::SNAPPY, gzip, zstd, Compression::LZ4, Compression::LZ4_RAW]
+    {
         let file = Scratch::new("people.parquet", people(compression));
         let names = file.table().all().texts("name").unwrap();
         assert_eq!(names, some(&["Ada0", "Bob0", "Eve0", "Ada1", "Bob1", "Eve1"]), "{compression}");
@@ -157,11 +186,15 @@ fn rows_are_selected_across_row_groups() {
             ("smoker", Kind::Boolean)
         ]
     );
-    let selected = |text: &str| table.select(&text.parse::<Predicate>().unwrap()).unwrap().texts("name").unwrap();
+    let selected =
+        |text: &str| table.select(&text.parse::<Predicate>().unwrap()).unwrap().texts("name").unwrap();
     assert_eq!(selected("age >= 18"), some(&["Ada0", "Ada1"]));
     assert_eq!(selected("age is missing"), some(&["Bob0", "Bob1"]));
     assert_eq!(selected("home.city = 'Bern' and name > 'Ada0'"), some(&["Ada1"]));
-    assert_eq!(selected("home.city = '' or home.city is missing and name = 'Eve1'"), some(&["Bob0", "Bob1", "Eve1"]));
+    assert_eq!(
+        selected("home.city = '' or home.city is missing and name = 'Eve1'"),
+        some(&["Bob0", "Bob1", "Eve1"])
+    );
     assert_eq!(selected("smoker = 1 and smoker = 'true' and age < 18"), some(&["Eve0", "Eve1"]));
     assert_eq!(selected("smoker is missing"), []);
     assert_eq!(table.all().numbers("smoker").unwrap()[..2], [Some(1.0), Some(0.0)]);
@@ -174,10 +207,16 @@ fn a_use_against_the_schema_is_refused_by_the_schema_alone() {
     let table = file.table();
     let refused = |text: &str| table.select(&text.parse::<Predicate>().unwrap()).unwrap_err();
     let error = refused("smoker = 1 and name >= 5");
-    assert_eq!(error.to_string(), "column \"name\" holds text, expected numbers\n  smoker = 1 and name >= 5\n                 ^");
+    assert_eq!(
+        error.to_string(),
+        "column \"name\" holds text, expected numbers\n  smoker = 1 and name >= 5\n                 ^"
+    );
     assert_eq!(error.hint(), "compare it with text in single quotes, like 'a'");
     assert!(matches!(refused("age in ('x')"), Error::WrongUse { kind: Kind::Number, .. }));
-    assert!(matches!(refused("tags.list.element is missing"), Error::WrongUse { kind: Kind::Unreadable, .. }));
+    assert!(matches!(
+        refused("tags.list.element is missing"),
+        Error::WrongUse { kind: Kind::Unreadable, .. }
+    ));
     assert!(matches!(table.all().numbers("name"), Err(Error::WrongUse { place: None, .. })));
     assert!(matches!(table.all().texts("age"), Err(Error::WrongUse { .. })));
     assert_eq!(refused("home.citi = 'x'").hint(), "did you mean \"home.city\"?");
@@ -186,7 +225,8 @@ fn a_use_against_the_schema_is_refused_by_the_schema_alone() {
 #[test]
 fn many_rows_are_read_in_batches() {
     let values: Vec<i64> = (0..100_001).collect();
-    let bytes = written("required int64 x;", 3, Compression::SNAPPY, |_, group| column::<Int64Type>(group, &values));
+    let bytes =
+        written("required int64 x;", 3, Compression::SNAPPY, |_, group| column::<Int64Type>(group, &values));
     let file = Scratch::new("many.parquet", bytes);
     let table = file.table();
     assert_eq!(table.select(&"x >= 50000".parse().unwrap()).unwrap().count().unwrap(), 3 * 50_001);
@@ -207,7 +247,9 @@ fn tables_written_by_other_libraries_are_read() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../golden/tables");
         let table = Table::open(format!("{folder}/{library}.parquet")).unwrap();
         let all = table.all();
-        let texts = |column: &str| all.texts(column).unwrap().into_iter().map(Option::unwrap_or_default).collect::<Vec<_>>();
+        let texts = |column: &str| {
+            all.texts(column).unwrap().into_iter().map(Option::unwrap_or_default).collect::<Vec<_>>()
+        };
         assert_eq!(texts("name"), ["Ada", "Bob", "", "Zoë"], "{library}");
         assert_eq!(all.numbers("age").unwrap(), [Some(36.0), None, Some(17.0), Some(41.0)], "{library}");
         assert_eq!(all.numbers("income").unwrap(), [Some(5000.5), None, None, Some(1e9)], "{library}");
@@ -218,7 +260,8 @@ fn tables_written_by_other_libraries_are_read() {
         assert_eq!(texts("smoker"), ["true", "false", "", "true"], "{library}");
         assert_eq!(texts("home.city"), ["Bern", "", "", "Basel"], "{library}");
         assert_eq!(table.columns().last().unwrap().kind, Kind::Unreadable, "{library}");
-        let selected = table.select(&"born < '2000' and (age > 40 or home.city = 'Bern')".parse().unwrap()).unwrap();
+        let selected =
+            table.select(&"born < '2000' and (age > 40 or home.city = 'Bern')".parse().unwrap()).unwrap();
         assert_eq!(selected.numbers("age").unwrap(), [Some(36.0), Some(41.0)], "{library}");
     }
 }
@@ -232,8 +275,9 @@ fn users<T: DataType>(declaration: &str, values: &[T::T]) -> Result<usize, Error
         column::<ByteArrayType>(group, &vec![ByteArray::from("a"); values.len()]);
     });
     let file = Scratch::new("people.parquet", bytes);
-    let schema =
-        Schema::parse("user = 'x'\n[label]\ncolumn = 'y'\nclasses = ['a', 'b']\n[[column]]\nname = 'z'\nbounds = [0, 1]\n");
+    let schema = Schema::parse(
+        "user = 'x'\n[label]\ncolumn = 'y'\nclasses = ['a', 'b']\n[[column]]\nname = 'z'\nbounds = [0, 1]\n",
+    );
     let options = Options { schema: Some(schema.unwrap()), ..Options::default() };
     data::open(file.path(), &options).map(|data| data.train.user_count().unwrap())
 }
@@ -280,10 +324,12 @@ fn fractions_are_not_taken_for_users() {
 fn a_long_cell_is_no_error() {
     let count = |long: usize, quoted: bool| {
         let schema = Arc::new(parse_message_type("message table { required binary k (UTF8); }").unwrap());
-        let properties = WriterProperties::builder().set_dictionary_enabled(false).set_statistics_truncate_length(None);
+        let properties =
+            WriterProperties::builder().set_dictionary_enabled(false).set_statistics_truncate_length(None);
         let kept = if quoted { EnabledStatistics::Page } else { EnabledStatistics::None };
         // Some writers quote the largest value in the header of its page.
-        let properties = properties.set_statistics_enabled(kept).set_write_page_header_statistics(quoted).build();
+        let properties =
+            properties.set_statistics_enabled(kept).set_write_page_header_statistics(quoted).build();
         let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties)).unwrap();
         let mut group = writer.next_row_group().unwrap();
         let mut values = vec![ByteArray::from("k"); 100];
@@ -295,7 +341,11 @@ fn a_long_cell_is_no_error() {
     };
     for long in [1 << 10, 1 << 16, 5 << 20, 17 << 20] {
         for quoted in [false, true] {
-            assert_eq!(count(long, quoted), (Ok(101), Ok(101)), "{long} bytes, in the header of the page: {quoted}");
+            assert_eq!(
+                count(long, quoted),
+                (Ok(101), Ok(101)),
+                "{long} bytes, in the header of the page: {quoted}"
+            );
         }
     }
 }

@@ -1,11 +1,9 @@
 //! Laws of predicates: what is printed is read again, what is read is evaluated as written, and nothing panics.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod scratch;
-
+use crate::scratch::Scratch;
 use proptest::prelude::*;
 use quell::{Error, data::Predicate};
-use scratch::Scratch;
 
 /// An expression as a test would write one.
 #[derive(Clone, Debug)]
@@ -26,15 +24,23 @@ const OPERATORS: [&str; 6] = ["=", "!=", "<", "<=", ">", ">="];
 
 impl Naive {
     fn written(&self) -> String {
-        let column = |i: &usize| if *i == 0 { "age".to_owned() } else { format!("\"{}\"", COLUMNS[*i].replace('"', "\"\"")) };
+        let column = |i: &usize| {
+            if *i == 0 { "age".to_owned() } else { format!("\"{}\"", COLUMNS[*i].replace('"', "\"\"")) }
+        };
         let quoted = |text: &String| format!("'{}'", text.replace('\'', "''"));
         match self {
             Self::Number(i, operator, number) => format!("{}{operator}{number}", column(i)),
             Self::Text(i, operator, text) => format!("{} {operator} {}", column(i), quoted(text)),
             Self::Numbers(i, list) => {
-                format!("{} IN ({})", column(i), list.iter().map(ToString::to_string).collect::<Vec<_>>().join(","))
+                format!(
+                    "{} IN ({})",
+                    column(i),
+                    list.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+                )
             }
-            Self::Texts(i, list) => format!("{} in({})", column(i), list.iter().map(quoted).collect::<Vec<_>>().join(" , ")),
+            Self::Texts(i, list) => {
+                format!("{} in({})", column(i), list.iter().map(quoted).collect::<Vec<_>>().join(" , "))
+            }
             Self::Missing(i) => format!("{} is Missing", column(i)),
             Self::Not(inner) => format!("not ({})", inner.written()),
             Self::And(left, right) => format!("({}) and ({})", left.written(), right.written()),
@@ -57,7 +63,9 @@ impl Naive {
                 number(i).is_some_and(|cell| compare(operator, cell.partial_cmp(&f64::from(*value)).unwrap()))
             }
             Self::Text(i, operator, value) => !row[*i].is_empty() && compare(operator, row[*i].cmp(value)),
-            Self::Numbers(i, list) => number(i).is_some_and(|cell| list.iter().any(|value| f64::from(*value) == cell)),
+            Self::Numbers(i, list) => {
+                number(i).is_some_and(|cell| list.iter().any(|value| f64::from(*value) == cell))
+            }
             Self::Texts(i, list) => !row[*i].is_empty() && list.iter().any(|value| value == row[*i]),
             Self::Missing(i) => row[*i].is_empty(),
             Self::Not(inner) => !inner.holds(row),
@@ -72,7 +80,8 @@ fn expressions() -> impl Strategy<Value = Naive> {
     let operator = prop::sample::select(&OPERATORS[..]);
     let text = || prop::sample::select(&CELLS[..]).prop_map(str::to_owned);
     let test = prop_oneof![
-        (column.clone(), operator.clone(), -3..3).prop_map(|(i, operator, number)| Naive::Number(i, operator, number)),
+        (column.clone(), operator.clone(), -3..3)
+            .prop_map(|(i, operator, number)| Naive::Number(i, operator, number)),
         (column.clone(), operator, text()).prop_map(|(i, operator, text)| Naive::Text(i, operator, text)),
         (column.clone(), prop::collection::vec(-3..3, 1..4)).prop_map(|(i, list)| Naive::Numbers(i, list)),
         (column.clone(), prop::collection::vec(text(), 1..4)).prop_map(|(i, list)| Naive::Texts(i, list)),
@@ -92,11 +101,12 @@ fn expressions() -> impl Strategy<Value = Naive> {
 fn words() -> impl Strategy<Value = String> {
     let known = prop::sample::select(
         &[
-            "and", "or", "not", "in", "is", "missing", "(", ")", ",", "age", "\"", "'", "''", "'x'", "1", "-", "1e999", "=",
-            "<>", "!", "é",
+            "and", "or", "not", "in", "is", "missing", "(", ")", ",", "age", "\"", "'", "''", "'x'", "1",
+            "-", "1e999", "=", "<>", "!", "é",
         ][..],
     );
-    prop::collection::vec(prop_oneof![4 => known.prop_map(str::to_owned), 1 => ".{0,3}"], 0..20).prop_map(|words| words.join(" "))
+    prop::collection::vec(prop_oneof![4 => known.prop_map(str::to_owned), 1 => ".{0,3}"], 0..20)
+        .prop_map(|words| words.join(" "))
 }
 
 proptest! {
@@ -156,7 +166,8 @@ fn mistake(text: &str) -> (String, usize) {
 
 #[test]
 fn and_binds_before_or_and_not_before_and() {
-    let same = |left: &str, right: &str| assert_eq!(left.parse::<Predicate>().unwrap(), right.parse().unwrap());
+    let same =
+        |left: &str, right: &str| assert_eq!(left.parse::<Predicate>().unwrap(), right.parse().unwrap());
     same("a=1 or b=1 and not c=1 and d=1", "a = 1 or (b = 1 and (not (c = 1)) and d = 1)");
     same("3 < a and 'x' >= b and 1 <> c and d == 2", "a > 3 and b <= 'x' and c != 1 and d = 2");
     same("a NOT IN (1) and b IS NOT MISSING", "not a in (1) and not b is missing");

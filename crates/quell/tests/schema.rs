@@ -1,11 +1,9 @@
 //! From tables to examples: bounds, categories, users and splits, as a schema says, and nothing learned for free.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod made;
-
 use std::{fmt::Write as _, sync::Arc};
 
-use made::{Folder, gzip, labels, rows};
+use crate::made::{Folder, gzip, labels, rows};
 use parquet::{
     data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type},
     file::{properties::WriterProperties, writer::SerializedFileWriter},
@@ -30,8 +28,7 @@ const SCHEMA: &str = "
     categories = ['Bern', 'Basel']
 ";
 
-const PEOPLE: &str =
-    "id,age,city,sick\n1,40,Bern,yes\n2,20,Basel,no\n3,100,Chur,yes\n4,,,no\n5,x,Bern,maybe\n6,50,Bern,\n7,-5,Basel ,no\n";
+const PEOPLE: &str = "id,age,city,sick\n1,40,Bern,yes\n2,20,Basel,no\n3,100,Chur,yes\n4,,,no\n5,x,Bern,maybe\n6,50,Bern,\n7,-5,Basel ,no\n";
 
 fn schema(text: &str) -> Schema {
     Schema::parse(text).unwrap()
@@ -39,7 +36,10 @@ fn schema(text: &str) -> Schema {
 
 fn read(content: &str, schema_text: &str) -> Result<Dataset, Error> {
     let folder = Folder::new().with("people.csv", content);
-    open(folder.path().join("people.csv"), &Options { schema: Some(schema(schema_text)), ..Options::default() })
+    open(
+        folder.path().join("people.csv"),
+        &Options { schema: Some(schema(schema_text)), ..Options::default() },
+    )
 }
 
 fn refused(text: &str) -> String {
@@ -51,7 +51,10 @@ fn numbers_are_clamped_and_scaled_and_categories_are_one_hot() {
     let train = read(PEOPLE, SCHEMA).unwrap().train;
     assert_eq!(train.shape(), [3]);
     // Without a class there is no example: 5 and 6 are left out. A missing number is the middle, an unknown city is none.
-    assert_eq!(rows(&train), [[0.0, 1.0, 0.0], [-1.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [-1.0, 0.0, 1.0]]);
+    assert_eq!(
+        rows(&train),
+        [[0.0, 1.0, 0.0], [-1.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [-1.0, 0.0, 1.0]]
+    );
     assert_eq!(labels(&train), [1, 0, 1, 0, 0]);
     assert_eq!(train.classes().unwrap(), ["no", "yes"]);
     assert_eq!(schema(SCHEMA).features(), ["age", "city=Bern", "city=Basel"]);
@@ -62,14 +65,21 @@ fn what_is_unknown_may_have_a_feature_of_its_own() {
     let text = SCHEMA.replace("60]", "60]\nunknown = true").replace("'Basel']", "'Basel']\nunknown = true");
     let train = read(PEOPLE, &text).unwrap().train;
     assert_eq!(schema(&text).features(), ["age", "age=?", "city=Bern", "city=Basel", "city=?"]);
-    let expected = [[0.0, 0.0, 1.0, 0.0, 0.0], [-1.0, 0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0, 1.0], [0.0, 1.0, 0.0, 0.0, 1.0]];
+    let expected = [
+        [0.0, 0.0, 1.0, 0.0, 0.0],
+        [-1.0, 0.0, 0.0, 1.0, 0.0],
+        [1.0, 0.0, 0.0, 0.0, 1.0],
+        [0.0, 1.0, 0.0, 0.0, 1.0],
+    ];
     assert_eq!(rows(&train)[..4], expected);
 }
 
 #[test]
 fn a_number_to_learn_is_scaled_and_back() {
-    let text =
-        SCHEMA.replace("classes = ['no', 'yes']", "bounds = [-10, 30]").replace("'sick'", "'id'").replace("['id']", "['sick']");
+    let text = SCHEMA
+        .replace("classes = ['no', 'yes']", "bounds = [-10, 30]")
+        .replace("'sick'", "'id'")
+        .replace("['id']", "['sick']");
     let train = read(PEOPLE, &text).unwrap().train;
     let numbers: Vec<f32> = (0..train.len()).map(|index| train.number(index).unwrap()).collect();
     assert_eq!(numbers, [-0.45, -0.4, -0.35, -0.3, -0.25, -0.2, -0.15]);
@@ -83,7 +93,8 @@ fn a_number_to_learn_is_scaled_and_back() {
 #[test]
 fn users_are_told_apart_by_their_column() {
     let text = SCHEMA.replace("ignore = ['id']", "user = 'id'");
-    let content = "id,age,city,sick\nada,30,Bern,no\nbob,30,Bern,no\n,30,Bern,no\nada,31,Bern,yes\neve,30,Bern,maybe\n";
+    let content =
+        "id,age,city,sick\nada,30,Bern,no\nbob,30,Bern,no\n,30,Bern,no\nada,31,Bern,yes\neve,30,Bern,maybe\n";
     let train = read(content, &text).unwrap().train;
     // Nobody's record is left out, and so is one without a class: eve is no user.
     assert_eq!((train.users(), train.user_count()), (Some([0, 1, 0].as_slice()), Some(2)));
@@ -94,7 +105,9 @@ fn the_side_of_a_user_does_not_depend_on_other_users() {
     let text = format!("{}\n[test]\nshare = 0.5", SCHEMA.replace("ignore = ['id']", "user = 'id'"));
     let people = |users: std::ops::Range<u32>| {
         let mut content = String::from("id,age,city,sick\n");
-        users.for_each(|user| writeln!(content, "u{user},{},Bern,no\nu{user},60,Basel,yes", 20 + user % 40).unwrap());
+        users.for_each(|user| {
+            writeln!(content, "u{user},{},Bern,no\nu{user},60,Basel,yes", 20 + user % 40).unwrap();
+        });
         content
     };
     let tested = |data: Dataset| data.test.unwrap().user_count().unwrap();
@@ -107,7 +120,9 @@ fn the_side_of_a_user_does_not_depend_on_other_users() {
 #[test]
 fn a_share_is_as_private_as_the_rest() {
     let mut content = String::from("id,age,city,sick\n");
-    (0..400).for_each(|record| writeln!(content, "{record},{},Bern,no", f64::from(record) / 10.0 + 20.0).unwrap());
+    (0..400).for_each(|record| {
+        writeln!(content, "{record},{},Bern,no", f64::from(record) / 10.0 + 20.0).unwrap();
+    });
     let data = read(&content, &format!("{SCHEMA}\n[test]\nshare = 0.25")).unwrap();
     let test = data.test.unwrap();
     assert_eq!(data.train.len() + test.len(), 400);
@@ -119,11 +134,16 @@ fn a_share_is_as_private_as_the_rest() {
 
 #[test]
 fn another_file_may_be_the_test_part() {
-    let folder = Folder::new().with("train.csv", PEOPLE).with("test.csv.gz", gzip(b"id,age,city,sick\n9,60,Basel,yes\n"));
+    let folder = Folder::new()
+        .with("train.csv", PEOPLE)
+        .with("test.csv.gz", gzip(b"id,age,city,sick\n9,60,Basel,yes\n"));
     let text = format!("{SCHEMA}\n[test]\nfile = 'test.csv.gz'\npublic = true");
     let options = Options { schema: Some(schema(&text)), ..Options::default() };
     let data = open(folder.path().join("train.csv"), &options).unwrap();
-    assert_eq!((data.train.len(), rows(data.test.as_ref().unwrap()), data.test_is_public), (5, vec![vec![1.0, 0.0, 1.0]], true));
+    assert_eq!(
+        (data.train.len(), rows(data.test.as_ref().unwrap()), data.test_is_public),
+        (5, vec![vec![1.0, 0.0, 1.0]], true)
+    );
 }
 
 #[test]
@@ -155,14 +175,19 @@ fn packed_tables_are_tables() {
     let cut = Table::open(folder.path().join("cut.csv.gz")).and_then(|table| table.all().count());
     assert!(matches!(cut, Err(Error::Packed { .. })));
     assert!(matches!(Table::open(folder.path().join("fake.csv.gz")), Err(Error::NoTable { .. })));
-    assert!(matches!(Table::open(folder.path().join("people.parquet.gz")), Err(Error::NoTable { found: "Parquet in gzip", .. })));
+    assert!(matches!(
+        Table::open(folder.path().join("people.parquet.gz")),
+        Err(Error::NoTable { found: "Parquet in gzip", .. })
+    ));
 }
 
 #[test]
 fn parquet_columns_are_compared_as_what_they_are_declared() {
     let message = "message people { required int64 grade; required boolean smoker; required binary city (UTF8); required double x; required int64 who; }";
     let properties = Arc::new(WriterProperties::builder().build());
-    let mut writer = SerializedFileWriter::new(Vec::new(), Arc::new(parse_message_type(message).unwrap()), properties).unwrap();
+    let mut writer =
+        SerializedFileWriter::new(Vec::new(), Arc::new(parse_message_type(message).unwrap()), properties)
+            .unwrap();
     let mut group = writer.next_row_group().unwrap();
     macro_rules! column {
         ($kind:ty, $values:expr) => {{
@@ -202,8 +227,12 @@ fn a_table_without_a_schema_is_refused_with_a_hint() {
 
 #[test]
 fn a_schema_and_its_table_have_the_same_columns() {
-    assert!(matches!(read(PEOPLE, &SCHEMA.replace("['id']", "[]")), Err(Error::Unmentioned { name, .. }) if name == "id"));
-    assert!(matches!(read(PEOPLE, &SCHEMA.replace("'city'", "'town'")), Err(Error::NoColumn { name, .. }) if name == "town"));
+    assert!(
+        matches!(read(PEOPLE, &SCHEMA.replace("['id']", "[]")), Err(Error::Unmentioned { name, .. }) if name == "id")
+    );
+    assert!(
+        matches!(read(PEOPLE, &SCHEMA.replace("'city'", "'town'")), Err(Error::NoColumn { name, .. }) if name == "town")
+    );
     // Where a record stands in the place of the names, none of it is shown.
     let error = read("Ada Lovelace,Bern,positive\nBob,Basel,negative\n", SCHEMA).unwrap_err();
     let said = format!("{error} {error:?} {}", error.hint());
@@ -228,7 +257,10 @@ fn a_schema_that_contradicts_itself_is_refused() {
     assert!(refused(&SCHEMA.replace("['no', 'yes']", "[]")).contains("no classes or one twice"));
     assert!(refused(&SCHEMA.replace("'Basel'", "'Bern'")).contains("no categories or one twice"));
     for bounds in ["[60, 20]", "[20, 20]", "[nan, 1]", "[0, inf]", "[-1e308, 1e308]"] {
-        assert!(refused(&SCHEMA.replace("[20, 60]", bounds)).contains("expected two finite numbers"), "{bounds}");
+        assert!(
+            refused(&SCHEMA.replace("[20, 60]", bounds)).contains("expected two finite numbers"),
+            "{bounds}"
+        );
     }
     assert!(refused(&SCHEMA.replace("[20, 60]", "[20, 60, 70]")).contains("wrong"));
     for test in ["", "share = 1.0", "share = -0.5", "share = 0.5\nfile = 'x'"] {
@@ -238,7 +270,10 @@ fn a_schema_that_contradicts_itself_is_refused() {
 
 #[test]
 fn a_schema_file_is_named_in_its_error() {
-    let folder = Folder::new().with("good.toml", SCHEMA).with("bad.toml", "[label").with("binary.toml", [0xff, 0xfe, 0]);
+    let folder = Folder::new()
+        .with("good.toml", SCHEMA)
+        .with("bad.toml", "[label")
+        .with("binary.toml", [0xff, 0xfe, 0]);
     assert_eq!(Schema::read(folder.path().join("good.toml")).unwrap(), schema(SCHEMA));
     for name in ["bad.toml", "binary.toml"] {
         assert!(Schema::read(folder.path().join(name)).unwrap_err().to_string().contains(name));
@@ -251,7 +286,11 @@ fn no_record_makes_an_error_and_none_is_shown() {
     let cells = ["", "secret", "1e999", "\"", "nan", "\u{fffd}", ",,,", "-0", "yes", "Bern"];
     for first in cells {
         for second in cells {
-            let data = read(&format!("id,age,city,sick\n1,{first},{second},no\n2,{second},{first},{second}\n"), SCHEMA).unwrap();
+            let data = read(
+                &format!("id,age,city,sick\n1,{first},{second},no\n2,{second},{first},{second}\n"),
+                SCHEMA,
+            )
+            .unwrap();
             assert!(!format!("{data:?}").contains("secret"));
             assert!(rows(&data.train).concat().iter().all(|value| (-1.0..=1.0).contains(value)));
         }

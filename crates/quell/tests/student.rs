@@ -2,20 +2,22 @@
 
 use quell::{
     Error,
-    chance::Chance,
     data::{Examples, Targets, digits},
-    dp_sgd::evaluate,
-    loss::{Loss, arg_max},
+    learner::{
+        evaluate,
+        loss::{Loss, arg_max},
+        optimizer::Optimizer,
+    },
     network::{self, Network},
-    optimizer::Optimizer,
-    student::{Propagation, Recipe, Views, representatives, upright},
+    random::PublicRandom,
+    voting::student::{Propagation, Training, Views, representatives, upright},
 };
 
 const CENTERS: [[f32; 2]; 3] = [[0.0, 0.0], [6.0, 0.0], [0.0, 6.0]];
 
 /// Points around centres, so many around each, and which centre each belongs to.
 fn blobs(sizes: [usize; 3]) -> (Vec<f32>, Vec<u32>) {
-    let mut chance = Chance::new(3);
+    let mut chance = PublicRandom::new(3);
     let (mut points, mut labels) = (Vec::new(), Vec::new());
     for (class, (center, size)) in CENTERS.iter().zip(sizes).enumerate() {
         for _ in 0..size {
@@ -35,7 +37,10 @@ fn named_network(name: &str, shape: &[usize], classes: usize) -> Network {
 }
 
 fn one_hot(labels: &[u32], classes: usize) -> Vec<f32> {
-    labels.iter().flat_map(|label| (0..classes).map(move |class| f32::from(u8::from(class as u32 == *label)))).collect()
+    labels
+        .iter()
+        .flat_map(|label| (0..classes).map(move |class| f32::from(u8::from(class as u32 == *label))))
+        .collect()
 }
 
 fn accuracy(network: &Network, weights: &[f32], examples: &Examples) -> f64 {
@@ -44,7 +49,11 @@ fn accuracy(network: &Network, weights: &[f32], examples: &Examples) -> f64 {
 
 /// Rows whose guess is wrong.
 fn wrong(guesses: &[f32], labels: &[u32], classes: usize) -> usize {
-    guesses.chunks_exact(classes).zip(labels).filter(|(guess, label)| arg_max(guess) != Some(**label as usize)).count()
+    guesses
+        .chunks_exact(classes)
+        .zip(labels)
+        .filter(|(guess, label)| arg_max(guess) != Some(**label as usize))
+        .count()
 }
 
 #[test]
@@ -54,7 +63,8 @@ fn a_wrong_answer_in_a_tight_cluster_is_corrected() {
     answers[1].1 = 2;
     let guesses = Propagation::default().spread(&points, 2, &answers, 3).unwrap();
     assert_eq!(wrong(&guesses, &labels, 3), 0, "the answer about row 8 included");
-    let stubborn = Propagation { alpha: 0.01, ..Propagation::default() }.spread(&points, 2, &answers, 3).unwrap();
+    let stubborn =
+        Propagation { alpha: 0.01, ..Propagation::default() }.spread(&points, 2, &answers, 3).unwrap();
     assert_eq!(arg_max(&stubborn[3 * 8..3 * 9]), Some(2), "who listens to nobody keeps it");
     for row in guesses.chunks_exact(3) {
         assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-5);
@@ -80,7 +90,11 @@ fn the_first_representatives_are_of_all_clusters_the_largest_first() {
         let mut rows = chosen.clone();
         rows.sort_unstable();
         rows.dedup();
-        assert!(rows.len() == chosen.len() && (18..=20).contains(&rows.len()), "{} different rows", rows.len());
+        assert!(
+            rows.len() == chosen.len() && (18..=20).contains(&rows.len()),
+            "{} different rows",
+            rows.len()
+        );
     }
 }
 
@@ -88,16 +102,25 @@ fn the_first_representatives_are_of_all_clusters_the_largest_first() {
 fn representatives_are_nearer_to_all_than_rows_by_chance() {
     let (points, _) = blobs([200, 200, 200]);
     let far = |chosen: &[usize]| -> f32 {
-        let distance =
-            |point: &[f32], row: &usize| (point[0] - points[2 * row]).powi(2) + (point[1] - points[2 * row + 1]).powi(2);
-        points.chunks_exact(2).map(|point| chosen.iter().map(|row| distance(point, row)).fold(f32::MAX, f32::min)).sum()
+        let distance = |point: &[f32], row: &usize| {
+            (point[0] - points[2 * row]).powi(2) + (point[1] - points[2 * row + 1]).powi(2)
+        };
+        points
+            .chunks_exact(2)
+            .map(|point| chosen.iter().map(|row| distance(point, row)).fold(f32::MAX, f32::min))
+            .sum()
     };
     let chosen = representatives(&points, 2, 60, 1).unwrap();
-    let mut chance = Chance::new(1);
+    let mut chance = PublicRandom::new(1);
     let by_chance: Vec<usize> = (0..60).map(|_| chance.below(600)).collect();
     // The first part alone, too.
     assert!(far(&chosen) < 0.7 * far(&by_chance), "{} and {}", far(&chosen), far(&by_chance));
-    assert!(far(&chosen[..15]) < 0.7 * far(&by_chance[..15]), "{} and {}", far(&chosen[..15]), far(&by_chance[..15]));
+    assert!(
+        far(&chosen[..15]) < 0.7 * far(&by_chance[..15]),
+        "{} and {}",
+        far(&chosen[..15]),
+        far(&by_chance[..15])
+    );
 }
 
 #[test]
@@ -129,7 +152,8 @@ fn an_upright_image_neither_leans_nor_is_it_off_the_middle() {
     // How far ink is from the vertical through the middle, at 5.5.
     let spread = |image: &[f32]| {
         let sum: f32 = image.iter().sum();
-        image.iter().enumerate().map(|(place, ink)| ink * ((place % 12) as f32 - 5.5).abs()).sum::<f32>() / sum
+        image.iter().enumerate().map(|(place, ink)| ink * ((place % 12) as f32 - 5.5).abs()).sum::<f32>()
+            / sum
     };
     assert!(spread(first) < 0.6 && spread(&line(3, 4, true)) > 0.7, "{}", spread(first));
     assert!(spread(&rows[288..]) < 0.51);
@@ -152,8 +176,9 @@ fn a_student_of_sixty_noisy_answers_reads_digits_it_never_saw() {
     let unlabelled = Examples::numbers(public.shape(), points, named(vec![0; public.len()], 10)).unwrap();
     let network = named_network("digits", &[8, 8, 1], 10);
     let mut told = Vec::new();
-    let recipe = Recipe { epochs: 1, least_steps: 1200, views: None, ..Recipe::default() };
-    let weights = recipe.train(&network, &unlabelled, &guesses, 1, |taken, steps| told.push((taken, steps))).unwrap();
+    let recipe = Training { epochs: 1, least_steps: 1200, views: None, ..Training::default() };
+    let weights =
+        recipe.train(&network, &unlabelled, &guesses, 1, |taken, steps| told.push((taken, steps))).unwrap();
     let reached = accuracy(&network, &weights, &digits.test.unwrap());
     assert!(reached > 0.95, "{reached}");
     assert!(told.len() as u64 == told[0].1 && (1200..1212).contains(&told.len()), "{}", told.len());
@@ -172,11 +197,11 @@ fn a_student_of_a_table_learns_by_mixing_rows() {
     let guesses = one_hot(&labels, 3);
     let examples = Examples::numbers(&[2], points, named(labels, 3)).unwrap();
     let network = named_network("logistic", &[2], 3);
-    let recipe = Recipe { epochs: 30, least_steps: 0, batch: 30, mixup: 0.5, ..Recipe::default() };
-    let recipe = Recipe { schedule: quell::schedule::Schedule::constant(0.05), ..recipe };
+    let recipe = Training { epochs: 30, least_steps: 0, batch: 30, mixup: 0.5, ..Training::default() };
+    let recipe = Training { schedule: quell::learner::schedule::Schedule::constant(0.05), ..recipe };
     let weights = recipe.train(&network, &examples, &guesses, 1, |_, _| ()).unwrap();
     assert!(accuracy(&network, &weights, &examples) > 0.97);
-    let plain = Recipe { mixup: 0.0, ..recipe }.train(&network, &examples, &guesses, 1, |_, _| ()).unwrap();
+    let plain = Training { mixup: 0.0, ..recipe }.train(&network, &examples, &guesses, 1, |_, _| ()).unwrap();
     assert!(weights != plain, "mixing changes what is learned");
 }
 
@@ -187,7 +212,9 @@ fn the_weights_follow_from_the_seed() {
     let examples = Examples::numbers(&[2], points, named(labels, 3)).unwrap();
     let network = named_network("mlp", &[2], 3);
     let train = |seed: u64| {
-        Recipe { epochs: 2, least_steps: 0, ..Recipe::default() }.train(&network, &examples, &guesses, seed, |_, _| ()).unwrap()
+        Training { epochs: 2, least_steps: 0, ..Training::default() }
+            .train(&network, &examples, &guesses, seed, |_, _| ())
+            .unwrap()
     };
     assert!(train(1) == train(1));
     assert!(train(1) != train(2));
@@ -195,14 +222,14 @@ fn the_weights_follow_from_the_seed() {
 
 #[test]
 fn a_view_that_may_not_differ_is_the_image() {
-    let mut chance = Chance::new(1);
+    let mut chance = PublicRandom::new(1);
     let pixels: Vec<f32> = (0..20 * 2 * 8 * 6).map(|_| chance.between(0.0, 1.0)).collect();
     let labels: Vec<u32> = (0..20).map(|row| row % 2).collect();
     let guesses = one_hot(&labels, 2);
     let examples = Examples::numbers(&[2, 8, 6], pixels, named(labels, 2)).unwrap();
     let network = named_network("digits", &[8, 6, 2], 2);
     let train = |views: Option<Views>| {
-        Recipe { epochs: 2, least_steps: 0, views, ..Recipe::default() }
+        Training { epochs: 2, least_steps: 0, views, ..Training::default() }
             .train(&network, &examples, &guesses, 1, |_, _| ())
             .unwrap()
     };
@@ -229,11 +256,24 @@ fn a_student_that_trusts_itself_forgets_what_does_not_fit() {
     let examples = Examples::numbers(&[2], points, named(labels, 3)).unwrap();
     let network = named_network("logistic", &[2], 3);
     let sure = |trust: f32| {
-        let schedule = quell::schedule::Schedule::constant(0.05);
+        let schedule = quell::learner::schedule::Schedule::constant(0.05);
         let optimizer = Optimizer::Momentum { momentum: 0.9, nesterov: false, weight_decay: 0.0 };
-        let recipe = Recipe { epochs: 120, least_steps: 0, batch: 30, trust, schedule, optimizer, ..Recipe::default() };
+        let recipe = Training {
+            epochs: 120,
+            least_steps: 0,
+            batch: 30,
+            trust,
+            schedule,
+            optimizer,
+            ..Training::default()
+        };
         let weights = recipe.train(&network, &examples, &guesses, 1, |_, _| ()).unwrap();
-        let scores = quell::dp_sgd::scores(&network, &weights, &examples, Loss::CrossEntropy { label_smoothing: 0.0 });
+        let scores = quell::learner::scores(
+            &network,
+            &weights,
+            &examples,
+            Loss::CrossEntropy { label_smoothing: 0.0 },
+        );
         scores[..60].iter().map(|score| score[0]).sum::<f32>() / 60.0
     };
     let (trusting, obeying) = (sure(0.8), sure(0.0));
@@ -251,10 +291,16 @@ fn bad_input_is_refused_in_words() {
     assert_eq!(spread(&[1.0; 5], 2, &[(0, 0)], 2), "the last public row holds 1 numbers, expected 2");
     assert_eq!(spread(&[1.0; 4], 2, &[], 2), "no label is given");
     assert_eq!(spread(&[1.0; 4], 2, &[(0, 0)], 0), "classes is 0, expected a whole number above 0");
-    assert_eq!(spread(&[1.0; 4], 2, &[(2, 0)], 2), "row of a label is 2, expected the place of a public row, counted from 0");
+    assert_eq!(
+        spread(&[1.0; 4], 2, &[(2, 0)], 2),
+        "row of a label is 2, expected the place of a public row, counted from 0"
+    );
     assert_eq!(spread(&[1.0; 4], 2, &[(0, 2)], 2), "label is 2, expected one of the classes, counted from 0");
     let settings = Propagation { alpha: 1.0, ..Propagation::default() };
-    assert_eq!(said(settings.spread(&[1.0], 1, &[(0, 0)], 1).unwrap_err()), "alpha is 1, expected a number in (0, 1)");
+    assert_eq!(
+        said(settings.spread(&[1.0], 1, &[(0, 0)], 1).unwrap_err()),
+        "alpha is 1, expected a number in (0, 1)"
+    );
     // One row has no neighbour.
     assert_eq!(Propagation::default().spread(&[1.0], 1, &[(0, 1)], 2).unwrap(), [0.0, 1.0]);
     let refused = "a number of a public row is NaN, expected a number in (-inf, inf)";
@@ -265,20 +311,29 @@ fn bad_input_is_refused_in_words() {
 
     let examples = Examples::numbers(&[2], vec![0.0; 4], named(vec![0, 1], 2)).unwrap();
     let network = named_network("logistic", &[2], 2);
-    let train = |recipe: Recipe, examples: &Examples, guesses: &[f32]| {
+    let train = |recipe: Training, examples: &Examples, guesses: &[f32]| {
         said(recipe.train(&network, examples, guesses, 0, |_, _| ()).unwrap_err())
     };
-    let recipe = Recipe::default();
+    let recipe = Training::default();
     let nothing = Examples::numbers(&[2], Vec::new(), named(Vec::new(), 2)).unwrap();
     assert_eq!(train(recipe, &nothing, &[]), "no public row is given");
     assert_eq!(train(recipe, &examples, &[1.0, 0.0]), "soft labels holds 2 numbers, expected 4");
     assert_eq!(train(recipe, &examples, &[0.5; 4]), "no label is given");
     assert_eq!(train(recipe, &examples, &[f32::NAN; 4]), "a soft label is NaN, expected a number in [0, 1]");
-    assert_eq!(train(recipe, &examples, &[-1.0, 2.0, 0.0, 1.0]), "a soft label is -1, expected a number in [0, 1]");
+    assert_eq!(
+        train(recipe, &examples, &[-1.0, 2.0, 0.0, 1.0]),
+        "a soft label is -1, expected a number in [0, 1]"
+    );
     let wide = Examples::numbers(&[3], vec![0.0; 6], named(vec![0, 1], 2)).unwrap();
     assert_eq!(train(recipe, &wide, &[1.0, 0.0, 0.0, 1.0]), "a public row holds 3 numbers, expected 2");
-    assert_eq!(train(Recipe { batch: 0, ..recipe }, &examples, &[]), "batch is 0, expected a number in (0, inf)");
-    assert_eq!(train(Recipe { mixup: 1.0, ..recipe }, &examples, &[]), "mixup is 1, expected a number in [0, 1)");
-    assert!(toml::from_str::<Recipe>("epoch = 3").is_err(), "a setting that nobody knows");
-    assert_eq!(toml::from_str::<Recipe>("epochs = 3").unwrap().epochs, 3);
+    assert_eq!(
+        train(Training { batch: 0, ..recipe }, &examples, &[]),
+        "batch is 0, expected a number in (0, inf)"
+    );
+    assert_eq!(
+        train(Training { mixup: 1.0, ..recipe }, &examples, &[]),
+        "mixup is 1, expected a number in [0, 1)"
+    );
+    assert!(toml::from_str::<Training>("epoch = 3").is_err(), "a setting that nobody knows");
+    assert_eq!(toml::from_str::<Training>("epochs = 3").unwrap().epochs, 3);
 }

@@ -5,20 +5,20 @@ use std::path::PathBuf;
 use quell::{
     Error,
     data::{Examples, Targets},
-    dp_sgd::{
-        Augmentation, Clip, Facts, Going, Gradients, Plan, Progress, Recipe, Release, Sampler, Supervised, default_delta,
-        evaluate,
-    },
     features::Features,
-    loss::Loss,
+    learner::{
+        Augmentation, Control, Gradients, PublicFacts, Supervised, default_delta,
+        dp_sgd::{Clip, Plan, Progress, Recipe, Sampler},
+        evaluate,
+        loss::Loss,
+    },
     network::{self, Network, Workspace},
-    run::{Configuration, Folder, Job, Model},
+    run::{Configuration, Folder, Job, Model, Training},
 };
 use quell_ledger::{Location, Store, Volume};
 use quell_privacy::{
     Neighbors, laws,
     ledger::{Ledger, Unit},
-    mechanism::Mechanism,
 };
 
 const CLASSES: Loss = Loss::CrossEntropy { label_smoothing: 0.0 };
@@ -27,8 +27,8 @@ fn network(name: &str, input: &[usize], outputs: usize) -> Network {
     network::build(input, &network::model(name, input, outputs).unwrap()).unwrap()
 }
 
-fn facts(records: u64) -> Facts {
-    Facts { records: Some(records), classes: Some(10) }
+fn facts(records: u64) -> PublicFacts {
+    PublicFacts { records: Some(records), classes: Some(10) }
 }
 
 fn recipe(text: &str) -> Recipe {
@@ -36,7 +36,7 @@ fn recipe(text: &str) -> Recipe {
 }
 
 fn noise_steps_rate(plan: &Plan) -> (f64, u64, f64) {
-    (plan.release.noise_multiplier(), plan.release.steps(), plan.expected_batch)
+    (plan.descent.noise_multiplier.get(), plan.steps(), plan.expected_batch)
 }
 
 #[test]
@@ -45,35 +45,62 @@ fn whatever_is_left_out_follows_from_the_rest() {
     let plan = |text: &str| recipe(text).plan(&facts(10_000), &network).unwrap();
     let whole = plan("steps = 500\n[privacy]\nepsilon = 2.0\ndelta = 1e-5\n[sampling]\nrate = 0.02");
     let (noise, steps, batch) = noise_steps_rate(&whole);
-    assert!(whole.epsilon.upper <= 2.0 && whole.epsilon.lower > 1.98 && steps == 500 && batch == 200.0, "{whole:?}");
+    assert!(
+        whole.epsilon.upper <= 2.0 && whole.epsilon.lower > 1.98 && steps == 500 && batch == 200.0,
+        "{whole:?}"
+    );
 
     // ε from noise, and the other way round.
-    let given = plan(&format!("steps = 500\n[privacy]\nnoise_multiplier = {noise}\ndelta = 1e-5\n[sampling]\nbatch = 200"));
+    let given = plan(&format!(
+        "steps = 500\n[privacy]\nnoise_multiplier = {noise}\ndelta = 1e-5\n[sampling]\nbatch = 200"
+    ));
     assert!((given.epsilon.upper - whole.epsilon.upper).abs() < 1e-9);
     // Steps from ε, noise and rate.
-    let most = plan(&format!("[privacy]\nepsilon = 2.0\nnoise_multiplier = {noise}\ndelta = 1e-5\n[sampling]\nrate = 0.02"));
-    assert!((480..=510).contains(&most.release.steps()) && most.epsilon.upper <= 2.0, "{}", most.release.steps());
+    let most = plan(&format!(
+        "[privacy]\nepsilon = 2.0\nnoise_multiplier = {noise}\ndelta = 1e-5\n[sampling]\nrate = 0.02"
+    ));
+    assert!((480..=510).contains(&most.steps()) && most.epsilon.upper <= 2.0, "{}", most.steps());
     // The rate from ε, noise and steps.
-    let rate = plan(&format!("steps = 500\n[privacy]\nepsilon = 2.0\nnoise_multiplier = {noise}\ndelta = 1e-5"));
-    assert!((rate.expected_batch / 200.0 - 1.0).abs() < 0.02 && rate.epsilon.upper <= 2.0, "{}", rate.expected_batch);
+    let rate =
+        plan(&format!("steps = 500\n[privacy]\nepsilon = 2.0\nnoise_multiplier = {noise}\ndelta = 1e-5"));
+    assert!(
+        (rate.expected_batch / 200.0 - 1.0).abs() < 0.02 && rate.epsilon.upper <= 2.0,
+        "{}",
+        rate.expected_batch
+    );
     // Epochs are steps.
-    assert_eq!(plan("epochs = 10.0\n[privacy]\nepsilon = 2.0\n[sampling]\nrate = 0.02").release.steps(), 500);
+    assert_eq!(plan("epochs = 10.0\n[privacy]\nepsilon = 2.0\n[sampling]\nrate = 0.02").steps(), 500);
 }
 
 #[test]
 fn contradictions_and_gaps_are_said_before_anything_is_paid() {
     let network = network("logistic", &[64], 10);
-    let refused = |text: &str, facts: &Facts| recipe(text).plan(facts, &network).unwrap_err();
+    let refused = |text: &str, facts: &PublicFacts| recipe(text).plan(facts, &network).unwrap_err();
     let all = "steps = 500\n[privacy]\nepsilon = 0.5\nnoise_multiplier = 0.7\n[sampling]\nrate = 0.02";
     assert!(matches!(refused(all, &facts(10_000)), Error::Setting { name: "epsilon", .. }));
     assert!(matches!(refused("steps = 5", &facts(100)), Error::Missing { what: "epsilon", .. }));
-    assert!(matches!(refused("steps = 0\n[privacy]\nepsilon = 1.0", &facts(100)), Error::Setting { name: "steps", .. }));
-    assert!(matches!(refused("epochs = -1.0\n[privacy]\nepsilon = 1.0", &facts(100)), Error::Setting { name: "epochs", .. }));
-    let unknown = Facts { records: None, classes: Some(10) };
-    assert!(matches!(refused("[privacy]\nepsilon = 1.0", &unknown), Error::Missing { what: "number of records", .. }));
+    assert!(matches!(
+        refused("steps = 0\n[privacy]\nepsilon = 1.0", &facts(100)),
+        Error::Setting { name: "steps", .. }
+    ));
+    assert!(matches!(
+        refused("epochs = -1.0\n[privacy]\nepsilon = 1.0", &facts(100)),
+        Error::Setting { name: "epochs", .. }
+    ));
+    let unknown = PublicFacts { records: None, classes: Some(10) };
+    assert!(matches!(
+        refused("[privacy]\nepsilon = 1.0", &unknown),
+        Error::Missing { what: "number of records", .. }
+    ));
     let wor = "steps = 5\n[privacy]\nepsilon = 1.0\n[sampling]\nby = 'without_replacement'\nbatch = 10";
-    assert!(matches!(refused(wor, &facts(100)), Error::Privacy(_)), "the number of records is not public when one may be added");
-    assert!(toml::from_str::<Recipe>("stepps = 5").is_err() && toml::from_str::<Recipe>("[privacy]\neps = 1").is_err());
+    assert!(
+        matches!(refused(wor, &facts(100)), Error::Privacy(_)),
+        "the number of records is not public when one may be added"
+    );
+    assert!(
+        toml::from_str::<Recipe>("stepps = 5").is_err()
+            && toml::from_str::<Recipe>("[privacy]\neps = 1").is_err()
+    );
 }
 
 #[test]
@@ -81,7 +108,9 @@ fn delta_is_a_tenth_of_one_over_the_number_of_records_or_less() {
     for (records, delta) in [(1, 1e-2), (100, 1e-3), (1438, 1e-5), (60_000, 1e-6), (1_000_000, 1e-7)] {
         assert!((default_delta(records) / delta - 1.0).abs() < 1e-9, "{records}");
     }
-    let plan = recipe("steps = 5\n[privacy]\nepsilon = 1.0").plan(&facts(60_000), &network("logistic", &[4], 10)).unwrap();
+    let plan = recipe("steps = 5\n[privacy]\nepsilon = 1.0")
+        .plan(&facts(60_000), &network("logistic", &[4], 10))
+        .unwrap();
     assert!((plan.delta.get() / 1e-6 - 1.0).abs() < 1e-9);
 }
 
@@ -94,28 +123,29 @@ fn every_sampler_has_the_event_of_what_it_does() {
         );
         recipe(&text).plan(&facts(1000), &network).unwrap()
     };
-    let words = |plan: &Plan| plan.release.event(plan.neighbors).to_string();
+    let words = |plan: &Plan| plan.event().to_string();
     assert!(words(&plan("poisson", "add_remove")).contains("poisson_sampled"));
     let full = plan("full", "add_remove");
     assert!(!words(&full).contains("sampled") && full.expected_batch == 1000.0);
     assert!(words(&plan("without_replacement", "replace")).contains("without_replacement"));
     let shuffled = plan("shuffled", "add_remove");
-    let Release::Epochs(epoch, epochs) = &shuffled.release else { panic!("{shuffled:?}") };
     // Forty steps are four epochs of ten batches, and cost as four Gaussian releases.
-    assert_eq!((epoch.batches, *epochs, shuffled.release.steps(), shuffled.expected_batch), (10, 4, 40, 100.0));
-    assert!(!epoch.event(Neighbors::AddRemove).to_string().contains("sampled"));
+    let numbers = (shuffled.steps_per_run(), shuffled.runs, shuffled.steps(), shuffled.expected_batch);
+    assert_eq!(numbers, (10, 4, 40, 100.0));
+    assert!(!words(&shuffled).contains("sampled"));
     assert!(shuffled.epsilon.upper > plan("poisson", "add_remove").epsilon.upper);
 }
 
 /// Sixteen pictures of two classes, one with a pixel that is not finite (which reading turns into zero), some black.
 fn pictures() -> Examples {
-    let mut chance = quell::chance::Chance::new(5);
+    let mut chance = quell::random::PublicRandom::new(5);
     let mut values: Vec<f32> = (0..16 * 64).map(|_| chance.between(0.0, 1.0)).collect();
     values[64..128].fill(0.0);
     values[200] = f32::NAN;
     values[300] = 1e30;
     let labels = (0..16).map(|i| i % 2).collect();
-    Examples::numbers(&[1, 8, 8], values, Targets::Classes { labels, names: vec!["a".into(), "b".into()] }).unwrap()
+    Examples::numbers(&[1, 8, 8], values, Targets::Classes { labels, names: vec!["a".into(), "b".into()] })
+        .unwrap()
 }
 
 #[test]
@@ -124,13 +154,18 @@ fn gradients_of_networks_obey_the_laws() {
     for name in ["logistic", "mlp", "digits", "resnet"] {
         let network = network(name, &[8, 8, 1], 2);
         let weights = network.initialize(3);
-        for augmentation in [None, Some(quell::dp_sgd::Augmentation { versions: 3, shift: 1, mirror: true })] {
+        for augmentation in [None, Some(quell::learner::Augmentation { versions: 3, shift: 1, mirror: true })]
+        {
             let task = Supervised::new(&examples, CLASSES, augmentation);
             let mut workspace = Workspace::default();
             let mut gradients = Gradients::new(&network, &task, &weights, &mut workspace);
             let records: Vec<usize> = (0..16).collect();
             assert_eq!(laws::broken_by(&mut gradients, &records), None, "{name}");
-            assert_eq!(laws::broken_in_parts(&mut gradients, &records, &network.parts()), None, "{name}, layer by layer");
+            assert_eq!(
+                laws::broken_in_parts(&mut gradients, &records, &network.parts()),
+                None,
+                "{name}, layer by layer"
+            );
         }
     }
 }
@@ -138,11 +173,22 @@ fn gradients_of_networks_obey_the_laws() {
 #[test]
 fn parts_that_end_within_a_layer_add_nothing() {
     let (examples, network) = (pictures(), network("mlp", &[8, 8, 1], 2));
-    let (task, weights, ask) =
-        (Supervised::new(&examples, CLASSES, None), network.initialize(3), |_: &[f64], scales: &mut [f32]| scales.fill(1.0));
+    let (task, weights, ask) = (
+        Supervised::new(&examples, CLASSES, None),
+        network.initialize(3),
+        |_: &[f64], scales: &mut [f32]| scales.fill(1.0),
+    );
     let size = |parts: &[usize]| {
         let mut sum = vec![0.0; network.parameters()];
-        network.add_gradients(&weights, &task, &[&[0, 2, 5]], parts, Some(&ask), &mut sum, &mut Workspace::default());
+        network.add_gradients(
+            &weights,
+            &task,
+            &[&[0, 2, 5]],
+            parts,
+            Some(&ask),
+            &mut sum,
+            &mut Workspace::default(),
+        );
         sum.iter().map(|x: &f64| x.abs()).fold(0.0, f64::max)
     };
     let all = network.parameters();
@@ -158,7 +204,7 @@ fn a_record_that_leaves_changes_no_other_gradient_whatever_is_drawn() {
     recipes.insert(1, toml::from_str("kind = 'dropout'\nrate = 0.5").unwrap());
     let network = network::build(&[8, 8, 1], &recipes).unwrap();
     let weights = network.initialize(3);
-    let augmentation = Some(quell::dp_sgd::Augmentation { versions: 2, shift: 2, mirror: true });
+    let augmentation = Some(quell::learner::Augmentation { versions: 2, shift: 2, mirror: true });
     let gradient = |examples: &Examples, record: usize, seed: u64| {
         let mut task = Supervised::new(examples, CLASSES, augmentation);
         task.reseed(seed);
@@ -192,7 +238,10 @@ fn a_user_is_one_record_whose_gradient_is_the_mean_of_theirs() {
     let off = together.iter().zip(&one_by_one).map(|(a, b)| (a * 5.0 - b).abs()).fold(0.0, f64::max);
     assert!(size > 0.1 && off < 1e-5 * size, "{off} of {size}");
     let mut workspace = Workspace::default();
-    assert_eq!(laws::broken_by(&mut Gradients::new(&network, &task, &weights, &mut workspace), &[0, 1, 2]), None);
+    assert_eq!(
+        laws::broken_by(&mut Gradients::new(&network, &task, &weights, &mut workspace), &[0, 1, 2]),
+        None
+    );
     assert!(Supervised::new(&pictures(), CLASSES, None).by_user().is_none());
 }
 
@@ -207,7 +256,7 @@ impl Scratch {
         Self(path)
     }
 
-    fn ledger(&self, job: &Job) -> Ledger<Volume> {
+    fn ledger(&self, job: &Training) -> Ledger<Volume> {
         let location = Location::File(self.0.join("ledger.db"));
         let mut store = Store::create(location).unwrap();
         let name = job.configuration.data.name();
@@ -224,37 +273,49 @@ impl Drop for Scratch {
     }
 }
 
-fn small_job(change: impl FnOnce(&mut Configuration)) -> Job {
+fn small_job(change: impl FnOnce(&mut Configuration)) -> Training {
     let mut configuration = Configuration::digits().unwrap();
     configuration.model.name = Some("logistic".into());
     configuration.training.steps = Some(30);
     change(&mut configuration);
-    Job::new(configuration).unwrap()
+    Training::new(configuration).unwrap()
 }
 
 #[test]
 fn the_embedded_digits_are_learned() {
     let scratch = Scratch::new("digits");
-    let job = Job::new(Configuration::digits().unwrap()).unwrap();
+    let job = Training::new(Configuration::digits().unwrap()).unwrap();
     let (mut ledger, folder) = (scratch.ledger(&job), Folder::create(&scratch.0.join("run")).unwrap());
     let mut moments = Vec::new();
     let outcome = job
-        .start(&mut ledger, &folder, |moment| {
-            moments.push((moment.step, moment.epsilon));
-            Going::On
+        .go(&mut ledger, &folder, &mut |moment| {
+            moments.push((moment.done, moment.epsilon.unwrap()));
+            Control::Continue
         })
         .unwrap();
-    let accuracy = outcome.metrics.evaluation.as_ref().and_then(quell::dp_sgd::Evaluation::accuracy).unwrap();
+    let accuracy =
+        folder.metrics().unwrap().evaluation.as_ref().and_then(quell::learner::Evaluation::accuracy).unwrap();
     // Runs are at 93 % with a deviation of 1 %: below 80 % is no chance.
-    assert!(accuracy > 0.8 && outcome.finished && outcome.paid.epsilon.upper <= 3.0, "{accuracy}");
-    assert_eq!(moments.len() as u64, job.plan.release.steps());
+    assert!(
+        accuracy > 0.8 && outcome.is_finished && outcome.paid.as_ref().unwrap().epsilon.upper <= 3.0,
+        "{accuracy}"
+    );
+    assert_eq!(moments.len() as u64, job.plan.steps());
     assert!(moments.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1));
-    assert!(moments.last().unwrap().1 >= job.plan.epsilon.upper, "what is shown is never less than what was spent");
+    assert!(
+        moments.last().unwrap().1 >= job.plan.epsilon.upper,
+        "what is shown is never less than what was spent"
+    );
     // What was promised stands in the ledger, and the model says so.
     let model = job.model(&mut ledger, &folder).unwrap();
     let read = Model::restore(&model.save().unwrap()).unwrap();
-    assert_eq!((read.weights == model.weights, &read.paid, &read.configuration), (true, &model.paid, &model.configuration));
-    assert!(read.statement.contains("Promise") && read.paid.receipt.entry == outcome.paid.receipt.entry);
+    assert_eq!(
+        (read.weights == model.weights, &read.paid, &read.configuration),
+        (true, &model.paid, &model.configuration)
+    );
+    assert!(
+        read.statement.contains("Promise") && read.paid.receipt.entry == outcome.paid.unwrap().receipt.entry
+    );
     let again = evaluate(&read.network, &read.weights, job.public_test().unwrap(), job.plan.loss);
     assert_eq!(again.accuracy(), Some(accuracy));
 }
@@ -266,25 +327,25 @@ fn a_run_that_is_stopped_goes_on_and_pays_nothing_more() {
     let (mut ledger, folder) = (scratch.ledger(&job), Folder::create(&scratch.0.join("run")).unwrap());
     let mut seen = Vec::new();
     let outcome = job
-        .start(&mut ledger, &folder, |moment| {
-            seen.push(moment.step);
-            if moment.step == 7 { Going::Stop } else { Going::On }
+        .go(&mut ledger, &folder, &mut |moment| {
+            seen.push(moment.done);
+            if moment.done == 7 { Control::Stop } else { Control::Continue }
         })
         .unwrap();
-    assert!(!outcome.finished && outcome.metrics.taken == 7);
+    assert!(!outcome.is_finished && folder.metrics().unwrap().taken == 7);
     let spent = ledger.state().unwrap().spent().epsilon;
     // As another process would.
-    let job = Job::new(Folder::open(folder.path()).unwrap().configuration().unwrap()).unwrap();
+    let job = Training::new(Folder::open(folder.path()).unwrap().configuration().unwrap()).unwrap();
     let mut ledger = scratch.ledger(&job);
     let outcome = job
-        .resume(&mut ledger, &folder, |moment| {
-            seen.push(moment.step);
-            Going::On
+        .go(&mut ledger, &folder, &mut |moment| {
+            seen.push(moment.done);
+            Control::Continue
         })
         .unwrap();
-    assert!(outcome.finished && outcome.metrics.taken <= 30);
+    assert!(outcome.is_finished && folder.metrics().unwrap().taken <= 30);
     assert!(seen.is_sorted_by(|a, b| a < b) && seen.last() == Some(&30), "no step twice: {seen:?}");
-    assert_eq!(outcome.metrics.taken, seen.len() as u64);
+    assert_eq!(folder.metrics().unwrap().taken, seen.len() as u64);
     assert_eq!(ledger.state().unwrap().spent().epsilon, spent);
     let charges = ledger.state().unwrap().charges().len();
     assert_eq!(charges, 1);
@@ -297,19 +358,28 @@ fn a_model_keeps_the_features_that_stand_before_it() {
         configuration.features = Features::scattering();
         configuration.model.layers.clear();
     });
-    assert_eq!((job.dataset.train.shape(), job.network.parameters()), ([81, 2, 2].as_slice(), 10 * (81 * 4 + 1)));
+    assert_eq!(
+        (job.dataset.train.shape(), job.network.parameters()),
+        ([81, 2, 2].as_slice(), 10 * (81 * 4 + 1))
+    );
     let (mut ledger, folder) = (scratch.ledger(&job), Folder::create(&scratch.0.join("run")).unwrap());
-    let stop = |step: u64| move |moment: quell::run::Moment| if moment.step == step { Going::Stop } else { Going::On };
-    assert!(!job.start(&mut ledger, &folder, stop(7)).unwrap().finished);
+    let stop = |step: u64| {
+        move |moment: quell::run::Moment| if moment.done == step { Control::Stop } else { Control::Continue }
+    };
+    assert!(!job.go(&mut ledger, &folder, &mut stop(7)).unwrap().is_finished);
     // As another process would.
-    let job = Job::new(folder.configuration().unwrap()).unwrap();
+    let job = Training::new(folder.configuration().unwrap()).unwrap();
     assert_eq!(job.configuration.features, Features::scattering());
     let mut ledger = scratch.ledger(&job);
-    let outcome = job.resume(&mut ledger, &folder, stop(u64::MAX)).unwrap();
-    let accuracy = outcome.metrics.evaluation.as_ref().and_then(quell::dp_sgd::Evaluation::accuracy).unwrap();
-    assert!(outcome.finished && accuracy > 0.8, "{accuracy}");
+    let outcome = job.go(&mut ledger, &folder, &mut stop(u64::MAX)).unwrap();
+    let accuracy =
+        folder.metrics().unwrap().evaluation.as_ref().and_then(quell::learner::Evaluation::accuracy).unwrap();
+    assert!(outcome.is_finished && accuracy > 0.8, "{accuracy}");
     let model = Model::restore(&job.model(&mut ledger, &folder).unwrap().save().unwrap()).unwrap();
-    assert_eq!((model.shape.as_slice(), &model.configuration.features), ([1, 8, 8].as_slice(), &Features::scattering()));
+    assert_eq!(
+        (model.shape.as_slice(), &model.configuration.features),
+        ([1, 8, 8].as_slice(), &Features::scattering())
+    );
     // Records as they are become what the network was trained on.
     let images = model.configuration.data.open().unwrap().test.unwrap();
     let again = evaluate(&model.network, &model.weights, &model.features(images).unwrap(), job.plan.loss);
@@ -321,7 +391,7 @@ fn features_and_versions_of_images_exclude_each_other() {
     let mut configuration = Configuration::digits().unwrap();
     configuration.features = Features::hog();
     configuration.training.augmentation = Some(Augmentation { versions: 2, shift: 1, mirror: false });
-    let refused = Job::new(configuration).err().unwrap().to_string();
+    let refused = Training::new(configuration).err().unwrap().to_string();
     assert!(refused.starts_with("augmentation is several versions"), "{refused}");
 }
 
@@ -334,7 +404,7 @@ fn a_checkpoint_holds_everything_that_the_next_step_needs() {
     });
     let mut progress = Progress::new(&job.network, &job.plan).unwrap();
     let released = |seed: u64| {
-        let mut chance = quell::chance::Chance::new(seed);
+        let mut chance = quell::random::PublicRandom::new(seed);
         let sum = (0..job.network.parameters()).map(|_| chance.normal()).collect();
         quell_privacy::mechanism::Step {
             sum,
@@ -366,15 +436,23 @@ fn every_way_to_sample_and_clip_trains() {
     ] {
         let scratch = Scratch::new(name);
         let job = small_job(|configuration| {
-            let recipe = recipe(&format!("steps = 20\n[privacy]\nepsilon = 8.0\n[schedule]\nlearning_rate = 1.0\n{text}"));
+            let recipe = recipe(&format!(
+                "steps = 20\n[privacy]\nepsilon = 8.0\n[schedule]\nlearning_rate = 1.0\n{text}"
+            ));
             configuration.training = recipe;
         });
         let (mut ledger, folder) = (scratch.ledger(&job), Folder::create(&scratch.0.join("run")).unwrap());
-        let outcome = job.start(&mut ledger, &folder, |_| Going::On).unwrap();
-        let accuracy = outcome.metrics.evaluation.as_ref().and_then(quell::dp_sgd::Evaluation::accuracy).unwrap();
-        assert!(accuracy > 0.5 && outcome.finished, "{name}: {accuracy}");
-        assert!(outcome.paid.epsilon.upper <= 8.0);
-        assert_eq!(job.configuration.training.sampling.by == Sampler::Shuffled, matches!(job.plan.release, Release::Epochs(..)));
+        let outcome = job.go(&mut ledger, &folder, &mut |_| Control::Continue).unwrap();
+        let accuracy = folder
+            .metrics()
+            .unwrap()
+            .evaluation
+            .as_ref()
+            .and_then(quell::learner::Evaluation::accuracy)
+            .unwrap();
+        assert!(accuracy > 0.5 && outcome.is_finished, "{name}: {accuracy}");
+        assert!(outcome.paid.as_ref().unwrap().epsilon.upper <= 8.0);
+        assert_eq!(job.configuration.training.sampling.by == Sampler::Shuffled, job.plan.steps_per_run() > 1);
     }
 }
 
@@ -385,11 +463,17 @@ fn a_ledger_of_another_promise_is_not_charged() {
     let _ = scratch.ledger(&job);
     let other = small_job(|configuration| configuration.training.privacy.neighbors = Neighbors::Replace);
     let (mut ledger, folder) = (scratch.ledger(&other), Folder::create(&scratch.0.join("run")).unwrap());
-    assert!(matches!(other.start(&mut ledger, &folder, |_| Going::On), Err(Error::OtherPromise { .. })));
+    assert!(matches!(
+        other.go(&mut ledger, &folder, &mut |_| Control::Continue),
+        Err(Error::OtherPromise { .. })
+    ));
     assert_eq!(ledger.state().unwrap().charges().len(), 0);
     let mut configuration = Configuration::digits().unwrap();
     configuration.data.unit = Unit::User;
-    assert!(matches!(Job::new(configuration), Err(Error::Missing { what: "user of each record", .. })), "digits have no users");
+    assert!(
+        matches!(Training::new(configuration), Err(Error::Missing { what: "user of each record", .. })),
+        "digits have no users"
+    );
 }
 
 #[test]
@@ -398,10 +482,10 @@ fn steps_are_leased_before_they_are_taken() {
     let job = small_job(|_| ());
     let (mut ledger, folder) = (scratch.ledger(&job), Folder::create(&scratch.0.join("run")).unwrap());
     let mut other = scratch.ledger(&job);
-    let outcome = job.start(&mut ledger, &folder, |moment| {
+    let outcome = job.go(&mut ledger, &folder, &mut |moment| {
         let leased = other.state().unwrap().charges().iter().map(|account| account.leased).max();
-        assert!(leased >= Some(moment.step), "{leased:?} at step {}", moment.step);
-        Going::On
+        assert!(leased >= Some(moment.done), "{leased:?} at step {}", moment.done);
+        Control::Continue
     });
-    assert!(outcome.unwrap().finished);
+    assert!(outcome.unwrap().is_finished);
 }

@@ -3,10 +3,12 @@
 use quell::{
     Error,
     data::{Examples, Targets, digits},
-    dp_sgd::Going,
-    pate::{Ballots, Replies, Shards},
-    run::{Folder, labels},
-    voting::{Aggregator, Entry, Facts, Journal, Recipe, Release, Reply},
+    learner::Control,
+    run::{Folder, Job, labels},
+    voting::{
+        Aggregation, Aggregator, Election, Entry, Journal, Recipe, Reply,
+        pate::{Ballots, Replies, Shards},
+    },
 };
 use quell_ledger::{Location, Store};
 use quell_privacy::{
@@ -42,7 +44,8 @@ fn people(users: usize) -> Examples {
     let names = vec!["no".into(), "yes".into()];
     let values: Vec<f32> = (0..2 * users).map(|record| record as f32).collect();
     let labels = vec![0; 2 * users];
-    let of: Vec<Option<String>> = (0..2 * users).map(|record| Some(format!("user {}", record % users))).collect();
+    let of: Vec<Option<String>> =
+        (0..2 * users).map(|record| Some(format!("user {}", record % users))).collect();
     Examples::numbers(&[1], values, Targets::Classes { labels, names }).unwrap().with_users(&of).unwrap()
 }
 
@@ -70,24 +73,33 @@ fn where_one_record_is_exchanged_its_place_says_the_shard() {
     assert!(Shards::deal(&digits, 0, Neighbors::Replace).is_err());
 }
 
-const FACTS: Facts = Facts { candidates: 10, voters: Voters::Teachers, ballots: 250, questions: 9000 };
+const FACTS: Election = Election { candidates: 10, voters: Voters::Teachers, ballots: 250, questions: 9000 };
 
-fn answers(release: &Release) -> u64 {
+fn answers(release: &Aggregation) -> u64 {
     release.answers().unwrap()
 }
 
 #[test]
 fn of_epsilon_noise_and_answers_any_may_be_left_out() {
     for aggregator in [Aggregator::Gaussian, Aggregator::Confident, Aggregator::Laplace] {
-        let recipe = |epsilon, deviation, answers| Recipe { aggregator, epsilon, deviation, answers, ..Recipe::default() };
+        let recipe = |epsilon, deviation, answers| Recipe {
+            aggregator,
+            epsilon,
+            deviation,
+            answers,
+            ..Recipe::default()
+        };
         let fixed = recipe(None, Some(60.0), Some(64)).plan(&FACTS).unwrap();
         let epsilon = fixed.epsilon.upper;
-        assert_eq!(answers(&fixed.release), 64);
+        assert_eq!(answers(&fixed.aggregation), 64);
         // Given that ε, as many answers; given ε and answers, as little noise.
         let most = recipe(Some(epsilon * 1.001), Some(60.0), None).plan(&FACTS).unwrap();
-        assert_eq!(answers(&most.release), 64, "{aggregator:?}");
+        assert_eq!(answers(&most.aggregation), 64, "{aggregator:?}");
         let least = recipe(Some(epsilon), None, Some(64)).plan(&FACTS).unwrap();
-        assert!(least.epsilon.upper <= epsilon && least.epsilon.upper > 0.99 * epsilon, "{aggregator:?}: {least:?}");
+        assert!(
+            least.epsilon.upper <= epsilon && least.epsilon.upper > 0.99 * epsilon,
+            "{aggregator:?}: {least:?}"
+        );
         assert!(recipe(Some(0.9 * epsilon), Some(60.0), Some(64)).plan(&FACTS).is_err(), "{aggregator:?}");
     }
 }
@@ -97,16 +109,16 @@ fn the_plan_costs_what_its_mechanism_says() {
     let recipe = Recipe { epsilon: Some(1.0), ..Recipe::default() };
     let plan = recipe.plan(&FACTS).unwrap();
     assert!(plan.epsilon.upper <= 1.0 && plan.epsilon.lower > 0.97, "{plan:?}");
-    let Release::Polls(poll, rounds) = plan.release else { panic!() };
-    assert_eq!(plan.release.event(plan.neighbors), poll.event(plan.neighbors).repeated(rounds));
+    let Aggregation::Polls(poll, rounds) = plan.aggregation else { panic!() };
+    assert_eq!(plan.aggregation.event(plan.neighbors), poll.event(plan.neighbors).repeated(rounds));
     assert_eq!(poll.screening, None);
     let confident = Recipe { aggregator: Aggregator::Confident, ..recipe.clone() }.plan(&FACTS).unwrap();
-    let Release::Polls(poll, _) = confident.release else { panic!() };
+    let Aggregation::Polls(poll, _) = confident.aggregation else { panic!() };
     assert_eq!((poll.screening.unwrap().threshold, poll.questions > poll.answers), (150, true));
     // Sampling makes answers cheaper: more of them for the same ε.
-    let nearest = Facts { voters: Voters::Nearest { rate: SamplingRate::new(0.1).unwrap() }, ..FACTS };
+    let nearest = Election { voters: Voters::Nearest { rate: SamplingRate::new(0.1).unwrap() }, ..FACTS };
     let more = recipe.plan(&nearest).unwrap();
-    assert!(answers(&more.release) > 20 * answers(&plan.release), "{}", answers(&more.release));
+    assert!(answers(&more.aggregation) > 20 * answers(&plan.aggregation), "{}", answers(&more.aggregation));
     for wrong in [Aggregator::Laplace, Aggregator::Interactive, Aggregator::Stable] {
         assert!(Recipe { aggregator: wrong, ..recipe.clone() }.plan(&nearest).is_err(), "{wrong:?}");
     }
@@ -114,27 +126,32 @@ fn the_plan_costs_what_its_mechanism_says() {
 
 #[test]
 fn stable_winners_need_many_teachers() {
-    let recipe = Recipe { aggregator: Aggregator::Stable, epsilon: Some(4.0), unstable: Some(1), ..Recipe::default() };
-    let plan = recipe.plan(&Facts { ballots: 2000, ..FACTS }).unwrap();
-    let Release::Stable(stable) = plan.release else { panic!() };
+    let recipe =
+        Recipe { aggregator: Aggregator::Stable, epsilon: Some(4.0), unstable: Some(1), ..Recipe::default() };
+    let plan = recipe.plan(&Election { ballots: 2000, ..FACTS }).unwrap();
+    let Aggregation::Stable(stable) = plan.aggregation else { panic!() };
     assert!(plan.epsilon.upper <= 4.0 && stable.threshold < 1000 && stable.distance() < 1e-9, "{plan:?}");
-    assert!(recipe.plan(&Facts { ballots: 30, ..FACTS }).is_err());
+    assert!(recipe.plan(&Election { ballots: 30, ..FACTS }).is_err());
 }
 
 #[test]
 fn stable_winners_cost_what_noise_costs_and_what_mistakes_cost() {
-    let facts = Facts { candidates: 4, voters: Voters::Teachers, ballots: 2000, questions: 30 };
+    let facts = Election { candidates: 4, voters: Voters::Teachers, ballots: 2000, questions: 30 };
     for deviation in [2.0, 3.0, 10.0, 60.0] {
-        let recipe = Recipe { aggregator: Aggregator::Stable, deviation: Some(deviation), ..Recipe::default() };
+        let recipe =
+            Recipe { aggregator: Aggregator::Stable, deviation: Some(deviation), ..Recipe::default() };
         let plan = recipe.plan(&facts).unwrap();
-        let Release::Stable(stable) = plan.release else { panic!("{plan:?}") };
+        let Aggregation::Stable(stable) = plan.aggregation else { panic!("{plan:?}") };
         let epsilon = plan.epsilon.upper;
         // Within `distance` of the ideal, (ε, δ) of the ideal is (ε, δ + (1 + e^ε) distance).
         let left = plan.delta.get() - (1.0 + epsilon.exp()) * stable.distance();
         assert!(left > 0.0, "noise of {deviation}: mistakes alone cost more than δ at ε = {epsilon}");
         let ideal = Renyi::new(&stable.event(plan.neighbors), plan.neighbors).unwrap();
         let ideal = ideal.epsilon(Delta::new(left).unwrap(), Conversion::Tight).upper;
-        assert!(ideal <= epsilon * (1.0 + 1e-9) && epsilon < ideal * 1.01, "noise of {deviation}: {ideal} and {epsilon}");
+        assert!(
+            ideal <= epsilon * (1.0 + 1e-9) && epsilon < ideal * 1.01,
+            "noise of {deviation}: {ideal} and {epsilon}"
+        );
     }
 }
 
@@ -176,19 +193,20 @@ fn ballots_are_read_as_they_were_cast() {
 fn a_survey_costs_what_was_asked_for_whatever_is_left_out() {
     let forms = [Form::Labels { labels: 14, most: 3 }, Form::Number(Bounds::new(-1.0, 4.0).unwrap())];
     for form in forms {
-        let recipe = |epsilon, deviation, answers| Recipe { epsilon, deviation, answers, ..Recipe::default() };
+        let recipe =
+            |epsilon, deviation, answers| Recipe { epsilon, deviation, answers, ..Recipe::default() };
         let fixed = recipe(None, Some(60.0), Some(64)).survey(form, 250, 9000).unwrap();
         let epsilon = fixed.epsilon.upper;
-        assert_eq!(fixed.release.answers(), Some(64));
-        let Release::Surveys(survey, rounds) = fixed.release else { panic!("{fixed:?}") };
+        assert_eq!(fixed.aggregation.answers(), Some(64));
+        let Aggregation::Surveys(survey, rounds) = fixed.aggregation else { panic!("{fixed:?}") };
         assert_eq!((survey.form, survey.teachers, u64::from(survey.questions) * rounds), (form, 250, 64));
-        assert_eq!(fixed.release.event(fixed.neighbors), survey.event(fixed.neighbors).repeated(rounds));
+        assert_eq!(fixed.aggregation.event(fixed.neighbors), survey.event(fixed.neighbors).repeated(rounds));
         let most = recipe(Some(epsilon * 1.001), Some(60.0), None).survey(form, 250, 9000).unwrap();
-        assert_eq!(most.release.answers(), Some(64), "{form}");
+        assert_eq!(most.aggregation.answers(), Some(64), "{form}");
         let least = recipe(Some(epsilon), None, Some(64)).survey(form, 250, 9000).unwrap();
         assert!(least.epsilon.upper <= epsilon && least.epsilon.upper > 0.99 * epsilon, "{form}: {least:?}");
         let usual = recipe(Some(1.0), None, None).survey(form, 250, 9000).unwrap();
-        assert!(usual.epsilon.upper <= 1.0 && usual.release.answers() > Some(1), "{form}: {usual:?}");
+        assert!(usual.epsilon.upper <= 1.0 && usual.aggregation.answers() > Some(1), "{form}: {usual:?}");
         assert!(recipe(Some(0.9 * epsilon), Some(60.0), Some(64)).survey(form, 250, 9000).is_err(), "{form}");
         for wrong in [
             Recipe { aggregator: Aggregator::Confident, ..Recipe::default() },
@@ -211,7 +229,10 @@ fn replies_are_read_as_they_were_said() {
     let said = |labels: &[u32]| Ballot::Labels(labels.to_vec());
     assert!(replies.ballots(0) == [said(&[0]), said(&[2, 1]), said(&[])]);
     assert!(replies.ballots(1) == [said(&[3, 0, 1]), said(&[]), said(&[2])]);
-    assert!(replies.ballots(2).is_empty() && !format!("{replies:?}").contains("sheet"), "ballots are not for reading");
+    assert!(
+        replies.ballots(2).is_empty() && !format!("{replies:?}").contains("sheet"),
+        "ballots are not for reading"
+    );
     // What is no ballot names nothing, and no error tells of it.
     for other in [Form::Labels { labels: 4, most: 2 }, Form::Labels { labels: 3, most: 3 }] {
         assert!(read(other).unwrap().ballots(1) == [said(&[]), said(&[]), said(&[2])], "{other}");
@@ -230,8 +251,11 @@ fn a_journal_keeps_sets_and_numbers_apart() {
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("answers.jsonl");
     let answers = [Reply::Labels(vec![]), Reply::Labels(vec![3, 5]), Reply::Number(4.0), Reply::Number(-0.1)];
-    let entries: Vec<Entry<Reply>> =
-        answers.into_iter().enumerate().map(|(question, answer)| Entry { question, answer: Some(answer) }).collect();
+    let entries: Vec<Entry<Reply>> = answers
+        .into_iter()
+        .enumerate()
+        .map(|(question, answer)| Entry { question, answer: Some(answer) })
+        .collect();
     Journal::open(&path).unwrap().record(&entries).unwrap();
     assert_eq!(Journal::open(&path).unwrap().entries(), entries);
     std::fs::remove_dir_all(&folder).unwrap();
@@ -242,18 +266,20 @@ fn a_run_that_is_refused_leaves_nothing_private() {
     let here = std::env::temp_dir().join(format!("quell-refused-{}", std::process::id()));
     let mut asked = labels::Configuration::digits_by_teachers().unwrap();
     asked.voters = labels::Electors::teachers(20);
-    let job = labels::Job::new(asked).unwrap();
+    let job = labels::Labelling::new(asked).unwrap();
     // As if another run had spent almost everything while the teachers learned.
     let terms = job.terms().unwrap();
     let budget = Budget { epsilon: Some(Epsilon::new(1e-3).unwrap()), ..terms.budget };
     std::fs::create_dir_all(&here).unwrap();
     let store = Store::create(Location::File(here.join("ledger.db"))).unwrap();
-    let mut ledger = Ledger::create(store.book("digits").unwrap(), quell_privacy::ledger::Terms { budget, ..terms }).unwrap();
+    let mut ledger =
+        Ledger::create(store.book("digits").unwrap(), quell_privacy::ledger::Terms { budget, ..terms })
+            .unwrap();
     let run = here.join("run");
     let mut learned = false;
     let refused = job.go(&mut ledger, &Folder::create(&run).unwrap(), &mut |_| {
         learned |= run.join("private").exists();
-        Going::On
+        Control::Continue
     });
     assert!(matches!(refused, Err(Error::Privacy(_))), "{refused:?}");
     assert!(learned && !run.join("private").exists(), "teachers learned: {learned}");

@@ -70,7 +70,11 @@ pub(crate) fn folder(name: &str) -> PathBuf {
 /// The command with arguments separated by spaces, ready to start in a folder.
 pub(crate) fn start(here: &Path, arguments: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quell"));
-    command.args(arguments.split_whitespace()).current_dir(here).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(arguments.split_whitespace())
+        .current_dir(here)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command
 }
 

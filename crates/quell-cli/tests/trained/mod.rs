@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use quell::{
     data::{Scaling, Schema},
-    dp_sgd::Going,
-    run::{Allowance, Architecture, Configuration, Folder, Job},
+    learner::Control,
+    run::{Allowance, Architecture, Configuration, Folder, Job, Training},
 };
 use quell_ledger::{Location, Store};
 use quell_privacy::ledger::Ledger;
@@ -74,15 +74,14 @@ impl Trained {
     }
 
     fn train(&self, name: &str, configuration: Configuration) -> String {
-        let job = Job::new(configuration).unwrap();
+        let job = Training::new(configuration).unwrap();
         std::fs::create_dir_all(&self.ledger).unwrap();
         let store = Store::create(Location::File(Path::new(&self.ledger).join("ledger.db"))).unwrap();
         let terms = job.terms().unwrap();
         let mut ledger = Ledger::create(store.book(&terms.dataset).unwrap(), terms).unwrap();
         let path = self.folder.join(name);
         let folder = Folder::create(&path).unwrap();
-        job.start(&mut ledger, &folder, |_| Going::On).unwrap();
-        folder.write(Folder::MODEL, &job.model(&mut ledger, &folder).unwrap().save().unwrap()).unwrap();
+        job.go(&mut ledger, &folder, &mut |_| Control::Continue).unwrap();
         path.to_str().unwrap().to_owned()
     }
 }

@@ -1,4 +1,4 @@
-//! The address of a server: what of it may be shown, and whether the connection is encrypted.
+//! Parsing of a server address, and encryption of the connection.
 
 use std::{path::PathBuf, str::FromStr, sync::Arc};
 
@@ -18,26 +18,26 @@ use crate::error::Error;
 /// How the connection to a server is protected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Protection {
-    /// Plain text: a socket, this machine, or because somebody asked for it.
+    /// No encryption: a Unix socket, this machine, or `sslmode=disable`.
     Plain,
-    /// TLS; the certificate must be signed by one of these roots and name the host.
+    /// TLS; one of these roots must have signed the certificate, which must name the host.
     Verified {
-        /// A file of certificates; those of the system if none.
+        /// A file of certificates; the roots of the operating system if none.
         roots: Option<PathBuf>,
     },
 }
 
-/// A server, as its URL names it.
+/// A parsed server URL.
 pub(super) struct Address {
     config: Config,
     protection: Protection,
 }
 
 impl Address {
-    /// Reads a URL. What is not understood is refused, and no part of the URL is repeated.
+    /// Parses a URL. Refuses unknown settings, and repeats no part of the URL in errors.
     pub(super) fn new(url: &str) -> Result<Self, Error> {
         let malformed = |because: String| Error::Address { because };
-        let (place, query) = url.split_once('?').unwrap_or((url, ""));
+        let (base, query) = url.split_once('?').unwrap_or((url, ""));
         let (mut mode, mut roots, mut rest) = (None, None, Vec::new());
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=') {
@@ -46,15 +46,14 @@ impl Address {
                 _ => rest.push(pair),
             }
         }
-        let plain = if rest.is_empty() { place.to_owned() } else { format!("{place}?{}", rest.join("&")) };
+        let plain = if rest.is_empty() { base.to_owned() } else { format!("{base}?{}", rest.join("&")) };
         let mut config = Config::from_str(&plain).map_err(|error| malformed(error.to_string()))?;
         let protection = match mode.as_deref() {
             None if is_local(&config) && roots.is_none() => Protection::Plain,
             None | Some("require" | "verify-ca" | "verify-full") => Protection::Verified { roots },
             Some("disable") => Protection::Plain,
             Some(_) => {
-                let because =
-                    "sslmode is one that can end in plain text, or unknown; expected verify-full, verify-ca, require or disable";
+                let because = "sslmode is unknown or allows plain text; expected verify-full, verify-ca, require or disable";
                 return Err(malformed(because.into()));
             }
         };
@@ -66,12 +65,14 @@ impl Address {
         let failed = |cause| Error::Postgres { doing: "connecting to the server", cause };
         match &self.protection {
             Protection::Plain => self.config.connect(NoTls).map_err(failed),
-            Protection::Verified { roots } => self.config.connect(MakeRustlsConnect::new(tls(roots.as_ref())?)).map_err(failed),
+            Protection::Verified { roots } => {
+                self.config.connect(MakeRustlsConnect::new(tls(roots.as_ref())?)).map_err(failed)
+            }
         }
     }
 }
 
-/// TLS that believes these roots.
+/// A TLS configuration that trusts these root certificates.
 fn tls(roots: Option<&PathBuf>) -> Result<ClientConfig, Error> {
     let mut store = RootCertStore::empty();
     if let Some(path) = roots {
@@ -82,21 +83,27 @@ fn tls(roots: Option<&PathBuf>) -> Result<ClientConfig, Error> {
             store.add(certificate.map_err(|error| unusable(&error))?).map_err(|error| unusable(&error))?;
         }
     } else {
-        // What of the system's store cannot be read is not believed.
+        // Unreadable certificates of the operating system are skipped, so they are not trusted.
         store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
     if store.is_empty() {
-        let because = "there are no root certificates to check the server by; name a file with ?sslrootcert=FILE".into();
+        let because =
+            "there are no root certificates to check the server by; name a file with ?sslrootcert=FILE"
+                .into();
         return Err(Error::Address { because });
     }
-    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider())).with_safe_default_protocol_versions();
-    let builder = builder.map_err(|error| Error::Address { because: format!("TLS is not available: {error}") })?;
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions();
+    let builder =
+        builder.map_err(|error| Error::Address { because: format!("TLS is not available: {error}") })?;
     Ok(builder.with_root_certificates(store).with_no_client_auth())
 }
 
-/// Nothing leaves this machine on the way to the server.
+/// Whether all hosts of the server are this machine.
 fn is_local(config: &Config) -> bool {
-    let loopback = |name: &str| name == "localhost" || name.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback());
+    let loopback = |name: &str| {
+        name == "localhost" || name.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+    };
     let local = |host: &Host| match host {
         Host::Tcp(name) => loopback(name),
         #[cfg(unix)]
@@ -105,7 +112,7 @@ fn is_local(config: &Config) -> bool {
     config.get_hosts().iter().all(local) && config.get_hostaddrs().iter().all(std::net::IpAddr::is_loopback)
 }
 
-/// Percent signs taken out.
+/// Decodes percent-encoding.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();
@@ -154,7 +161,8 @@ mod tests {
         let roots = protection("postgres://u@localhost/db?sslrootcert=%2Fetc%2Froots.pem&connect_timeout=3");
         assert_eq!(roots, Ok(Protection::Verified { roots: Some("/etc/roots.pem".into()) }));
         for mode in ["prefer", "allow", "", "no"] {
-            let refused = protection(&format!("postgres://u:secret@example.org/db?sslmode={mode}")).unwrap_err();
+            let refused =
+                protection(&format!("postgres://u:secret@example.org/db?sslmode={mode}")).unwrap_err();
             assert!(refused.contains("plain text") && !refused.contains("secret"), "{refused}");
         }
         let refused = protection("postgres://u:secret@example.org/db?password=hidden&port=x").unwrap_err();

@@ -11,13 +11,13 @@ use address::Address;
 
 use crate::{
     chain::{Row, Stored},
-    database::{Database, Outcome, Step, why_not},
+    database::{Database, Outcome, PendingLine, rejection},
     error::Error,
     finding::{Finding, Problem},
 };
 
-/// So that two who make the tables at the same time make them once. Any number that others do not use.
-const MAKING: i64 = 0x5175_656c_6c00_0001;
+/// Advisory lock that serializes the creation of the tables. Any number that other programs do not use.
+const CREATION_LOCK: i64 = 0x5175_656c_6c00_0001;
 
 macro_rules! row {
     ($rest:literal) => {
@@ -35,46 +35,49 @@ macro_rules! entry {
 }
 
 const ROW: &str = row!("WHERE name = $1");
-const BEGIN: &str = "INSERT INTO quell_datasets (name, genesis, lines, last, head, spent, cap, signature)
+const INSERT_DATASET: &str =
+    "INSERT INTO quell_datasets (name, genesis, lines, last, head, spent, cap, signature)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (name) DO NOTHING RETURNING id";
-const GROW: &str = "UPDATE quell_datasets SET lines = $1, last = $2, head = $3, spent = $4, cap = $5, signature = $6
+const UPDATE_DATASET: &str =
+    "UPDATE quell_datasets SET lines = $1, last = $2, head = $3, spent = $4, cap = $5, signature = $6
     WHERE name = $7 AND lines = $2 AND head = $8 AND (cap = $5 OR $9) RETURNING id";
-const FOLLOW: &str = "INSERT INTO quell_entries (dataset, number, body, previous, hash) VALUES ($1, $2, $3, $4, $5)";
+const INSERT_ENTRY: &str =
+    "INSERT INTO quell_entries (dataset, number, body, previous, hash) VALUES ($1, $2, $3, $4, $5)";
 
 /// A connection to a server.
 pub(crate) struct Postgres {
     client: Client,
-    /// Preparing a statement is a journey to the server.
+    /// Prepared statements, because each preparation is a round trip to the server.
     prepared: HashMap<&'static str, Statement>,
 }
 
 impl Postgres {
-    /// Connects, and makes the tables if they do not exist.
+    /// Connects, and creates the tables if they do not exist.
     pub(crate) fn create(url: &str) -> Result<Self, Error> {
         let mut postgres = Self::connect(url)?;
         let failed = failed("making the tables of a ledger");
         let mut transaction = postgres.client.transaction().map_err(&failed)?;
-        transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&MAKING]).map_err(&failed)?;
+        transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&CREATION_LOCK]).map_err(&failed)?;
         if !schema::has_tables(&mut transaction)? {
-            schema::lay_out(&mut transaction)?;
+            schema::create_tables(&mut transaction)?;
         }
         transaction.commit().map_err(&failed)?;
-        let rules = postgres.admit()?;
+        let rules = postgres.check_rules()?;
         if rules.is_old && schema::may_remove_rules(&mut postgres.client)? {
             schema::write_functions(&mut postgres.client)?;
         }
         Ok(postgres)
     }
 
-    /// Connects to tables that exist, and whose rules are those of a ledger.
+    /// Connects to an existing ledger and checks its tables, functions and triggers.
     pub(crate) fn open(url: &str) -> Result<Self, Error> {
-        let mut postgres = Self::look(url)?;
-        postgres.admit()?;
+        let mut postgres = Self::open_read_only(url)?;
+        postgres.check_rules()?;
         Ok(postgres)
     }
 
-    /// Connects to tables that exist, to look at them as they are.
-    pub(crate) fn look(url: &str) -> Result<Self, Error> {
+    /// Connects to an existing ledger without checks, so that damaged ledgers can be examined.
+    pub(crate) fn open_read_only(url: &str) -> Result<Self, Error> {
         let mut postgres = Self::connect(url)?;
         if schema::has_tables(&mut postgres.client)? {
             Ok(postgres)
@@ -83,15 +86,15 @@ impl Postgres {
         }
     }
 
-    /// Lets a role append to all ledgers, and nothing else.
+    /// Lets a role append to all ledgers, and do nothing else.
     pub(crate) fn grant(url: &str, role: &str) -> Result<(), Error> {
         schema::grant(&mut Self::open(url)?.client, role)
     }
 
-    /// Refuses tables of which a rule is missing or altered.
-    fn admit(&mut self) -> Result<schema::Rules, Error> {
+    /// Refuses tables with missing or altered constraints, functions or triggers.
+    fn check_rules(&mut self) -> Result<schema::Rules, Error> {
         let rules = schema::rules(&mut self.client)?;
-        match rules.strange {
+        match rules.mismatch {
             Some(name) => Err(Problem::Schema { name }.in_store().into()),
             None => Ok(rules),
         }
@@ -100,7 +103,9 @@ impl Postgres {
     fn connect(url: &str) -> Result<Self, Error> {
         let failed = failed("connecting to the server");
         let mut client = Address::new(url)?.connect()?;
-        for (setting, expected) in [("fsync", "on"), ("full_page_writes", "on"), ("session_replication_role", "origin")] {
+        for (setting, expected) in
+            [("fsync", "on"), ("full_page_writes", "on"), ("session_replication_role", "origin")]
+        {
             let row = client.query_one("SELECT current_setting($1)", &[&setting]).map_err(&failed)?;
             let value: String = row.try_get(0).map_err(&failed)?;
             if value != expected {
@@ -126,12 +131,15 @@ impl Postgres {
 impl Database for Postgres {
     fn public_key(&mut self) -> Result<Option<[u8; 32]>, Error> {
         let failed = failed("reading the public key");
-        let row = self.client.query_opt("SELECT value FROM quell_meta WHERE name = 'public_key'", &[]).map_err(&failed)?;
+        let row = self
+            .client
+            .query_opt("SELECT value FROM quell_meta WHERE name = 'public_key'", &[])
+            .map_err(&failed)?;
         let key: Option<Vec<u8>> = row.map(|row| row.try_get(0)).transpose().map_err(&failed)?;
         key.map(|key| sized("the public key", key)).transpose()
     }
 
-    fn adopt(&mut self, public_key: &[u8; 32]) -> Result<(), Error> {
+    fn set_public_key(&mut self, public_key: &[u8; 32]) -> Result<(), Error> {
         let sql = "INSERT INTO quell_meta (name, value) VALUES ('public_key', $1) ON CONFLICT DO NOTHING";
         self.client.execute(sql, &[&public_key.as_slice()]).map_err(failed("writing the public key"))?;
         Ok(())
@@ -148,8 +156,10 @@ impl Database for Postgres {
     }
 
     fn entry(&mut self, dataset: &str, number: u64) -> Result<Option<Stored>, Error> {
-        let row =
-            self.client.query_opt(entry!("number = $2"), &[&dataset, &number.cast_signed()]).map_err(failed("reading a line"))?;
+        let row = self
+            .client
+            .query_opt(entry!("number = $2"), &[&dataset, &number.cast_signed()])
+            .map_err(failed("reading a line"))?;
         row.as_ref().map(stored).transpose()
     }
 
@@ -164,34 +174,55 @@ impl Database for Postgres {
             .start()
             .map_err(&failed)?;
         let Some(row) = row(&mut transaction, &statement, dataset)? else { return Ok(None) };
-        let rows =
-            transaction.query(entry!("number >= $2 ORDER BY number"), &[&dataset, &from.cast_signed()]).map_err(&failed)?;
+        let rows = transaction
+            .query(entry!("number >= $2 ORDER BY number"), &[&dataset, &from.cast_signed()])
+            .map_err(&failed)?;
         transaction.commit().map_err(&failed)?;
         Ok(Some((row, rows.iter().map(stored).collect::<Result<_, _>>()?)))
     }
 
-    fn append(&mut self, step: &Step) -> Result<Outcome, Error> {
+    fn append(&mut self, pending: &PendingLine) -> Result<Outcome, Error> {
         let failed = failed("writing a line");
-        let (new, entry) = (step.row, step.entry);
+        let (new, entry) = (pending.row, pending.entry);
         let (number, lines) = (entry.number.cast_signed(), new.lines.cast_signed());
-        let (old, head, signature) = (step.old.as_slice(), new.head.as_slice(), new.signature.as_slice());
-        let (look, grow, follow) =
-            (self.prepare(ROW)?, self.prepare(if number == 0 { BEGIN } else { GROW })?, self.prepare(FOLLOW)?);
+        let (previous_head, head, signature) =
+            (pending.previous_head.as_slice(), new.head.as_slice(), new.signature.as_slice());
+        let (select, update, insert) = (
+            self.prepare(ROW)?,
+            self.prepare(if number == 0 { INSERT_DATASET } else { UPDATE_DATASET })?,
+            self.prepare(INSERT_ENTRY)?,
+        );
         let mut transaction = self.client.transaction().map_err(&failed)?;
-        // Waits for whoever holds the row, and then looks at it again: of several writers with the same number, one finds it.
+        // PostgreSQL waits for the row lock and then checks the condition again: of several writers with the
+        // same number, only one updates the row.
         let updated = if number == 0 {
-            transaction.query_opt(&grow, &[&new.dataset, &old, &lines, &number, &head, &new.spent, &new.cap, &signature])
+            transaction.query_opt(
+                &update,
+                &[&new.dataset, &previous_head, &lines, &number, &head, &new.spent, &new.cap, &signature],
+            )
         } else {
-            let sets_cap = step.sets_cap;
-            transaction
-                .query_opt(&grow, &[&lines, &number, &head, &new.spent, &new.cap, &signature, &new.dataset, &old, &sets_cap])
+            let sets_cap = pending.sets_cap;
+            transaction.query_opt(
+                &update,
+                &[
+                    &lines,
+                    &number,
+                    &head,
+                    &new.spent,
+                    &new.cap,
+                    &signature,
+                    &new.dataset,
+                    &previous_head,
+                    &sets_cap,
+                ],
+            )
         };
         let Some(updated) = updated.map_err(&failed)? else {
-            return Ok(why_not(row(&mut transaction, &look, &new.dataset)?.as_ref(), step));
+            return Ok(rejection(row(&mut transaction, &select, &new.dataset)?.as_ref(), pending));
         };
         let id: i64 = updated.try_get(0).map_err(&failed)?;
         let (previous, hash) = (entry.previous.as_slice(), entry.hash.as_slice());
-        transaction.execute(&follow, &[&id, &number, &entry.body, &previous, &hash]).map_err(&failed)?;
+        transaction.execute(&insert, &[&id, &number, &entry.body, &previous, &hash]).map_err(&failed)?;
         transaction.commit().map_err(&failed)?;
         Ok(Outcome::Written)
     }
@@ -201,14 +232,14 @@ impl Database for Postgres {
         let mut notes = Vec::new();
         if rules.is_old {
             notes.push(
-                "the functions of the ledger trust the search path; `quell ledger create` by the owner of the tables renews them"
+                "the functions of the ledger trust the search path of the caller; `quell ledger create`, run by the owner of the tables, updates them"
                     .into(),
             );
         }
         if schema::may_remove_rules(&mut self.client)? {
-            notes.push("this user owns the tables or is a superuser, and could remove their rules; let others connect with a role that `quell ledger grant` made".into());
+            notes.push("this user owns the tables or is a superuser, and could remove their rules; let others connect with a role that was set up by `quell ledger grant`".into());
         }
-        Ok((rules.strange.map(|name| Problem::Schema { name }.in_store()).into_iter().collect(), notes))
+        Ok((rules.mismatch.map(|name| Problem::Schema { name }.in_store()).into_iter().collect(), notes))
     }
 
     fn seal(&mut self) -> Result<bool, Error> {
@@ -244,7 +275,7 @@ fn stored(row: &postgres::Row) -> Result<Stored, Error> {
 }
 
 fn natural(number: i64) -> Result<u64, Error> {
-    let cause = format!("a number of lines is {number}, expected none below zero");
+    let cause = format!("a number of lines is {number}, expected a number that is not negative");
     u64::try_from(number).map_err(|_| Problem::Unreadable { cause }.in_store().into())
 }
 

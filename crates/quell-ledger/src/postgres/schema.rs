@@ -1,11 +1,13 @@
-//! The tables of a ledger on a server, the rules that the server keeps by itself, and whether they are still there.
+//! Tables, functions and triggers of a ledger on a server, and their verification.
 
 use postgres::{Client, GenericClient};
 
 use super::failed;
 use crate::error::Error;
 
-/// The same tables as in a file (`sqlite/schema.rs`), in the first schema of the search path.
+/// The tables, the same as in a file (`sqlite/schema.rs`).
+///
+/// They are created in the first schema of the search path.
 const TABLES: &str = "
 CREATE TABLE quell_meta (name TEXT PRIMARY KEY, value BYTEA NOT NULL);
 CREATE TABLE quell_datasets (
@@ -32,7 +34,7 @@ ALTER TABLE quell_datasets ADD CONSTRAINT quell_datasets_last
 REVOKE ALL ON quell_meta, quell_datasets, quell_entries FROM PUBLIC;
 ";
 
-/// Trigger functions by name, with their bodies to the letter.
+/// Trigger functions by name, with their exact bodies.
 const FUNCTIONS: [(&str, &str); 3] = [
     (
         "quell_datasets_grow",
@@ -65,7 +67,10 @@ BEGIN RAISE EXCEPTION 'a ledger is never changed or removed'; END ",
     ),
 ];
 
-/// When a trigger runs, as the server writes it down: for each row 1, before 2, on insert 4, delete 8, update 16, truncate 32.
+/// Triggers: name, table, function, type and definition.
+///
+/// The type is the sum that the server stores: for each row 1, before 2, on insert 4, delete 8, update 16,
+/// truncate 32.
 const TRIGGERS: [(&str, &str, &str, i16, &str); 8] = [
     (
         "quell_datasets_grow",
@@ -74,16 +79,60 @@ const TRIGGERS: [(&str, &str, &str, i16, &str); 8] = [
         23,
         "BEFORE INSERT OR UPDATE ON quell_datasets FOR EACH ROW",
     ),
-    ("quell_datasets_remain", "quell_datasets", "quell_never", 34, "BEFORE TRUNCATE ON quell_datasets FOR EACH STATEMENT"),
-    ("quell_datasets_stay", "quell_datasets", "quell_never", 11, "BEFORE DELETE ON quell_datasets FOR EACH ROW"),
-    ("quell_entries_follow", "quell_entries", "quell_entries_follow", 7, "BEFORE INSERT ON quell_entries FOR EACH ROW"),
-    ("quell_entries_remain", "quell_entries", "quell_never", 34, "BEFORE TRUNCATE ON quell_entries FOR EACH STATEMENT"),
-    ("quell_entries_stay", "quell_entries", "quell_never", 27, "BEFORE UPDATE OR DELETE ON quell_entries FOR EACH ROW"),
-    ("quell_meta_remain", "quell_meta", "quell_never", 34, "BEFORE TRUNCATE ON quell_meta FOR EACH STATEMENT"),
-    ("quell_meta_stay", "quell_meta", "quell_never", 27, "BEFORE UPDATE OR DELETE ON quell_meta FOR EACH ROW"),
+    (
+        "quell_datasets_remain",
+        "quell_datasets",
+        "quell_never",
+        34,
+        "BEFORE TRUNCATE ON quell_datasets FOR EACH STATEMENT",
+    ),
+    (
+        "quell_datasets_stay",
+        "quell_datasets",
+        "quell_never",
+        11,
+        "BEFORE DELETE ON quell_datasets FOR EACH ROW",
+    ),
+    (
+        "quell_entries_follow",
+        "quell_entries",
+        "quell_entries_follow",
+        7,
+        "BEFORE INSERT ON quell_entries FOR EACH ROW",
+    ),
+    (
+        "quell_entries_remain",
+        "quell_entries",
+        "quell_never",
+        34,
+        "BEFORE TRUNCATE ON quell_entries FOR EACH STATEMENT",
+    ),
+    (
+        "quell_entries_stay",
+        "quell_entries",
+        "quell_never",
+        27,
+        "BEFORE UPDATE OR DELETE ON quell_entries FOR EACH ROW",
+    ),
+    (
+        "quell_meta_remain",
+        "quell_meta",
+        "quell_never",
+        34,
+        "BEFORE TRUNCATE ON quell_meta FOR EACH STATEMENT",
+    ),
+    (
+        "quell_meta_stay",
+        "quell_meta",
+        "quell_never",
+        27,
+        "BEFORE UPDATE OR DELETE ON quell_meta FOR EACH ROW",
+    ),
 ];
 
-/// Constraints that hold the cap and the chain, without the spaces and parentheses that versions of the server write differently.
+/// Constraints that enforce the cap and the chain, by table.
+///
+/// They are written without spaces and parentheses, because versions of the server place these differently.
 const CONSTRAINTS: [(&str, &str); 7] = [
     ("quell_datasets", "CHECKspent<=capANDcap<>'NaN'::doubleprecision"),
     ("quell_datasets", "CHECKspent>=0::doubleprecisionANDspent<>'NaN'::doubleprecision"),
@@ -94,25 +143,29 @@ const CONSTRAINTS: [(&str, &str); 7] = [
     ("quell_meta", "PRIMARYKEYname"),
 ];
 
-/// Whether the tables are there.
+/// Whether the tables exist.
 pub(super) fn has_tables(client: &mut impl GenericClient) -> Result<bool, Error> {
     let failed = failed("looking for the tables of a ledger");
     let row = client.query_one("SELECT to_regclass('quell_entries') IS NOT NULL", &[]).map_err(&failed)?;
     row.try_get(0).map_err(&failed)
 }
 
-/// Makes the tables, functions and triggers.
-pub(super) fn lay_out(client: &mut impl GenericClient) -> Result<(), Error> {
+/// Creates the tables, functions and triggers.
+pub(super) fn create_tables(client: &mut impl GenericClient) -> Result<(), Error> {
     let failed = failed("making the tables of a ledger");
     client.batch_execute(TABLES).map_err(&failed)?;
     write_functions(client)?;
     for (name, _, function, _, when) in TRIGGERS {
-        client.batch_execute(&format!("CREATE TRIGGER {name} {when} EXECUTE FUNCTION {function}()")).map_err(&failed)?;
+        client
+            .batch_execute(&format!("CREATE TRIGGER {name} {when} EXECUTE FUNCTION {function}()"))
+            .map_err(&failed)?;
     }
     Ok(())
 }
 
-/// Writes the functions, which find the tables of this schema whatever the search path of whoever calls them.
+/// Creates or replaces the functions, with a fixed search path.
+///
+/// The functions find the tables of this schema, whatever the search path of the caller.
 pub(super) fn write_functions(client: &mut impl GenericClient) -> Result<(), Error> {
     let failed = failed("writing the functions of a ledger");
     let schema = schema(client)?;
@@ -125,35 +178,35 @@ pub(super) fn write_functions(client: &mut impl GenericClient) -> Result<(), Err
     Ok(())
 }
 
-/// The schema that the tables are in, quoted.
+/// The quoted name of the schema that contains the tables.
 fn schema(client: &mut impl GenericClient) -> Result<String, Error> {
     let failed = failed("looking for the tables of a ledger");
     let sql = "SELECT quote_ident(nspname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass('quell_entries')";
     client.query_one(sql, &[]).and_then(|row| row.try_get(0)).map_err(&failed)
 }
 
-/// What was found of the rules of a ledger.
+/// Result of comparing the rules on the server with the expected rules.
 pub(super) struct Rules {
     /// The first table, function or trigger that is missing, altered or added.
-    pub(super) strange: Option<String>,
-    /// The functions are those of the first version, which trust the search path of whoever calls them.
+    pub(super) mismatch: Option<String>,
+    /// Whether the functions trust the search path of the caller, as in the first version.
     pub(super) is_old: bool,
 }
 
-/// Compares the rules on the server with those of a ledger.
+/// Compares the tables, functions and triggers on the server with those of a ledger.
 pub(super) fn rules(client: &mut Client) -> Result<Rules, Error> {
-    let (functions, is_old) = strange_function(client)?;
-    let strange = match functions {
+    let (functions, is_old) = function_mismatch(client)?;
+    let mismatch = match functions {
         Some(name) => Some(name),
-        None => match strange_trigger(client)? {
+        None => match trigger_mismatch(client)? {
             Some(name) => Some(name),
-            None => strange_table(client)?,
+            None => table_mismatch(client)?,
         },
     };
-    Ok(Rules { strange, is_old })
+    Ok(Rules { mismatch, is_old })
 }
 
-fn strange_function(client: &mut Client) -> Result<(Option<String>, bool), Error> {
+fn function_mismatch(client: &mut Client) -> Result<(Option<String>, bool), Error> {
     let failed = failed("reading the functions of a ledger");
     let expected = format!("search_path=pg_catalog, {}, pg_temp", schema(client)?);
     let sql = "SELECT p.prosrc, p.prosecdef OR l.lanname <> 'plpgsql' OR p.pronargs <> 0, coalesce(array_to_string(p.proconfig, ';'), '')
@@ -163,9 +216,12 @@ fn strange_function(client: &mut Client) -> Result<(Option<String>, bool), Error
     for (name, body) in FUNCTIONS {
         let rows = client.query(sql, &[&name]).map_err(&failed)?;
         let [row] = rows.as_slice() else { return Ok((Some(name.into()), false)) };
-        let (source, odd, settings): (String, bool, String) =
-            (row.try_get(0).map_err(&failed)?, row.try_get(1).map_err(&failed)?, row.try_get(2).map_err(&failed)?);
-        if source != body || odd || !(settings == expected || settings.is_empty()) {
+        let (source, is_unusual, settings): (String, bool, String) = (
+            row.try_get(0).map_err(&failed)?,
+            row.try_get(1).map_err(&failed)?,
+            row.try_get(2).map_err(&failed)?,
+        );
+        if source != body || is_unusual || !(settings == expected || settings.is_empty()) {
             return Ok((Some(name.into()), false));
         }
         is_old |= settings.is_empty();
@@ -173,7 +229,7 @@ fn strange_function(client: &mut Client) -> Result<(Option<String>, bool), Error
     Ok((None, is_old))
 }
 
-fn strange_trigger(client: &mut Client) -> Result<Option<String>, Error> {
+fn trigger_mismatch(client: &mut Client) -> Result<Option<String>, Error> {
     let failed = failed("reading the triggers of a ledger");
     let sql = "SELECT t.tgname::text, c.relname::text, p.proname::text, t.tgtype,
             t.tgenabled IN ('O', 'A') AND t.tgqual IS NULL AND t.tgnargs = 0 AND t.tgattr::text = '' AND p.pronamespace = c.relnamespace
@@ -185,21 +241,31 @@ fn strange_trigger(client: &mut Client) -> Result<Option<String>, Error> {
         let (kind, plain): (i16, bool) = (row.try_get(3).map_err(&failed)?, row.try_get(4).map_err(&failed)?);
         found.push((text(0)?, text(1)?, text(2)?, kind, plain));
     }
-    let is_there = |(name, table, function, kind, _): &(&str, &str, &str, i16, &str)| {
-        found.iter().any(|have| have.0 == *name && have.1 == *table && have.2 == *function && have.3 == *kind && have.4)
+    let exists = |(name, table, function, kind, _): &(&str, &str, &str, i16, &str)| {
+        found.iter().any(|candidate| {
+            candidate.0 == *name
+                && candidate.1 == *table
+                && candidate.2 == *function
+                && candidate.3 == *kind
+                && candidate.4
+        })
     };
-    if let Some((name, ..)) = TRIGGERS.iter().find(|trigger| !is_there(trigger)) {
+    if let Some((name, ..)) = TRIGGERS.iter().find(|trigger| !exists(trigger)) {
         return Ok(Some((*name).to_owned()));
     }
-    // A trigger that is added may undo what the others ensure.
-    Ok(found.into_iter().map(|have| have.0).find(|name| !TRIGGERS.iter().any(|trigger| trigger.0 == name)))
+    // An additional trigger could undo the effect of the others.
+    Ok(found
+        .into_iter()
+        .map(|candidate| candidate.0)
+        .find(|name| !TRIGGERS.iter().any(|trigger| trigger.0 == name)))
 }
 
-fn strange_table(client: &mut Client) -> Result<Option<String>, Error> {
+fn table_mismatch(client: &mut Client) -> Result<Option<String>, Error> {
     let failed = failed("reading the tables of a ledger");
     for table in ["quell_meta", "quell_datasets", "quell_entries"] {
-        // An unlogged table is lost in a crash; a rule or a policy hides lines or diverts them.
-        let sql = "SELECT c.relkind = 'r' AND c.relpersistence = 'p' AND NOT c.relrowsecurity AND NOT c.relhasrules
+        // A crash loses unlogged tables. A rule or a row security policy can hide or divert lines.
+        let sql =
+            "SELECT c.relkind = 'r' AND c.relpersistence = 'p' AND NOT c.relrowsecurity AND NOT c.relhasrules
             FROM pg_class c WHERE c.oid = to_regclass($1)";
         let plain = client.query_opt(sql, &[&table]).map_err(&failed)?;
         if !plain.is_some_and(|row| row.try_get(0).unwrap_or(false)) {
@@ -207,18 +273,22 @@ fn strange_table(client: &mut Client) -> Result<Option<String>, Error> {
         }
         let sql = "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = to_regclass($1) AND convalidated";
         let rows = client.query(sql, &[&table]).map_err(&failed)?;
-        let bare = |text: String| text.chars().filter(|c| !c.is_whitespace() && !matches!(c, '(' | ')')).collect::<String>();
-        let found: Vec<String> = rows.iter().filter_map(|row| row.try_get(0).ok()).map(bare).collect();
-        // The server may name the other table with its schema.
-        let has = |wanted: &str| found.iter().any(|have| have == wanted || without_schema(have) == wanted);
-        if CONSTRAINTS.iter().any(|(of, wanted)| *of == table && !has(wanted)) {
+        let stripped = |text: String| {
+            text.chars().filter(|c| !c.is_whitespace() && !matches!(c, '(' | ')')).collect::<String>()
+        };
+        let found: Vec<String> = rows.iter().filter_map(|row| row.try_get(0).ok()).map(stripped).collect();
+        // The server may prefix the referenced table with its schema.
+        let has = |expected: &str| {
+            found.iter().any(|candidate| candidate == expected || without_schema(candidate) == expected)
+        };
+        if CONSTRAINTS.iter().any(|(owner, expected)| *owner == table && !has(expected)) {
             return Ok(Some(table.into()));
         }
     }
     Ok(None)
 }
 
-/// A foreign key without the schema of the table that it names.
+/// A foreign key definition without the schema of the referenced table.
 fn without_schema(definition: &str) -> String {
     match definition.split_once("REFERENCES") {
         Some((before, after)) => {
@@ -229,10 +299,13 @@ fn without_schema(definition: &str) -> String {
     }
 }
 
-/// Lets a role append to all ledgers, and nothing else.
+/// Lets a role append to all ledgers, and do nothing else.
 pub(super) fn grant(client: &mut Client, role: &str) -> Result<(), Error> {
     let failed = failed("granting a role the right to append");
-    let role: String = client.query_one("SELECT quote_ident($1)", &[&role]).and_then(|row| row.try_get(0)).map_err(&failed)?;
+    let role: String = client
+        .query_one("SELECT quote_ident($1)", &[&role])
+        .and_then(|row| row.try_get(0))
+        .map_err(&failed)?;
     let schema = schema(client)?;
     client
         .batch_execute(&format!(
@@ -247,7 +320,7 @@ pub(super) fn grant(client: &mut Client, role: &str) -> Result<(), Error> {
         .map_err(&failed)
 }
 
-/// Whether whoever is connected could remove the rules: an owner of the tables, or a superuser.
+/// Whether the connected user could remove the rules: an owner or a superuser.
 pub(super) fn may_remove_rules(client: &mut Client) -> Result<bool, Error> {
     let failed = failed("reading the rights of this user");
     let sql = "SELECT current_setting('is_superuser') = 'on' OR pg_has_role(current_user, relowner, 'USAGE')

@@ -1,18 +1,22 @@
-//! The tables of a ledger in a file, and the rules that SQLite keeps by itself.
+//! Tables of a ledger in a SQLite file, and the triggers that enforce its rules.
 
 use rusqlite::TransactionBehavior;
 
 use super::Sqlite;
 use crate::error::Error;
 
-/// "Qull", so that `file` and we ourselves know what it is.
+/// The SQLite application id, "Qull", which identifies the file as a ledger.
 const APPLICATION: i64 = 0x5175_6c6c;
-/// The version that is written. The first one has no rule against replacing the key, and is given it when it is opened to write.
+/// Version of new ledgers. Version 1 lacks the trigger that forbids replacing the key; opening such a ledger
+/// for writing adds the trigger.
 const VERSION: i64 = 2;
-const FIRST: i64 = 1;
+const FIRST_VERSION: i64 = 1;
 
-/// Tables and triggers by name. The rules of a book once more, for whoever comes with another program: a dataset grows by one entry at a time, which
-/// takes the next number and becomes the head; nothing is changed or removed; nothing exceeds the cap.
+/// Tables and triggers by name.
+///
+/// The triggers repeat the rules of a book for every other program that writes to the file: a dataset grows
+/// by one entry at a time, which takes the next number and becomes the head; nothing is changed or removed;
+/// nothing exceeds the cap.
 const SCHEMA: [(&str, &str); 12] = [
     ("meta", "CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID"),
     (
@@ -89,82 +93,96 @@ const SCHEMA: [(&str, &str); 12] = [
 
 /// The tables and triggers of a version.
 fn schema(version: i64) -> &'static [(&'static str, &'static str)] {
-    if version == FIRST { &SCHEMA[..SCHEMA.len() - 1] } else { &SCHEMA }
+    if version == FIRST_VERSION { &SCHEMA[..SCHEMA.len() - 1] } else { &SCHEMA }
 }
 
 impl Sqlite {
-    /// Nothing is in the file.
-    pub(super) fn has_nothing(&self) -> Result<bool, Error> {
-        let things = self.connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0));
-        Ok(things.map_err(self.failed("opening the ledger"))? == 0)
+    /// Whether the database has no tables.
+    pub(super) fn is_empty(&self) -> Result<bool, Error> {
+        let objects =
+            self.connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0));
+        Ok(objects.map_err(self.failed("opening the ledger"))? == 0)
     }
 
-    /// Makes the tables and writes the public key, both or neither, unless somebody else just did.
-    pub(super) fn lay_out(&mut self, public_key: &dyn Fn() -> Result<[u8; 32], Error>) -> Result<(), Error> {
+    /// Creates the tables and writes the public key in one transaction, unless they exist.
+    pub(super) fn create_tables(
+        &mut self,
+        public_key: &dyn Fn() -> Result<[u8; 32], Error>,
+    ) -> Result<(), Error> {
         let failed = self.failed("making a ledger");
-        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&failed)?;
-        let things =
-            transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0)).map_err(&failed)?;
-        if things == 0 {
+        let transaction =
+            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&failed)?;
+        let objects = transaction
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))
+            .map_err(&failed)?;
+        if objects == 0 {
             for (_, sql) in SCHEMA {
                 transaction.execute_batch(sql).map_err(&failed)?;
             }
-            transaction.execute("INSERT INTO meta (name, value) VALUES ('public_key', ?1)", [public_key()?]).map_err(&failed)?;
+            transaction
+                .execute("INSERT INTO meta (name, value) VALUES ('public_key', ?1)", [public_key()?])
+                .map_err(&failed)?;
             transaction.pragma_update(None, "application_id", APPLICATION).map_err(&failed)?;
             transaction.pragma_update(None, "user_version", VERSION).map_err(&failed)?;
         }
         transaction.commit().map_err(&failed)
     }
 
-    /// The version of the ledger. Refuses what is no ledger, or one of a later version.
+    /// The version of the ledger. Refuses other databases and later versions.
     pub(super) fn version(&self) -> Result<i64, Error> {
         let number = |name: &str| self.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
         let application = number("application_id").map_err(self.failed("opening the ledger"))?;
         let version = number("user_version").map_err(self.failed("opening the ledger"))?;
-        if application == APPLICATION && (FIRST..=VERSION).contains(&version) {
+        if application == APPLICATION && (FIRST_VERSION..=VERSION).contains(&version) {
             return Ok(version);
         }
         let found = if application == APPLICATION {
             format!("it has version {version}, expected {VERSION}")
-        } else if self.has_nothing()? {
-            "nothing was written into it: making it was interrupted, and `quell ledger create` goes on with it".into()
+        } else if self.is_empty()? {
+            "nothing was written into it: its creation was interrupted; `quell ledger create` completes it"
+                .into()
         } else {
             "it is another database".into()
         };
         Err(Error::NotALedger { location: self.path.display().to_string(), found })
     }
 
-    /// Adds the rules that a ledger of the first version lacks. A file that cannot be written stays as it is.
-    pub(super) fn bring_up_to_date(&mut self) -> Result<(), Error> {
+    /// Adds the triggers that a ledger of the first version lacks. A read-only file stays unchanged.
+    pub(super) fn upgrade(&mut self) -> Result<(), Error> {
         if self.version()? == VERSION || self.connection.is_readonly("main").unwrap_or(true) {
             return Ok(());
         }
-        let failed = self.failed("bringing the ledger up to date");
-        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&failed)?;
-        let version: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(&failed)?;
-        if version == FIRST {
-            for (_, sql) in &SCHEMA[schema(FIRST).len()..] {
+        let failed = self.failed("upgrading the ledger");
+        let transaction =
+            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&failed)?;
+        let version: i64 =
+            transaction.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(&failed)?;
+        if version == FIRST_VERSION {
+            for (_, sql) in &SCHEMA[schema(FIRST_VERSION).len()..] {
                 transaction.execute_batch(sql).map_err(&failed)?;
             }
             transaction.pragma_update(None, "user_version", VERSION).map_err(&failed)?;
         }
         transaction.commit().map_err(&failed)?;
-        self.wrote = true;
+        self.has_unsealed_writes = true;
         Ok(())
     }
 
     /// The first table or trigger that is missing, altered or added.
-    pub(super) fn strange_schema(&self) -> Result<Option<String>, Error> {
+    pub(super) fn find_schema_mismatch(&self) -> Result<Option<String>, Error> {
         let schema = schema(self.version()?);
         let failed = self.failed("reading the schema");
         let mut statement = self
             .connection
             .prepare("SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY rowid")
             .map_err(&failed)?;
-        let found: Vec<(String, Option<String>)> =
-            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).and_then(Iterator::collect).map_err(&failed)?;
-        let same =
-            |(have, want): &(&(String, Option<String>), &(&str, &str))| have.0 == want.0 && have.1.as_deref() == Some(want.1);
+        let found: Vec<(String, Option<String>)> = statement
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+            .and_then(Iterator::collect)
+            .map_err(&failed)?;
+        let same = |(found, expected): &(&(String, Option<String>), &(&str, &str))| {
+            found.0 == expected.0 && found.1.as_deref() == Some(expected.1)
+        };
         if let Some((_, (name, _))) = found.iter().zip(schema).find(|pair| !same(pair)) {
             return Ok(Some((*name).to_owned()));
         }

@@ -3,10 +3,12 @@
 use std::{fs, path::Path, process::Command};
 
 use quell_ledger::{Error, Store, verify, witnesses};
+use quell_privacy::ledger::Ledger;
 
 use super::{
     Attempt,
     fixture::{DATASET, charge, count, create, open},
+    refused,
 };
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
@@ -28,11 +30,11 @@ fn removed() {
     let mut ledger = create(&store, DATASET, None);
     charge(&mut ledger, 1);
     fs::rename(&home, directory.path().join("elsewhere")).unwrap();
-    let refused = ledger.charge(count(1.0)).err().unwrap().to_string();
-    assert!(refused.contains("removed or replaced"), "{refused}");
+    refused(ledger.charge(count(1.0)), "removed or replaced");
     fs::remove_dir_all(directory.path().join("elsewhere")).unwrap();
-    assert!(ledger.charge(count(1.0)).is_err());
-    assert!(ledger.receipt(1).is_err(), "no receipt is believed either");
+    refused(ledger.charge(count(1.0)), "removed or replaced");
+    // No receipt is believed either.
+    refused(ledger.receipt(1), "removed or replaced");
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -52,7 +54,7 @@ fn exchanged() {
     charge(&mut ledger, 2);
     fs::rename(&home, directory.path().join("away")).unwrap();
     fs::rename(&saved, &home).unwrap();
-    assert!(ledger.charge(count(1.0)).is_err());
+    refused(ledger.charge(count(1.0)), "removed or replaced");
     drop(ledger);
     // The copy is as it was: nothing of the other ledger was written beside it.
     assert!(verify(home.as_path(), &[], &[]).unwrap().is_good());
@@ -67,10 +69,10 @@ fn removed_before_resuming() {
     let mut lease = ledger.reserve(count(1.0), 4).unwrap().in_blocks_of(1);
     assert!(lease.next().unwrap().is_ok());
     fs::remove_dir_all(&home).unwrap();
-    assert!(lease.next().unwrap().is_err());
+    refused(lease.next().unwrap(), "removed or replaced");
     let entry = lease.entry();
     drop(lease);
-    assert!(ledger.resume(count(1.0), entry).is_err());
+    refused(ledger.resume(count(1.0), entry), "removed or replaced");
 }
 
 fn older_copy() {
@@ -100,19 +102,26 @@ fn sql(statement: &str) -> Result<(), rusqlite::Error> {
 }
 
 fn replaced_key() {
-    for statement in [
-        "INSERT OR REPLACE INTO meta VALUES ('public_key', zeroblob(32))",
-        "REPLACE INTO meta VALUES ('public_key', zeroblob(32))",
-        "INSERT INTO meta VALUES ('public_key', zeroblob(32)) ON CONFLICT (name) DO UPDATE SET value = zeroblob(32)",
-        "UPDATE OR REPLACE meta SET value = zeroblob(32)",
-        "DELETE FROM meta",
+    const REPLACED: &str = "there is one key, and it is never replaced";
+    for (statement, because) in [
+        ("INSERT OR REPLACE INTO meta VALUES ('public_key', zeroblob(32))", REPLACED),
+        ("REPLACE INTO meta VALUES ('public_key', zeroblob(32))", REPLACED),
+        (
+            "INSERT INTO meta VALUES ('public_key', zeroblob(32)) ON CONFLICT (name) DO UPDATE SET value = zeroblob(32)",
+            REPLACED,
+        ),
+        ("UPDATE OR REPLACE meta SET value = zeroblob(32)", "the key is never changed"),
+        ("DELETE FROM meta", "the key is never removed"),
     ] {
-        assert!(sql(statement).is_err(), "{statement}");
+        refused(sql(statement), because);
     }
 }
 
 fn added_key() {
-    assert!(sql("INSERT INTO meta VALUES ('another', zeroblob(32))").is_err());
+    refused(
+        sql("INSERT INTO meta VALUES ('another', zeroblob(32))"),
+        "there is one key, and it is never replaced",
+    );
 }
 
 fn pipes() {
@@ -126,10 +135,14 @@ fn pipes() {
         }
         // Would wait for ever, if it were read.
         let database = directory.path().join("ledger.db");
-        let granted = Store::open(database.as_path())
+        let book = Store::open(database.as_path())
             .and_then(|store| store.book(DATASET))
-            .is_ok_and(|book| quell_privacy::ledger::Ledger::open(book).and_then(|mut ledger| ledger.charge(count(1.0))).is_ok());
-        assert!(!granted, "{name}");
+            .map_err(|error| error.to_string());
+        let charged = book.and_then(|book| {
+            let charged = Ledger::open(book).and_then(|mut ledger| ledger.charge(count(1.0)).map(drop));
+            charged.map_err(|error| error.to_string())
+        });
+        refused(charged, "is not a regular file");
         assert!(!verify(database.as_path(), &[], &[]).is_ok_and(|report| report.is_good()), "{name}");
     }
 }
@@ -140,6 +153,6 @@ fn no_key() {
     fs::remove_file(directory.path().join("signing.key")).unwrap();
     assert!(!verify(directory.path(), &[], &[]).unwrap().is_good(), "a key that is gone is only a note");
     let store = Store::open(directory.path()).unwrap();
-    assert!(open(&store, DATASET).charge(count(1.0)).is_err());
+    refused(open(&store, DATASET).charge(count(1.0)), "signing.key is missing");
     assert!(!matches!(store.book(DATASET).err(), Some(Error::KeyMissing { .. })), "reading needs no key");
 }

@@ -2,7 +2,6 @@
 
 use quell_ledger::{Store, Volume};
 use quell_privacy::{
-    Error,
     ledger::{Budget, Composition, Ledger, Terms},
     mechanism::{Additive, Mechanism, Noise},
     units::{ClipNorm, Delta, Epsilon, NoiseMultiplier},
@@ -11,6 +10,7 @@ use quell_privacy::{
 use super::{
     Attempt,
     fixture::{DATASET, budget, charge, count, create, open, room_for, terms},
+    refused,
 };
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
@@ -42,20 +42,25 @@ fn with(cap: Option<f64>, attempt: impl FnOnce(&Store, Ledger<Volume>)) {
 
 fn too_many_steps() {
     with(Some(30.0), |_, mut ledger| {
-        for steps in [31, 1 << 53, u64::MAX] {
-            assert!(ledger.reserve(count(1.0), steps).is_err(), "{steps}");
+        for (steps, because) in [
+            (31, "would bring epsilon to 30.99"),
+            (1 << 53, "would bring epsilon to 9.0"),
+            (u64::MAX, "more than 2^53 repetitions"),
+        ] {
+            refused(ledger.reserve(count(1.0), steps), because);
         }
     });
 }
 
 fn no_steps() {
     with(Some(1.0), |_, mut ledger| {
-        assert!(ledger.reserve(count(1.0), 0).is_err() && ledger.reserve_once("key", count(1.0), 0).is_err());
+        refused(ledger.reserve(count(1.0), 0), "steps is 0, expected");
+        refused(ledger.reserve_once("key", count(1.0), 0), "steps is 0, expected");
     });
 }
 
 fn seeded() {
-    with(Some(30.0), |_, ledger| assert!(ledger.seeded(1).charge(count(1.0)).is_err()));
+    with(Some(30.0), |_, ledger| refused(ledger.seeded(1).charge(count(1.0)), "would bring epsilon to ∞"));
 }
 
 fn odd_caps() {
@@ -63,25 +68,33 @@ fn odd_caps() {
     let store = Store::create(directory.path()).unwrap();
     for cap in [-0.0, 0.0, 30.001, 1e300] {
         let made = Ledger::create(store.book("odd").unwrap(), terms("odd", Some(cap)));
-        assert!(made.is_err(), "a cap of {cap}");
+        refused(made, &format!("epsilon of a budget is {cap}, expected"));
     }
-    with(Some(1.0), |_, mut ledger| assert!(ledger.raise(budget(Some(31.0)), "more").is_err()));
+    with(Some(1.0), |_, mut ledger| {
+        refused(ledger.raise(budget(Some(31.0)), "more"), "epsilon of a budget is 31, expected");
+    });
 }
 
 fn odd_numbers() {
     for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0] {
-        assert!(Epsilon::new(number).is_err() && Delta::new(number).is_err());
+        refused(Epsilon::new(number), &format!("epsilon is {number}, expected"));
+        refused(Delta::new(number), &format!("delta is {number}, expected"));
     }
-    for number in ["-1", "-1e-300", "1e999", "\"1\""] {
-        assert!(serde_json::from_str::<Budget>(&format!("{{\"epsilon\":{number},\"delta\":1e-6}}")).is_err(), "{number}");
+    for (number, because) in [
+        ("-1", "epsilon is -1, expected"),
+        ("-1e-300", "epsilon is -0"),
+        ("1e999", "number out of range"),
+        ("\"1\"", "invalid type: string"),
+    ] {
+        refused(serde_json::from_str::<Budget>(&format!("{{\"epsilon\":{number},\"delta\":1e-6}}")), because);
     }
-    assert!(serde_json::from_str::<Budget>("{\"epsilon\":1,\"delta\":2}").is_err());
+    refused(serde_json::from_str::<Budget>("{\"epsilon\":1,\"delta\":2}"), "delta is 2, expected");
 }
 
 fn lowered() {
     with(Some(10.0), |_, mut ledger| {
         charge(&mut ledger, 3);
-        assert!(matches!(ledger.raise(budget(Some(2.0)), "less").err(), Some(Error::Refused { .. })));
+        refused(ledger.raise(budget(Some(2.0)), "less"), "the budget is 2, of which 3");
     });
 }
 
@@ -89,14 +102,15 @@ fn raised_delta() {
     with(Some(10.0), |_, mut ledger| {
         charge(&mut ledger, 1);
         let more = Budget { delta: Delta::new(1e-3).unwrap(), ..budget(Some(10.0)) };
-        assert!(ledger.raise(more, "more").is_err());
+        refused(ledger.raise(more, "more"), "a larger delta after the first charge");
     });
 }
 
 fn opened_again() {
     with(Some(1.0), |store, mut ledger| {
         charge(&mut ledger, 1);
-        assert!(Ledger::create(store.book(DATASET).unwrap(), terms(DATASET, Some(30.0))).is_err());
+        let again = Ledger::create(store.book(DATASET).unwrap(), terms(DATASET, Some(30.0)));
+        refused(again, "there is already a ledger for this dataset");
     });
 }
 
@@ -104,7 +118,7 @@ fn stale() {
     with(Some(room_for(3)), |store, mut ledger| {
         let mut other = open(store, DATASET);
         charge(&mut ledger, 3);
-        assert!(other.charge(count(1.0)).is_err());
+        refused(other.charge(count(1.0)), "would bring epsilon to 4");
     });
 }
 
@@ -112,8 +126,10 @@ fn resumed_twice() {
     with(Some(room_for(8)), |store, mut ledger| {
         let mut other = open(store, DATASET);
         let entry = ledger.reserve(count(1.0), 8).unwrap().entry();
-        let (mut one, mut two) =
-            (ledger.resume(count(1.0), entry).unwrap().in_blocks_of(1), other.resume(count(1.0), entry).unwrap().in_blocks_of(1));
+        let (mut one, mut two) = (
+            ledger.resume(count(1.0), entry).unwrap().in_blocks_of(1),
+            other.resume(count(1.0), entry).unwrap().in_blocks_of(1),
+        );
         let mut taken = 0;
         while one.next().map(Result::unwrap).is_some() | two.next().map(Result::unwrap).is_some() {
             taken += 1;
@@ -125,7 +141,7 @@ fn resumed_twice() {
 fn resumed_dearer() {
     with(Some(30.0), |_, mut ledger| {
         let entry = ledger.reserve(count(10.0), 3).unwrap().entry();
-        assert!(ledger.resume(count(9.9), entry).is_err());
+        refused(ledger.resume(count(9.9), entry), "paid for something else");
     });
 }
 
@@ -133,7 +149,7 @@ fn resumed_nothing() {
     with(Some(30.0), |_, mut ledger| {
         let entry = ledger.reserve(count(10.0), 3).unwrap().entry();
         for other in [0, entry + 1, u64::MAX] {
-            assert!(ledger.resume(count(10.0), other).is_err(), "{other}");
+            refused(ledger.resume(count(10.0), other), &format!("line {other} is not a charge"));
         }
     });
 }
@@ -141,24 +157,30 @@ fn resumed_nothing() {
 fn resumed_seeded() {
     with(None, |store, mut ledger| {
         let entry = ledger.reserve(count(10.0), 3).unwrap().entry();
-        assert!(open(store, DATASET).seeded(3).resume(count(10.0), entry).is_err());
+        refused(open(store, DATASET).seeded(3).resume(count(10.0), entry), "paid for something else");
         let seeded = open(store, DATASET).seeded(3).reserve(count(10.0), 3).unwrap().entry();
-        assert!(ledger.resume(count(10.0), seeded).is_err());
+        refused(ledger.resume(count(10.0), seeded), "paid for something else");
     });
 }
 
 fn key_of_another_plan() {
     with(Some(30.0), |_, mut ledger| {
         drop(ledger.reserve_once("key", count(10.0), 2).unwrap());
-        for (scale, steps) in [(9.0, 2), (10.0, 3), (10.0, 1)] {
-            assert!(ledger.reserve_once("key", count(scale), steps).is_err());
+        for (scale, steps, because) in [
+            (9.0, 2, "paid for something else"),
+            (10.0, 3, "another number of steps"),
+            (10.0, 1, "another number of steps"),
+        ] {
+            refused(ledger.reserve_once("key", count(scale), steps), because);
         }
     });
 }
 
 fn key_used_up() {
     with(Some(30.0), |_, mut ledger| {
-        let steps = |ledger: &mut Ledger<Volume>| ledger.reserve_once("key", count(10.0), 2).unwrap().flatten().count();
+        let steps = |ledger: &mut Ledger<Volume>| {
+            ledger.reserve_once("key", count(10.0), 2).unwrap().flatten().count()
+        };
         assert_eq!((steps(&mut ledger), steps(&mut ledger)), (2, 0));
     });
 }
@@ -166,7 +188,7 @@ fn key_used_up() {
 fn nameless() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::create(directory.path()).unwrap();
-    assert!(Ledger::create(store.book("").unwrap(), terms("", None)).is_err());
+    refused(Ledger::create(store.book("").unwrap(), terms("", None)), "the dataset has no name");
 }
 
 fn no_noise() {
@@ -181,6 +203,6 @@ fn no_noise() {
         dimension: 1,
     };
     assert!(least.event(quell_privacy::Neighbors::AddRemove) != quell_privacy::Event::NonPrivate);
-    assert!(ledger.charge(least).is_err());
-    assert!(NoiseMultiplier::new(0.0).is_err());
+    refused(ledger.charge(least), "would bring epsilon to 5.001e11");
+    refused(NoiseMultiplier::new(0.0), "noise_multiplier is 0, expected");
 }

@@ -9,6 +9,7 @@ use quell_privacy::{
 use super::{
     Attempt,
     fixture::{DATASET, budget, charge, count, create, terms},
+    refused,
 };
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
@@ -95,7 +96,7 @@ fn no_price() {
             Cost { renyi: Some(vec![number; 14]), ..charge.cost.clone() },
         ] {
             let charge = Charge { cost, ..charge.clone() };
-            assert!(State::new(&[terms.clone(), Line::Charged(charge)]).is_err(), "{number}");
+            refused(State::new(&[terms.clone(), Line::Charged(charge)]), "line 1 has an invalid cost");
         }
     }
 }
@@ -109,30 +110,33 @@ fn non_private() {
 
 fn other_steps() {
     let (terms, charge) = honest(Some(1.0), 2);
-    assert!(State::new(&[terms, Line::Charged(Charge { steps: 2000, ..charge })]).is_err());
+    let more = State::new(&[terms, Line::Charged(Charge { steps: 2000, ..charge })]);
+    refused(more, "line 1 pays for a different number of steps than it hands out");
 }
 
 fn unpaid_leases() {
     let (terms, charge) = honest(Some(3.0), 2);
     let lines = |line| vec![terms.clone(), Line::Charged(charge.clone()), line];
-    for line in [
-        Line::Leased { charge: 1, until: 3 },
-        Line::Leased { charge: 0, until: 1 },
-        Line::Leased { charge: 9, until: 1 },
-        Line::Confirmed { charge: 1, until: 1 },
-    ] {
-        assert!(State::new(&lines(line)).is_err());
+    for (charge, until) in [(1, 3), (0, 1), (9, 1)] {
+        refused(
+            State::new(&lines(Line::Leased { charge, until })),
+            "line 2 leases steps that were not paid for",
+        );
     }
+    refused(
+        State::new(&lines(Line::Confirmed { charge: 1, until: 1 })),
+        "line 2 confirms steps that were not leased",
+    );
 }
 
 fn second_opening() {
     let (one, charge) = honest(Some(1.0), 1);
     let (two, _) = honest(Some(20.0), 1);
-    assert!(State::new(&[one, Line::Charged(charge), two]).is_err());
+    refused(State::new(&[one, Line::Charged(charge), two]), "line 2 opens the ledger a second time");
 }
 
 fn no_lines() {
-    assert!(State::new(&[]).is_err());
+    refused(State::new(&[]), "the ledger does not begin with its terms");
     let (_, charge) = honest(Some(1.0), 1);
-    assert!(State::new(&[Line::Charged(charge)]).is_err());
+    refused(State::new(&[Line::Charged(charge)]), "the ledger does not begin with its terms");
 }

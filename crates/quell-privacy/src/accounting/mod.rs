@@ -1,27 +1,31 @@
-//! From events to numbers.
+//! Accountants, which turn events into bounds on ε and δ.
 //!
-//! [`Pld`] answers with an interval and is the one to use; [`Renyi`] answers where no dominating pair is known, and is what
-//! adaptive filters are made of; [`closed`] has the exact and the classical theorems; [`fourier`] is an independent check;
-//! [`TradeOff`] speaks of attacks; [`Calibration`] goes the other way; [`votes`] has bounds that depend on the votes that were cast. [`Method`] names them all for side-by-side tables.
+//! The ledger relies on these:
+//! - [`Pld`] composes privacy loss distributions and answers with an interval. Prefer this accountant.
+//! - [`Renyi`] answers where no dominating pair is known. Adaptive filters are built on it.
+//! - [`TradeOff`] bounds the power of an attacker.
+//! - [`votes`] has bounds that depend on the votes that were cast.
+//!
+//! [`Calibration`] searches for the parameter that meets a target. The rest is for comparison: [`closed`] has
+//! exact and classical theorems, [`fourier`] is an independent check, and [`Method`] names every accountant
+//! for tables.
 
 mod calibrate;
-mod classical;
-pub mod closed;
-pub mod fourier;
-mod method;
+mod compare;
 mod pld;
 mod renyi;
 mod tradeoff;
 pub mod votes;
 
 pub use calibrate::{Calibration, Parameter, Target};
-pub use method::{Answer, DeltaAnswer, Method, best, best_by, best_delta_by};
+pub use compare::{Answer, Clt, DeltaAnswer, Method, best, best_by, best_delta_by, closed, fourier};
 pub use pld::Pld;
+pub(crate) use pld::gaussian_epsilon;
 pub(crate) use renyi::convert as renyi_epsilon;
 pub use renyi::{Conversion, Renyi};
-pub use tradeoff::{Clt, TradeOff};
+pub use tradeoff::TradeOff;
 
-/// The truth lies in [lower, upper]; only `upper` may be claimed.
+/// An interval that contains the true value; only `upper` may be claimed.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Bound {
     /// Rounded down: shows how tight `upper` is.
@@ -31,7 +35,9 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// The bound of the larger of two unknowns. `f64::max` would forget a NaN; here it means that nothing is known.
+    /// The bound of the larger of two unknown values.
+    ///
+    /// `f64::max` would ignore NaN. Here NaN means that nothing is known.
     #[must_use]
     pub(crate) fn max(self, other: Self) -> Self {
         let known = |value: f64, unknown: f64| if value.is_nan() { unknown } else { value };

@@ -1,7 +1,8 @@
-//! Hypothesis testing: how well the best attacker can tell neighbours apart.
+//! Hypothesis testing: how well the best attacker can distinguish neighbours.
 //!
-//! The trade-off function β(α) is the least false-negative rate of any test with false-positive rate α. It is dual to the
-//! profile: a test with rate α has power at most δ(ε) + e^ε α for every ε, and the best test attains the infimum. [DRS22, Prop. 2.12]
+//! The trade-off function β(α) is the least false-negative rate of any test with false-positive rate α. It is
+//! dual to the profile: a test with rate α has power at most δ(ε) + e^ε α for every ε, and the best test
+//! attains the infimum. [DRS22, Prop. 2.12]
 
 use super::{
     Bound, Pld,
@@ -10,13 +11,14 @@ use super::{
 use crate::{
     Error, Event, Neighbors,
     special::{bisect_smallest, ln_gaussian_delta, normal_below, normal_quantile},
-    units::{Delta, NoiseMultiplier, Probability, SamplingRate},
+    units::{Delta, Probability},
 };
 
-/// The trade-off function of an event, from above and from below.
+/// Upper and lower bounds on the trade-off function of an event.
 ///
 /// ```
-/// use quell_privacy::{Event, Neighbors, accounting::{Pld, TradeOff}, units::{NoiseMultiplier, Probability, SamplingRate}};
+/// use quell_privacy::{Event, Neighbors, accounting::{Pld, TradeOff}};
+/// use quell_privacy::units::{NoiseMultiplier, Probability, SamplingRate};
 /// let run = Event::dp_sgd(NoiseMultiplier::new(1.0)?, SamplingRate::new(0.01)?, 1000);
 /// let attack = TradeOff::new(&Pld::default(), &run, Neighbors::AddRemove)?;
 /// let power = attack.power(Probability::new(0.01)?);
@@ -37,7 +39,7 @@ enum Kind {
     NonPrivate,
 }
 
-/// False-positive rates down to about this are resolved well.
+/// The smallest false-positive rate, approximately, that is resolved well.
 const SMALLEST_RATE: f64 = 1e-9;
 
 impl TradeOff {
@@ -54,14 +56,18 @@ impl TradeOff {
         Ok(Self { kind, pld: *pld, event: event.clone(), neighbors })
     }
 
-    /// The exact μ of an event that is N(μ, 1) against N(0, 1): a composition of Gaussians.
+    /// The exact μ if the event is N(μ, 1) against N(0, 1): a composition of Gaussians.
     pub(crate) fn exact_gaussian(event: &Event, neighbors: Neighbors) -> Result<Option<f64>, Error> {
         let directions = directions(event, neighbors)?;
         let non_private = directions.iter().any(|direction| direction.non_private);
-        Ok(directions.first().filter(|_| !non_private).and_then(Direction::gaussian).map(|mu| mu * (1.0 + 1e-15)))
+        Ok(directions
+            .first()
+            .filter(|_| !non_private)
+            .and_then(Direction::gaussian)
+            .map(|mu| mu * (1.0 + 1e-15)))
     }
 
-    /// True-positive rate of the best test at a false-positive rate, the worse direction.
+    /// True-positive rate of the best test at a false-positive rate, for the worse direction.
     #[must_use]
     pub fn power(&self, false_positive_rate: Probability) -> Bound {
         let alpha = false_positive_rate.get();
@@ -71,9 +77,10 @@ impl TradeOff {
                 let power = if alpha == 0.0 { 0.0 } else { normal_below(normal_quantile_ends(alpha) + mu) };
                 Bound { lower: power * (1.0 - 1e-12), upper: (power * (1.0 + 1e-12)).min(1.0) }
             }
-            Kind::Profiles(directions) => {
-                directions.iter().map(|d| power(d, alpha)).fold(Bound { lower: alpha, upper: alpha }, Bound::max)
-            }
+            Kind::Profiles(directions) => directions
+                .iter()
+                .map(|d| power(d, alpha))
+                .fold(Bound { lower: alpha, upper: alpha }, Bound::max),
         }
     }
 
@@ -84,19 +91,22 @@ impl TradeOff {
         Bound { lower: 1.0 - power.upper, upper: 1.0 - power.lower }
     }
 
-    /// The least μ for which the event is μ-GDP up to `slack`: δ(ε) ≤ δ_μ(ε) + slack for every ε.
+    /// The least μ for which the event is μ-GDP up to `slack`.
+    ///
+    /// This means δ(ε) ≤ δ_μ(ε) + slack for every ε.
     ///
     /// # Contract
-    /// `upper` is a true bound: no test has a false-negative rate more than `slack` below that of N(μ, 1) against N(0, 1).
-    /// Without slack the answer for sampled noise would be that of no sampling at all, since far out in
-    /// the tail a record that was sampled every time decides. Gaussians need no slack and get their exact μ.
+    /// `upper` is a true bound: no test has a false-negative rate more than `slack` below that of N(μ, 1)
+    /// against N(0, 1). Without slack the answer for sampled noise would be that of no sampling at all,
+    /// because a record that was sampled every time decides far out in the tail. Gaussians need no slack and
+    /// get their exact μ.
     pub fn gaussian(&self, slack: Delta) -> Result<Bound, Error> {
         match &self.kind {
             Kind::NonPrivate => return Ok(Bound { lower: f64::INFINITY, upper: f64::INFINITY }),
             Kind::Gaussian(mu) => return Ok(Bound { lower: mu * (1.0 - 1e-15), upper: mu * (1.0 + 1e-15) }),
             Kind::Profiles(_) => {}
         }
-        // One composition shows the whole profile, unless the slack drowns in its rounding error.
+        // One composition gives the whole profile, unless its rounding error exceeds the slack.
         let quick = self.gaussian_from_profiles(slack.get())?;
         if quick.upper <= quick.lower * (1.0 + CLOSE) {
             return Ok(quick);
@@ -105,13 +115,15 @@ impl TradeOff {
         Ok(Bound { lower: quick.lower.max(careful.lower), upper: quick.upper.min(careful.upper) })
     }
 
-    /// [`TradeOff::gaussian`] from profiles at many ε. Both profiles fall: between neighbouring nodes a > b the one is at most δ(b) and δ_μ at
+    /// [`TradeOff::gaussian`] from profiles at many ε.
+    ///
+    /// Both profiles fall. Between adjacent nodes a > b the event's profile is at most δ(b) and δ_μ is at
     /// least δ_μ(a), so it is enough that δ_μ(a) reaches δ(b).
     fn gaussian_from_profiles(&self, slack: f64) -> Result<Bound, Error> {
         let Kind::Profiles(rough) = &self.kind else { return Ok(Bound { lower: 0.0, upper: f64::INFINITY }) };
-        let at_zero = rough
-            .iter()
-            .map(|d| d.lower.iter().filter(|(epsilon, _)| *epsilon >= 0.0).map(|(_, delta)| *delta).fold(0.0, f64::max));
+        let at_zero = rough.iter().map(|d| {
+            d.lower.iter().filter(|(epsilon, _)| *epsilon >= 0.0).map(|(_, delta)| *delta).fold(0.0, f64::max)
+        });
         let absolute = self.pld.absolute.min(NARROW * at_zero.fold(0.0, f64::max)).max(1e-9);
         let fine = Pld { absolute, ..self.pld };
         let Some(profiles) = fine.profiles(&self.event, self.neighbors, 1e-2 * slack)? else {
@@ -119,12 +131,14 @@ impl TradeOff {
         };
         let mut bound = Bound { lower: 0.0, upper: 0.0 };
         for direction in &profiles {
-            // Negative ε are the other direction's positive ones.
+            // Negative ε are the other direction's positive ε.
             for (epsilon, delta) in direction.lower.iter().filter(|(epsilon, _)| *epsilon >= 0.0) {
                 raise(&mut bound.lower, *epsilon, delta - slack);
             }
-            // Above the first node there is at most what the first node has; written so that a NaN is no proof.
-            let covered = direction.upper.first().is_some_and(|(epsilon, delta)| *epsilon >= 0.0 && *delta <= slack);
+            // Above the first node the profile is at most that of the first node. Written so that NaN is no
+            // proof.
+            let covered =
+                direction.upper.first().is_some_and(|(epsilon, delta)| *epsilon >= 0.0 && *delta <= slack);
             if !covered {
                 bound.upper = f64::INFINITY;
             }
@@ -137,19 +151,21 @@ impl TradeOff {
 
     /// [`TradeOff::gaussian`] by one composition for every ε that matters.
     fn gaussian_by_halving(&self, slack: Delta) -> Result<Bound, Error> {
-        // From here on there is nothing left but the slack.
+        // From here on δ is at most the slack.
         let end = self.pld.epsilon(&self.event, self.neighbors, slack)?.upper;
         if end.is_infinite() {
             return Ok(Bound { lower: 0.0, upper: f64::INFINITY });
         }
-        // The interval that asks for most is halved until it hardly asks for more than is known to be needed.
-        // Negative ε are the other direction's positive ones.
+        // Halve the interval with the largest μ until that μ is close to the lower bound. Negative ε are the
+        // other direction's positive ε.
         let profile = |epsilon: f64| self.pld.delta(&self.event, self.neighbors, epsilon);
         let start = profile(0.0)?;
         let mut lower = least_mu(0.0, start.lower - slack.get());
         let mut intervals = vec![Piece::new((0.0, start.upper), (end, slack.get()), slack)];
         loop {
-            let most = (0..intervals.len()).max_by(|&i, &j| intervals[i].mu.total_cmp(&intervals[j].mu)).unwrap_or(0);
+            let most = (0..intervals.len())
+                .max_by(|&i, &j| intervals[i].mu.total_cmp(&intervals[j].mu))
+                .unwrap_or(0);
             let Piece { low, high, mu } = intervals[most];
             if intervals.len() >= MOST_INTERVALS || mu <= lower * (1.0 + NARROW) {
                 return Ok(Bound { lower: lower.min(mu), upper: mu });
@@ -173,13 +189,16 @@ struct Piece {
 }
 
 impl Piece {
-    /// Between the ends, δ is at most linear in e^ε: E[max(0, 1 - e^(ε-L))] is convex in e^ε. It falls, and so does δ_μ. So for neighbouring points
-    /// a < b of a finer division it is enough that δ_μ(b) reaches what the line has at a.
+    /// Covers the profile between two points.
+    ///
+    /// Between the ends, δ is at most linear in e^ε: E[max(0, 1 - e^(ε-L))] is convex in e^ε. It falls, and
+    /// so does δ_μ. So for adjacent points a < b of a finer division it is enough that δ_μ(b) reaches the
+    /// value of the line at a.
     fn new(low: (f64, f64), high: (f64, f64), slack: Delta) -> Self {
         let width = high.0 - low.0;
         let line = |part: f64| {
             let weight = (part * width).exp_m1() / width.exp_m1();
-            // Where e^width overflows, or nothing lies between.
+            // Where e^width overflows, or the interval is empty.
             let weight = if weight.is_finite() { weight.clamp(0.0, 1.0) * (1.0 - 1e-12) } else { 0.0 };
             low.1 - weight * (low.1 - high.1).max(0.0)
         };
@@ -192,16 +211,16 @@ impl Piece {
     }
 }
 
-/// Points at which a line is compared with the profile of a Gaussian.
+/// Number of points at which a line is compared with the profile of a Gaussian.
 const POINTS: u32 = 64;
 
-/// How many pieces the line of ε is cut into at most, for [`TradeOff::gaussian`] …
+/// The largest number of intervals into which [`TradeOff::gaussian`] cuts the range of ε …
 const MOST_INTERVALS: usize = 64;
 
 /// … unless its answer is this close to a lower bound before.
 const NARROW: f64 = 2e-3;
 
-/// How far apart the bounds from one composition may be.
+/// The largest relative gap between the bounds from one composition.
 const CLOSE: f64 = 0.01;
 
 /// Raises μ until δ_μ(ε) ≥ δ.
@@ -234,36 +253,12 @@ fn normal_quantile_ends(p: f64) -> f64 {
 
 fn power(profiles: &Profiles, alpha: f64) -> Bound {
     let price = |epsilon: f64| if alpha == 0.0 { 0.0 } else { epsilon.exp() * alpha };
-    let least =
-        |profile: &[(f64, f64)]| profile.iter().map(|(epsilon, delta)| delta + price(*epsilon)).fold(f64::INFINITY, f64::min);
+    let least = |profile: &[(f64, f64)]| {
+        profile.iter().map(|(epsilon, delta)| delta + price(*epsilon)).fold(f64::INFINITY, f64::min)
+    };
     let upper = least(&profiles.upper).min(1.0);
     // The lower profile is linear in e^ε between its nodes, down to ε = -∞, and at least zero above them.
     let above = profiles.lower.first().map_or(0.0, |(epsilon, _)| price(*epsilon));
     let lower = least(&profiles.lower).min(above);
     Bound { lower: if lower.is_finite() { lower.clamp(0.0, upper) } else { 0.0 }, upper }
-}
-
-/// The central limit theorem's μ for DP-SGD: an approximation, neither an upper nor a lower bound. [BDLS20]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clt {
-    /// q√(T(e^(1/σ²) - 1)), Poisson sampling.
-    Poisson,
-    /// √2 q√T √(e^(1/σ²)Φ(1.5/σ) + 3Φ(-0.5/σ) - 2), sampling without replacement.
-    Uniform,
-}
-
-impl Clt {
-    /// μ.
-    #[must_use]
-    pub fn mu(self, noise_multiplier: NoiseMultiplier, rate: SamplingRate, steps: u64) -> f64 {
-        let (sigma, q, steps) = (noise_multiplier.get(), rate.get(), steps as f64);
-        let square = sigma.powi(-2);
-        match self {
-            Self::Poisson => q * (steps * square.exp_m1()).sqrt(),
-            Self::Uniform => {
-                let spread = square.exp() * normal_below(1.5 / sigma) + 3.0 * normal_below(-0.5 / sigma) - 2.0;
-                2.0_f64.sqrt() * q * (steps * spread).sqrt()
-            }
-        }
-    }
 }

@@ -1,17 +1,17 @@
-//! Honest learners pass, and each liar is caught.
+//! Learners that keep the contract pass, and each violation is detected.
 
 use super::*;
 use crate::mechanism::Vectors;
 
-/// Rows of numbers, with a lie.
+/// A learner over rows of numbers that breaks the contract in one way.
 struct Liar(Vec<Vec<f32>>, Lie);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Lie {
     None,
-    /// Lengths are said to be twice what they are: safe, and no lie.
+    /// Reports lengths that are twice too large: safe, and allowed.
     TooLong,
-    /// Blocks are cut into pieces of two: allowed.
+    /// Cuts blocks into pieces of two: allowed.
     Pieces,
     TooShort,
     LengthOfOthers,
@@ -48,7 +48,8 @@ impl Contributions for Liar {
                 let row = &rows[*record];
                 let (mut squared, mut scales, mut start) = (Vec::new(), vec![1.0; parts.len()], 0);
                 for length in parts {
-                    squared.push(row[start..start + length].iter().map(|&x| f64::from(x).powi(2)).sum::<f64>());
+                    squared
+                        .push(row[start..start + length].iter().map(|&x| f64::from(x).powi(2)).sum::<f64>());
                     start += length;
                 }
                 match lie {
@@ -68,7 +69,8 @@ impl Contributions for Liar {
                     Lie::Forgets if position > 0 => continue,
                     _ => {}
                 }
-                let scales = scales.iter().zip(parts).flat_map(|(scale, length)| std::iter::repeat_n(*scale, *length));
+                let scales =
+                    scales.iter().zip(parts).flat_map(|(scale, length)| std::iter::repeat_n(*scale, *length));
                 for ((total, x), scale) in total.iter_mut().zip(row).zip(scales) {
                     if scale != 0.0 || *lie == Lie::ZeroTimesInfinity {
                         *total += scale * x;
@@ -103,8 +105,8 @@ fn rows() -> Vec<Vec<f32>> {
 #[test]
 fn honest_learners_obey_the_laws_and_liars_do_not() {
     use Lie::{
-        AcrossBlocksInSinglePrecision, AsksTwice, Forgets, LastPartTooShort, LengthOfOthers, NeverAsks, Overwrites, Pieces,
-        ScalesOfTheFirstPart, TooLong, TooShort, VectorOfOthers, ZeroTimesInfinity,
+        AcrossBlocksInSinglePrecision, AsksTwice, Forgets, LastPartTooShort, LengthOfOthers, NeverAsks,
+        Overwrites, Pieces, ScalesOfTheFirstPart, TooLong, TooShort, VectorOfOthers, ZeroTimesInfinity,
     };
     for lie in [Lie::None, TooLong, Pieces] {
         assert_eq!(broken_by(&mut Liar(rows(), lie), &RECORDS), None, "{lie:?}");
@@ -113,7 +115,7 @@ fn honest_learners_obey_the_laws_and_liars_do_not() {
     }
     for (lie, law) in [
         (TooShort, "less than that of the vector"),
-        (LengthOfOthers, "depends on the records beside"),
+        (LengthOfOthers, "depends on other records"),
         (VectorOfOthers, "not that of the scaled vectors"),
         (ZeroTimesInfinity, "scale zero adds something"),
         (Forgets, "not that of the scaled vectors"),
@@ -127,7 +129,9 @@ fn honest_learners_obey_the_laws_and_liars_do_not() {
         let broken = broken_in_parts(&mut Liar(rows(), lie), &RECORDS, &[2, 1]).unwrap_or_default();
         assert!(broken.contains(law), "{lie:?} in parts: {broken}");
     }
-    for (lie, law) in [(ScalesOfTheFirstPart, "not that of the scaled vectors"), (LastPartTooShort, "in part 1")] {
+    for (lie, law) in
+        [(ScalesOfTheFirstPart, "not that of the scaled vectors"), (LastPartTooShort, "in part 1")]
+    {
         let broken = broken_in_parts(&mut Liar(rows(), lie), &RECORDS, &[2, 1]).unwrap_or_default();
         assert!(broken.contains(law), "{lie:?}: {broken}");
     }
@@ -141,7 +145,7 @@ fn vectors_that_are_there_obey_the_laws() {
     for parts in [vec![1, 2], vec![1, 1, 1], vec![0, 3]] {
         assert_eq!(broken_in_parts(&mut vectors, &RECORDS, &parts), None);
     }
-    // More records than a block has.
+    // More records than fit into a block.
     let many: Vec<usize> = (0..300).map(|i| i % 7).collect();
     assert_eq!(broken_in_parts(&mut vectors, &many, &[2, 1]), None);
     assert_eq!(broken_by(&mut vectors, &[]), None);

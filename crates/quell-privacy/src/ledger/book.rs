@@ -1,4 +1,4 @@
-//! What is written down: the lines of a ledger, and the book that keeps them.
+//! The stored form of a ledger: its lines, and the book that keeps them.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub enum Unit {
     /// One record. A person with several records has less protection.
     #[default]
     Example,
-    /// One person with all their records; every record of theirs must be grouped before it is used.
+    /// One person with all their records, which must be grouped before use.
     User,
 }
 
@@ -29,38 +29,48 @@ impl std::fmt::Display for Unit {
     }
 }
 
-/// What may be spent on a dataset in all.
+/// The total budget of a dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
-    /// The cap on ε. None is no cap: nothing is promised, as for public data and tests.
+    /// The cap on ε. `None` means no cap: nothing is promised, as for public data and tests.
     pub epsilon: Option<Epsilon>,
     /// δ.
     pub delta: Delta,
 }
 
 impl Budget {
-    /// Caps above this promise nothing worth the name, and are more than the precision of noise supports.
+    /// The largest cap.
+    ///
+    /// A larger cap is no meaningful promise, and the precision of the noise does not support it.
     pub const LARGEST: f64 = 30.0;
 
-    /// The budget, if something can be bought with it, for whoever sets one.
-    pub(crate) fn offered(self) -> Result<Self, Error> {
-        // Zero and its negative buy nothing.
+    /// Checks a budget that a user sets: a plan must be affordable under it.
+    pub(crate) fn check_new(self) -> Result<Self, Error> {
+        // Zero and negative zero afford nothing.
         if self.epsilon.is_some_and(|cap| cap.get() <= 0.0) {
-            return Err(Error::OutOfRange { what: "epsilon of a budget", value: self.cap(), range: "(0, 30], or none at all" });
+            return Err(Error::OutOfRange {
+                what: "epsilon of a budget",
+                value: self.cap(),
+                range: "(0, 30], or none at all",
+            });
         }
         self.check()
     }
 
-    /// The budget, if its cap is one that can be kept.
+    /// Checks that the cap is in the supported range.
     pub(crate) fn check(self) -> Result<Self, Error> {
         if self.epsilon.is_some_and(|cap| cap.get() > Self::LARGEST) {
-            return Err(Error::OutOfRange { what: "epsilon of a budget", value: self.cap(), range: "[0, 30], or none at all" });
+            return Err(Error::OutOfRange {
+                what: "epsilon of a budget",
+                value: self.cap(),
+                range: "[0, 30], or none at all",
+            });
         }
         Ok(self)
     }
 
-    /// The cap as a number, infinite where there is none.
+    /// The cap as a number, infinite if there is none.
     #[must_use]
     pub fn cap(&self) -> f64 {
         self.epsilon.map_or(f64::INFINITY, Epsilon::get)
@@ -75,66 +85,72 @@ pub struct Terms {
     pub dataset: String,
     /// Whose data a guarantee protects.
     pub unit: Unit,
-    /// When two datasets count as neighbours.
+    /// The neighbouring relation.
     pub neighbors: Neighbors,
-    /// What may be spent.
+    /// The total budget.
     pub budget: Budget,
-    /// How plans are added up.
+    /// How plans are composed.
     pub composition: Composition,
 }
 
-/// A debt: a plan that was paid for in full before its first step.
+/// A charge: a plan that was paid for in full before its first step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Charge {
-    /// What was done, in words.
+    /// A description of the mechanism, for people.
     pub what: String,
-    /// The whole plan as an accountant sees it.
+    /// The privacy event of the whole plan.
     pub plan: Record,
-    /// How many runs of the mechanism it is made of.
+    /// Number of runs of the mechanism in the plan.
     pub steps: u64,
-    /// What it costs in every way in which plans are added up.
+    /// The cost of the plan under each composition theorem.
     pub cost: Cost,
-    /// The noise came from a seed: whoever knows it can take the noise away, so nothing is promised.
+    /// The noise came from a seed, so nothing is promised.
+    ///
+    /// Whoever knows the seed can subtract the noise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub non_private: bool,
-    /// Idempotency key of the payer: a ledger is charged once under each key, and the charge leases nothing, not even a single step.
+    /// Idempotency key of the payer.
+    ///
+    /// A ledger is charged once under each key, and the charge leases nothing, not even a single step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
 }
 
-/// One line of a ledger. Variants are added, never changed: an old ledger parses for ever.
+/// One line of a ledger. Variants are added, never changed: an old ledger must parse forever.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Line {
     /// The first line.
     Opened(Terms),
-    /// A debt.
+    /// A charge.
     Charged(Charge),
-    /// Steps of a charge handed out to a run, up to `until`. They count as run, whatever became of them.
+    /// Steps of a charge handed out to a run, up to `until`. They count as run in any case.
     Leased {
-        /// Number of the line that paid.
+        /// Number of the line with the charge.
         charge: u64,
         /// Steps handed out so far.
         until: u64,
     },
-    /// Steps of which a run says that their results are safe.
+    /// Steps whose results a run reports as saved.
     Confirmed {
-        /// Number of the line that paid.
+        /// Number of the line with the charge.
         charge: u64,
         /// Steps confirmed so far.
         until: u64,
     },
-    /// A new budget. What was spent stays spent.
+    /// A new budget. Spent ε stays spent.
     Raised {
-        /// What may be spent from now on.
+        /// The total budget from now on.
         budget: Budget,
-        /// Why, for the auditor.
+        /// The reason, for the auditor.
         reason: String,
     },
 }
 
-/// Proof that a line stands in a book: its number, and the head of the chain that ends with it.
+/// Proof that a line is in a book.
+///
+/// It contains the number of the line, and the head of the hash chain after it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
     /// Name of the dataset.
@@ -143,49 +159,52 @@ pub struct Receipt {
     pub entry: u64,
     /// Head of the hash chain after that line, in hexadecimal.
     pub head: String,
-    /// The noise came from a seed: what carries this receipt is not private.
+    /// The noise came from a seed: a release with this receipt is not private.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub non_private: bool,
-    /// Which ledger it was: the public key that signs its heads, in hexadecimal.
+    /// The ledger's public key, which signs its heads, in hexadecimal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<String>,
 }
 
 impl Receipt {
-    /// Of a line as a book knows it.
+    /// The receipt of a line in a book.
     #[must_use]
     pub fn new(dataset: String, entry: u64, head: String) -> Self {
         Self { dataset, entry, head, non_private: false, ledger: None }
     }
 
-    /// The same receipt, with the public key of the ledger that gave it.
+    /// Adds the public key of the ledger that issued the receipt.
     #[must_use]
     pub fn of_ledger(self, public_key: String) -> Self {
         Self { ledger: Some(public_key), ..self }
     }
 }
 
-/// Where the lines of one dataset are kept.
+/// Storage for the lines of one dataset's ledger.
 ///
 /// # Contract
-/// Whoever implements this keeps the debts:
+/// An implementation keeps the charges safe:
 /// 1. When `append` returns a receipt, the line has reached stable storage and survives a power cut.
-/// 2. At most one line ever gets a given number; of several writers all but one get `None`, and nothing of theirs is kept.
+/// 2. At most one line ever gets a given number; of several writers all but one get `None`, and nothing of
+///    theirs is kept.
 /// 3. A line is never changed or removed, and `read` returns all of them in order.
-/// 4. `append` refuses a permit whose `spent` exceeds its `cap`, and one that does not follow the lines that the book holds.
+/// 4. `append` refuses a permit whose `spent` exceeds its `cap`, and one that does not follow the lines that
+///    the book holds.
 ///
-/// A book that breaks the contract can forget debts between two [`Ledger`](super::Ledger) values. It cannot make one such value grant more than its cap: a ledger
-/// counts what it granted itself, whatever the book says afterwards.
+/// A book that breaks the contract can lose charges between two [`Ledger`](super::Ledger) values. It cannot
+/// make one such value grant more than its cap: a ledger counts what it granted itself, whatever the book
+/// says afterwards.
 pub trait Book {
-    /// What can go wrong with the storage.
+    /// The error of the storage.
     type Error: std::fmt::Display;
 
-    /// The lines from number `from` on.
+    /// Reads the lines from number `from` on.
     fn read(&mut self, from: u64) -> Result<Vec<Line>, Self::Error>;
 
     /// Writes the line of the permit, or returns `None` if its number is taken.
     fn append(&mut self, permit: &Permit<'_>) -> Result<Option<Receipt>, Self::Error>;
 
-    /// The receipt of a line that was written earlier.
+    /// Reads the receipt of a line that was written earlier.
     fn receipt(&mut self, number: u64) -> Result<Receipt, Self::Error>;
 }

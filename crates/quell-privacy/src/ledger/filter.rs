@@ -1,35 +1,40 @@
-//! Adding plans up when each may depend on the results of the ones before.
+//! Composition of plans that may depend on the results of earlier plans.
 //!
-//! Inside a plan all numbers are fixed in advance and the tight accountant judges it whole. Across plans an analyst chooses the next plan
-//! after seeing the last result, and only a filter may be used: a rule that says when to stop, valid however the plans were chosen.
+//! Inside a plan all numbers are fixed in advance, and the tight accountant evaluates it as a whole. Across
+//! plans an analyst chooses the next plan after seeing the last result. There only a privacy filter is valid:
+//! a stopping rule that holds however the plans were chosen.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Budget, Cost, cost::ORDERS};
-use crate::accounting::{Conversion, closed::gaussian_epsilon, renyi_epsilon};
+use crate::accounting::{Conversion, gaussian_epsilon, renyi_epsilon};
 
-/// How plans are added up. Fixed when a ledger is opened, because δ is divided between the ways that may decide.
+/// How plans are composed.
+///
+/// This is fixed when a ledger is opened, because δ is divided between the theorems that may decide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Composition {
-    /// Whichever of the three is smallest: most of δ goes to Gaussian DP, a tenth to Rényi.
+    /// The smallest of the three bounds.
+    ///
+    /// Most of δ goes to Gaussian DP, a tenth to Rényi.
     #[default]
     Combined,
-    /// The same three, with nearly all of δ for Gaussian DP: how ledgers of earlier versions divide it.
+    /// The same three bounds with nearly all of δ for Gaussian DP, as in older ledgers.
     Best,
     /// Gaussian DP and addition.
     Gaussian,
     /// Rényi divergences and addition.
     Renyi,
-    /// Addition alone: all of δ is for guarantees that have one of their own.
+    /// Addition only: all of δ is for guarantees that have their own δ.
     Addition,
 }
 
-/// A way of adding plans up, with the theorem that allows it.
+/// A composition theorem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Theorem {
-    /// One plan alone, judged whole.
+    /// One plan alone, accounted for as a whole.
     Whole,
     /// ε adds up.
     Addition,
@@ -53,7 +58,7 @@ impl std::fmt::Display for Theorem {
     }
 }
 
-/// ε of everything spent so far, and why.
+/// ε of everything spent so far, and the theorem behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spent {
     /// ε at the δ of the budget.
@@ -62,20 +67,25 @@ pub struct Spent {
     pub theorem: Theorem,
 }
 
-/// By which numbers a sum of costs is judged.
+/// The parameters for evaluating a sum of costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rule {
     /// δ of the budget in force.
     pub(crate) delta: f64,
-    /// The ε that is promised, at which noise that is nearly ideal is paid for. Infinite where nothing is promised.
+    /// The promised ε, at which the distance of the noise from ideal noise is charged. Infinite if nothing is
+    /// promised.
     pub(crate) promised: f64,
-    /// The budget that divides δ between the Rényi orders: the one in force at the first charge, so that the division never depends on a result.
+    /// The budget that determines how δ is divided between the Rényi orders.
+    ///
+    /// It is the budget in force at the first charge, so that the division never depends on a result.
     pub(crate) division: Budget,
 }
 
 impl Composition {
-    /// Parts of δ: for Gaussian DP, for Rényi, for slack. The slack of a plan may be used by two ways, addition and Gaussian DP, so its part counts twice where
-    /// there are two; with that they sum to at most one.
+    /// Shares of δ: for Gaussian DP, for Rényi, for slack.
+    ///
+    /// Two theorems, addition and Gaussian DP, may use the slack of a plan, so its share counts twice if both
+    /// apply; with that the shares sum to at most one.
     fn shares(self) -> [f64; 3] {
         match self {
             Self::Combined => [0.8, 0.1, 0.05],
@@ -91,40 +101,50 @@ impl Composition {
         self.shares()[2] * delta
     }
 
-    /// The slack used by what was spent. Noise at distance τ of the ideal costs (1 + e^ε)τ at most (THEORY, Noise).
+    /// The slack that a sum of costs uses.
+    ///
+    /// Noise at distance τ of the ideal costs (1 + e^ε)τ at most (THEORY, Noise).
     pub(crate) fn slack_used(sum: &Sum, epsilon: f64) -> f64 {
         let inexact = if sum.distance > 0.0 { (1.0 + epsilon.exp()) * sum.distance } else { 0.0 };
         (sum.slack + inexact) * (1.0 + 1e-9)
     }
 
-    /// ε of a sum of costs: the least of the ways, each at its own share of δ.
+    /// ε of a sum of costs: the smallest bound of all theorems.
+    ///
+    /// Each theorem has its own share of δ.
     ///
     /// # Theorem
-    /// (THEORY, Filters) If every plan is granted only while some way's ε is at most the cap, everything together is (cap, δ)-DP however
-    /// the plans were chosen: the transcripts that end within way v are transcripts of the filter v, which is (cap, shareᵥ δ)-DP [RRUV16, ST22,
-    /// FZ21], and the shares sum to one. Plans may be interleaved [HSTVVXZ23].
+    /// (THEORY, Filters) If every plan is granted only while some theorem's ε is at most the cap, everything
+    /// together is (cap, δ)-DP however the plans were chosen: the transcripts that end within theorem v are
+    /// transcripts of the filter v, which is (cap, shareᵥ δ)-DP [RRUV16, ST22, FZ21], and the shares sum to
+    /// one. Plans may be interleaved [HSTVVXZ23].
     pub(crate) fn spent(self, sum: &Sum, rule: &Rule) -> Spent {
         let delta = rule.delta;
         let [gaussian, renyi, _] = self.shares();
         let mut best = Spent { epsilon: f64::INFINITY, theorem: Theorem::None };
-        let mut offer = |theorem: Theorem, epsilon: f64| {
-            // Without a promise there is a claim about what is counted.
+        let mut consider = |theorem: Theorem, epsilon: f64| {
+            // Without a promise, the distance is charged at the ε of the sum itself.
             let promised = if rule.promised.is_finite() { rule.promised } else { epsilon };
             if epsilon < best.epsilon && Self::slack_used(sum, promised) <= self.slack(delta) {
                 best = Spent { epsilon, theorem };
             }
         };
         if let Some(pure) = sum.pure {
-            offer(Theorem::Addition, pure * (1.0 + 1e-9));
+            consider(Theorem::Addition, pure * (1.0 + 1e-9));
         }
         if let Some(square) = sum.gaussian.filter(|_| gaussian > 0.0) {
-            offer(Theorem::Gaussian, gaussian_epsilon((square * (1.0 + 1e-9)).sqrt(), gaussian * delta));
+            consider(Theorem::Gaussian, gaussian_epsilon((square * (1.0 + 1e-9)).sqrt(), gaussian * delta));
         }
         if let Some(curve) = sum.renyi.as_ref().filter(|_| renyi > 0.0) {
             for ((order, divergence), weight) in ORDERS.iter().zip(curve).zip(weights(&rule.division)) {
-                offer(
+                consider(
                     Theorem::Renyi,
-                    renyi_epsilon(Conversion::Tight, *order, *divergence * (1.0 + 1e-9), weight * renyi * delta),
+                    renyi_epsilon(
+                        Conversion::Tight,
+                        *order,
+                        *divergence * (1.0 + 1e-9),
+                        weight * renyi * delta,
+                    ),
                 );
             }
         }
@@ -132,16 +152,18 @@ impl Composition {
     }
 }
 
-/// How the Rényi share of δ is divided between the orders: most to the one that is best for Gaussian noise at this budget,
-/// 1 + 2 ln(1/δ)/ε, and half as much with every step away from it. Any weights that sum to at most one are valid.
+/// Divides the Rényi share of δ between the orders.
+///
+/// Most goes to the order that is best for Gaussian noise at this budget, 1 + 2 ln(1/δ)/ε, and half as much
+/// with every step away from it. Any weights that sum to at most one are valid.
 fn weights(budget: &Budget) -> [f64; ORDERS.len()] {
     let order = 1.0 + 2.0 * -budget.delta.get().ln() / budget.cap().max(1e-6);
-    let favourite = ORDERS.iter().position(|&o| o >= order).unwrap_or(ORDERS.len() - 1);
+    let best = ORDERS.iter().position(|&o| o >= order).unwrap_or(ORDERS.len() - 1);
     // Σ 2^-|j| < 3
-    std::array::from_fn(|j| 0.5_f64.powi(j.abs_diff(favourite) as i32) / 3.0)
+    std::array::from_fn(|j| 0.5_f64.powi(j.abs_diff(best) as i32) / 3.0)
 }
 
-/// Costs added up. `None` where one of them had no bound.
+/// A sum of costs; `None` where one of them had no bound.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sum {
     pure: Option<f64>,
@@ -154,7 +176,13 @@ pub(crate) struct Sum {
 
 impl Default for Sum {
     fn default() -> Self {
-        Self { pure: Some(0.0), gaussian: Some(0.0), renyi: Some([0.0; ORDERS.len()]), slack: 0.0, distance: 0.0 }
+        Self {
+            pure: Some(0.0),
+            gaussian: Some(0.0),
+            renyi: Some([0.0; ORDERS.len()]),
+            slack: 0.0,
+            distance: 0.0,
+        }
     }
 }
 
@@ -162,7 +190,9 @@ impl Sum {
     pub(crate) fn add(&self, cost: &Cost) -> Self {
         let both = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
         let renyi = match (&self.renyi, &cost.renyi) {
-            (Some(sum), Some(curve)) if curve.len() == sum.len() => Some(std::array::from_fn(|i| sum[i] + curve[i])),
+            (Some(sum), Some(curve)) if curve.len() == sum.len() => {
+                Some(std::array::from_fn(|i| sum[i] + curve[i]))
+            }
             _ => None,
         };
         Self {

@@ -1,7 +1,7 @@
-//! The cashier: what may be spent on a dataset, what was spent, and the only door to a release.
+//! The ledger: the budget of a dataset, what was spent, and the only way to a release.
 //!
-//! A [`Ledger`] decides; a [`Book`] keeps what it decided. A mechanism goes in, a debt is written down, and a [`Paid`] mechanism comes out,
-//! in that order. Whatever happens afterwards, the debt stays.
+//! A [`Ledger`] decides; a [`Book`] stores its decisions. The ledger takes a mechanism, records a charge, and
+//! returns a [`Paid`] mechanism, in that order. Whatever happens afterwards, the charge stays.
 
 mod book;
 mod cost;
@@ -26,32 +26,35 @@ use crate::{Error, Event, event::Record, mechanism::Mechanism, noise::random::Ra
 /// The ledger of one dataset.
 ///
 /// # Contract
-/// A [`Paid`] mechanism exists only after its charge is durable in the book, and the sum of all charges is at most the cap.
-/// Nothing is ever refunded. What this value granted it counts, whatever the book says afterwards.
+/// A [`Paid`] mechanism exists only after its charge is durable in the book, and the sum of all charges is at
+/// most the cap. Nothing is ever refunded. This value counts everything it granted, whatever the book says
+/// afterwards.
 pub struct Ledger<B> {
     book: B,
     state: State,
     randomness: Randomness,
-    /// What is spent, with the number of charges and the budget that it was computed for.
-    known: Option<(usize, Budget, Spent)>,
+    /// The spent ε, with the number of charges and the budget for which it was computed.
+    cached_spent: Option<(usize, Budget, Spent)>,
 }
 
-/// How often a writer tries again when others write before it. Each time somebody gets through.
+/// How often a writer tries again when others write before it; some writer succeeds each time.
 const ATTEMPTS: usize = 10_000;
 
-/// How often a book may say that a number is taken without showing who took it.
+/// How often a book may report that a line number is taken without returning that line.
 const STALLS: usize = 10;
 
-/// Part of the free slack that one plan may use: enough for any number of plans, since a share of what is left is always left.
+/// Part of the free slack that one plan may use.
+///
+/// It is enough for any number of plans, because a part of the slack always remains.
 const SLACK_PER_PLAN: f64 = 1.0 / 16.0;
 
 impl<B: Book> Ledger<B> {
-    /// Opens a new ledger: writes its first line.
+    /// Creates a new ledger by writing its first line.
     pub fn create(mut book: B, terms: Terms) -> Result<Self, Error> {
         if terms.dataset.is_empty() {
             return Err(Error::Book { cause: "the dataset has no name".into() });
         }
-        terms.budget.offered()?;
+        terms.budget.check_new()?;
         let line = Line::Opened(terms);
         let cap = State::new(std::slice::from_ref(&line))?.budget().cap();
         match book.append(&Permit::new(None, &line, 0.0, cap)).map_err(storage)? {
@@ -60,20 +63,22 @@ impl<B: Book> Ledger<B> {
         }
     }
 
-    /// Opens a ledger that exists.
+    /// Opens an existing ledger.
     pub fn open(mut book: B) -> Result<Self, Error> {
         let state = State::new(&book.read(0).map_err(storage)?)?;
-        Ok(Self { book, state, randomness: Randomness::OperatingSystem, known: None })
+        Ok(Self { book, state, randomness: Randomness::OperatingSystem, cached_spent: None })
     }
 
-    /// Draws all noise from a seed from now on, to repeat a test. Whoever knows the seed can take the noise away, so every charge is
-    /// written down as non-private, which a capped budget refuses.
+    /// Draws all noise from a seed from now on, to repeat a test.
+    ///
+    /// Whoever knows the seed can subtract the noise, so every charge is recorded as non-private, which a
+    /// capped budget refuses.
     #[must_use]
     pub fn seeded(self, seed: u64) -> Self {
         Self { randomness: Randomness::seeded(seed), ..self }
     }
 
-    /// What the lines add up to, others' included.
+    /// The current state of the ledger, including the lines of other writers.
     pub fn state(&mut self) -> Result<&State, Error> {
         for line in self.book.read(self.state.lines()).map_err(storage)? {
             self.state.follow(&line)?;
@@ -86,20 +91,22 @@ impl<B: Book> Ledger<B> {
         self.book.receipt(entry).map_err(storage)
     }
 
-    /// What is spent now. The first plan is judged whole, which takes a while, and leases change nothing.
+    /// The ε that is spent now.
+    ///
+    /// It is cached, because accounting for a first plan as a whole takes a while. Leases do not change it.
     fn spent(&mut self) -> Spent {
         let (charges, budget) = (self.state.charges().len(), self.state.budget());
-        match self.known {
-            Some((known, at, spent)) if known == charges && at == budget => spent,
+        match self.cached_spent {
+            Some((count, at, spent)) if count == charges && at == budget => spent,
             _ => {
                 let spent = self.state.spent();
-                self.known = Some((charges, budget, spent));
+                self.cached_spent = Some((charges, budget, spent));
                 spent
             }
         }
     }
 
-    /// What a plan would cost: the charge, and ε after it. Nothing is written down.
+    /// Computes what a plan would cost: the charge, and ε after it. Writes nothing.
     pub fn quote<M: Mechanism>(&mut self, mechanism: &M, steps: u64) -> Result<(Charge, Spent), Error> {
         self.state()?;
         let charge = self.price(mechanism, steps)?;
@@ -113,24 +120,33 @@ impl<B: Book> Ledger<B> {
         Ok(self.hand_out(mechanism, receipt))
     }
 
-    /// Pays for `steps` runs before the first of them. What is reserved is spent, also if the run stops early: when to stop is itself a
-    /// release. Steps are leased in blocks, so that a run that was killed can resume where its last lease ended.
+    /// Pays for `steps` runs before the first of them.
+    ///
+    /// Reserved steps are spent even if the run stops early, because the decision to stop is itself a
+    /// release. Steps are leased in blocks, so that a run that was killed can resume where its last lease
+    /// ended.
     pub fn reserve<M: Mechanism>(&mut self, mechanism: M, steps: u64) -> Result<Lease<'_, M, B>, Error> {
         if steps == 0 {
             return Err(Error::OutOfRange { what: "steps", value: 0.0, range: "[1, 2^64)" });
         }
         let receipt = self.pay(&mechanism, steps)?;
-        // A single step is leased by its charge.
+        // The charge of a single step is also its lease.
         let leased = u64::from(steps == 1);
         Ok(Lease::new(self, mechanism, receipt, steps, (0, leased)))
     }
 
-    /// Pays for `steps` runs under an idempotency key, or goes on with the charge that was made under this key.
+    /// Pays for `steps` runs under an idempotency key, or resumes the charge under this key.
     ///
     /// # Contract
-    /// However often and by however many processes this is called, the ledger holds at most one charge under the key. A step is leased by a line of its own,
-    /// also where there is only one, so that a run which was killed after it had paid and before its first lease loses nothing.
-    pub fn reserve_once<M: Mechanism>(&mut self, key: &str, mechanism: M, steps: u64) -> Result<Lease<'_, M, B>, Error> {
+    /// However often and by however many processes this is called, the ledger holds at most one charge under
+    /// the key. Steps are leased by lines of their own, also where there is only one step, so that a run
+    /// that was killed after its payment and before its first lease loses nothing.
+    pub fn reserve_once<M: Mechanism>(
+        &mut self,
+        key: &str,
+        mechanism: M,
+        steps: u64,
+    ) -> Result<Lease<'_, M, B>, Error> {
         if steps == 0 {
             return Err(Error::OutOfRange { what: "steps", value: 0.0, range: "[1, 2^64)" });
         }
@@ -149,11 +165,16 @@ impl<B: Book> Ledger<B> {
         }
         match self.state.keyed(key).map(|account| (account.entry, account.charge.steps)) {
             Some((entry, paid)) if paid == steps => self.resume(mechanism, entry),
-            _ => Err(Error::Book { cause: "the charge under this key is for another number of steps".into() }),
+            _ => {
+                Err(Error::Book { cause: "the charge under this key is for another number of steps".into() })
+            }
         }
     }
 
-    /// Goes on with a charge of an earlier run. Steps that were leased and not confirmed stay spent and are not run again. Refused where more is counted than the cap.
+    /// Resumes a charge of an earlier run.
+    ///
+    /// Steps that were leased and not confirmed stay spent and are not run again. This fails if the charges
+    /// exceed the cap.
     pub fn resume<M: Mechanism>(&mut self, mechanism: M, charge: u64) -> Result<Lease<'_, M, B>, Error> {
         self.state()?;
         self.within_cap()?;
@@ -164,20 +185,27 @@ impl<B: Book> Ledger<B> {
         let steps = account.charge.steps;
         let distance = mechanism.distance() * steps as f64 * (1.0 + 1e-9);
         let neighbors = self.state.terms().neighbors;
-        // A line is believed only as far as it can be checked: whoever wrote it may have priced it otherwise.
-        let priced = account.charge.cost.covers(&account.charge.plan.event, neighbors)?;
-        if self.plan(&mechanism, steps) != account.charge.plan.event || distance > account.charge.cost.distance || !priced {
-            return Err(Error::Book { cause: format!("line {charge} paid for something else: {}", account.charge.what) });
+        // A recorded cost is not trusted: whoever wrote it may have computed it differently.
+        let is_covered = account.charge.cost.covers(&account.charge.plan.event, neighbors)?;
+        if self.plan(&mechanism, steps) != account.charge.plan.event
+            || distance > account.charge.cost.distance
+            || !is_covered
+        {
+            return Err(Error::Book {
+                cause: format!("line {charge} paid for something else: {}", account.charge.what),
+            });
         }
         let leased = account.leased;
         let receipt = self.book.receipt(charge).map_err(storage)?;
         Ok(Lease::new(self, mechanism, receipt, steps, (leased, leased)))
     }
 
-    /// Changes the budget. That, too, is written down, and no budget can be set below what is spent. After the first charge δ cannot be raised, and
+    /// Changes the budget and records the change.
+    ///
+    /// No budget can be set below what is spent. After the first charge δ cannot be raised, and
     /// [`State::promise`] says what is promised: never less than the largest cap since the first charge.
     pub fn raise(&mut self, budget: Budget, reason: &str) -> Result<Receipt, Error> {
-        let (budget, reason) = (budget.offered()?, reason.to_owned());
+        let (budget, reason) = (budget.check_new()?, reason.to_owned());
         self.append(|state| {
             if !state.charges().is_empty() && budget.delta > state.budget().delta {
                 let because = "results may have been seen, so delta stays or is lowered";
@@ -205,12 +233,18 @@ impl<B: Book> Ledger<B> {
         let cost = if plan == Event::NonPrivate {
             Cost::unbounded()
         } else {
-            let left = self.state.slack_left() * SLACK_PER_PLAN;
-            // Nothing left: a plan that needs slack then finds no bound, and is refused.
-            let allowance = Delta::new(left).or_else(|_| Delta::new(f64::MIN_POSITIVE))?;
+            let slack = self.state.slack_left() * SLACK_PER_PLAN;
+            // No slack left: a plan that needs slack then finds no bound, and is refused.
+            let allowance = Delta::new(slack).or_else(|_| Delta::new(f64::MIN_POSITIVE))?;
             let distance = mechanism.distance() * steps as f64 * (1.0 + 1e-9);
             let terms = self.state.terms();
-            Cost::new(&plan, terms.neighbors, distance, allowance, terms.composition == Composition::Addition)?
+            Cost::new(
+                &plan,
+                terms.neighbors,
+                distance,
+                allowance,
+                terms.composition == Composition::Addition,
+            )?
         };
         Ok(Charge {
             what: mechanism.to_string(),
@@ -236,20 +270,27 @@ impl<B: Book> Ledger<B> {
         Paid::new(mechanism, self.state.terms().neighbors, self.randomness.split(), receipt)
     }
 
-    /// Writes the line that `decide` makes of the newest state; decides anew whenever somebody else was faster.
+    /// Writes the line that `decide` returns for the newest state.
+    ///
+    /// Decides again if another writer was faster.
     fn append(&mut self, decide: impl Fn(&State) -> Result<Decision, Error>) -> Result<Receipt, Error> {
         let mut stalls = 0;
         for _ in 0..ATTEMPTS {
             self.state()?;
             let Decision { line, spent } = decide(&self.state)?;
             self.state.check(&line)?;
-            let cap = if let Line::Raised { budget, .. } = &line { budget.cap() } else { self.state.budget().cap() };
+            let cap = if let Line::Raised { budget, .. } = &line {
+                budget.cap()
+            } else {
+                self.state.budget().cap()
+            };
             let epsilon = match spent {
                 Some(spent) => spent.epsilon,
-                // Handing out what was granted costs nothing. Today's accountant may find a little more than the one that granted it.
+                // Handing out granted steps costs nothing. Today's accountant may find a slightly larger ε
+                // than at the time of the grant.
                 None => self.within_cap()?.epsilon.min(cap),
             };
-            // A NaN does not fit.
+            // NaN does not fit.
             let fits = epsilon <= cap;
             if !fits {
                 return Err(Error::Refused { would_be: epsilon, spent: self.spent().epsilon, budget: cap });
@@ -258,32 +299,38 @@ impl<B: Book> Ledger<B> {
             if let Some(receipt) = self.book.append(&permit).map_err(storage)? {
                 self.state.follow(&line)?;
                 if let Some(spent) = spent {
-                    self.known = Some((self.state.charges().len(), self.state.budget(), spent));
+                    self.cached_spent = Some((self.state.charges().len(), self.state.budget(), spent));
                 }
                 return Ok(receipt);
             }
-            // Whoever was faster left a line.
+            // The faster writer left a line.
             let lines = self.state.lines();
             stalls = if self.state()?.lines() > lines { 0 } else { stalls + 1 };
             if stalls == STALLS {
-                return Err(Error::Book { cause: "the book says that a number is taken and shows no line there".into() });
+                return Err(Error::Book {
+                    cause: "the book reports that a line number is taken but returns no such line".into(),
+                });
             }
         }
-        Err(Error::Book { cause: "others kept writing; nothing was charged".into() })
+        Err(Error::Book { cause: "other processes kept writing to the ledger; nothing was charged".into() })
     }
 
-    /// What is spent, unless that is more than the cap: then the lines are not those of a ledger, and nothing is handed out.
+    /// The spent ε, or an error if it exceeds the cap.
+    ///
+    /// Lines that exceed the cap were not written by a ledger, so nothing is handed out.
     fn within_cap(&mut self) -> Result<Spent, Error> {
         let spent = self.spent();
         if self.state.fits(spent) {
             return Ok(spent);
         }
         let (epsilon, cap) = (spent.epsilon, self.state.budget().cap());
-        Err(Error::Book { cause: format!("its charges add up to epsilon {epsilon}, expected at most the budget of {cap}") })
+        Err(Error::Book {
+            cause: format!("its charges add up to epsilon {epsilon}, expected at most the budget of {cap}"),
+        })
     }
 }
 
-/// A line, and ε after it; none if the line changes nothing about it.
+/// A line, and ε after it; `None` if the line does not change ε.
 struct Decision {
     line: Line,
     spent: Option<Spent>,

@@ -1,4 +1,4 @@
-//! The only thing in the system that can release.
+//! Paid mechanisms, the only values that can release anything.
 
 use super::Receipt;
 use crate::{
@@ -9,8 +9,8 @@ use crate::{
 /// A mechanism that has been paid for.
 ///
 /// # Contract
-/// Only a ledger makes one, after the debt is durable, and running it consumes it. Each run draws its own key from the operating system, so
-/// neither a copy of the process nor a resumed run repeats noise.
+/// Only a ledger creates this value, after the charge is durable, and running it consumes it. Each run draws
+/// its own key from the operating system, so neither a copy of the process nor a resumed run repeats noise.
 #[must_use = "this has been charged to the budget; run it"]
 pub struct Paid<M> {
     pub(crate) mechanism: M,
@@ -24,13 +24,15 @@ impl<M> Paid<M> {
         Self { mechanism, neighbors, randomness, receipt }
     }
 
-    /// The line of the ledger that paid, to be kept with what is released.
+    /// The receipt of the charge, to be kept with the release.
     #[must_use]
     pub fn receipt(&self) -> &Receipt {
         &self.receipt
     }
 
-    /// The coins of this run. Taking them is the last thing that can fail: no entropy, no release.
+    /// Draws the random key of this run, the last operation that can fail.
+    ///
+    /// Without entropy there is no release.
     pub(crate) fn key(&mut self) -> Result<Key, Error> {
         #[cfg(feature = "exact-statistics")]
         if let Some(key) = crate::exact::key() {

@@ -2,13 +2,14 @@
 
 use super::{Line, State};
 
-/// Permission to write one line. Only a [`Ledger`](super::Ledger) makes one, after it judged the line.
+/// Permission to write one line, which only a [`Ledger`](super::Ledger) creates, after checking the line.
 ///
-/// A permit is bound to the line, to all lines before it, and to the ε and the cap it was judged against. It cannot be copied, and it ends with the call that
-/// it was made for. So a program that holds a [`Book`](super::Book) cannot write into it what no ledger has judged.
+/// A permit is bound to the line, to all lines before it, and to the ε and the cap that it was checked
+/// against. It cannot be copied, and it ends with the call for which it was created. So a program that holds
+/// a [`Book`](super::Book) cannot write a line that no ledger has checked.
 #[derive(Debug)]
 pub struct Permit<'a> {
-    /// What the lines before add up to. None before the first line.
+    /// The state after the lines before. `None` before the first line.
     before: Option<&'a State>,
     line: &'a Line,
     spent: f64,
@@ -32,19 +33,21 @@ impl<'a> Permit<'a> {
         self.line
     }
 
-    /// ε after the line; infinite where there is no bound.
+    /// ε after the line; infinite if there is no bound.
     #[must_use]
     pub fn spent(&self) -> f64 {
         self.spent
     }
 
-    /// The most that ε may be; infinite where there is no cap.
+    /// The largest allowed ε; infinite if there is no cap.
     #[must_use]
     pub fn cap(&self) -> f64 {
         self.cap
     }
 
-    /// Whether the line was judged against these lines, and no others. A book that holds other lines must refuse the permit.
+    /// Whether the line was checked against exactly these lines.
+    ///
+    /// A book that holds other lines must refuse the permit.
     #[must_use]
     pub fn follows(&self, before: Option<&State>) -> bool {
         self.before == before

@@ -1,12 +1,13 @@
-//! What is promised when budgets change.
+//! The promise of a ledger whose budget changes.
 //!
-//! Whoever changes a budget after a release may have looked at the release. What is promised must then hold for every budget that could have been set.
+//! Whoever changes a budget after a release may have seen the release. The promise must then hold for every
+//! budget that could have been set.
 
 use serde::Serialize;
 
 use super::Budget;
 
-/// What is promised for everything that a ledger pays for.
+/// The guarantee for everything that a ledger pays for.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Promise {
     /// ε.
@@ -23,7 +24,7 @@ pub enum Unpromised {
     /// There is no cap.
     #[error("the ledger has no cap, so nothing limits what is released")]
     NoCap,
-    /// There was no cap for some time since the first charge.
+    /// There was no cap for some time after the first charge.
     #[error(
         "the ledger had no cap for some time after its first charge; a cap that is set after results are seen limits what follows and promises nothing"
     )]
@@ -31,16 +32,16 @@ pub enum Unpromised {
     /// δ was raised after a charge.
     #[error("delta was raised after the first charge, when results may have been seen")]
     DeltaRaised,
-    /// The δ of all budgets that could have been set is no probability below one.
+    /// The total δ of all budgets that could have been set is one or more.
     #[error("the delta of all budgets that could have been set is 1 or more")]
     NoDelta,
     /// Some noise came from a seed.
     #[error("the noise of some plans came from a seed, and whoever knows it can take the noise away")]
     Seeded,
-    /// There is no bound on what was released.
+    /// There is no bound on the released information.
     #[error("there is no bound on what was released")]
     Unbounded,
-    /// More is counted than the cap.
+    /// The charges exceed the cap.
     #[error("more is counted than the budget allows, so these lines were not written by a ledger of Quell")]
     OverCap,
     /// A plan was charged for less than it costs.
@@ -54,9 +55,9 @@ pub enum Unpromised {
 /// The budgets in force since the first charge.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct History {
-    /// In force at the first charge, when nothing had been seen.
+    /// The budget at the first charge, before any result.
     first: Budget,
-    /// The largest cap since then; infinite where there was none.
+    /// The largest cap since then; infinite if there was no cap for some time.
     largest: f64,
     /// The largest δ since then.
     delta: f64,
@@ -76,9 +77,13 @@ impl History {
         self.first
     }
 
+    /// The promise of this history of budgets.
+    ///
     /// # Theorem
-    /// (THEORY, Budgets) Let c₀ be the cap at the first charge and C the largest cap since, rounded up to a whole number if it is not c₀. A promise of C or less is one of c₀ and
-    /// the whole numbers in (c₀, C]. For each of them the transcripts that end with that promise exceed it by δ at most, so all together by δ times their number.
+    /// (THEORY, Budgets) Let c₀ be the cap at the first charge and C the largest cap since, rounded up to a
+    /// whole number if it is not c₀. A promise of C or less is one of c₀ and the whole numbers in (c₀, C].
+    /// For each of them the transcripts that end with that promise exceed it by δ at most, so all together by
+    /// δ times their number.
     pub(super) fn promise(&self) -> Result<Promise, Unpromised> {
         let (cap, delta) = (self.first.cap(), self.first.delta.get());
         if self.largest.is_infinite() {
@@ -94,7 +99,7 @@ impl History {
         let budgets = 1.0 + epsilon - cap.floor();
         //            c₀ and the whole numbers in (c₀, C]
         let product = delta * budgets;
-        // Twice is exact.
+        // Doubling is exact.
         let delta = if budgets > 2.0 { product.next_up() } else { product };
         if delta < 1.0 { Ok(Promise { epsilon, delta }) } else { Err(Unpromised::NoDelta) }
     }

@@ -1,4 +1,4 @@
-//! A ledger as its lines tell it.
+//! The state of a ledger, computed from its lines.
 
 use super::{
     Budget, Charge, Composition, Line, Spent, Terms, Theorem,
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{Error, Event, accounting::Pld, units::Delta};
 
-/// What the lines of a ledger add up to.
+/// The state of a ledger after some lines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct State {
     terms: Terms,
@@ -16,38 +16,45 @@ pub struct State {
     charges: Vec<Account>,
     sum: Sum,
     lines: u64,
-    /// The budgets since the first charge. None before it.
+    /// The budgets since the first charge. `None` before it.
     history: Option<History>,
 }
 
-/// A charge and how far its run has come.
+/// A charge and the progress of its run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Account {
-    /// Number of the line that charged.
+    /// Number of the line with the charge.
     pub entry: u64,
     /// The charge.
     pub charge: Charge,
-    /// Steps handed out. They count as run.
+    /// Number of steps handed out. They count as run.
     pub leased: u64,
-    /// Steps whose results the run has declared safe.
+    /// Number of steps whose results the run reported as saved.
     pub confirmed: u64,
 }
 
 impl State {
-    /// Reads a ledger from its first line on.
+    /// Computes the state from all lines of a ledger.
     pub fn new(lines: &[Line]) -> Result<Self, Error> {
         let Some((Line::Opened(terms), rest)) = lines.split_first() else {
             return Err(Error::Book { cause: "the ledger does not begin with its terms".into() });
         };
         let budget = terms.budget.check()?;
-        let mut state = Self { terms: terms.clone(), budget, charges: Vec::new(), sum: Sum::default(), lines: 1, history: None };
+        let mut state = Self {
+            terms: terms.clone(),
+            budget,
+            charges: Vec::new(),
+            sum: Sum::default(),
+            lines: 1,
+            history: None,
+        };
         for line in rest {
             state.follow(line)?;
         }
         Ok(state)
     }
 
-    /// Takes in the next line.
+    /// Applies the next line.
     pub fn follow(&mut self, line: &Line) -> Result<(), Error> {
         self.check(line)?;
         match line {
@@ -55,12 +62,19 @@ impl State {
             Line::Charged(charge) => {
                 self.history.get_or_insert_with(|| History::new(self.budget));
                 self.sum = self.sum.add(&charge.cost);
-                // A single step without a key needs no lease of its own.
+                // A single step without a key is leased by its charge.
                 let leased = u64::from(charge.steps == 1 && charge.key.is_none());
-                self.charges.push(Account { entry: self.lines, charge: charge.clone(), leased, confirmed: leased });
+                self.charges.push(Account {
+                    entry: self.lines,
+                    charge: charge.clone(),
+                    leased,
+                    confirmed: leased,
+                });
             }
             Line::Leased { charge, until } => self.with_account(*charge, |account| account.leased = *until),
-            Line::Confirmed { charge, until } => self.with_account(*charge, |account| account.confirmed = *until),
+            Line::Confirmed { charge, until } => {
+                self.with_account(*charge, |account| account.confirmed = *until);
+            }
             Line::Raised { budget, .. } => {
                 if let Some(history) = &mut self.history {
                     history.follow(budget);
@@ -72,29 +86,29 @@ impl State {
         Ok(())
     }
 
-    /// Whether a line makes sense as the next one.
+    /// Checks whether a line is valid as the next one.
     pub(super) fn check(&self, line: &Line) -> Result<(), Error> {
-        let nonsense = |what: &str| Err(Error::Book { cause: format!("line {} {what}", self.lines) });
+        let invalid = |what: &str| Err(Error::Book { cause: format!("line {} {what}", self.lines) });
         match line {
-            Line::Opened(_) => nonsense("opens the ledger a second time"),
+            Line::Opened(_) => invalid("opens the ledger a second time"),
             Line::Leased { charge, until } => match self.account(*charge) {
                 Some(account) if *until > account.leased && *until <= account.charge.steps => Ok(()),
-                _ => nonsense("leases steps that were not paid for"),
+                _ => invalid("leases steps that were not paid for"),
             },
             Line::Confirmed { charge, until } => match self.account(*charge) {
                 Some(account) if *until >= account.confirmed && *until <= account.leased => Ok(()),
-                _ => nonsense("confirms steps that were not leased"),
+                _ => invalid("confirms steps that were not leased"),
             },
-            Line::Charged(charge) if charge.steps == 0 => nonsense("charges for nothing"),
+            Line::Charged(charge) if charge.steps == 0 => invalid("charges for zero steps"),
             Line::Charged(charge) if charge.key.as_deref().is_some_and(|key| self.keyed(key).is_some()) => {
-                nonsense("charges a second time under one key")
+                invalid("charges a second time under one key")
             }
-            Line::Charged(charge) if !charge.cost.makes_sense() => nonsense("has a cost that is none"),
+            Line::Charged(charge) if !charge.cost.makes_sense() => invalid("has an invalid cost"),
             Line::Charged(charge) => match &charge.plan.event {
                 Event::NonPrivate => Ok(()),
                 Event::Repeated { count, .. } if *count == charge.steps => Ok(()),
                 _ if charge.steps == 1 => Ok(()),
-                _ => nonsense("pays for another number of steps than it hands out"),
+                _ => invalid("pays for a different number of steps than it hands out"),
             },
             Line::Raised { budget, .. } => budget.check().map(drop),
         }
@@ -106,7 +120,7 @@ impl State {
         }
     }
 
-    /// What the first line says.
+    /// The terms in the first line.
     #[must_use]
     pub fn terms(&self) -> &Terms {
         &self.terms
@@ -118,10 +132,11 @@ impl State {
         self.budget
     }
 
-    /// What is promised for everything together, or why nothing is.
+    /// The promise for everything that the ledger paid for, or why nothing is promised.
     ///
     /// # Theorem
-    /// (THEORY, Budgets) The largest cap in force since the first charge, at the δ of every cap that could have been set up to it.
+    /// (THEORY, Budgets) The largest cap in force since the first charge, at the δ of every cap that could
+    /// have been set up to it.
     pub fn promise(&self) -> Result<Promise, Unpromised> {
         if self.budget.epsilon.is_none() {
             return Err(Unpromised::NoCap);
@@ -129,14 +144,17 @@ impl State {
         self.history.unwrap_or_else(|| History::new(self.budget)).promise()
     }
 
-    /// Whether what is counted is within the cap. If it is not, the lines were not written by a ledger, and nothing is promised.
+    /// Whether the spent ε is within the cap.
+    ///
+    /// If it is not, the lines were not written by a ledger, and nothing is promised.
     #[must_use]
     pub fn is_within_cap(&self) -> bool {
         self.fits(self.spent())
     }
 
     pub(super) fn fits(&self, spent: Spent) -> bool {
-        // Sums of what is written down give the same number every time. A plan that is judged whole is judged anew, by today's accountant.
+        // Sums of recorded costs give the same number every time. A plan that is accounted for as a whole is
+        // computed again, by today's accountant.
         let tolerance = if spent.theorem == Theorem::Whole { TOLERANCE } else { 1e-9 };
         spent.epsilon <= self.budget.cap() * (1.0 + tolerance)
     }
@@ -147,19 +165,19 @@ impl State {
         &self.charges
     }
 
-    /// The charge on a given line.
+    /// The charge in the given line.
     #[must_use]
     pub fn account(&self, entry: u64) -> Option<&Account> {
         self.charges.iter().rev().find(|account| account.entry == entry)
     }
 
-    /// The charge that was made under an idempotency key.
+    /// The charge under an idempotency key.
     #[must_use]
     pub fn keyed(&self, key: &str) -> Option<&Account> {
         self.charges.iter().rev().find(|account| account.charge.key.as_deref() == Some(key))
     }
 
-    /// How many lines there are.
+    /// Number of lines.
     #[must_use]
     pub fn lines(&self) -> u64 {
         self.lines
@@ -178,33 +196,52 @@ impl State {
         self.judge(&self.sum.add(&charge.cost), self.charges.is_empty().then_some(charge))
     }
 
-    /// A first plan is fixed before anything was released, so it may be judged whole. If it exceeds the cap in every way of adding up, nothing
-    /// can follow it, and if it does not, the filter judges it together with what follows (THEORY, Filters).
+    /// Evaluates a sum of costs.
+    ///
+    /// A first plan is fixed before anything was released, so it may be accounted for as a whole. If it
+    /// exceeds the cap under every composition theorem, nothing can follow it, and if it does not, the filter
+    /// accounts for it together with what follows (THEORY, Filters).
     fn judge(&self, sum: &Sum, only: Option<&Charge>) -> Spent {
         let filtered = self.terms.composition.spent(sum, &self.rule());
         let Some(charge) = only.filter(|charge| !charge.non_private) else { return filtered };
-        let inexact = if charge.cost.distance > 0.0 { (1.0 + self.budget.cap().exp()) * charge.cost.distance } else { 0.0 };
-        let Ok(delta) = Delta::new((self.budget.delta.get() - inexact) * (1.0 - 1e-12)) else { return filtered };
+        let inexact = if charge.cost.distance > 0.0 {
+            (1.0 + self.budget.cap().exp()) * charge.cost.distance
+        } else {
+            0.0
+        };
+        let Ok(delta) = Delta::new((self.budget.delta.get() - inexact) * (1.0 - 1e-12)) else {
+            return filtered;
+        };
         match Pld::default().epsilon(&charge.plan.event, self.terms.neighbors, delta) {
-            Ok(whole) if whole.upper < filtered.epsilon => Spent { epsilon: whole.upper, theorem: Theorem::Whole },
-            // Where the plan cannot be judged whole, the filter has judged it already.
+            Ok(whole) if whole.upper < filtered.epsilon => {
+                Spent { epsilon: whole.upper, theorem: Theorem::Whole }
+            }
+            // If the plan cannot be accounted for as a whole, the filter's result applies.
             Ok(_) | Err(_) => filtered,
         }
     }
 
-    /// By which numbers costs are judged now.
+    /// The parameters by which costs are evaluated now.
     fn rule(&self) -> Rule {
         let promised = self.promise().map_or(self.budget.cap(), |promise| promise.epsilon);
-        Rule { delta: self.budget.delta.get(), promised, division: self.history.map_or(self.budget, |history| history.first()) }
+        Rule {
+            delta: self.budget.delta.get(),
+            promised,
+            division: self.history.map_or(self.budget, |history| history.first()),
+        }
     }
 
-    /// A δ for one plan with a δ of its own: so small that 64 such plans can be granted.
+    /// The default δ of one plan that has its own δ.
+    ///
+    /// It is so small that 64 such plans can be granted.
     #[must_use]
     pub fn usual_delta(&self) -> f64 {
         self.terms.composition.slack(self.budget.delta.get()) / 64.0
     }
 
-    /// Whether nothing could follow this charge: plans with a δ of their own would have used more than is set aside for them.
+    /// Whether no plan could follow this charge.
+    ///
+    /// This is so if plans with their own δ would have used more than the δ set aside for them.
     #[must_use]
     pub fn is_last(&self, charge: &Charge) -> bool {
         let rule = self.rule();
@@ -213,7 +250,7 @@ impl State {
         used > self.terms.composition.slack(rule.delta)
     }
 
-    /// δ that is set aside for plans with a δ of their own, and still free.
+    /// δ that is set aside for plans with their own δ, and still free.
     #[must_use]
     pub fn slack_left(&self) -> f64 {
         let rule = self.rule();

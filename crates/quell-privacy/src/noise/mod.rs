@@ -1,9 +1,10 @@
-//! Where chance comes from, and how it becomes noise without a floating-point number in between.
+//! Randomness, and how it becomes noise without an intermediate floating-point number.
 //!
-//! A sampler that works in floating point leaves traces of the value under the noise in the last bits of what it returns
-//! [Mir12]. Here values lie on a grid and noise is an integer, so there are no such bits: `exact` has the discrete
-//! distributions, `rounded` the continuous ones rounded to a fine grid, `select` and `ladder` choose among candidates. Nothing here
-//! knows a record or a budget: noise alone tells nothing, and what it costs is `accounting`'s business.
+//! A sampler that works in floating point leaves traces of the value under the noise in the last bits of its
+//! result [Mir12]. Here values lie on a grid and noise is an integer, so there are no such bits. `exact`
+//! draws from discrete distributions. `rounded` draws from continuous distributions rounded to a fine grid.
+//! `select` and `ladder` choose among candidates. Nothing here depends on records or budgets; `accounting`
+//! computes what the noise costs.
 
 pub mod bench;
 mod blocks;

@@ -1,7 +1,8 @@
 //! Random bits: keys from the operating system, stretched by ChaCha12.
 //!
-//! A key is asked for where noise is about to be drawn and forgotten after. No generator lives from one release to the
-//! next, so that neither a forked process nor a resumed run nor a restored machine can draw the same noise twice.
+//! A key is requested right before noise is drawn and dropped afterwards. No generator is kept from one
+//! release to the next, so that a forked process, a resumed run or a restored machine cannot draw the same
+//! noise twice.
 
 use chacha20::{
     ChaCha12Rng,
@@ -10,20 +11,25 @@ use chacha20::{
 
 use crate::Error;
 
-/// The secret behind one release. Neither printed nor copied: whoever knows it can subtract the noise.
+/// The secret key behind one release's noise.
+///
+/// It is neither printed nor copied: whoever knows the key can subtract the noise.
 pub(crate) struct Key([u8; 32]);
 
 impl Key {
-    /// Fresh bytes of the operating system's generator.
-    #[allow(clippy::disallowed_methods, reason = "the one door to the operating system's randomness")]
+    /// Reads a fresh key from the operating system's generator.
+    #[allow(clippy::disallowed_methods, reason = "the only use of the operating system's randomness")]
     pub(crate) fn fresh() -> Result<Self, Error> {
         let mut bytes = [0; 32];
-        // Without entropy there is no noise, and without noise no release: never a weaker source instead.
+        // Without entropy there is no noise, and without noise there is no release. Never fall back to a
+        // weaker source.
         getrandom::fill(&mut bytes).map_err(|_| Error::NoEntropy)?;
         Ok(Self(bytes))
     }
 
-    /// One of 2⁶⁴ streams, independent if ChaCha12 is a pseudorandom function of (number, block) [Ber08].
+    /// Returns one of 2⁶⁴ streams of this key.
+    ///
+    /// The streams are independent if ChaCha12 is a pseudorandom function of (number, block) [Ber08].
     pub(crate) fn stream(&self, number: u64) -> Stream {
         let mut cipher = ChaCha12Rng::from_seed(self.0);
         cipher.set_stream(number);
@@ -31,11 +37,13 @@ impl Key {
     }
 }
 
-/// Random bits, at most 2⁷⁰ bytes of them.
+/// A stream of random bits, at most 2⁷⁰ bytes long.
 ///
-/// ChaCha with 12 rounds, as in Rust's standard generator and in Adiantum, which Linux encrypts disks with. After 18 years no attack is
-/// known that reaches 8 of them. Of 5.2 ns that a rounded number takes on one core, 2.6 are the cipher's; with 20 rounds they would be 4.2, with 8 rounds 1.9.
-/// (AES-256 in counter mode, by the `aes` crate on VAES: 1.8 ns, and five more crates to trust.)
+/// The generator is ChaCha with 12 rounds, as in Rust's standard generator and in Adiantum, which Linux uses
+/// to encrypt disks. After 18 years no attack is known that reaches 8 rounds. A rounded number takes 5.2 ns
+/// on one core, of which the cipher takes 2.6 ns; it would take 4.2 ns with 20 rounds and 1.9 ns with 8
+/// rounds. (AES-256 in counter mode, by the `aes` crate on VAES, takes 1.8 ns and needs five more trusted
+/// crates.)
 pub(crate) struct Stream(ChaCha12Rng);
 
 impl Stream {
@@ -47,7 +55,7 @@ impl Stream {
         u128::from(self.next_u64()) << 64 | u128::from(self.next_u64())
     }
 
-    /// Fills a buffer, which is faster than word by word.
+    /// Fills a buffer, which is faster than drawing word by word.
     pub(crate) fn fill(&mut self, bytes: &mut [u8]) {
         self.0.fill_bytes(bytes);
     }
@@ -60,8 +68,9 @@ impl Stream {
         self.next_u64() >> (64 - count)
     }
 
-    /// Uniform on 0, …, bound - 1, exactly: numbers of the same length are drawn until one is below the bound, twice on average
-    /// at most.
+    /// Draws uniformly from 0, …, bound - 1, exactly.
+    ///
+    /// Draws numbers of the same bit length until one is below the bound: at most twice on average.
     ///
     /// # Contract
     /// bound ≥ 1.
@@ -72,7 +81,11 @@ impl Stream {
             return 0;
         }
         loop {
-            let draw = if unused >= 64 { u128::from(self.next_u64() >> (unused - 64)) } else { self.next_u128() >> unused };
+            let draw = if unused >= 64 {
+                u128::from(self.next_u64() >> (unused - 64))
+            } else {
+                self.next_u128() >> unused
+            };
             if draw < bound {
                 return draw;
             }
@@ -81,7 +94,10 @@ impl Stream {
 }
 
 impl Key {
-    /// The key that follows from this one: the start of the stream of that number, as different as outputs of a pseudorandom function are.
+    /// Derives the key of the given number from this key.
+    ///
+    /// The derived key is the start of the stream of that number, so keys of different numbers are as
+    /// different as the outputs of a pseudorandom function.
     pub(crate) fn next(&self, number: u64) -> Self {
         let mut bytes = [0; 32];
         self.stream(number).fill(&mut bytes);
@@ -89,13 +105,13 @@ impl Key {
     }
 }
 
-/// Where keys come from.
+/// The source of keys.
 pub(crate) enum Randomness {
-    /// The only source for anything that claims to be private.
+    /// The operating system: the only source for anything that claims to be private.
     OperatingSystem,
-    /// Repeatable: for tests, and for runs that are marked as not private.
+    /// A repeatable source, for tests and for runs that are marked as not private.
     Seeded {
-        /// What all keys follow from.
+        /// The key from which all keys are derived.
         seed: Key,
         /// How many keys were drawn.
         drawn: u64,
@@ -110,12 +126,12 @@ impl Randomness {
         Self::Seeded { seed: Key(bytes), drawn: 0 }
     }
 
-    /// Whether the noise can be repeated, and so taken away.
+    /// Whether the noise can be reproduced, and so subtracted.
     pub(crate) fn is_seeded(&self) -> bool {
         matches!(self, Self::Seeded { .. })
     }
 
-    /// A source of its own, for one run.
+    /// Splits off a separate source for one run.
     pub(crate) fn split(&mut self) -> Self {
         match self {
             Self::OperatingSystem => Self::OperatingSystem,
@@ -127,7 +143,7 @@ impl Randomness {
         }
     }
 
-    /// The next key; never the same twice.
+    /// The next key; a source never repeats a key.
     pub(crate) fn key(&mut self) -> Result<Key, Error> {
         match self {
             Self::OperatingSystem => Key::fresh(),

@@ -29,6 +29,78 @@ pub(crate) fn epsilon(event: &Event, neighbors: Neighbors, delta: f64) -> f64 {
     solve(&forth, delta).max(solve(&back, delta))
 }
 
+/// Rényi's divergence of order α between what the attacker sees of neighbours: at most that of the event.
+///
+/// Divergences of independent releases add up, and bins that are left out only lower them.
+pub(crate) fn divergence(event: &Event, neighbors: Neighbors, alpha: f64) -> f64 {
+    let mut parts = Vec::new();
+    ln_collect(event, neighbors, alpha, 1.0, &mut parts);
+    let other = if neighbors == Neighbors::AddRemove { ABSENT } else { OTHER };
+    let between = |p: usize, q: usize| -> f64 {
+        parts.iter().map(|(bins, count)| count * ln_moment(bins, p, q, alpha).max(0.0) / (alpha - 1.0)).sum()
+    };
+    between(HERE, other).max(between(other, HERE))
+}
+
+fn ln_collect(event: &Event, neighbors: Neighbors, alpha: f64, count: f64, into: &mut Vec<(Bins, f64)>) {
+    match event {
+        Event::Composed(events) => {
+            for event in events {
+                ln_collect(event, neighbors, alpha, count, into);
+            }
+        }
+        Event::Repeated { count: times, event } => {
+            ln_collect(event, neighbors, alpha, count * *times as f64, into);
+        }
+        _ if count > 0.0 => into.push((ln_bins(event, neighbors, alpha), count)),
+        _ => {}
+    }
+}
+
+/// Logarithms of the bins. Those of discrete Gaussian noise are never too small to be written, and lie where the order α looks.
+fn ln_bins(event: &Event, neighbors: Neighbors, alpha: f64) -> Bins {
+    match event {
+        Event::DiscreteGaussian { deviation, sensitivity } => {
+            let (s, k) = (2.0 * deviation.get().powi(2), f64::from(*sensitivity));
+            let reach = (12.0 * deviation.get()).ceil() as i64;
+            let ln_total = (-reach..=reach).map(|n| (-(n * n) as f64 / s).exp()).sum::<f64>().ln();
+            let middle = (alpha * k).min(1e7) as i64;
+            let from = -reach.min(5000);
+            let numbers = (from..=-from).chain((middle - reach.min(5000)).max(1 - from)..=middle + reach);
+            numbers.map(|n| [0.0, k, -k].map(|centre| -(n as f64 - centre).powi(2) / s - ln_total)).collect()
+        }
+        Event::PoissonSampled { rate, event } => {
+            let (ln_in, ln_out) = (rate.get().ln(), (-rate.get()).ln_1p());
+            let mix = |absent: f64, there: f64| {
+                let (a, b) = (ln_out + absent, ln_in + there);
+                a.max(b) + (-(a - b).abs()).exp().ln_1p()
+            };
+            let inside = ln_bins(event, neighbors, alpha).into_iter();
+            inside.map(|[absent, here, other]| [absent, mix(absent, here), mix(absent, other)]).collect()
+        }
+        _ => bins(event, neighbors, MANY).into_iter().map(|bin| bin.map(f64::ln)).collect(),
+    }
+}
+
+/// ln Σ p^α q^(1-α).
+fn ln_moment(bins: &Bins, p: usize, q: usize, alpha: f64) -> f64 {
+    let terms: Vec<f64> = bins
+        .iter()
+        .filter(|bin| bin[p] > f64::NEG_INFINITY)
+        .map(
+            |bin| {
+                if bin[q] == f64::NEG_INFINITY { f64::INFINITY } else { bin[q] + alpha * (bin[p] - bin[q]) }
+            },
+        )
+        .collect();
+    let largest = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if largest.is_infinite() {
+        largest
+    } else {
+        largest + terms.iter().map(|term| (term - largest).exp()).sum::<f64>().ln()
+    }
+}
+
 /// The chance of an outcome that only one of two neighbours can have, if it is known.
 pub(crate) fn infinite_mass(event: &Event) -> Option<f64> {
     Some(match event {
@@ -36,14 +108,20 @@ pub(crate) fn infinite_mass(event: &Event) -> Option<f64> {
         Event::Approximate { delta, .. } => delta.get(),
         Event::RandomizedResponse { randomized, .. } => f64::from(u8::from(randomized.get() == 0.0)),
         Event::PoissonSampled { rate, event } => rate.get() * hidden(event)?,
-        Event::SampledWithoutReplacement { batch, records, event } => *batch as f64 / *records as f64 * hidden(event)?,
+        Event::SampledWithoutReplacement { batch, records, event } => {
+            *batch as f64 / *records as f64 * hidden(event)?
+        }
         // A record that is drawn twice contributes twice, and what that does to a given guarantee nobody knows.
-        Event::SampledWithReplacement { event, .. } => Some(0.0).filter(|_| infinite_mass(event) == Some(0.0))?,
+        Event::SampledWithReplacement { event, .. } => {
+            Some(0.0).filter(|_| infinite_mass(event) == Some(0.0))?
+        }
         Event::Composed(events) => {
             let masses: Option<Vec<f64>> = events.iter().map(infinite_mass).collect();
             -masses?.iter().map(|mass| (-mass).ln_1p()).sum::<f64>().exp_m1()
         }
-        Event::Repeated { count, event } if *count > 0 => -(*count as f64 * (-infinite_mass(event)?).ln_1p()).exp_m1(),
+        Event::Repeated { count, event } if *count > 0 => {
+            -(*count as f64 * (-infinite_mass(event)?).ln_1p()).exp_m1()
+        }
         Event::Gaussian { .. }
         | Event::Laplace { .. }
         | Event::DiscreteGaussian { .. }
@@ -64,7 +142,9 @@ fn hidden(event: &Event) -> Option<f64> {
 fn collect(event: &Event, neighbors: Neighbors, count: u64, into: &mut Vec<(Bins, u64)>) {
     match event {
         Event::Composed(events) => events.iter().for_each(|event| collect(event, neighbors, count, into)),
-        Event::Repeated { count: times, event } => collect(event, neighbors, count.saturating_mul(*times), into),
+        Event::Repeated { count: times, event } => {
+            collect(event, neighbors, count.saturating_mul(*times), into);
+        }
         _ if count > 0 => into.push((bins(event, neighbors, MANY), count.min(MOST_STEPS))),
         _ => {}
     }
@@ -92,7 +172,8 @@ fn bins(event: &Event, neighbors: Neighbors, most: usize) -> Bins {
             let neither = f64::from(choices - 2) * other;
             vec![[other, same, other], [same, other, same], [neither; 3]]
         }
-        Event::RandomizedResponse { .. } | Event::Renyi { .. } | Event::SampledWithReplacement { .. } => vec![[1.0; 3]],
+        Event::SampledWithReplacement { batch, records, event } => drawn(*batch, *records, event, most),
+        Event::RandomizedResponse { .. } | Event::Renyi { .. } => vec![[1.0; 3]],
         // Losses of ±ε/2 have range ε.
         Event::Exponential { epsilon } => guaranteed(epsilon.get() / 2.0, 0.0),
         Event::Pure { epsilon } => guaranteed(epsilon.get(), 0.0),
@@ -102,12 +183,13 @@ fn bins(event: &Event, neighbors: Neighbors, most: usize) -> Bins {
         Event::SampledWithoutReplacement { batch, records, event } => {
             sampled(*batch as f64 / *records as f64, bins(event, neighbors, most))
         }
-        Event::Composed(events) => {
-            events.iter().map(|event| bins(event, neighbors, FEW)).fold(vec![[1.0; 3]], |all, one| both(&all, &one))
-        }
-        Event::Repeated { count, event } => {
-            (0..*count.min(&2)).map(|_| bins(event, neighbors, FEW)).fold(vec![[1.0; 3]], |all, one| both(&all, &one))
-        }
+        Event::Composed(events) => events
+            .iter()
+            .map(|event| bins(event, neighbors, FEW))
+            .fold(vec![[1.0; 3]], |all, one| both(&all, &one)),
+        Event::Repeated { count, event } => (0..*count.min(&2))
+            .map(|_| bins(event, neighbors, FEW))
+            .fold(vec![[1.0; 3]], |all, one| both(&all, &one)),
     }
 }
 
@@ -122,16 +204,69 @@ fn sampled(rate: f64, bins: Bins) -> Bins {
     bins.into_iter().map(|[absent, here, other]| [absent, mix(absent, here), mix(absent, other)]).collect()
 }
 
+/// All other records contribute nothing, so the output is noise around as many contributions as the record was drawn times, up or down.
+fn drawn(batch: u64, records: u64, event: &Event, most: usize) -> Bins {
+    let above: Box<dyn Fn(f64) -> f64> = match event {
+        Event::Gaussian { noise_multiplier } => {
+            let sigma = noise_multiplier.get();
+            Box::new(move |x| 0.5 * libm::erfc(x / sigma * std::f64::consts::FRAC_1_SQRT_2))
+        }
+        Event::Laplace { noise_multiplier } => {
+            let scale = noise_multiplier.get();
+            Box::new(move |x| if x > 0.0 { 0.5 * (-x / scale).exp() } else { 1.0 - 0.5 * (x / scale).exp() })
+        }
+        _ => return vec![[1.0; 3]],
+    };
+    let between =
+        |low: f64, high: f64| if low > 0.0 { above(low) - above(high) } else { above(-high) - above(-low) };
+    let times = times_drawn(batch, records);
+    let farthest =
+        times.iter().filter(|(_, chance)| *chance > 1e-3).map(|(times, _)| *times).fold(1.0, f64::max);
+    let (Event::Gaussian { noise_multiplier } | Event::Laplace { noise_multiplier }) = event else {
+        return vec![[1.0; 3]];
+    };
+    let reach = farthest + 6.0 * noise_multiplier.get();
+    let around = |sign: f64, e: &[f64]| -> f64 {
+        times.iter().map(|(times, chance)| chance * between(e[0] - sign * times, e[1] - sign * times)).sum()
+    };
+    let bins = edges(-reach, reach, most);
+    let bins = bins.windows(2).map(|e| [between(e[0], e[1]), around(1.0, e), around(-1.0, e)]);
+    // What was left out of the number of draws must not show: the attacker does not look at bins of that size.
+    bins.filter(|bin: &[f64; 3]| bin.iter().all(|p| *p > 1e-25)).collect()
+}
+
+/// How often one of `records` records is among `batch` draws, with the chance of it, but for chances below 1e-40.
+fn times_drawn(batch: u64, records: u64) -> Vec<(f64, f64)> {
+    let (m, n) = (batch as f64, records as f64);
+    if records == 1 {
+        return vec![(m, 1.0)];
+    }
+    let mut ln_chance = m * (-1.0 / n).ln_1p();
+    let mut times = Vec::new();
+    for j in 0..=batch {
+        let j = j as f64;
+        if ln_chance > -92.0 {
+            times.push((j, ln_chance.exp()));
+        } else if j > m / n {
+            break;
+        }
+        ln_chance += ((m - j) / (j + 1.0)).ln() - (n - 1.0).ln();
+    }
+    times
+}
+
 /// The mechanism that has a guarantee and not more; the other record does as much as none.
 fn guaranteed(epsilon: f64, delta: f64) -> Bins {
-    let (likely, unlikely) = ((1.0 - delta) / (1.0 + (-epsilon).exp()), (1.0 - delta) / (1.0 + epsilon.exp()));
+    let (likely, unlikely) =
+        ((1.0 - delta) / (1.0 + (-epsilon).exp()), (1.0 - delta) / (1.0 + epsilon.exp()));
     vec![[unlikely, likely, unlikely], [likely, unlikely, likely], [0.0, delta, 0.0], [delta, 0.0, delta]]
 }
 
 /// N(0, 1), N(μ, 1), and N(-μ, 1) or N(0, 1) again.
 fn gaussian(mu: f64, additive: bool, most: usize) -> Bins {
     let above = |x: f64| 0.5 * libm::erfc(x * std::f64::consts::FRAC_1_SQRT_2);
-    let between = |low: f64, high: f64| if low > 0.0 { above(low) - above(high) } else { above(-high) - above(-low) };
+    let between =
+        |low: f64, high: f64| if low > 0.0 { above(low) - above(high) } else { above(-high) - above(-low) };
     let (from, to) = (if additive { -mu - 9.0 } else { -9.0 }, mu + 9.0);
     let edges = edges(from, to, most);
     let other = if additive { -mu } else { 0.0 };
@@ -141,8 +276,12 @@ fn gaussian(mu: f64, additive: bool, most: usize) -> Bins {
 /// Laplace noise of scale 1/`epsilon` around 0, 1 and -1. Beyond these, losses are constant.
 fn laplace(epsilon: f64, most: usize) -> Bins {
     let above = |x: f64| if x > 0.0 { 0.5 * (-epsilon * x).exp() } else { 1.0 - 0.5 * (epsilon * x).exp() };
-    let between = |low: f64, high: f64| if low > 0.0 { above(low) - above(high) } else { above(-high) - above(-low) };
-    edges(-1.0, 1.0, most).windows(2).map(|e| [0.0, 1.0, -1.0].map(|centre| between(e[0] - centre, e[1] - centre))).collect()
+    let between =
+        |low: f64, high: f64| if low > 0.0 { above(low) - above(high) } else { above(-high) - above(-low) };
+    edges(-1.0, 1.0, most)
+        .windows(2)
+        .map(|e| [0.0, 1.0, -1.0].map(|centre| between(e[0] - centre, e[1] - centre)))
+        .collect()
 }
 
 /// From -∞ over evenly spaced points to ∞.
@@ -156,8 +295,13 @@ fn integers(shift: u32, reach: i64, most: usize, weight: impl Fn(i64) -> f64) ->
     let shift = i64::from(shift);
     let total: f64 = (-reach..=reach).map(&weight).sum();
     let all: Vec<i64> = (-reach..=reach).collect();
-    let bin = |numbers: &[i64]| [0, shift, -shift].map(|centre| numbers.iter().map(|n| weight(n - centre) / total).sum());
-    all.chunks(all.len().div_ceil(most)).map(bin).filter(|bin: &[f64; 3]| bin.iter().all(|p| *p > 0.0)).collect()
+    let bin = |numbers: &[i64]| {
+        [0, shift, -shift].map(|centre| numbers.iter().map(|n| weight(n - centre) / total).sum())
+    };
+    all.chunks(all.len().div_ceil(most))
+        .map(bin)
+        .filter(|bin: &[f64; 3]| bin.iter().all(|p| *p > 0.0))
+        .collect()
 }
 
 /// Losses with their probabilities, and the probability of an infinite loss.
@@ -167,7 +311,11 @@ struct Losses {
 }
 
 fn losses(bins: &Bins, p: usize, q: usize) -> Losses {
-    let finite = bins.iter().filter(|bin| bin[p] > 0.0 && bin[q] > 0.0).map(|bin| ((bin[p] / bin[q]).ln(), bin[p])).collect();
+    let finite = bins
+        .iter()
+        .filter(|bin| bin[p] > 0.0 && bin[q] > 0.0)
+        .map(|bin| ((bin[p] / bin[q]).ln(), bin[p]))
+        .collect();
     let infinite = bins.iter().filter(|bin| bin[q] == 0.0).map(|bin| bin[p]).sum();
     Losses { finite, infinite }
 }
@@ -214,7 +362,8 @@ fn solve(parts: &[(Losses, u64)], delta: f64) -> f64 {
     // What is known to be infinite, and the finite losses.
     let infinite = -spared.exp_m1();
     let advantage = |epsilon: f64| {
-        let payoff = |(i, p): (usize, &f64)| p * -(epsilon - (bottom + i as i64) as f64 * h).min(0.0).exp_m1();
+        let payoff =
+            |(i, p): (usize, &f64)| p * -(epsilon - (bottom + i as i64) as f64 * h).min(0.0).exp_m1();
         (infinite + sum.masses.iter().enumerate().map(payoff).sum::<f64>()) * (1.0 - 1e-9)
     };
     if infinite * (1.0 - 1e-9) > delta {

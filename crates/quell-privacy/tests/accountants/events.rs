@@ -49,6 +49,8 @@ pub(crate) struct Case {
     pub(crate) event: Event,
     pub(crate) neighbors: Neighbors,
     pub(crate) delta: Delta,
+    /// Orders at which Rényi divergences are compared.
+    pub(crate) orders: [f64; 2],
 }
 
 impl Case {
@@ -61,8 +63,17 @@ impl Case {
             1 => 0.9 * chance.unit() + 1e-6,
             _ => chance.magnitude(-14.0, -2.0),
         };
-        let event = if number.is_multiple_of(5) { sampled_integers(&mut chance) } else { composition(&mut chance, neighbors, 2) };
-        Self { event, neighbors, delta: Delta::new(delta).unwrap() }
+        let event = match number % 10 {
+            0 => sampled_integers(&mut chance),
+            7 => huge_losses(&mut chance),
+            5 => {
+                let (event, high) = rarely_sampled_integers(&mut chance);
+                return Self { event, neighbors, delta: Delta::new(delta).unwrap(), orders: [2.0, high] };
+            }
+            _ => composition(&mut chance, neighbors, 2),
+        };
+        let orders = [1.0 + chance.magnitude(-1.5, 0.5), chance.magnitude(0.5, 1.8)];
+        Self { event, neighbors, delta: Delta::new(delta).unwrap(), orders }
     }
 }
 
@@ -108,7 +119,11 @@ fn release(chance: &mut Chance, neighbors: Neighbors) -> Event {
         8 => leaf(chance).poisson_sampled(rate(chance)).poisson_sampled(rate(chance)),
         _ => {
             let inner = leaf(chance);
-            let inner = if chance.below(2) == 0 { inner.repeated(2) } else { Event::Composed(vec![inner, leaf(chance)]) };
+            let inner = if chance.below(2) == 0 {
+                inner.repeated(2)
+            } else {
+                Event::Composed(vec![inner, leaf(chance)])
+            };
             inner.poisson_sampled(rate(chance))
         }
     }
@@ -130,7 +145,10 @@ fn leaf(chance: &mut Chance) -> Event {
         }
         16 | 17 => {
             let randomized = if chance.below(20) == 0 { 0.0 } else { chance.magnitude(-3.0, 0.0) };
-            Event::RandomizedResponse { choices: 2 + chance.below(5) as u32, randomized: Probability::new(randomized).unwrap() }
+            Event::RandomizedResponse {
+                choices: 2 + chance.below(5) as u32,
+                randomized: Probability::new(randomized).unwrap(),
+            }
         }
         18..=20 => Event::Exponential { epsilon: epsilon(chance.magnitude(-3.0, 0.7)) },
         21..=23 => Event::Pure { epsilon: epsilon(chance.magnitude(-3.0, 0.7)) },
@@ -160,11 +178,51 @@ fn sampled_integers(chance: &mut Chance) -> Event {
     let rate = SamplingRate::new(chance.magnitude(-2.5, 0.0)).unwrap();
     let release = match chance.below(3) {
         0 => Event::Pure { epsilon: Epsilon::new(chance.magnitude(-1.0, 0.5)).unwrap() },
-        1 => Event::DiscreteLaplace { scale: Scale::new(chance.magnitude(-0.3, 1.0)).unwrap(), sensitivity: 1 },
+        1 => {
+            Event::DiscreteLaplace { scale: Scale::new(chance.magnitude(-0.3, 1.0)).unwrap(), sensitivity: 1 }
+        }
         _ => Event::DiscreteGaussian {
             deviation: Scale::new(chance.magnitude(0.5, 2.0)).unwrap(),
             sensitivity: 1 + chance.below(4) as u32,
         },
     };
     release.poisson_sampled(rate).repeated(1 + chance.below(12))
+}
+
+/// A few releases of which nearly every loss is the largest, on a sample or not: steep tilts of few atoms.
+fn huge_losses(chance: &mut Chance) -> Event {
+    let part = |chance: &mut Chance| {
+        let loss = chance.magnitude(0.8, 2.0);
+        match chance.below(3) {
+            0 => Event::Pure { epsilon: Epsilon::new(loss).unwrap() },
+            1 => Event::DiscreteLaplace { scale: Scale::new(1.0 / loss).unwrap(), sensitivity: 1 },
+            _ => {
+                let delta = Delta::new(chance.magnitude(-40.0, -14.0)).unwrap();
+                Event::Approximate { epsilon: Epsilon::new(loss).unwrap(), delta }
+            }
+        }
+    };
+    let inner = match chance.below(3) {
+        0 => part(chance).repeated(2 + chance.below(3)),
+        1 => Event::Composed((0..2 + chance.below(2)).map(|_| part(chance)).collect()),
+        _ => part(chance),
+    };
+    match chance.below(4) {
+        0 => inner.repeated(1 + chance.below(3)),
+        1 => inner.poisson_sampled(SamplingRate::new(1.0 - chance.magnitude(-12.0, -0.5)).unwrap()),
+        _ => inner.poisson_sampled(SamplingRate::new(chance.magnitude(-4.0, 0.0)).unwrap()),
+    }
+}
+
+/// A few rarely sampled releases of discrete Gaussian noise, and an order at which losses beyond 39 deviations decide their divergence.
+///
+/// In memory there are none of these. They have a probability of 1e-330, so that no ε at a δ shows whether they were forgotten: a divergence does.
+fn rarely_sampled_integers(chance: &mut Chance) -> (Event, f64) {
+    let rate = chance.magnitude(-3.5, -0.5);
+    let sensitivity = 1 + chance.below(4) as u32;
+    let ratio = chance.magnitude(0.0, 1.5);
+    let deviation = Scale::new(ratio * f64::from(sensitivity)).unwrap();
+    let release = Event::DiscreteGaussian { deviation, sensitivity };
+    let event = release.poisson_sampled(SamplingRate::new(rate).unwrap()).repeated(1 + chance.below(4));
+    (event, (39.0 * ratio * chance.magnitude(0.0, 1.5)).ceil())
 }

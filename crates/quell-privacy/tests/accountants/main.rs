@@ -1,7 +1,8 @@
 //! Accountants against each other, and against an attacker, on random events.
 //!
 //! For each event no accountant's upper bound is below another's lower bound or below what the attacker reaches, and none is zero, infinite or
-//! not a number where the truth is not. `QUELL_AUDIT_CASES` sets the number of cases, `QUELL_AUDIT_FROM` the number of the first.
+//! not a number where the truth is not. Privacy loss distributions are also asked at several tightnesses, and Rényi divergences are compared with
+//! those that the attacker sees. `QUELL_AUDIT_CASES` sets the number of cases, `QUELL_AUDIT_FROM` the number of the first.
 
 // The walls are those of the library; its tests read the environment and print.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -20,9 +21,12 @@ use std::{
 use events::Case;
 use quell_privacy::{
     Bound, Error, Event, Neighbors,
-    accounting::{Answer, Method, best},
-    units::{Delta, NoiseMultiplier},
+    accounting::{Answer, Method, Pld, Renyi, best},
+    units::{Delta, NoiseMultiplier, Order},
 };
+
+/// Widths of the bracket, relative to ε, that are asked for beside the usual one.
+const TIGHTNESSES: [f64; 2] = [0.03, 1e-4];
 
 /// Cases in `make test`.
 const CASES: u64 = 3000;
@@ -35,15 +39,17 @@ struct Tally {
     variants: BTreeMap<&'static str, u64>,
     /// The attacker got something, so that the comparison could have failed.
     attacked: u64,
+    /// Divergences of which the attacker got something.
+    divergences: u64,
     faults: Vec<String>,
     slowest: BTreeMap<&'static str, (f64, String)>,
     seconds: BTreeMap<&'static str, f64>,
 }
 
 fn setting(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name)
-        .ok()
-        .map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name} is {text}, expected a number")))
+    std::env::var(name).ok().map_or(otherwise, |text| {
+        text.parse().unwrap_or_else(|_| panic!("{name} is {text}, expected a number"))
+    })
 }
 
 #[test]
@@ -67,15 +73,20 @@ fn accountants_do_not_contradict_each_other_or_an_attacker() {
     });
     let tally = tally.into_inner().unwrap();
     println!(
-        "{cases} cases from {first}: answers {:?}, refused by all {}, attacked {}",
-        tally.answered, tally.refused, tally.attacked
+        "{cases} cases from {first}: answers {:?}, refused by all {}, attacked {}, divergences {}",
+        tally.answered, tally.refused, tally.attacked, tally.divergences
     );
     println!("variants {:?}", tally.variants);
     println!("seconds {:.1?}", tally.seconds);
     for (name, (seconds, words)) in tally.slowest.iter().filter(|(_, (seconds, _))| *seconds > 1.0) {
         println!("slowest of {name}: {seconds:.1} s, {words}");
     }
-    assert!(tally.faults.is_empty(), "{} faults in {cases} cases:\n{}", tally.faults.len(), tally.faults.join("\n"));
+    assert!(
+        tally.faults.is_empty(),
+        "{} faults in {cases} cases:\n{}",
+        tally.faults.len(),
+        tally.faults.join("\n")
+    );
     if cases >= CASES {
         assert_eq!(tally.variants.len(), 16, "not every variant occurred: {:?}", tally.variants);
         for method in Method::ALL {
@@ -83,10 +94,11 @@ fn accountants_do_not_contradict_each_other_or_an_attacker() {
             assert!(answered >= cases / 100, "{} answered {answered} of {cases}", method.name());
         }
         assert!(
-            tally.attacked >= cases / 2 && tally.refused <= cases / 4,
-            "{} attacked, {} refused",
+            tally.attacked >= cases / 2 && tally.refused <= cases / 4 && tally.divergences >= cases,
+            "{} attacked, {} refused, {} divergences",
             tally.attacked,
-            tally.refused
+            tally.refused,
+            tally.divergences
         );
     }
 }
@@ -95,15 +107,32 @@ fn accountants_do_not_contradict_each_other_or_an_attacker() {
 #[test]
 fn a_wrong_answer_is_noticed() {
     let event = Event::laplace(NoiseMultiplier::new(1.0).unwrap()).repeated(3);
-    let case = Case { event, neighbors: Neighbors::AddRemove, delta: Delta::new(1e-6).unwrap() };
+    let case = Case {
+        event,
+        neighbors: Neighbors::AddRemove,
+        delta: Delta::new(1e-6).unwrap(),
+        orders: [2.0, 30.0],
+    };
     let attack = attack::epsilon(&case.event, case.neighbors, case.delta.get());
     let honest = Method::ALL.map(|method| (method, method.epsilon(&case.event, case.neighbors, case.delta)));
     assert!(attack > 1.0 && faults(&case, &honest, None, attack).is_empty());
-    for (lower, upper) in [(0.0, 0.0), (f64::NAN, f64::NAN), (0.0, f64::INFINITY), (0.0, 0.99 * attack), (3.1, 3.2), (2.0, 1.0)] {
+    for (lower, upper) in
+        [(0.0, 0.0), (f64::NAN, f64::NAN), (0.0, f64::INFINITY), (0.0, 0.99 * attack), (3.1, 3.2), (2.0, 1.0)]
+    {
         let mut answers = honest.clone();
         let wrong = answers.iter_mut().find(|(method, _)| *method == Method::Pld).unwrap();
         wrong.1.as_mut().unwrap().epsilon = Bound { lower, upper };
         assert!(!faults(&case, &answers, None, attack).is_empty(), "[{lower}, {upper}] passes");
+    }
+    for honest in divergences(&case, &Renyi::new(&case.event, case.neighbors).unwrap()) {
+        assert!(honest.attack > 0.5 && honest.fault().is_none());
+        for claimed in [0.0, f64::NAN, 0.99 * honest.attack] {
+            assert!(
+                Divergence { claimed, ..honest }.fault().is_some(),
+                "{claimed} passes for {}",
+                honest.attack
+            );
+        }
     }
 }
 
@@ -116,12 +145,25 @@ fn examine(number: u64, tally: &Mutex<Tally>) {
         answers.push((method, method.epsilon(&case.event, case.neighbors, case.delta)));
         seconds.push((method.name(), start.elapsed().as_secs_f64()));
     }
+    // A sixth is asked again as precisely as nobody wants, and coarsely: all three brackets have the truth.
+    if number % 6 == 1 {
+        let start = std::time::Instant::now();
+        for relative in TIGHTNESSES {
+            let pld = Pld { relative, absolute: 0.1 * relative, ..Pld::default() };
+            answers
+                .push((Method::Pld, Method::Pld.epsilon_by(&pld, &case.event, case.neighbors, case.delta)));
+        }
+        seconds.push(("other tightnesses", start.elapsed().as_secs_f64()));
+    }
     let start = std::time::Instant::now();
     // It asks the others again, which takes as long.
     let claimed = number.is_multiple_of(4).then(|| best(&case.event, case.neighbors, case.delta));
     seconds.push(("the default", start.elapsed().as_secs_f64()));
     let attack = attack::epsilon(&case.event, case.neighbors, case.delta.get());
-    let found = faults(&case, &answers, claimed.as_ref(), attack);
+    let mut found = faults(&case, &answers, claimed.as_ref(), attack);
+    let curve = Renyi::new(&case.event, case.neighbors);
+    let divergences = curve.iter().flat_map(|curve| divergences(&case, curve)).collect::<Vec<_>>();
+    found.extend(divergences.iter().filter_map(Divergence::fault));
     let words = || {
         let event = serde_json::to_string(&case.event).unwrap();
         format!("case {number}: {event} {:?} δ = {:e}", case.neighbors, case.delta.get())
@@ -133,6 +175,7 @@ fn examine(number: u64, tally: &Mutex<Tally>) {
     }
     tally.refused += u64::from(answers.iter().all(|(_, answer)| answer.is_err()));
     tally.attacked += u64::from(attack > 0.0);
+    tally.divergences += divergences.iter().filter(|divergence| divergence.attack > 0.0).count() as u64;
     for fault in found {
         let sentence = format!("{}: {fault}", words());
         // Said at once: a long audit may be stopped.
@@ -145,6 +188,34 @@ fn examine(number: u64, tally: &Mutex<Tally>) {
         if seconds > slowest.0 {
             *slowest = (seconds, words());
         }
+    }
+}
+
+/// A claimed Rényi divergence, and what the attacker shows of it.
+struct Divergence {
+    order: f64,
+    claimed: f64,
+    attack: f64,
+}
+
+fn divergences(case: &Case, curve: &Renyi) -> Vec<Divergence> {
+    let at = |order: f64| Divergence {
+        order,
+        claimed: curve.divergence(Order::new(order).unwrap()),
+        attack: attack::divergence(&case.event, case.neighbors, order),
+    };
+    case.orders.map(at).into()
+}
+
+impl Divergence {
+    fn fault(&self) -> Option<String> {
+        let Self { order, claimed, attack } = *self;
+        // Probabilities of bins add up to one but for rounding, which is divided by what the order exceeds one by.
+        let rounding = 1e-9 * attack + 1e-10 * (1.0 + 1.0 / (order - 1.0));
+        let is_wrong = claimed.is_nan() || claimed < attack - rounding;
+        is_wrong.then(|| {
+            format!("the divergence of order {order} is claimed to be {claimed}, an attack shows {attack}")
+        })
     }
 }
 
@@ -178,7 +249,10 @@ fn faults(
             continue;
         }
         if upper < greatest_lower.1 {
-            faults.push(format!("{name} claims {upper}, {} shows at least {}", greatest_lower.0, greatest_lower.1));
+            faults.push(format!(
+                "{name} claims {upper}, {} shows at least {}",
+                greatest_lower.0, greatest_lower.1
+            ));
         }
         if upper < attack * (1.0 - 1e-9) {
             faults.push(format!("{name} claims {upper}, an attack reaches {attack}"));
@@ -201,7 +275,11 @@ fn faults(
                 .map(|a| a.epsilon.upper)
                 .reduce(f64::min);
             if least.is_some_and(|least| answer.epsilon.upper > least * (1.0 + 2e-3) + 2e-4) {
-                faults.push(format!("the default claims {} by {}, the best is {least:?}", answer.epsilon.upper, method.name()));
+                faults.push(format!(
+                    "the default claims {} by {}, the best is {least:?}",
+                    answer.epsilon.upper,
+                    method.name()
+                ));
             }
             if known_finite && answer.epsilon.upper.is_infinite() {
                 faults.push("the default claims nothing, the truth is finite".into());

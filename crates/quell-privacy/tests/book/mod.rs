@@ -46,7 +46,8 @@ impl Book for Memory {
 }
 
 pub fn terms(epsilon: Option<f64>, delta: f64, neighbors: Neighbors, composition: Composition) -> Terms {
-    let budget = Budget { epsilon: epsilon.map(|e| Epsilon::new(e).unwrap()), delta: Delta::new(delta).unwrap() };
+    let budget =
+        Budget { epsilon: epsilon.map(|e| Epsilon::new(e).unwrap()), delta: Delta::new(delta).unwrap() };
     Terms { dataset: "people".into(), unit: Unit::Example, neighbors, budget, composition }
 }
 

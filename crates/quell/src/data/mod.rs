@@ -1,9 +1,11 @@
-//! Records: [`Table`]s from CSV and Parquet with rows selected from them, and [`Examples`] that a learner trains on, which
-//! [`open`] reads from tables, arrays and pictures.
+//! Reads records from tables, arrays and images.
 //!
-//! Values go to the caller as they are: this is the room for people's data. What the caller may *learn for free* is public
-//! only: names and declared types of columns. A type is never guessed from values, a cell that is not what it is read as
-//! is missing, and no error depends on a record; otherwise an error message would be a release that nobody paid for.
+//! A [`Table`] is a CSV or Parquet file, and a [`Predicate`] selects rows of it. [`Examples`] are the records
+//! that a learner trains on. [`open`] reads them from tables, arrays and images.
+//!
+//! This module returns private values to the caller. Only public facts are free: the names and the declared
+//! types of columns. A type is never inferred from values, a cell that does not have the declared type is
+//! missing, and no error depends on a record. Otherwise an error message would be an unpaid release.
 //!
 //! ```
 //! use quell::data::{Predicate, Table};
@@ -21,40 +23,22 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod array;
-mod cifar;
-mod csv;
-mod dataset;
-mod digits;
-mod encoder;
 mod examples;
-mod folder;
-mod header;
-mod idx;
-mod image;
-mod memory;
-mod npy;
-mod numpy;
-mod parquet;
-mod predicate;
-mod row;
-mod rows;
-mod scaling;
-mod schema;
-mod selection;
-mod split;
-mod stream;
+mod formats;
 mod table;
-mod users;
 
-pub use dataset::{Dataset, Options, name_of, open, shares_records, unlabelled};
-pub use digits::digits;
-pub use examples::{Examples, Targets};
-pub use header::{Column, Kind, Use};
-pub use predicate::Predicate;
-pub use row::Row;
-pub use scaling::Scaling;
-pub use schema::{Feature, Label, Schema, TestPart};
-pub use selection::Selection;
-pub use split::Split;
-pub use table::Table;
+pub use examples::{
+    Examples, Targets,
+    dataset::{Dataset, Options, former_names, is_same, name_of, open, shares_records, unlabelled},
+    scaling::Scaling,
+    split::Split,
+};
+pub use formats::digits::digits;
+pub use table::{
+    Table,
+    header::{Column, Kind, Use},
+    predicate::Predicate,
+    row::Row,
+    schema::{Feature, Label, Schema, TestPart},
+    selection::Selection,
+};

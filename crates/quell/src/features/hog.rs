@@ -14,13 +14,13 @@ pub(super) struct Hog {
     output: [usize; 1],
 }
 
-/// What keeps a block without any gradient at zero.
+/// Regularises the norm of a block, so that a block without any gradient stays zero.
 const SMALLEST: f64 = 1e-5;
-/// The largest share of a block's length that one number may have.
+/// The largest value of a number after the first normalisation of its block.
 const LARGEST: f64 = 0.2;
 
 impl Hog {
-    /// Nothing if a block does not fit into a picture.
+    /// Creates the transform; `None` if a block does not fit into a picture.
     pub(super) fn new(image: [usize; 3], orientations: usize, cell: usize, block: usize) -> Option<Self> {
         let along = |side: usize| side.checked_div(cell)?.checked_sub(block.max(1)).map(|more| more + 1);
         let blocks = along(image[1])?.checked_mul(along(image[2])?)?;
@@ -32,7 +32,9 @@ impl Hog {
         [self.image[1] / self.cell, self.image[2] / self.cell]
     }
 
-    /// The steepest channel's differences at a pixel, down and across; none at borders.
+    /// The gradient at a pixel, down and across, of the channel where it is largest.
+    ///
+    /// Differences at the border are zero.
     fn gradient(&self, picture: &[f32], row: usize, column: usize) -> [f64; 2] {
         let [_, rows, columns] = self.image;
         let difference = |channel: &[f32], at: usize, end: usize, place: usize, stride: usize| {
@@ -40,11 +42,12 @@ impl Hog {
             if inside { f64::from(channel[place + stride]) - f64::from(channel[place - stride]) } else { 0.0 }
         };
         let place = row * columns + column;
-        let of_channel =
-            |channel: &[f32]| [difference(channel, row, rows, place, columns), difference(channel, column, columns, place, 1)];
+        let of_channel = |channel: &[f32]| {
+            [difference(channel, row, rows, place, columns), difference(channel, column, columns, place, 1)]
+        };
         let mut steepest = [0.0_f64; 2];
         for gradient in picture.chunks_exact(rows * columns).map(of_channel) {
-            // Of channels that are alike the first.
+            // Among equal channels, the first counts.
             if gradient[0].hypot(gradient[1]) > steepest[0].hypot(steepest[1]) {
                 steepest = gradient;
             }
@@ -52,7 +55,7 @@ impl Hog {
         steepest
     }
 
-    /// For each cell how steep it is in each direction, on average.
+    /// Computes the mean gradient magnitude of each cell in each direction.
     fn histograms(&self, picture: &[f32], histograms: &mut [f64]) {
         let [down, across] = self.cells();
         histograms.fill(0.0);
@@ -61,8 +64,10 @@ impl Hog {
             for column in 0..across * self.cell {
                 let [y, x] = self.gradient(picture, row, column);
                 let angle = y.atan2(x).to_degrees().rem_euclid(180.0);
-                // An angle that rounding brought to 180° is in no bin.
-                let Some(bin) = (0..self.orientations).find(|bin| angle < width * (bin + 1) as f64) else { continue };
+                // An angle that was rounded to 180° belongs to no bin.
+                let Some(bin) = (0..self.orientations).find(|bin| angle < width * (bin + 1) as f64) else {
+                    continue;
+                };
                 let cell = row / self.cell * across + column / self.cell;
                 histograms[cell * self.orientations + bin] += y.hypot(x) / (self.cell * self.cell) as f64;
             }
@@ -70,7 +75,7 @@ impl Hog {
     }
 }
 
-/// To length one, twice: in between no number stays above `LARGEST`.
+/// Normalises a block to length one, clamps its numbers to `LARGEST`, and normalises it again.
 fn normalize(block: &mut [f64]) {
     let shorten = |block: &mut [f64]| {
         let length = (block.iter().map(|x| x * x).sum::<f64>() + SMALLEST * SMALLEST).sqrt();
@@ -86,7 +91,7 @@ fn normalize(block: &mut [f64]) {
 }
 
 impl Transform for Hog {
-    /// Histograms of all cells, and one block.
+    /// The histograms of all cells, and one block.
     type Buffers = [Vec<f64>; 2];
 
     fn output(&self) -> &[usize] {
@@ -102,7 +107,8 @@ impl Transform for Hog {
         self.histograms(record, histograms);
         let [down, across] = self.cells();
         let run = self.block * self.orientations;
-        let corners = (0..=down - self.block).flat_map(|row| (0..=across - self.block).map(move |column| (row, column)));
+        let corners = (0..=down - self.block)
+            .flat_map(|row| (0..=across - self.block).map(move |column| (row, column)));
         for ((row, column), into) in corners.zip(into.chunks_exact_mut(block.len())) {
             for (line, to) in block.chunks_exact_mut(run).enumerate() {
                 let from = ((row + line) * across + column) * self.orientations;

@@ -1,7 +1,9 @@
-//! Features that nobody learned from private records: transforms of one record at a time, which can stand before any learner.
+//! Feature transforms that are not learned from private records.
 //!
-//! What comes out for a record depends on that record alone and on public settings, so neighbours stay neighbours and nothing is to be paid. Under privacy a small model on
-//! such features learns more than a deep one on pixels, as long as there are not very many records (Tramèr and Boneh 2021).
+//! A transform works on one record at a time and can precede any learner. Its output for a record depends
+//! only on that record and on public settings. So neighbouring datasets stay neighbouring, and the transform
+//! costs no privacy. Under differential privacy, a small model on such features is more accurate than a deep
+//! model on pixels, unless there are very many records (Tramèr and Boneh 2021).
 
 mod filters;
 mod hog;
@@ -16,11 +18,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, data::Examples, run::Source};
 use hog::Hog;
-use network::Public;
+use network::PublicNetwork;
 pub use pca::Pca;
 use scattering::{Scattering, coefficients};
 
-/// What stands between a record and a model.
+/// A transform that is applied to every record before the model.
 ///
 /// ```
 /// use quell::{data::digits, features::Features};
@@ -33,40 +35,45 @@ use scattering::{Scattering, coefficients};
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Features {
-    /// Nothing: records as they are.
+    /// No transform.
     Raw {},
-    /// How steep a picture is in each direction, cell by cell, as scikit-image's `hog` has it.
+    /// Histograms of oriented gradients, as in scikit-image's `hog`.
     Hog {
-        /// Directions that are told apart.
+        /// Number of gradient directions.
         #[serde(default = "nine")]
         orientations: usize,
         /// Rows and columns of a cell, in pixels.
         #[serde(default = "four")]
         cell: usize,
-        /// Rows and columns of the blocks within which cells are brought to one length, in cells.
+        /// Rows and columns of a block, in cells. The histograms of a block are normalised together.
         #[serde(default = "two")]
         block: usize,
     },
-    /// How strongly a picture swings at each place, scale and angle, and how strongly that swings, as kymatio's `Scattering2D` has it.
+    /// Scattering transform: wavelet energy by position, scale and angle, as in kymatio's `Scattering2D`.
     Scattering {
-        /// Scales, each twice the one before; one place that comes out stands for 2^scales rows and columns.
+        /// Number of scales, each twice the one before. An output position covers 2^scales rows and columns.
         #[serde(default = "two")]
         scales: usize,
-        /// Angles.
+        /// Number of angles.
         #[serde(default = "eight")]
         angles: usize,
-        /// 2, or 1 without how strongly that swings.
+        /// Order of the transform: 1, or 2 to apply the wavelets to the wavelet energies once more.
         #[serde(default = "two")]
         order: usize,
-        /// Into how many groups the channels that come out are cut, each of which is brought to mean zero and variance one within each record; 0 for none.
+        /// Number of groups of output channels that are normalised within each record; 0 for no
+        /// normalisation.
+        ///
+        /// Normalisation gives each group mean zero and variance one.
         #[serde(default = "twenty_seven")]
         groups: usize,
     },
-    /// What comes out of all layers but the last of a model that Quell saved. Whoever names it declares it public. Records are scaled as those that it learned from.
+    /// The output of all layers but the last of a public model that Quell saved.
+    ///
+    /// Naming the file declares it public. Records are scaled like the records that the model was trained on.
     Network {
-        /// The file.
+        /// The file of the model.
         path: PathBuf,
-        /// BLAKE3 of the file in hexadecimal, written down when it is first used: another file in its place is refused.
+        /// BLAKE3 hash of the file in hexadecimal, recorded at the first use. A changed file is refused.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         digest: Option<String>,
     },
@@ -98,11 +105,11 @@ fn twenty_seven() -> usize {
     27
 }
 
-/// A transform of one record, with room that is lent to it.
+/// A transform of one record that uses caller-provided buffers.
 trait Transform: Sync {
     type Buffers;
 
-    /// Shape of what comes out, channels first.
+    /// Shape of the output, channels first.
     fn output(&self) -> &[usize];
 
     fn buffers(&self) -> Self::Buffers;
@@ -110,47 +117,47 @@ trait Transform: Sync {
     fn apply(&self, record: &[f32], into: &mut [f32], buffers: &mut Self::Buffers);
 }
 
-/// Settings are up to this, so that no product of them overflows.
+/// The largest allowed setting. With it, no product of settings overflows.
 const LARGEST: usize = 1 << 10;
-/// Numbers of a record, before and after.
+/// The most numbers of a record, before and after the transform.
 const MOST_NUMBERS: usize = 1 << 26;
 
 impl Features {
-    /// Histograms of oriented gradients with usual settings.
+    /// Histograms of oriented gradients with default settings.
     #[must_use]
     pub fn hog() -> Self {
         Self::Hog { orientations: nine(), cell: four(), block: two() }
     }
 
-    /// A scattering transform with usual settings.
+    /// A scattering transform with default settings.
     #[must_use]
     pub fn scattering() -> Self {
         Self::Scattering { scales: two(), angles: eight(), order: two(), groups: twenty_seven() }
     }
 
-    /// All layers but the last of the model in a file, which is declared public.
+    /// All layers but the last of the model in a file. Naming the file declares it public.
     #[must_use]
     pub fn network(path: impl Into<PathBuf>) -> Self {
         Self::Network { path: path.into(), digest: None }
     }
 
-    /// Writes down which file it is, where there is one; records are then scaled as those that its network learned from.
+    /// Records the hash of a public model's file, and adopts its scaling of records.
     pub(crate) fn pin(&mut self, data: &mut Source) -> Result<(), Error> {
         if let Self::Network { path, digest } = self {
-            let network = Public::open(path, digest.as_deref())?;
+            let network = PublicNetwork::open(path, digest.as_deref())?;
             data.scaling = network.scaling();
             *digest = Some(network.digest());
         }
         Ok(())
     }
 
-    /// Whether records stay as they are.
+    /// Whether there is no transform.
     #[must_use]
     pub fn is_raw(&self) -> bool {
         *self == Self::Raw {}
     }
 
-    /// Whether the settings are in their ranges, whatever comes in.
+    /// Checks that the settings are in their ranges, for any shape of records.
     pub fn check(&self) -> Result<(), Error> {
         let within = |name: &'static str, found: usize, least: usize, most: usize, expected: &'static str| {
             let allowed = (least..=most).contains(&found);
@@ -164,7 +171,7 @@ impl Features {
                 }
                 Ok(())
             }
-            // Whether groups divide what comes out is known when it is known what comes in.
+            // Whether the groups divide the output channels depends on the shape of the records.
             Self::Scattering { scales, angles, order, groups: _ } => {
                 within("scales", scales, 1, 8, "a whole number from 1 to 8")?;
                 within("angles", angles, 1, 64, "a whole number from 1 to 64")?;
@@ -173,71 +180,87 @@ impl Features {
         }
     }
 
-    /// Shape of what comes out for records of a shape, channels first.
+    /// Shape of the output for records of a shape, channels first.
     pub fn output_shape(&self, shape: &[usize]) -> Result<Vec<usize>, Error> {
         self.check()?;
         let misfit = |name: &'static str, setting: &dyn std::fmt::Display, expected: &'static str| {
-            let found = format!("{setting} for records of {}", written(shape));
+            let found = format!("{setting} for records of {}", format_shape(shape));
             Error::Setting { name, found, expected }
         };
         let image = || match *shape {
-            [channels, rows, columns] if numbers(shape).is_some() => Ok([channels, rows, columns]),
+            [channels, rows, columns] if element_count(shape).is_some() => Ok([channels, rows, columns]),
             _ => Err(misfit("features", &"made of pictures", "records with channels, rows and columns")),
         };
         let output = match *self {
             Self::Raw {} => return Ok(shape.to_vec()),
-            Self::Network { ref path, ref digest } => vec![Public::open(path, digest.as_deref())?.outputs(shape)?],
+            Self::Network { ref path, ref digest } => {
+                vec![PublicNetwork::open(path, digest.as_deref())?.outputs(shape)?]
+            }
             Self::Hog { orientations, cell, block } => {
                 let hog = Hog::new(image()?, orientations, cell, block);
-                hog.ok_or_else(|| misfit("block", &block, "few enough cells, and small ones, for one block to fit"))?
-                    .output()
-                    .to_vec()
+                hog.ok_or_else(|| {
+                    misfit("block", &block, "blocks and cells so small that one block fits into a picture")
+                })?
+                .output()
+                .to_vec()
             }
             Self::Scattering { scales, angles, order, groups } => {
                 let [channels, rows, columns] = image()?;
                 if rows.min(columns) >> scales == 0 {
-                    return Err(misfit("scales", &scales, "so few that there are 2^scales rows and columns"));
+                    return Err(misfit(
+                        "scales",
+                        &scales,
+                        "so few scales that a picture has at least 2^scales rows and columns",
+                    ));
                 }
                 let channels = channels * coefficients(scales, angles, order);
                 if groups > 0 && !channels.is_multiple_of(groups) {
                     let expected = "a divisor of the channels that come out, or 0";
-                    return Err(Error::Setting { name: "groups", found: format!("{groups} for {channels}"), expected });
+                    return Err(Error::Setting {
+                        name: "groups",
+                        found: format!("{groups} for {channels}"),
+                        expected,
+                    });
                 }
                 vec![channels, rows >> scales, columns >> scales]
             }
         };
-        if numbers(&output).is_some() {
+        if element_count(&output).is_some() {
             Ok(output)
         } else {
-            Err(misfit("features", &"too many numbers", "fewer, or of smaller pictures"))
+            Err(misfit("features", &"too many numbers", "fewer features, or smaller pictures"))
         }
     }
 
-    /// The same records with these features, in the order and with the targets and users that they have.
+    /// Transforms all records. Their order, targets and users stay the same.
     pub fn apply(&self, examples: &Examples) -> Result<Examples, Error> {
         if let Self::Network { path, digest } = self {
-            return Public::open(path, digest.as_deref())?.apply(examples);
+            return PublicNetwork::open(path, digest.as_deref())?.apply(examples);
         }
         let output = self.output_shape(examples.shape())?;
         match (self, examples.shape()) {
             (&Self::Hog { orientations, cell, block }, &[channels, rows, columns]) => {
                 match Hog::new([channels, rows, columns], orientations, cell, block) {
-                    Some(hog) => each(&hog, examples, |_| ()),
+                    Some(hog) => transform_all(&hog, examples, |_| ()),
                     None => examples.with_features(&output, Vec::new()),
                 }
             }
             (&Self::Scattering { scales, angles, order, groups }, &[channels, rows, columns]) => {
                 let scattering = Scattering::new([channels, rows, columns], scales, angles, order);
-                each(&scattering, examples, |record| normalize(record, groups))
+                transform_all(&scattering, examples, |record| normalize(record, groups))
             }
             _ => Ok(examples.clone()),
         }
     }
 }
 
-/// Transforms every record on its own, on all cores.
-fn each<T: Transform>(transform: &T, examples: &Examples, finish: impl Fn(&mut [f32]) + Sync) -> Result<Examples, Error> {
-    /// Buffers are made once for so many records at least.
+/// Transforms every record separately, on all cores.
+fn transform_all<T: Transform>(
+    transform: &T,
+    examples: &Examples,
+    finish: impl Fn(&mut [f32]) + Sync,
+) -> Result<Examples, Error> {
+    /// The least number of records that share buffers.
     const TOGETHER: usize = 64;
     let width = transform.output().iter().product::<usize>();
     let mut values = vec![0.0; examples.len() * width];
@@ -252,7 +275,7 @@ fn each<T: Transform>(transform: &T, examples: &Examples, finish: impl Fn(&mut [
     examples.with_features(transform.output(), values)
 }
 
-/// Brings each group of channels to mean zero and variance one.
+/// Normalises each group of channels to mean zero and variance one.
 fn normalize(record: &mut [f32], groups: usize) {
     /// Added to the variance, so that constant numbers become zeros.
     const SMALLEST_VARIANCE: f64 = 1e-5;
@@ -267,13 +290,13 @@ fn normalize(record: &mut [f32], groups: usize) {
     }
 }
 
-/// How many numbers are in a shape, if it has any and not too many.
-fn numbers(shape: &[usize]) -> Option<usize> {
+/// The number of elements of a shape; `None` if it is zero or too large.
+fn element_count(shape: &[usize]) -> Option<usize> {
     let numbers = shape.iter().try_fold(1_usize, |numbers, side| numbers.checked_mul(*side));
     numbers.filter(|numbers| (1..=MOST_NUMBERS).contains(numbers))
 }
 
-/// Sides as they are said.
-fn written(shape: &[usize]) -> String {
+/// Formats a shape for a message.
+fn format_shape(shape: &[usize]) -> String {
     shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(" × ")
 }

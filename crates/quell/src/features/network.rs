@@ -1,27 +1,28 @@
-//! Features that a network learned elsewhere: what comes out of all its layers but the last.
+//! Features from a public network: the output of all its layers but the last.
 //!
-//! Whoever names the file declares it public. It is the same for every record, and its layers look at one record at a time.
+//! Naming the file declares it public. The network is the same for every record, and its layers process one
+//! record at a time.
 
 use std::path::Path;
 
 use crate::{
     Error,
     data::{Examples, Scaling},
-    dp_sgd::outputs,
     features::Features,
+    learner::outputs,
     run::Model,
 };
 
-/// A file and the model in it.
-pub(super) struct Public<'p> {
+/// A public model and its file.
+pub(super) struct PublicNetwork<'p> {
     path: &'p Path,
     model: Model,
-    /// BLAKE3 of the file.
+    /// BLAKE3 hash of the file.
     digest: String,
 }
 
-impl<'p> Public<'p> {
-    /// Reads a file; one of another digest is refused.
+impl<'p> PublicNetwork<'p> {
+    /// Reads a file, and refuses it if its hash is not `digest`.
     pub(super) fn open(path: &'p Path, digest: Option<&str>) -> Result<Self, Error> {
         let unfit = |found: String, expected| Error::PublicNetwork { path: path.to_owned(), found, expected };
         let bytes = Model::read(path).map_err(|error| match error {
@@ -30,12 +31,16 @@ impl<'p> Public<'p> {
         })?;
         let found = blake3::hash(&bytes).to_hex().to_string();
         if digest.is_some_and(|digest| digest != found) {
-            return Err(unfit("is not what it was when it was first used".into(), "the same file again"));
+            return Err(unfit("is not what it was when it was first used".into(), "the unchanged file"));
         }
-        let no_model = |error: Error| unfit(format!("holds no model ({error})"), "the model.safetensors of a run");
-        // Networks that look through networks could look through each other for ever.
+        let no_model =
+            |error: Error| unfit(format!("holds no model ({error})"), "the model.safetensors of a run");
+        // Networks that use the features of other networks could refer to each other in a cycle.
         if let Features::Network { .. } = Model::describe(&bytes).map_err(no_model)?.features {
-            return Err(unfit("looks at what another network makes of records".into(), "one that looks at records"));
+            return Err(unfit(
+                "looks at what another network makes of records".into(),
+                "one that looks at records",
+            ));
         }
         Ok(Self { path, model: Model::restore(&bytes).map_err(no_model)?, digest: found })
     }
@@ -44,29 +49,32 @@ impl<'p> Public<'p> {
         self.digest
     }
 
-    /// What was taken off the records it learned from, and what they were divided by.
+    /// The scaling of the records that the model was trained on.
     pub(super) fn scaling(&self) -> Option<Scaling> {
         self.model.configuration.data.scaling.clone()
     }
 
-    /// How many numbers come out for a record of that shape.
+    /// Number of features for records of a shape.
     pub(super) fn outputs(&self, shape: &[usize]) -> Result<usize, Error> {
-        let unfit = |found: String, expected| Error::PublicNetwork { path: self.path.to_owned(), found, expected };
+        let unfit =
+            |found: String, expected| Error::PublicNetwork { path: self.path.to_owned(), found, expected };
         if shape != self.model.shape {
-            let found = format!("looks at records of {}", super::written(&self.model.shape));
+            let found = format!("looks at records of {}", super::format_shape(&self.model.shape));
             return Err(unfit(found, "one for records of the same shape as these"));
         }
         match self.model.trunk() {
-            Err(Error::NoLayers { .. }) => Err(unfit("has one layer".into(), "at least two: the last one is taken away")),
+            Err(Error::NoLayers { .. }) => {
+                Err(unfit("has one layer".into(), "at least two: the last one is taken away"))
+            }
             trunk => Ok(trunk?.0.outputs()),
         }
     }
 
-    /// What the network sees in each record, before it decides.
+    /// Computes the features of all records.
     pub(super) fn apply(&self, examples: &Examples) -> Result<Examples, Error> {
         let width = self.outputs(examples.shape())?;
         let (trunk, weights) = self.model.trunk()?;
-        let seen = self.model.features(examples.clone())?;
-        examples.with_features(&[width], outputs(&trunk, weights, &seen).concat())
+        let inputs = self.model.features(examples.clone())?;
+        examples.with_features(&[width], outputs(&trunk, weights, &inputs).concat())
     }
 }

@@ -1,42 +1,45 @@
-//! Principal components: the directions in which public data varies most.
+//! Principal component analysis of public records.
 //!
-//! Mean and directions are read off the records, so they may be fitted on public records alone. What is then made of a private record depends on it alone.
+//! The mean and the components are computed from records without privacy, so they may be fitted on public
+//! records only. The features of a private record then depend on that record alone.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     Error,
-    chance::Chance,
     data::Examples,
     kernel::{
         numbers::add_wide,
         product::{Into, Matrix, multiply},
     },
+    random::PublicRandom,
 };
 
-/// A mean, and directions around it.
+/// A fitted principal component analysis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pca {
-    /// One number for each feature.
+    /// The mean of each feature.
     pub mean: Vec<f32>,
-    /// One direction after the other, each of length one and at right angles to the others, the one of most variance first.
+    /// The components one after the other: orthonormal directions, in order of decreasing variance.
     pub components: Vec<f32>,
-    /// The variance along each direction.
+    /// The variance along each component.
     pub variances: Vec<f64>,
 }
 
-/// More directions are followed than asked for: the last ones are slow to settle.
-const SPARE: usize = 10;
-/// A direction has settled when what the covariance makes of it is off by less than this share of the largest variance: single precision gives no more.
-const SETTLED: f64 = 2e-6;
+/// Additional directions of the subspace iteration. The last directions converge slowly.
+const OVERSAMPLING: usize = 10;
+/// The largest residual of a converged direction, relative to the largest variance.
+///
+/// Single precision allows no smaller one.
+const TOLERANCE: f64 = 2e-6;
 const MOST_ROUNDS: usize = 500;
-/// Records that are multiplied at once.
-const TOGETHER: usize = 1024;
+/// Records in one matrix product.
+const CHUNK: usize = 1024;
 
 impl Pca {
-    /// The leading directions of records that everyone may know.
+    /// Fits the leading components of public records.
     pub fn fit(public: &Examples, components: usize) -> Result<Self, Error> {
         let width = public.width();
         let possible = (1..=width).contains(&components);
@@ -45,7 +48,10 @@ impl Pca {
             return Err(Error::Setting { name: "components", found: components.to_string(), expected });
         }
         if public.is_empty() {
-            return Err(Error::Missing { what: "public record", hint: "principal components are fitted on public records" });
+            return Err(Error::Missing {
+                what: "public record",
+                hint: "principal components are fitted on public records",
+            });
         }
         let mut record = vec![0.0; width];
         let mut totals = vec![0.0; width];
@@ -55,24 +61,28 @@ impl Pca {
         }
         let mean: Vec<f32> = totals.iter().map(|total| (total / public.len() as f64) as f32).collect();
         let covariance = covariance(public, &mean);
-        let (mut directions, mut variances) = leading(&covariance, width, components);
+        let (mut directions, mut variances) = leading_eigenvectors(&covariance, width, components);
         directions.truncate(components * width);
         variances.truncate(components);
         Ok(Self { mean, components: directions, variances })
     }
 
-    /// The same records, each as how far it lies from the mean in each direction.
+    /// Projects each record, minus the mean, onto the components.
     pub fn apply(&self, examples: &Examples) -> Result<Examples, Error> {
         let (width, outputs) = (self.mean.len(), self.variances.len());
         if examples.width() != width {
             return Err(Error::Length { what: "a record", found: examples.width(), expected: width });
         }
         if outputs == 0 || self.components.len() != outputs * width {
-            return Err(Error::Length { what: "components", found: self.components.len(), expected: outputs * width });
+            return Err(Error::Length {
+                what: "components",
+                found: self.components.len(),
+                expected: outputs * width,
+            });
         }
         let mut values = vec![0.0; examples.len() * outputs];
-        values.par_chunks_mut(TOGETHER * outputs).enumerate().for_each(|(chunk, into)| {
-            let rows = centred(examples, &self.mean, chunk * TOGETHER, into.len() / outputs);
+        values.par_chunks_mut(CHUNK * outputs).enumerate().for_each(|(chunk, into)| {
+            let rows = centred(examples, &self.mean, chunk * CHUNK, into.len() / outputs);
             let directions = Matrix::new(&self.components, width).transposed();
             multiply(Matrix::new(&rows, width), directions, into, outputs, Into::Overwrite);
         });
@@ -80,7 +90,7 @@ impl Pca {
     }
 }
 
-/// Some records without the mean.
+/// A range of records, minus the mean.
 fn centred(examples: &Examples, mean: &[f32], from: usize, count: usize) -> Vec<f32> {
     let mut rows = vec![0.0; count * mean.len()];
     for (number, row) in rows.chunks_exact_mut(mean.len()).enumerate() {
@@ -93,8 +103,8 @@ fn centred(examples: &Examples, mean: &[f32], from: usize, count: usize) -> Vec<
 fn covariance(examples: &Examples, mean: &[f32]) -> Vec<f32> {
     let width = mean.len();
     let mut covariance = vec![0.0; width * width];
-    for from in (0..examples.len()).step_by(TOGETHER) {
-        let mut rows = centred(examples, mean, from, TOGETHER.min(examples.len() - from));
+    for from in (0..examples.len()).step_by(CHUNK) {
+        let mut rows = centred(examples, mean, from, CHUNK.min(examples.len() - from));
         let share = (examples.len() as f32).sqrt().recip();
         for x in &mut rows {
             *x *= share;
@@ -105,37 +115,47 @@ fn covariance(examples: &Examples, mean: &[f32]) -> Vec<f32> {
     covariance
 }
 
-/// Leading eigenvectors of a symmetric matrix, as rows, and their eigenvalues: subspace iteration, with the best directions of the subspace in every round.
-fn leading(matrix: &[f32], width: usize, wanted: usize) -> (Vec<f32>, Vec<f64>) {
-    let count = (wanted + SPARE).min(width);
-    // Where it begins is chance that everyone may know.
-    let mut chance = Chance::new(0);
-    let mut directions: Vec<f64> = (0..count * width).map(|_| f64::from(chance.normal())).collect();
+/// Computes the leading eigenvectors of a symmetric matrix, as rows, and their eigenvalues.
+///
+/// It uses subspace iteration with a Rayleigh-Ritz step in every round.
+fn leading_eigenvectors(matrix: &[f32], width: usize, wanted: usize) -> (Vec<f32>, Vec<f64>) {
+    let count = (wanted + OVERSAMPLING).min(width);
+    // The starting directions are random but public.
+    let mut random = PublicRandom::new(0);
+    let mut directions: Vec<f64> = (0..count * width).map(|_| f64::from(random.normal())).collect();
     let mut image = vec![0.0; count * width];
     let mut variances = vec![0.0; count];
     for _ in 0..MOST_ROUNDS {
         orthonormalize(&mut directions, width);
         let narrow: Vec<f32> = directions.iter().map(|x| *x as f32).collect();
         multiply(Matrix::new(&narrow, width), Matrix::new(matrix, width), &mut image, width, Into::Overwrite);
-        let seen: Vec<f64> = image.iter().map(|x| f64::from(*x)).collect();
+        let products: Vec<f64> = image.iter().map(|x| f64::from(*x)).collect();
         let small: Vec<f64> = directions
             .chunks_exact(width)
-            .flat_map(|direction| seen.chunks_exact(width).map(move |seen| dot(direction, seen)))
+            .flat_map(|direction| products.chunks_exact(width).map(move |product| dot(direction, product)))
             .collect();
-        let (values, turn) = eigen(small, count);
+        let (values, rotation) = eigen(small, count);
         variances = values;
-        directions = combined(&turn, &directions, width);
-        let seen = combined(&turn, &seen, width);
-        let settled = directions.chunks_exact(width).zip(seen.chunks_exact(width)).zip(&variances).take(wanted).all(
-            |((direction, seen), variance)| {
-                let off = direction.iter().zip(seen).map(|(x, y)| (y - variance * x).powi(2)).sum::<f64>().sqrt();
-                off <= SETTLED * variances[0].max(f64::MIN_POSITIVE)
-            },
-        );
-        if settled || count == width {
+        directions = weighted_sums(&rotation, &directions, width);
+        let products = weighted_sums(&rotation, &products, width);
+        let has_converged = directions
+            .chunks_exact(width)
+            .zip(products.chunks_exact(width))
+            .zip(&variances)
+            .take(wanted)
+            .all(|((direction, product), variance)| {
+                let residual = direction
+                    .iter()
+                    .zip(product)
+                    .map(|(x, y)| (y - variance * x).powi(2))
+                    .sum::<f64>()
+                    .sqrt();
+                residual <= TOLERANCE * variances[0].max(f64::MIN_POSITIVE)
+            });
+        if has_converged || count == width {
             break;
         }
-        directions = seen;
+        directions = products;
     }
     (directions.iter().map(|x| *x as f32).collect(), variances)
 }
@@ -144,8 +164,8 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Rows of weighted sums of rows.
-fn combined(weights: &[f64], rows: &[f64], width: usize) -> Vec<f64> {
+/// Computes weighted sums of rows, one for each row of weights.
+fn weighted_sums(weights: &[f64], rows: &[f64], width: usize) -> Vec<f64> {
     let count = rows.len() / width;
     let mut sums = vec![0.0; weights.len() / count * width];
     for (sum, weights) in sums.chunks_exact_mut(width).zip(weights.chunks_exact(count)) {
@@ -156,7 +176,9 @@ fn combined(weights: &[f64], rows: &[f64], width: usize) -> Vec<f64> {
     sums
 }
 
-/// Gram and Schmidt, twice for each row. A row that the others span becomes an axis that they do not.
+/// Orthonormalises the rows by the Gram-Schmidt process, twice for each row.
+///
+/// A row in the span of the rows before it is replaced by an axis outside their span.
 fn orthonormalize(rows: &mut [f64], width: usize) {
     for row in 0..rows.len() / width {
         let (before, rest) = rows.split_at_mut(row * width);
@@ -184,12 +206,13 @@ fn orthonormalize(rows: &mut [f64], width: usize) {
     }
 }
 
-/// Eigenvalues of a symmetric matrix, largest first, and its eigenvectors as rows (Jacobi).
+/// Computes the eigenvalues of a symmetric matrix, largest first, and its eigenvectors as rows (Jacobi).
 fn eigen(mut matrix: Vec<f64>, side: usize) -> (Vec<f64>, Vec<f64>) {
     let mut vectors = vec![0.0; side * side];
     (0..side).for_each(|at| vectors[at * side + at] = 1.0);
     for _ in 0..60 {
-        let outside: f64 = (0..side * side).filter(|at| at / side != at % side).map(|at| matrix[at] * matrix[at]).sum();
+        let outside: f64 =
+            (0..side * side).filter(|at| at / side != at % side).map(|at| matrix[at] * matrix[at]).sum();
         let all: f64 = matrix.iter().map(|x| x * x).sum();
         if outside <= 1e-30 * all {
             break;
@@ -206,7 +229,7 @@ fn eigen(mut matrix: Vec<f64>, side: usize) -> (Vec<f64>, Vec<f64>) {
     (values, order.iter().flat_map(|at| vectors[at * side..][..side].to_vec()).collect())
 }
 
-/// Turns rows and columns p and q so that the number where they meet becomes zero.
+/// Applies the Jacobi rotation that makes entry (p, q) zero.
 fn rotate(matrix: &mut [f64], vectors: &mut [f64], side: usize, p: usize, q: usize) {
     let across = 0.5 * (matrix[p * side + q] + matrix[q * side + p]);
     if across == 0.0 {
@@ -216,14 +239,14 @@ fn rotate(matrix: &mut [f64], vectors: &mut [f64], side: usize, p: usize, q: usi
     let tangent = theta.signum() / (theta.abs() + theta.hypot(1.0));
     let cosine = tangent.hypot(1.0).recip();
     let sine = tangent * cosine;
-    let turn = |a: f64, b: f64| (cosine * a - sine * b, sine * a + cosine * b);
+    let rotation = |a: f64, b: f64| (cosine * a - sine * b, sine * a + cosine * b);
     for k in 0..side {
         let (first, second) = (p * side + k, q * side + k);
-        (matrix[first], matrix[second]) = turn(matrix[first], matrix[second]);
-        (vectors[first], vectors[second]) = turn(vectors[first], vectors[second]);
+        (matrix[first], matrix[second]) = rotation(matrix[first], matrix[second]);
+        (vectors[first], vectors[second]) = rotation(vectors[first], vectors[second]);
     }
     for k in 0..side {
         let (first, second) = (k * side + p, k * side + q);
-        (matrix[first], matrix[second]) = turn(matrix[first], matrix[second]);
+        (matrix[first], matrix[second]) = rotation(matrix[first], matrix[second]);
     }
 }

@@ -1,7 +1,8 @@
 //! The scattering transform of Bruna and Mallat (2013), with the conventions of kymatio's `Scattering2D`.
 //!
-//! A picture x becomes its local means x ∗ φ, those of how strongly it swings, |x ∗ ψ| ∗ φ, and those of how strongly that swings, ||x ∗ ψ| ∗ ψ'| ∗ φ: numbers that
-//! change little when the picture is moved or bent a little, and that keep most of what tells classes apart. Nothing in it is learned.
+//! The coefficients of a picture x are its local means x ∗ φ, the local means of its wavelet energies |x ∗ ψ|
+//! ∗ φ, and those of the second order ||x ∗ ψ| ∗ ψ'| ∗ φ. They change little if the picture is shifted or
+//! deformed a little, and keep most of the information about its class. Nothing is learned.
 
 use rustfft::num_complex::Complex;
 
@@ -14,30 +15,32 @@ use super::{
 pub(super) struct Scattering {
     /// Rows and columns of a picture.
     image: [usize; 2],
-    /// For each row and each column of the first grid, that of the picture which stands there: pictures are reflected at their borders.
+    /// The rows and the columns of the picture that fill the padded grid.
+    ///
+    /// Pictures are reflected at their borders.
     reflected: [Vec<usize>; 2],
-    /// Pictures at full resolution, at half of it, and so on.
+    /// The grids at full resolution, at half of it, and so on.
     grids: Vec<Grid<f32>>,
-    /// φ at each resolution: weights of the rows for each row that comes out, and for each column the weights with which it goes into those that come out.
+    /// φ at each resolution: a matrix for rows and a transposed matrix for columns.
     averages: Vec<[Vec<f32>; 2]>,
-    /// ψ by scale and angle: its spectrum at each resolution at which something swings faster.
+    /// ψ by scale and angle: its spectrum at each resolution to which it is applied.
     wavelets: Vec<Vec<Vec<Vec<f32>>>>,
     second_order: bool,
     output: [usize; 3],
 }
 
-/// How many numbers stand for one place of one channel.
+/// Number of coefficients for one position of one channel.
 pub(super) fn coefficients(scales: usize, angles: usize, order: usize) -> usize {
     let first = 1 + scales * angles;
     if order < 2 { first } else { first + scales * (scales - 1) / 2 * angles * angles }
 }
 
-/// Rows or columns of the first grid: those of the picture, and a margin.
+/// Rows or columns of the padded grid: those of the picture and a margin.
 fn padded(side: usize, reach: usize) -> usize {
     (side / reach + 2) * reach
 }
 
-/// The place of a picture that is seen behind its border.
+/// The row or column of the picture that is reflected to a position.
 fn reflect(at: isize, side: usize) -> usize {
     let period = 2 * (side as isize - 1);
     let at = at.rem_euclid(period);
@@ -45,8 +48,15 @@ fn reflect(at: isize, side: usize) -> usize {
 }
 
 impl Scattering {
-    /// For pictures of a shape (channels first) of at least 2^scales rows and columns, with at least one scale and one angle.
-    pub(super) fn new([channels, rows, columns]: [usize; 3], scales: usize, angles: usize, order: usize) -> Self {
+    /// Creates the transform for pictures of a shape (channels first).
+    ///
+    /// It needs at least 2^scales rows and columns, one scale and one angle.
+    pub(super) fn new(
+        [channels, rows, columns]: [usize; 3],
+        scales: usize,
+        angles: usize,
+        order: usize,
+    ) -> Self {
         let (image, reach) = ([rows, columns], 1 << scales);
         let sides = image.map(|side| padded(side, reach));
         let reflected = [0, 1].map(|axis| {
@@ -57,7 +67,8 @@ impl Scattering {
         let average = |side: usize, step: usize| Average { side, width, step, reach }.matrix();
         let averages = (0..scales).map(|scale| {
             let [down, across] = sides.map(|side| average(side, 1 << scale));
-            let across = (0..sides[1] >> scale).flat_map(|column| across.iter().map(move |weights| weights[column] as f32));
+            let across = (0..sides[1] >> scale)
+                .flat_map(|column| across.iter().map(move |weights| weights[column] as f32));
             [down.iter().flatten().map(|weight| *weight as f32).collect(), across.collect()]
         });
         Self {
@@ -71,23 +82,35 @@ impl Scattering {
         }
     }
 
-    /// Numbers that come out for one coefficient.
+    /// Number of output positions.
     fn places(&self) -> usize {
         self.output[1] * self.output[2]
     }
 
-    /// The modulus of what a wavelet finds in a spectrum, at the wavelet's own resolution.
-    fn swing(&self, spectrum: &[Complex<f32>], [from, to]: [usize; 2], wavelet: &[f32], buffers: &mut Buffers) {
+    /// Computes the modulus of a wavelet convolution from a spectrum, at the wavelet's resolution.
+    fn wavelet_modulus(
+        &self,
+        spectrum: &[Complex<f32>],
+        [from, to]: [usize; 2],
+        wavelet: &[f32],
+        buffers: &mut Buffers,
+    ) {
         let (source, target) = (&self.grids[from], &self.grids[to]);
         let Buffers { folded, picture, modulus, scratch, .. } = buffers;
         let (folded, picture) = (&mut folded[..target.size()], &mut picture[..target.size()]);
-        // To take every second point is to fold the spectrum.
+        // Subsampling a picture folds its spectrum.
         folded.fill(Complex::default());
-        for (column, (numbers, weights)) in spectrum.chunks_exact(source.rows).zip(wavelet.chunks_exact(source.rows)).enumerate()
+        for (column, (numbers, weights)) in
+            spectrum.chunks_exact(source.rows).zip(wavelet.chunks_exact(source.rows)).enumerate()
         {
             let folded = &mut folded[column % target.columns * target.rows..][..target.rows];
-            for (numbers, weights) in numbers.chunks_exact(target.rows).zip(weights.chunks_exact(target.rows)) {
-                folded.iter_mut().zip(numbers).zip(weights).for_each(|((sum, number), weight)| *sum += number * weight);
+            for (numbers, weights) in numbers.chunks_exact(target.rows).zip(weights.chunks_exact(target.rows))
+            {
+                folded
+                    .iter_mut()
+                    .zip(numbers)
+                    .zip(weights)
+                    .for_each(|((sum, number), weight)| *sum += number * weight);
             }
         }
         target.inverse(folded, picture, scratch);
@@ -96,9 +119,10 @@ impl Scattering {
         }
     }
 
-    /// The local means of what is in `modulus`.
+    /// Computes the local means of `buffers.modulus`.
     fn average(&self, scale: usize, buffers: &mut Buffers, into: &mut [f32]) {
-        let (grid, [down, across], [_, rows, columns]) = (&self.grids[scale], &self.averages[scale], self.output);
+        let (grid, [down, across], [_, rows, columns]) =
+            (&self.grids[scale], &self.averages[scale], self.output);
         let narrow = &mut buffers.narrow[..grid.columns];
         for (into, weights) in into.chunks_exact_mut(columns).zip(down.chunks_exact(grid.rows)).take(rows) {
             narrow.fill(0.0);
@@ -112,40 +136,48 @@ impl Scattering {
         }
     }
 
-    /// All coefficients of one channel.
+    /// Computes all coefficients of one channel.
     fn scatter(&self, channel: &[f32], into: &mut [f32], buffers: &mut Buffers) {
         let (places, scales) = (self.places(), self.wavelets.len());
         let width = self.image[1];
-        let from = self.reflected[0].iter().flat_map(|row| self.reflected[1].iter().map(move |column| row * width + column));
+        let from = self.reflected[0]
+            .iter()
+            .flat_map(|row| self.reflected[1].iter().map(move |column| row * width + column));
         buffers.modulus.iter_mut().zip(from).for_each(|(to, from)| *to = channel[from]);
         let (mean, rest) = into.split_at_mut(places);
         self.average(0, buffers, mean);
         let angles = self.wavelets[0].len();
         let (first, second) = rest.split_at_mut(scales * angles * places);
         let mut second = second.chunks_exact_mut(places);
-        let [mut whole, mut swinging] = std::mem::take(&mut buffers.spectra);
-        self.transform(0, &mut whole, buffers);
-        let wavelets = self.wavelets.iter().enumerate().flat_map(|(scale, all)| all.iter().map(move |wavelet| (scale, wavelet)));
+        let [mut picture_spectrum, mut modulus_spectrum] = std::mem::take(&mut buffers.spectra);
+        self.transform(0, &mut picture_spectrum, buffers);
+        let wavelets = self
+            .wavelets
+            .iter()
+            .enumerate()
+            .flat_map(|(scale, all)| all.iter().map(move |wavelet| (scale, wavelet)));
         for ((scale, wavelet), into) in wavelets.zip(first.chunks_exact_mut(places)) {
-            self.swing(&whole, [0, scale], &wavelet[0], buffers);
+            self.wavelet_modulus(&picture_spectrum, [0, scale], &wavelet[0], buffers);
             self.average(scale, buffers, into);
             if !self.second_order || scale + 1 == scales {
                 continue;
             }
-            let swinging = &mut swinging[..self.grids[scale].size()];
-            self.transform(scale, swinging, buffers);
+            let modulus_spectrum = &mut modulus_spectrum[..self.grids[scale].size()];
+            self.transform(scale, modulus_spectrum, buffers);
             let slower = self.wavelets.iter().enumerate().skip(scale + 1);
-            for (slower, wavelet) in slower.flat_map(|(slower, all)| all.iter().map(move |wavelet| (slower, wavelet))) {
-                self.swing(swinging, [scale, slower], &wavelet[scale], buffers);
+            for (slower, wavelet) in
+                slower.flat_map(|(slower, all)| all.iter().map(move |wavelet| (slower, wavelet)))
+            {
+                self.wavelet_modulus(modulus_spectrum, [scale, slower], &wavelet[scale], buffers);
                 if let Some(into) = second.next() {
                     self.average(slower, buffers, into);
                 }
             }
         }
-        buffers.spectra = [whole, swinging];
+        buffers.spectra = [picture_spectrum, modulus_spectrum];
     }
 
-    /// The spectrum of what is in `modulus`.
+    /// Computes the spectrum of `buffers.modulus`.
     fn transform(&self, scale: usize, spectrum: &mut [Complex<f32>], buffers: &mut Buffers) {
         let grid = &self.grids[scale];
         let picture = &mut buffers.picture[..grid.size()];
@@ -154,7 +186,9 @@ impl Scattering {
     }
 }
 
-/// Spectra of all wavelets, divided by the size of the grid, which the inverse transform leaves in.
+/// Computes the spectra of all wavelets, divided by the size of the grid.
+///
+/// The inverse transform does not divide by that size.
 fn wavelets(grid: &Grid<f64>, scales: usize, angles: usize) -> Vec<Vec<Vec<Vec<f32>>>> {
     let first = (angles as isize - 2) / 2;
     let wavelet = |scale: usize, angle: usize| {
@@ -171,15 +205,15 @@ fn wavelets(grid: &Grid<f64>, scales: usize, angles: usize) -> Vec<Vec<Vec<Vec<f
             let area = (grid.size() / (step * step)) as f64;
             cropped(&spectrum, grid, step).into_iter().map(move |number| (number / area) as f32).collect()
         };
-        // At full resolution for the picture; then for what the wavelets of each smaller scale found.
+        // At full resolution for the picture, then at the resolution of each smaller scale's energies.
         (0..scale.max(1)).map(|faster| at(1 << faster)).collect()
     };
     (0..scales).map(|scale| (0..angles).map(|angle| wavelet(scale, angle)).collect()).collect()
 }
 
-/// Room for one channel on its way.
+/// Buffers for the transform of one channel.
 pub(super) struct Buffers {
-    /// What is transformed or averaged next.
+    /// The picture that is transformed or averaged next.
     modulus: Vec<f32>,
     spectra: [Vec<Complex<f32>>; 2],
     folded: Vec<Complex<f32>>,
@@ -211,8 +245,9 @@ impl Transform for Scattering {
     fn apply(&self, record: &[f32], into: &mut [f32], buffers: &mut Buffers) {
         let pixels = self.image[0] * self.image[1];
         let channels = record.len() / pixels;
-        for (channel, into) in
-            record.chunks_exact(pixels).zip(into.chunks_exact_mut(self.output.iter().product::<usize>() / channels))
+        for (channel, into) in record
+            .chunks_exact(pixels)
+            .zip(into.chunks_exact_mut(self.output.iter().product::<usize>() / channels))
         {
             self.scatter(channel, into, buffers);
         }

@@ -1,9 +1,11 @@
-//! Outer products s·g·xᵀ whose factors are brought into one range by powers of two.
+//! Rescales the factors of an outer product s·g·xᵀ to limit rounding errors.
 //!
-//! Rounded to a number too small for full precision, s·g errs by up to 2⁻¹⁵⁰. Times an x of 3 · 10³⁸ that is 2 · 10⁻⁷, which may be as long as all of a clipped gradient. With x/p
-//! and p·s·g, where p is a power of two and no number of x/p is 4 or more, it is at most 2⁻¹⁴⁸, and a power of two rounds nothing else.
+//! A subnormal s·g has a rounding error of up to 2⁻¹⁵⁰. Multiplied by an x of 3 · 10³⁸, the error is 2 ·
+//! 10⁻⁷, which may be as large as the whole clipped gradient. This module computes x/p and p·s·g instead,
+//! where p is a power of two such that no number of x/p is 4 or more. Then the error is at most 2⁻¹⁴⁸.
+//! Multiplying by a power of two rounds nothing else.
 
-/// What a row is multiplied by: `scale · (power · x)`.
+/// The factor that a row is multiplied by: `scale · (power · x)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Factor {
     pub(crate) scale: f32,
@@ -11,19 +13,19 @@ pub(crate) struct Factor {
     pub(crate) power: f32,
 }
 
-/// How the factors of one example's outer product are written.
+/// How an example's scale is divided between the factors of its outer product.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Balance {
     scale: f32,
-    /// A power of two, at least one: x is divided by it.
+    /// The divisor of x: a power of two, at least one.
     power: f32,
 }
 
-/// The largest power: its inverse is the smallest number of full precision.
+/// The largest exponent of a power. Its inverse is the smallest number with full precision.
 const LARGEST: u32 = 126;
 
 impl Balance {
-    /// For a scale and what it is the scale of. A scale of one or zero rounds nothing.
+    /// Chooses the power for a scale and an input x. Scales of one and zero need none: they round nothing.
     pub(crate) fn new(scale: f32, x: &[f32]) -> Self {
         if scale == 0.0 || scale == 1.0 {
             return Self { scale, power: 1.0 };
@@ -33,15 +35,16 @@ impl Balance {
         Self { scale, power: f32::from_bits((exponent + 127) << 23) }
     }
 
-    /// What x is multiplied by.
+    /// The factor of x.
     pub(crate) fn input(self) -> Factor {
         Factor { scale: if self.scale == 0.0 { 0.0 } else { 1.0 }, power: 1.0 / self.power }
     }
 
-    /// What g is multiplied by.
+    /// The factor of g.
     ///
-    /// No product overflows: ‖s·g·xᵀ‖ is at most the clip norm, which is far below the largest number, and p is at most the largest number of x. A scale above one leaves g·p below that;
-    /// one below one leaves s·p within the range of p.
+    /// No product overflows. ‖s·g·xᵀ‖ is at most the clip norm, which is far below the largest number, and p
+    /// is at most the largest number of x. If the scale is above one, g·p is below the clip norm. If the
+    /// scale is below one, s·p is below p.
     pub(crate) fn gradient(self) -> Factor {
         if self.scale < 1.0 {
             Factor { scale: self.scale * self.power, power: 1.0 }
@@ -50,19 +53,19 @@ impl Balance {
         }
     }
 
-    /// What one is in the units of x.
+    /// The value that a constant input of one has after division by the power.
     pub(crate) fn one(self) -> f32 {
         1.0 / self.power
     }
 
-    /// Whether x stays as it is.
-    pub(crate) fn is_even(self) -> bool {
+    /// Whether x is left unchanged.
+    pub(crate) fn leaves_input_unchanged(self) -> bool {
         self.power == 1.0
     }
 }
 
 impl Factor {
-    pub(crate) fn of(self, x: f32) -> f32 {
+    pub(crate) fn apply(self, x: f32) -> f32 {
         self.scale * (self.power * x)
     }
 }
@@ -81,9 +84,9 @@ mod tests {
                         continue;
                     }
                     let balance = Balance::new(scale, &[x, -0.5 * x]);
-                    let (left, right) = (balance.gradient().of(g), balance.input().of(x));
+                    let (left, right) = (balance.gradient().apply(g), balance.input().apply(x));
                     assert!(right.abs() < 4.0 || scale == 1.0, "{scale} {x}");
-                    // Exactly the numbers of either factor, but for one rounding and numbers too small for full precision.
+                    // The product is exact, except for one rounding and for subnormal numbers.
                     let product = f64::from(left) * f64::from(right);
                     assert!(
                         (product - exact).abs() <= exact.abs() * 2_f64.powi(-24) + 2_f64.powi(-147),

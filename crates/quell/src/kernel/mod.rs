@@ -1,7 +1,8 @@
-//! The loops that decide the speed, on slices that are handed in. They know neither records nor layers.
+//! The performance-critical loops. They work on slices and know neither records nor layers.
 //!
-//! Images lie with channels last (row, column, channel), so that a patch is a few long runs, a convolution is one product for all examples of a chunk, and
-//! no transposition is ever needed. `product` is the one place with `unsafe`.
+//! Images are stored with channels last (row, column, channel). So a patch consists of a few long runs, a
+//! convolution is one matrix product for all examples of a chunk, and nothing has to be transposed. Only
+//! `product` contains `unsafe` code.
 
 pub(crate) mod balance;
 pub(crate) mod numbers;
@@ -12,10 +13,10 @@ pub(crate) mod search;
 
 use std::{cell::Cell, sync::LazyLock};
 
-/// The vector instructions of this machine, looked up once.
+/// The vector instructions of this machine, detected once.
 static MACHINE: LazyLock<pulp::Arch> = LazyLock::new(pulp::Arch::new);
 
-/// Runs a loop compiled for them.
+/// Runs a closure compiled for the vector instructions of this machine.
 #[inline(always)]
 pub(crate) fn fast<R>(work: impl FnOnce() -> R) -> R {
     MACHINE.dispatch(work)
@@ -25,7 +26,9 @@ thread_local! {
     static SCRATCH: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
 }
 
-/// Lends numbers that nobody needs afterwards, of any value. Where they are lent twice at once, the second are new.
+/// Lends a reusable buffer with arbitrary contents to `work`.
+///
+/// A nested call gets a newly allocated buffer.
 pub(crate) fn scratch<R>(count: usize, work: impl FnOnce(&mut [f32]) -> R) -> R {
     let mut numbers = SCRATCH.take();
     if numbers.len() < count {

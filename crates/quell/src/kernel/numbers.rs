@@ -1,8 +1,10 @@
-//! Loops over numbers that lie side by side.
+//! Elementwise loops over slices.
 
 use super::fast;
 
-/// Σ x², in double precision: no length is lost to rounding or underflow, and one that overflows single precision is still a number.
+/// Computes Σ x² in double precision.
+///
+/// Squares neither underflow nor overflow, and rounding errors stay small.
 pub(crate) fn squared_length(numbers: &[f32]) -> f64 {
     fast(
         #[inline(always)]
@@ -21,7 +23,7 @@ pub(crate) fn squared_length(numbers: &[f32]) -> f64 {
     )
 }
 
-/// `sum += scale · numbers`.
+/// Computes `sum += scale · numbers`.
 pub(crate) fn add_scaled(sum: &mut [f32], scale: f32, numbers: &[f32]) {
     fast(
         #[inline(always)]
@@ -29,7 +31,7 @@ pub(crate) fn add_scaled(sum: &mut [f32], scale: f32, numbers: &[f32]) {
     );
 }
 
-/// `sum += numbers`.
+/// Computes `sum += numbers`.
 pub(crate) fn add(sum: &mut [f32], numbers: &[f32]) {
     fast(
         #[inline(always)]
@@ -37,7 +39,7 @@ pub(crate) fn add(sum: &mut [f32], numbers: &[f32]) {
     );
 }
 
-/// `sum += numbers`, where the sum is in double precision.
+/// Computes `sum += numbers`, where the sum is in double precision.
 pub(crate) fn add_wide(sum: &mut [f64], numbers: &[f32]) {
     fast(
         #[inline(always)]
@@ -45,7 +47,7 @@ pub(crate) fn add_wide(sum: &mut [f64], numbers: &[f32]) {
     );
 }
 
-/// `sum += numbers`, both in double precision.
+/// Computes `sum += numbers`, both in double precision.
 pub(crate) fn add_totals(sum: &mut [f64], numbers: &[f64]) {
     fast(
         #[inline(always)]
@@ -53,7 +55,7 @@ pub(crate) fn add_totals(sum: &mut [f64], numbers: &[f64]) {
     );
 }
 
-/// Each number of `output` from that of `input`.
+/// Computes each number of `output` from the number of `input` at the same index.
 pub(crate) fn map(input: &[f32], output: &mut [f32], f: impl Fn(f32) -> f32) {
     fast(
         #[inline(always)]
@@ -61,7 +63,7 @@ pub(crate) fn map(input: &[f32], output: &mut [f32], f: impl Fn(f32) -> f32) {
     );
 }
 
-/// Each number of `result` from those of two others.
+/// Computes each number of `result` from the numbers of `a` and `b`.
 pub(crate) fn map_two(a: &[f32], b: &[f32], result: &mut [f32], f: impl Fn(f32, f32) -> f32) {
     fast(
         #[inline(always)]
@@ -69,18 +71,20 @@ pub(crate) fn map_two(a: &[f32], b: &[f32], result: &mut [f32], f: impl Fn(f32, 
     );
 }
 
-/// e^x to two units in the last place, in operations that a vector unit has: 2^n · p(r) with |r| ≤ ln2/2. NaN stays, what is too large is infinite.
+/// Computes e^x to two units in the last place, as 2^n · p(r) with |r| ≤ ln2/2.
+///
+/// It uses only operations that vector units have. NaN gives NaN; a result that is too large is infinite.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
     const LOG2_E: f32 = std::f32::consts::LOG2_E;
-    // ln 2 in two parts, the first with zeros at its end, so that its product with n is exact.
+    // ln 2 in two parts. The first part ends in zero bits, so that its product with n is exact.
     const LN2_HIGH: f32 = 0.693_359_4;
     const LN2_LOW: f32 = -2.121_944_4e-4;
-    // Beyond this the result is zero or infinite. `clamp` keeps NaN.
-    let held = x.clamp(-104.0, 89.0);
-    let n = (held * LOG2_E).round_ties_even();
-    let r = (held - n * LN2_HIGH) - n * LN2_LOW;
-    // Taylor's series of the seventh degree: the rest is below 2⁻²⁷ for |r| ≤ 0.35.
+    // Outside this range the result is zero or infinite. `clamp` keeps NaN.
+    let clamped = x.clamp(-104.0, 89.0);
+    let n = (clamped * LOG2_E).round_ties_even();
+    let r = (clamped - n * LN2_HIGH) - n * LN2_LOW;
+    // Taylor polynomial of degree seven: the remainder is below 2⁻²⁷ for |r| ≤ 0.35.
     let p = 1.0 / 5040.0;
     let p = p * r + 1.0 / 720.0;
     let p = p * r + 1.0 / 120.0;
@@ -88,19 +92,21 @@ pub(crate) fn exp(x: f32) -> f32 {
     let p = p * r + 1.0 / 6.0;
     let p = p * r + 0.5;
     let p = (p * r) * r + r + 1.0;
-    // 2^n in two factors, since it may be subnormal or beyond the largest exponent.
+    // 2^n as two factors, because it may be subnormal or have too large an exponent.
     let n = n as i32;
     let half = n >> 1;
     let power = |e: i32| f32::from_bits(((e + 127) as u32) << 23);
     p * power(half) * power(n - half)
 }
 
-/// tanh x to four units in the last place.
+/// Computes tanh x to four units in the last place.
 #[inline(always)]
 pub(crate) fn tanh(x: f32) -> f32 {
-    // Near zero 1 - 2/(e^2x + 1) cancels, and x - x³/3 + … does not.
+    // Near zero, 1 - 2/(e^2x + 1) suffers from cancellation; x - x³/3 + … does not.
     let square = x * x;
-    let series = x + x * square * (-1.0 / 3.0 + square * (2.0 / 15.0 + square * (-17.0 / 315.0 + square * (62.0 / 2835.0))));
+    let series = x + x
+        * square
+        * (-1.0 / 3.0 + square * (2.0 / 15.0 + square * (-17.0 / 315.0 + square * (62.0 / 2835.0))));
     let far = (1.0 - 2.0 / (exp(2.0 * x.abs()) + 1.0)).copysign(x);
     if x.abs() < 0.3 { series } else { far }
 }

@@ -1,8 +1,9 @@
-//! Sums of outer products, Σ g xᵀ over many rows g and x of two matrices: what the gradient of a linear layer for a batch is.
+//! Sums of outer products, Σ g xᵀ over rows of two matrices.
 //!
-//! A general product would add in single precision all along. Here numbers are added in single precision within a block of rows and in double precision from
-//! block to block, and the sums of a block go from the registers straight to those in double precision. Both matrices lie in panels from the start, in which
-//! every number that is read is next to the one read before it.
+//! This is the gradient of a linear layer for a batch. A general matrix product would add everything in
+//! single precision. This module adds in single precision within a block of rows, and in double precision
+//! across blocks. The sums of a block go from registers straight into the double-precision totals. Both
+//! matrices are stored in panels, so that all reads are sequential.
 
 use std::ops::Range;
 
@@ -10,28 +11,35 @@ use pulp::{Simd, WithSimd};
 
 use super::{MACHINE, balance::Factor, fast};
 
-/// Numbers of g in a panel, and vectors of x. Their products are twelve sums, which fit into the sixteen registers of most processors together with the factors.
+/// Numbers of g in a panel.
+///
+/// With [`VECTORS`] this gives twelve sums. They and their factors fit into the sixteen registers of most
+/// processors.
 const HEIGHT: usize = 6;
+/// Vectors of x in a panel.
 const VECTORS: usize = 2;
 
-/// Numbers in the longest vectors there are.
+/// Numbers in the longest vector register of any processor.
 const LONGEST: usize = 16;
 
-/// Numbers of x that stay in the second cache while the panels of g go by.
+/// Numbers of x that stay in the second-level cache while g is read.
 const CACHED: usize = 1 << 16;
 
-/// Rows that are written together.
+/// Rows that are written to the panels together.
 const FEW: usize = 4;
 
-/// Rows that lie together.
+/// A range of consecutive rows.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Segment {
     pub(crate) rows: Range<usize>,
-    /// Whether a block ends with them.
+    /// Whether these rows end a block.
     pub(crate) last: bool,
 }
 
-/// How the rows of a matrix lie: for each segment panel after panel, for each panel row after row. What is missing from the last panel is zero.
+/// The memory layout of a matrix in panels.
+///
+/// Each segment has its panels in order, and each panel has its rows in order. The last panel is padded with
+/// zeros.
 #[derive(Clone, Copy)]
 pub(crate) struct Panels {
     width: usize,
@@ -39,12 +47,12 @@ pub(crate) struct Panels {
 }
 
 impl Panels {
-    /// Of the matrix with rows g.
+    /// The layout of the matrix with rows g.
     pub(crate) fn left(width: usize) -> Self {
         Self { width, columns: HEIGHT }
     }
 
-    /// Of the matrix with rows x.
+    /// The layout of the matrix with rows x.
     pub(crate) fn right(width: usize) -> Self {
         struct Lanes;
         impl WithSimd for Lanes {
@@ -57,12 +65,14 @@ impl Panels {
         Self { width, columns: VECTORS * MACHINE.dispatch(Lanes) }
     }
 
-    /// Numbers that a row takes.
+    /// Length of a row with its padding.
     pub(crate) fn padded(self) -> usize {
         self.width.next_multiple_of(self.columns)
     }
 
-    /// Writes the rows of a segment, each times its factors; zeros if its scale is zero, whatever is in the row.
+    /// Writes the rows of a segment, each multiplied by its factor.
+    ///
+    /// A row with scale zero becomes zeros, even if it holds NaN or infinities.
     pub(crate) fn write(self, segment: &mut [f32], factors: &[Factor], rows: &[f32]) {
         fast(
             #[inline(always)]
@@ -80,11 +90,13 @@ impl Panels {
     #[inline(always)]
     fn write_in<const COLUMNS: usize>(self, segment: &mut [f32], factors: &[Factor], rows: &[f32]) {
         let length = factors.len() * COLUMNS;
-        // A few rows at a time, which stay in the cache while each panel takes its part of all of them.
+        // A few rows at a time: they stay in the cache while they are copied to every panel.
         for (group, (factors, rows)) in factors.chunks(FEW).zip(rows.chunks(FEW * self.width)).enumerate() {
             for (panel, start) in segment.chunks_exact_mut(length).zip((0..self.width).step_by(COLUMNS)) {
                 let places = &mut panel.as_chunks_mut::<COLUMNS>().0[group * FEW..];
-                for (place, (factor, row)) in places.iter_mut().zip(factors.iter().zip(rows.chunks_exact(self.width))) {
+                for (place, (factor, row)) in
+                    places.iter_mut().zip(factors.iter().zip(rows.chunks_exact(self.width)))
+                {
                     let row = &row[start..];
                     let numbers = row.first_chunk().copied().unwrap_or_else(|| {
                         let mut last = [0.0; COLUMNS];
@@ -92,14 +104,14 @@ impl Panels {
                         last
                     });
                     let Factor { scale, power } = *factor;
-                    // Zero times what is not finite is not zero.
+                    // Zero times NaN or infinity is not zero.
                     *place = if scale == 0.0 { [0.0; COLUMNS] } else { numbers.map(|x| scale * (power * x)) };
                 }
             }
         }
     }
 
-    /// One panel of a segment.
+    /// Returns one panel of a segment.
     #[inline(always)]
     fn panel<'a>(self, numbers: &'a [f32], segment: &Segment, number: usize) -> &'a [f32] {
         let length = segment.rows.len() * self.columns;
@@ -107,22 +119,24 @@ impl Panels {
     }
 }
 
-/// Rows of a matrix and what is to be added to them: `matrix += Σ g xᵀ` and `bias += Σ ug`, for some of the numbers in g.
+/// Computes `matrix += Σ g xᵀ` and `bias += Σ ug` for some numbers of g.
 pub(crate) struct Products<'a> {
     pub(crate) segments: &'a [Segment],
     pub(crate) left: (Panels, &'a [f32]),
     pub(crate) right: (Panels, &'a [f32]),
-    /// What one is in the units of x, for each row: u.
+    /// u: for each row, a constant input of one after rescaling.
     pub(crate) ones: &'a [f32],
-    /// The first number of g that is meant, which begins a panel.
+    /// Index of the first number of g in the range. It begins a panel.
     pub(crate) first: usize,
-    /// As long as x, for each number of g that is meant.
+    /// The totals: one row for each number of g, as long as x.
     pub(crate) matrix: &'a mut [f64],
     pub(crate) bias: &'a mut [f64],
 }
 
 impl Products<'_> {
-    /// How many numbers of g to take at a time, of so many, on so many threads: several times for each, in case that one is held up.
+    /// Chooses how many of `height` numbers of g one task takes.
+    ///
+    /// Each thread gets several tasks, so that one slow thread does not delay the rest.
     pub(crate) fn rows(height: usize, threads: usize) -> usize {
         HEIGHT * height.div_ceil(HEIGHT).div_ceil(6 * threads).clamp(1, 16)
     }
@@ -137,7 +151,8 @@ impl WithSimd for Products<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { segments, left: (left, gradients), right: (right, inputs), ones, first, matrix, bias } = self;
+        let Self { segments, left: (left, gradients), right: (right, inputs), ones, first, matrix, bias } =
+            self;
         let before = first / HEIGHT;
         let (width, whole) = (right.width, VECTORS * S::F32_LANES);
         assert_eq!(right.columns, whole, "the panels are those of another machine");
@@ -149,8 +164,10 @@ impl WithSimd for Products<'_> {
                     let columns = number * whole..((number + 1) * whole).min(width);
                     let mut sums = [[simd.splat_f32s(0.0); VECTORS]; HEIGHT];
                     for segment in segments {
-                        let gradients = left.panel(gradients, segment, before + panel).as_chunks::<HEIGHT>().0;
-                        let inputs = S::as_simd_f32s(right.panel(inputs, segment, number)).0.as_chunks::<VECTORS>().0;
+                        let gradients =
+                            left.panel(gradients, segment, before + panel).as_chunks::<HEIGHT>().0;
+                        let inputs =
+                            S::as_simd_f32s(right.panel(inputs, segment, number)).0.as_chunks::<VECTORS>().0;
                         multiply(simd, gradients, inputs, &mut sums);
                         if segment.last {
                             add_wide(simd, &sums, rows, width, columns.clone());
@@ -176,9 +193,14 @@ impl WithSimd for Products<'_> {
     }
 }
 
-/// `sums += Σ g xᵀ` in registers.
+/// Computes `sums += Σ g xᵀ` in registers.
 #[inline(always)]
-fn multiply<S: Simd>(simd: S, left: &[[f32; HEIGHT]], right: &[[S::f32s; VECTORS]], sums: &mut [[S::f32s; VECTORS]; HEIGHT]) {
+fn multiply<S: Simd>(
+    simd: S,
+    left: &[[f32; HEIGHT]],
+    right: &[[S::f32s; VECTORS]],
+    sums: &mut [[S::f32s; VECTORS]; HEIGHT],
+) {
     for (left, right) in left.iter().zip(right) {
         for (sums, left) in sums.iter_mut().zip(left) {
             let left = simd.splat_f32s(*left);
@@ -189,15 +211,24 @@ fn multiply<S: Simd>(simd: S, left: &[[f32; HEIGHT]], right: &[[S::f32s; VECTORS
     }
 }
 
-/// Adds sums to some columns of rows in double precision.
+/// Adds single-precision sums to a range of columns of the double-precision rows.
 #[inline(always)]
-fn add_wide<S: Simd>(simd: S, sums: &[[S::f32s; VECTORS]; HEIGHT], rows: &mut [f64], width: usize, columns: Range<usize>) {
+fn add_wide<S: Simd>(
+    simd: S,
+    sums: &[[S::f32s; VECTORS]; HEIGHT],
+    rows: &mut [f64],
+    width: usize,
+    columns: Range<usize>,
+) {
     let whole = VECTORS * S::F32_LANES;
     if rows.len() == HEIGHT * width && columns.len() == whole {
-        // The same as below, but with no count left open, so that sums stay in registers.
+        // The same as below with all counts known at compile time, so that the sums stay in registers.
         for (i, sums) in sums.iter().enumerate() {
             let totals = &mut rows[i * width + columns.start..][..whole];
-            totals.iter_mut().zip(&narrow(simd, *sums)[..whole]).for_each(|(total, x)| *total += f64::from(*x));
+            totals
+                .iter_mut()
+                .zip(&narrow(simd, *sums)[..whole])
+                .for_each(|(total, x)| *total += f64::from(*x));
         }
     } else {
         for (row, sums) in rows.chunks_exact_mut(width).zip(sums) {
@@ -207,7 +238,7 @@ fn add_wide<S: Simd>(simd: S, sums: &[[S::f32s; VECTORS]; HEIGHT], rows: &mut [f
     }
 }
 
-/// The numbers in some vectors.
+/// Copies the numbers out of vector registers.
 #[inline(always)]
 fn narrow<S: Simd>(_: S, vectors: [S::f32s; VECTORS]) -> [f32; VECTORS * LONGEST] {
     let mut numbers = [0.0; VECTORS * LONGEST];
@@ -224,8 +255,15 @@ mod tests {
         (0..count).map(|i| ((i * 7919 % 104_729) as f32 / 52_364.0) - 1.0).collect()
     }
 
-    /// Both matrices in panels, row by row with these scales, and their products with all of the first.
-    fn products(g: &[f32], x: &[f32], height: usize, width: usize, segments: &[Segment], scales: &[f32]) -> (Vec<f64>, Vec<f64>) {
+    /// Writes both matrices to panels with these scales, and computes all sums of products.
+    fn products(
+        g: &[f32],
+        x: &[f32],
+        height: usize,
+        width: usize,
+        segments: &[Segment],
+        scales: &[f32],
+    ) -> (Vec<f64>, Vec<f64>) {
         let (left, right) = (Panels::left(height), Panels::right(width));
         let (mut gradients, mut inputs) =
             (vec![f32::NAN; scales.len() * left.padded()], vec![f32::NAN; scales.len() * right.padded()]);
@@ -233,9 +271,12 @@ mod tests {
         for segment in segments {
             let rows = segment.rows.clone();
             let of = |width: usize| rows.start * width..rows.end * width;
-            let balanced: Vec<Balance> =
-                rows.clone().map(|row| Balance::new(scales[row], &x[row * width..(row + 1) * width])).collect();
-            let factors = |factor: fn(Balance) -> Factor| balanced.iter().copied().map(factor).collect::<Vec<_>>();
+            let balanced: Vec<Balance> = rows
+                .clone()
+                .map(|row| Balance::new(scales[row], &x[row * width..(row + 1) * width]))
+                .collect();
+            let factors =
+                |factor: fn(Balance) -> Factor| balanced.iter().copied().map(factor).collect::<Vec<_>>();
             left.write(&mut gradients[of(left.padded())], &factors(Balance::gradient), &g[of(height)]);
             right.write(&mut inputs[of(right.padded())], &factors(Balance::input), &x[of(width)]);
             ones[of(1)].iter_mut().zip(&balanced).for_each(|(one, balance)| *one = balance.one());
@@ -259,7 +300,9 @@ mod tests {
         for (height, width) in [(1, 1), (6, 16), (7, 17), (5, 15), (40, 33), (25, 100)] {
             let (g, x) = (numbers(20 * height), numbers(20 * width));
             let scales: Vec<f32> = (0..20).map(|row| [1.0, 0.5, 0.0][row % 3]).collect();
-            for segments in [segments(&[(20, true)]), segments(&[(1, true), (8, false), (13, true), (20, true)])] {
+            for segments in
+                [segments(&[(20, true)]), segments(&[(1, true), (8, false), (13, true), (20, true)])]
+            {
                 let (matrix, bias) = products(&g, &x, height, width, &segments, &scales);
                 let sum = |i: usize, right: &dyn Fn(usize) -> f64| -> f64 {
                     (0..20).map(|row| f64::from(scales[row] * g[row * height + i]) * right(row)).sum()
@@ -277,13 +320,22 @@ mod tests {
 
     #[test]
     fn where_a_segment_ends_within_a_block_changes_no_bit() {
-        // Which thread takes which record must not show.
+        // The result must not depend on which thread takes which record.
         let (g, x) = (numbers(90 * 13), numbers(90 * 37));
         let whole = products(&g, &x, 13, 37, &segments(&[(60, true), (90, true)]), &[0.3; 90]);
-        let cut =
-            products(&g, &x, 13, 37, &segments(&[(17, false), (45, false), (60, true), (61, false), (90, true)]), &[0.3; 90]);
+        let cut = products(
+            &g,
+            &x,
+            13,
+            37,
+            &segments(&[(17, false), (45, false), (60, true), (61, false), (90, true)]),
+            &[0.3; 90],
+        );
         assert_eq!(whole, cut);
-        assert_ne!(whole, products(&g, &x, 13, 37, &segments(&[(17, true), (60, true), (90, true)]), &[0.3; 90]));
+        assert_ne!(
+            whole,
+            products(&g, &x, 13, 37, &segments(&[(17, true), (60, true), (90, true)]), &[0.3; 90])
+        );
     }
 
     #[test]
@@ -298,12 +350,16 @@ mod tests {
 
     #[test]
     fn scaled_numbers_that_are_subnormal_lose_nothing_to_huge_ones() {
-        // One record whose gradient is clipped to a length of 2.4e-7: g is 1, and sg is subnormal.
-        let (length, x) = (2.4e-7_f64, 3e38_f32);
-        let scale = (length / f64::from(x)) as f32;
-        let exact = f64::from(scale) * f64::from(x);
-        let (matrix, bias) = products(&[1.0], &[x], 1, 1, &segments(&[(1, true)]), &[scale]);
-        assert!((matrix[0] - 0.5 - exact).abs() < 1e-12 && bias == [0.25], "{} instead of {exact}", matrix[0] - 0.5);
+        // One record whose gradient is clipped to a length of 2.4e-7: of sg, which is 8e-46, a float has no digit.
+        let (length, g, x) = (2.4e-7_f64, 1e-10_f32, 3e38_f32);
+        let scale = (length / f64::from(g) / f64::from(x)) as f32;
+        let exact = f64::from(scale) * f64::from(g) * f64::from(x);
+        let (matrix, bias) = products(&[g], &[x], 1, 1, &segments(&[(1, true)]), &[scale]);
+        assert!(
+            (matrix[0] - 0.5 - exact).abs() < 1e-12 && bias == [0.25],
+            "{} instead of {exact}",
+            matrix[0] - 0.5
+        );
     }
 
     #[test]

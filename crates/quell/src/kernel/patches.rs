@@ -1,6 +1,6 @@
-//! The patches under a convolution's window, as rows of a matrix, and back.
+//! Copies the patches of a convolution to rows of a matrix, and back.
 
-/// A window that moves over an image with channels last. A sequence is an image of one row.
+/// A window that moves over an image with channels last. A sequence is an image with one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     /// Rows and columns of the image.
@@ -12,16 +12,20 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Rows and columns of its positions; none if it does not fit into the image.
+    /// Counts the positions of the window down and across; `None` if it does not fit into the image.
     pub(crate) fn positions(&self) -> Option<[usize; 2]> {
         let along = |axis: usize| {
             let room = (self.image[axis] + 2 * self.padding[axis]).checked_sub(self.kernel[axis])?;
-            (self.kernel[axis] > 0).then(|| room.checked_div(self.stride[axis]).map(|steps| steps + 1)).flatten()
+            (self.kernel[axis] > 0)
+                .then(|| room.checked_div(self.stride[axis]).map(|steps| steps + 1))
+                .flatten()
         };
         Some([along(0)?, along(1)?])
     }
 
-    /// For a position along an axis: the first place of the window that is in the image, how many are, and where in the image the first is.
+    /// Finds the part of the window that lies inside the image, along one axis.
+    ///
+    /// Returns its start within the window, its length, and its start within the image.
     fn overlap(&self, axis: usize, position: usize) -> (usize, usize, usize) {
         let start = position * self.stride[axis];
         let (padding, end) = (self.padding[axis], self.image[axis]);
@@ -30,7 +34,10 @@ impl Window {
         (skipped, (self.kernel[axis] - skipped).min(end.saturating_sub(first)), first)
     }
 
-    /// For every position the runs of the patch that lie in the image: (place in the patch, place in the image, length), in numbers.
+    /// Calls `each` with every contiguous run of every patch that lies inside the image.
+    ///
+    /// The arguments are the position, the offset in the patch, the offset in the image and the length of the
+    /// run.
     #[inline(always)]
     fn runs(&self, positions: [usize; 2], mut each: impl FnMut(usize, usize, usize, usize)) {
         let (row_of_image, row_of_patch) = (self.image[1] * self.channels, self.kernel[1] * self.channels);
@@ -51,13 +58,15 @@ impl Window {
         self.kernel[0] * self.kernel[1] * self.channels
     }
 
-    /// Writes the patch at every position of one image, a row each.
+    /// Writes the patch at every position of one image, one row per patch.
     pub(crate) fn cut(&self, image: &[f32], patches: &mut [f32]) {
         let (Some(positions), length) = (self.positions(), self.length()) else { return };
-        // Zeros where a window reaches beyond the image; elsewhere every number is written below.
-        for (position, patch) in patches.chunks_exact_mut(length).take(positions[0] * positions[1]).enumerate() {
-            let whole = |axis: usize, place: usize| self.overlap(axis, place).1 == self.kernel[axis];
-            if !(whole(0, position / positions[1]) && whole(1, position % positions[1])) {
+        // A patch that reaches beyond the image is padded with zeros. All other numbers are written below.
+        for (position, patch) in
+            patches.chunks_exact_mut(length).take(positions[0] * positions[1]).enumerate()
+        {
+            let is_inside = |axis: usize, place: usize| self.overlap(axis, place).1 == self.kernel[axis];
+            if !(is_inside(0, position / positions[1]) && is_inside(1, position % positions[1])) {
                 patch.fill(0.0);
             }
         }
@@ -67,7 +76,7 @@ impl Window {
         });
     }
 
-    /// Adds every patch to its place in the image: the transpose of [`Window::cut`].
+    /// Adds every patch to its position in the image: the transpose of [`Window::cut`].
     pub(crate) fn paste(&self, patches: &[f32], image: &mut [f32]) {
         let (Some(positions), length) = (self.positions(), self.length()) else { return };
         super::fast(
@@ -106,8 +115,12 @@ mod tests {
                 let (y, x) = (row / positions[1], row % positions[1]);
                 for (place, value) in patch.iter().enumerate() {
                     let (i, j, c) = (place / 3 / kernel[1], place / 3 % kernel[1], place % 3);
-                    let (v, u) = ((y * stride[0] + i).wrapping_sub(padding[0]), (x * stride[1] + j).wrapping_sub(padding[1]));
-                    let expected = if v < image[0] && u < image[1] { picture[(v * image[1] + u) * 3 + c] } else { 0.0 };
+                    let (v, u) = (
+                        (y * stride[0] + i).wrapping_sub(padding[0]),
+                        (x * stride[1] + j).wrapping_sub(padding[1]),
+                    );
+                    let expected =
+                        if v < image[0] && u < image[1] { picture[(v * image[1] + u) * 3 + c] } else { 0.0 };
                     assert_eq!(*value, expected);
                 }
             }
@@ -115,10 +128,20 @@ mod tests {
             let weights: Vec<f32> = (0..patches.len()).map(|i| (i % 5) as f32 - 2.0).collect();
             let mut pasted = vec![0.0; numbers];
             window.paste(&weights, &mut pasted);
-            let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
+            let dot = |a: &[f32], b: &[f32]| {
+                a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>()
+            };
             assert_eq!(dot(&patches, &weights), dot(&picture, &pasted));
         }
-        assert_eq!(Window { image: [2, 2], channels: 1, kernel: [3, 3], stride: [1, 1], padding: [0, 0] }.positions(), None);
-        assert_eq!(Window { image: [2, 2], channels: 1, kernel: [1, 1], stride: [0, 1], padding: [0, 0] }.positions(), None);
+        assert_eq!(
+            Window { image: [2, 2], channels: 1, kernel: [3, 3], stride: [1, 1], padding: [0, 0] }
+                .positions(),
+            None
+        );
+        assert_eq!(
+            Window { image: [2, 2], channels: 1, kernel: [1, 1], stride: [0, 1], padding: [0, 0] }
+                .positions(),
+            None
+        );
     }
 }

@@ -1,6 +1,6 @@
-//! Matrix products, by the `gemm` crate.
+//! Matrix products, computed by the `gemm` crate.
 
-/// A matrix in a slice.
+/// A view of a slice as a matrix.
 #[derive(Clone, Copy)]
 pub(crate) struct Matrix<'a> {
     numbers: &'a [f32],
@@ -11,52 +11,69 @@ pub(crate) struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// Rows of `columns` numbers, one after the other.
+    /// A matrix with contiguous rows of `columns` numbers.
     pub(crate) fn new(numbers: &'a [f32], columns: usize) -> Self {
         Self::strided(numbers, numbers.len().checked_div(columns).unwrap_or(0), columns, columns)
     }
 
-    /// Rows of `columns` numbers that begin `stride` numbers apart.
+    /// A matrix with rows of `columns` numbers that begin `stride` numbers apart.
     pub(crate) fn strided(numbers: &'a [f32], rows: usize, columns: usize, stride: usize) -> Self {
         let end = if rows == 0 || columns == 0 { 0 } else { (rows - 1) * stride + columns };
-        assert!(end <= numbers.len() && stride >= columns, "a matrix of {rows} rows of {columns} is not in the slice");
+        assert!(
+            end <= numbers.len() && stride >= columns,
+            "a matrix of {rows} rows of {columns} is not in the slice"
+        );
         Self { numbers, rows, columns, row_stride: stride, column_stride: 1 }
     }
 
-    /// Some of its columns, from one on.
+    /// Selects `count` columns, beginning with column `from`.
     fn columns(self, from: usize, count: usize) -> Self {
         Self { numbers: self.numbers.get(from * self.column_stride..).unwrap_or(&[]), columns: count, ..self }
     }
 
-    /// A copy with rows one after the other, each `times` times as long: its numbers are repeated.
+    /// Copies the matrix to contiguous rows, in which the columns are repeated `times` times.
     fn copied(self, times: usize) -> Vec<f32> {
-        let number = |row: usize, column: usize| self.numbers[row * self.row_stride + column * self.column_stride];
-        let places = (0..self.rows).flat_map(|row| (0..times * self.columns).map(move |column| (row, column % self.columns)));
+        let number =
+            |row: usize, column: usize| self.numbers[row * self.row_stride + column * self.column_stride];
+        let places = (0..self.rows)
+            .flat_map(|row| (0..times * self.columns).map(move |column| (row, column % self.columns)));
         places.map(|(row, column)| number(row, column)).collect()
     }
 
     pub(crate) fn transposed(self) -> Self {
-        Self { rows: self.columns, columns: self.rows, row_stride: self.column_stride, column_stride: self.row_stride, ..self }
+        Self {
+            rows: self.columns,
+            columns: self.rows,
+            row_stride: self.column_stride,
+            column_stride: self.row_stride,
+            ..self
+        }
     }
 }
 
-/// What becomes of what is in the result.
+/// Whether a product replaces the result or is added to it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Into {
     Overwrite,
     Add,
 }
 
-/// Up to so many numbers of a result, `gemm` sums along the depth, if that is how both matrices lie.
+/// Up to this many numbers in the result, `gemm` may sum along the depth.
+///
+/// It does so if both matrices are contiguous along the depth.
 const FEW: usize = 256;
-/// Up to so many columns, how `gemm` cuts a depth beyond `DEEP` depends on whether there are more rows than that, too.
+/// Up to this many columns, the number of rows decides how `gemm` splits large depths.
+///
+/// It splits depths beyond [`DEEP`] differently if there are more than this many rows, too.
 const NARROW: usize = 64;
+/// The depth up to which `gemm` does not split a narrow product. This module splits larger depths itself.
 const DEEP: usize = 512;
 
-/// `result = left · right`, or added to it; rows of the result begin `stride` numbers apart.
+/// Writes `left · right` to `result`, or adds it. Rows of `result` begin `stride` numbers apart.
 ///
-/// A row of the result is the same to the last bit whatever rows are beside it, since what an example gives must depend on that example alone. `gemm` takes other
-/// paths, which sum in other orders, for few rows than for many. Here it is kept from them.
+/// A row of the result does not depend on the other rows, to the last bit, because the contribution of an
+/// example must depend on that example alone. `gemm` sums in other orders for few rows than for many. This
+/// function avoids the code paths that do.
 pub(crate) fn multiply(left: Matrix<'_>, right: Matrix<'_>, result: &mut [f32], stride: usize, into: Into) {
     let (rows, columns, depth) = (left.rows, right.columns, left.columns);
     assert_eq!(depth, right.rows, "the matrices do not fit");
@@ -65,33 +82,36 @@ pub(crate) fn multiply(left: Matrix<'_>, right: Matrix<'_>, result: &mut [f32], 
     }
     assert!(stride >= columns && (rows - 1) * stride + columns <= result.len(), "the result does not fit");
     if columns == 1 {
-        // A vector has paths of its own. So it is not left alone.
-        let mut twice = vec![0.0; 2 * rows];
+        // `gemm` has a separate path for a single column. Two equal columns avoid it.
+        let mut doubled = vec![0.0; 2 * rows];
         if into == Into::Add {
-            twice.chunks_exact_mut(2).zip(result.iter().step_by(stride)).for_each(|(to, from)| to.fill(*from));
+            doubled
+                .chunks_exact_mut(2)
+                .zip(result.iter().step_by(stride))
+                .for_each(|(to, from)| to.fill(*from));
         }
-        multiply(left, Matrix::new(&right.copied(2), 2), &mut twice, 2, into);
-        result.iter_mut().step_by(stride).zip(twice.chunks_exact(2)).for_each(|(to, from)| *to = from[0]);
+        multiply(left, Matrix::new(&right.copied(2), 2), &mut doubled, 2, into);
+        result.iter_mut().step_by(stride).zip(doubled.chunks_exact(2)).for_each(|(to, from)| *to = from[0]);
         return;
     }
     if rows == 1 {
-        // Nor is a single row.
-        let mut twice = vec![0.0; 2 * columns];
+        // `gemm` has a separate path for a single row. Two equal rows avoid it.
+        let mut doubled = vec![0.0; 2 * columns];
         if into == Into::Add {
-            twice[..columns].copy_from_slice(&result[..columns]);
+            doubled[..columns].copy_from_slice(&result[..columns]);
         }
-        multiply(Matrix { rows: 2, row_stride: 0, ..left }, right, &mut twice, columns, into);
-        result[..columns].copy_from_slice(&twice[..columns]);
+        multiply(Matrix { rows: 2, row_stride: 0, ..left }, right, &mut doubled, columns, into);
+        result[..columns].copy_from_slice(&doubled[..columns]);
         return;
     }
     if rows * columns <= FEW && left.column_stride == 1 && right.row_stride == 1 {
-        return cut(left, Matrix::new(&right.copied(1), columns), result, stride, into);
+        return split_depth(left, Matrix::new(&right.copied(1), columns), result, stride, into);
     }
-    cut(left, right, result, stride, into);
+    split_depth(left, right, result, stride, into);
 }
 
-/// The product in pieces of the depth that are the same for any number of rows.
-fn cut(left: Matrix<'_>, right: Matrix<'_>, result: &mut [f32], stride: usize, into: Into) {
+/// Splits the product along the depth in the same way for any number of rows.
+fn split_depth(left: Matrix<'_>, right: Matrix<'_>, result: &mut [f32], stride: usize, into: Into) {
     if right.columns > NARROW || left.columns <= DEEP {
         return run(left, right, result, stride, into);
     }
@@ -102,7 +122,7 @@ fn cut(left: Matrix<'_>, right: Matrix<'_>, result: &mut [f32], stride: usize, i
     }
 }
 
-/// The product as `gemm` makes it. What is in the matrices and the result has been checked.
+/// Calls `gemm`. The callers have checked the sizes of the matrices and of the result.
 #[allow(unsafe_code)]
 fn run(left: Matrix<'_>, right: Matrix<'_>, result: &mut [f32], stride: usize, into: Into) {
     let (rows, columns, depth) = (left.rows, right.columns, left.columns);
@@ -110,8 +130,10 @@ fn run(left: Matrix<'_>, right: Matrix<'_>, result: &mut [f32], stride: usize, i
         depth == right.rows && rows > 0 && columns > 0 && (rows - 1) * stride + columns <= result.len(),
         "the result does not fit"
     );
-    // SAFETY: every index that is read is one (i, j) with i < rows and j < columns of a `Matrix`, whose last element was checked to be in its slice when it was made;
-    // every index that is written is below (rows - 1) · stride + columns, which was checked above. The result is borrowed mutably, so it overlaps neither.
+    // SAFETY: `gemm` reads only elements (i, j) with i < rows and j < columns of a `Matrix`. When the
+    // `Matrix` was created, its last element was checked to lie in its slice. `gemm` writes only below (rows
+    // - 1) · stride + columns, which was checked above. The result is borrowed mutably, so it overlaps
+    // neither matrix.
     unsafe {
         gemm::gemm(
             rows,
@@ -149,15 +171,26 @@ mod tests {
     fn products_are_those_of_the_definition() {
         for (rows, columns, depth) in [(1, 1, 1), (3, 5, 7), (17, 10, 33), (64, 40, 25), (5, 4, 0)] {
             let (left, right) = (numbers(rows * depth), numbers(depth * columns));
-            let (a, b) = (Matrix::strided(&left, rows, depth, depth), Matrix::strided(&right, depth, columns, columns));
+            let (a, b) = (
+                Matrix::strided(&left, rows, depth, depth),
+                Matrix::strided(&right, depth, columns, columns),
+            );
             let mut result = vec![f32::NAN; rows * columns];
             multiply(a, b, &mut result, columns, Into::Overwrite);
             let mut other = vec![1.0; rows * columns];
             multiply(b.transposed(), a.transposed(), &mut other, rows, Into::Add);
             for (i, j) in (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j))) {
-                let exact: f64 = (0..depth).map(|k| f64::from(left[i * depth + k]) * f64::from(right[k * columns + j])).sum();
-                assert!((f64::from(result[i * columns + j]) - exact).abs() < 1e-5, "{rows} {columns} {depth}");
-                assert!((f64::from(other[j * rows + i]) - 1.0 - exact).abs() < 1e-5, "{rows} {columns} {depth}");
+                let exact: f64 = (0..depth)
+                    .map(|k| f64::from(left[i * depth + k]) * f64::from(right[k * columns + j]))
+                    .sum();
+                assert!(
+                    (f64::from(result[i * columns + j]) - exact).abs() < 1e-5,
+                    "{rows} {columns} {depth}"
+                );
+                assert!(
+                    (f64::from(other[j * rows + i]) - 1.0 - exact).abs() < 1e-5,
+                    "{rows} {columns} {depth}"
+                );
             }
         }
     }
@@ -188,11 +221,31 @@ mod tests {
                 for (into, stride) in [(Into::Overwrite, columns), (Into::Add, columns + 3)] {
                     let mut all = vec![0.5; ROWS * stride];
                     multiply(Matrix::new(&left, depth), b, &mut all, stride, into);
-                    for (from, to) in [(0, 1), (3, 4), (0, 2), (5, 8), (60, 70), (1, 34), (7, 71), (7, 72), (100, 330), (9, 590)]
-                    {
+                    for (from, to) in [
+                        (0, 1),
+                        (3, 4),
+                        (0, 2),
+                        (5, 8),
+                        (60, 70),
+                        (1, 34),
+                        (7, 71),
+                        (7, 72),
+                        (100, 330),
+                        (9, 590),
+                    ] {
                         let mut some = vec![0.5; (to - from) * stride];
-                        multiply(Matrix::new(&left[from * depth..to * depth], depth), b, &mut some, stride, into);
-                        let differ = some.iter().zip(&all[from * stride..]).filter(|(a, b)| a.to_bits() != b.to_bits()).count();
+                        multiply(
+                            Matrix::new(&left[from * depth..to * depth], depth),
+                            b,
+                            &mut some,
+                            stride,
+                            into,
+                        );
+                        let differ = some
+                            .iter()
+                            .zip(&all[from * stride..])
+                            .filter(|(a, b)| a.to_bits() != b.to_bits())
+                            .count();
                         assert_eq!(differ, 0, "rows {from}..{to} at depth {depth}, {columns} columns");
                     }
                 }

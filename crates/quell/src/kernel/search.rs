@@ -1,49 +1,59 @@
-//! Loops of a search for the nearest of many vectors.
+//! The loops of a nearest-neighbour search.
 
 use std::ops::AddAssign;
 
 use super::fast;
 
-/// How many numbers are looked at together: nearly always none of them is wanted.
-const TOGETHER: usize = 16;
+/// Values that are compared together. Nearly always none of them is at or below the bound.
+const GROUP: usize = 16;
 
-/// The places where `value + offset` is not above the bound. What is no number is above nothing, so its place is among them.
+/// Appends every index where `value + offset` is not above the bound to `found`.
+///
+/// NaN is not above any bound, so its index is appended too.
 pub(crate) fn not_above(values: &[f32], offsets: &[f32], bound: f32, found: &mut Vec<u32>) {
     #[inline(always)]
-    fn wanted(value: f32, offset: f32, bound: f32) -> bool {
-        #[allow(clippy::neg_cmp_op_on_partial_ord, reason = "what is no number is found")]
-        let wanted = !(value + offset > bound);
-        wanted
+    fn is_found(value: f32, offset: f32, bound: f32) -> bool {
+        #[allow(clippy::neg_cmp_op_on_partial_ord, reason = "NaN must be found")]
+        let is_found = !(value + offset > bound);
+        is_found
     }
     fast(
         #[inline(always)]
         || {
-            let (value_chunks, value_rest) = values.as_chunks::<TOGETHER>();
-            let (offset_chunks, offset_rest) = offsets.as_chunks::<TOGETHER>();
+            let (value_chunks, value_rest) = values.as_chunks::<GROUP>();
+            let (offset_chunks, offset_rest) = offsets.as_chunks::<GROUP>();
             for (chunk, (values, offsets)) in value_chunks.iter().zip(offset_chunks).enumerate() {
-                let some = values.iter().zip(offsets).fold(false, |some, (value, offset)| some | wanted(*value, *offset, bound));
+                let some = values
+                    .iter()
+                    .zip(offsets)
+                    .fold(false, |some, (value, offset)| some | is_found(*value, *offset, bound));
                 if !some {
                     continue;
                 }
-                // Written at every place and kept at some: no branch to be guessed wrong.
-                let (mut places, mut count) = ([0; TOGETHER], 0);
+                // Write every index and advance only for those found: no branch can be mispredicted.
+                let (mut places, mut count) = ([0; GROUP], 0);
                 for (place, (value, offset)) in values.iter().zip(offsets).enumerate() {
-                    places[count % TOGETHER] = (chunk * TOGETHER + place) as u32;
-                    count += usize::from(wanted(*value, *offset, bound));
+                    places[count % GROUP] = (chunk * GROUP + place) as u32;
+                    count += usize::from(is_found(*value, *offset, bound));
                 }
                 found.extend_from_slice(&places[..count]);
             }
-            let before = value_chunks.len() * TOGETHER;
+            let before = value_chunks.len() * GROUP;
             let rest = value_rest.iter().zip(offset_rest).enumerate();
-            let rest = rest.filter(|(_, (value, offset))| wanted(**value, **offset, bound));
+            let rest = rest.filter(|(_, (value, offset))| is_found(**value, **offset, bound));
             found.extend(rest.map(|(place, _)| (before + place) as u32));
         },
     );
 }
 
-/// The product of a vector with some rows of a matrix, each into its place of `products`.
-pub(crate) fn products_with(vector: &[f32], matrix: &[f32], rows: impl Iterator<Item = usize>, products: &mut [f32]) {
-    // Closures, since a function by its name would not be compiled for the vector unit.
+/// Computes the dot products of a vector with some rows of a matrix.
+pub(crate) fn products_with(
+    vector: &[f32],
+    matrix: &[f32],
+    rows: impl Iterator<Item = usize>,
+    products: &mut [f32],
+) {
+    // Closures, because a function passed by name would not be compiled for the vector unit.
     for_rows::<f32, 32>(
         vector,
         matrix,
@@ -54,11 +64,16 @@ pub(crate) fn products_with(vector: &[f32], matrix: &[f32], rows: impl Iterator<
     );
 }
 
-/// Σ (x - y)² of a vector and some rows of a matrix, each into its place of `distances`.
+/// Computes Σ (x - y)² of a vector and some rows of a matrix.
 ///
-/// In double precision and in one order, so that it is the same whatever other rows are asked for, whichever of the two is the row, and on every machine. Nothing
-/// cancels, however near they are.
-pub(crate) fn squared_distances(vector: &[f32], matrix: &[f32], rows: impl Iterator<Item = usize>, distances: &mut [f64]) {
+/// The sums are in double precision and in a fixed order. So a distance does not depend on the other rows, on
+/// the machine, or on which of the two vectors is the row. Nothing cancels, even if the vectors are close.
+pub(crate) fn squared_distances(
+    vector: &[f32],
+    matrix: &[f32],
+    rows: impl Iterator<Item = usize>,
+    distances: &mut [f64],
+) {
     for_rows::<f64, 16>(
         vector,
         matrix,
@@ -72,7 +87,7 @@ pub(crate) fn squared_distances(vector: &[f32], matrix: &[f32], rows: impl Itera
     );
 }
 
-/// Σ term(x, y) for every row.
+/// Computes Σ term(x, y) for every row.
 #[inline(always)]
 fn for_rows<T: Copy + Default + AddAssign, const LANES: usize>(
     vector: &[f32],
@@ -94,17 +109,18 @@ fn for_rows<T: Copy + Default + AddAssign, const LANES: usize>(
                         *lane += term(*x, *y);
                     }
                 }
-                *sum = halved(lanes);
+                *sum = pairwise_sum(lanes);
                 rest.iter().zip(row_rest).for_each(|(x, y)| *sum += term(*x, *y));
             }
         },
     );
 }
 
-/// A sum by halves onto halves: one after the other, each would wait for the one before it.
+/// Sums the lanes pairwise. In a sequential sum, each addition would wait for the one before it.
 #[inline(always)]
-fn halved<T: Copy + AddAssign, const LANES: usize>(lanes: [T; LANES]) -> T {
-    // Put down first: a compiler that saw how the sum ends, with pairs, would cut the lanes into pairs from the start.
+fn pairwise_sum<T: Copy + AddAssign, const LANES: usize>(lanes: [T; LANES]) -> T {
+    // `black_box` stores the lanes first. A compiler that saw the final additions of pairs would split the
+    // lanes into pairs from the start.
     let mut lanes = std::hint::black_box(lanes);
     let mut half = LANES / 2;
     while half > 0 {
@@ -120,8 +136,8 @@ mod tests {
     use super::*;
 
     fn numbers(count: usize, seed: u64) -> Vec<f32> {
-        let mut chance = crate::chance::Chance::new(seed);
-        (0..count).map(|_| chance.between(-1.0, 1.0)).collect()
+        let mut random = crate::random::PublicRandom::new(seed);
+        (0..count).map(|_| random.between(-1.0, 1.0)).collect()
     }
 
     #[test]
@@ -136,7 +152,8 @@ mod tests {
                 not_above(&values, &offsets, bound, &mut found);
                 let sums = values.iter().zip(&offsets).map(|(value, offset)| value + offset);
                 let above = sums.enumerate().map(|(place, sum)| (place as u32, sum > bound));
-                let right = std::iter::once(7).chain(above.filter(|(_, above)| !above).map(|(place, _)| place));
+                let right =
+                    std::iter::once(7).chain(above.filter(|(_, above)| !above).map(|(place, _)| place));
                 assert!(right.eq(found.iter().copied()), "{count} numbers, bound {bound}");
             }
         }
@@ -151,7 +168,9 @@ mod tests {
                 products_with(&vector, &matrix, rows.iter().copied(), &mut products);
                 squared_distances(&vector, &matrix, rows.iter().copied(), &mut distances);
                 for (row, (product, distance)) in rows.iter().zip(products.iter().zip(distances)) {
-                    let pairs = || vector.iter().zip(&matrix[row * width..]).map(|(x, y)| (f64::from(*x), f64::from(*y)));
+                    let pairs = || {
+                        vector.iter().zip(&matrix[row * width..]).map(|(x, y)| (f64::from(*x), f64::from(*y)))
+                    };
                     let exact: f64 = pairs().map(|(x, y)| x * y).sum();
                     assert!((f64::from(*product) - exact).abs() < 1e-5, "width {width}, row {row}");
                     let exact: f64 = pairs().map(|(x, y)| (x - y) * (x - y)).sum();

@@ -1,9 +1,9 @@
-//! Functions of one number.
+//! Activation functions.
 
 use super::{Layer, Pass, Shape};
 use crate::kernel::numbers::{exp, map, map_two, tanh};
 
-/// Which function.
+/// An activation function of one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Function {
@@ -13,7 +13,7 @@ pub enum Function {
     Tanh,
     /// Scaled exponential linear unit: λx above zero, λα(eˣ - 1) below.
     Selu,
-    /// x Φ(x), with the normal distribution in its approximation by tanh.
+    /// x Φ(x), where the normal distribution function is approximated by tanh.
     Gelu,
     /// x / (1 + e⁻ˣ)
     Silu,
@@ -30,17 +30,21 @@ const GELU_CUBE: f32 = 0.044_715;
 impl Function {
     fn apply(self, input: &[f32], output: &mut [f32]) {
         match self {
-            // Written so that NaN stays NaN.
+            // This comparison keeps NaN.
             Self::Relu => map(input, output, |x| if x < 0.0 { 0.0 } else { x }),
             Self::Tanh => map(input, output, tanh),
-            Self::Selu => map(input, output, |x| SELU_SCALE * if x > 0.0 { x } else { SELU_ALPHA * (exp(x) - 1.0) }),
-            Self::Gelu => map(input, output, |x| 0.5 * x * (1.0 + tanh(GELU_SLOPE * (x + GELU_CUBE * x * x * x)))),
+            Self::Selu => {
+                map(input, output, |x| SELU_SCALE * if x > 0.0 { x } else { SELU_ALPHA * (exp(x) - 1.0) });
+            }
+            Self::Gelu => {
+                map(input, output, |x| 0.5 * x * (1.0 + tanh(GELU_SLOPE * (x + GELU_CUBE * x * x * x))));
+            }
             Self::Silu => map(input, output, |x| x * sigmoid(x)),
             Self::Sigmoid => map(input, output, sigmoid),
         }
     }
 
-    /// The derivative at each number, times the gradient that comes from above.
+    /// Multiplies the output gradient by the derivative at each number.
     fn differentiate(self, pass: Pass<'_>, result: &mut [f32]) {
         let Pass { input, output, output_gradient } = pass;
         match self {
@@ -68,7 +72,7 @@ fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
 }
 
-/// A function applied to every number.
+/// A layer that applies an activation function to every number.
 #[derive(Clone, Debug)]
 pub struct Activation {
     function: Function,
@@ -76,7 +80,7 @@ pub struct Activation {
 }
 
 impl Activation {
-    /// For examples of that shape.
+    /// Creates the layer for examples of a shape.
     #[must_use]
     pub fn new(function: Function, shape: Shape) -> Self {
         Self { function, output: shape }

@@ -1,31 +1,40 @@
-//! Places of a sequence that look at each other.
+//! Self-attention over the positions of a sequence.
 
 use super::{Convolution, Layer, Pass, Shape, chain::Chain};
 use crate::{
-    chance::Chance,
     kernel::{
         fast,
         numbers::exp,
         product::{Into, Matrix, multiply},
         scratch,
     },
+    random::PublicRandom,
 };
 
-/// Self-attention with several heads over a sequence of `[length, channels]`. Weights: those that make queries, keys and values, side by side, of every place,
-/// `[channels, 3 · channels]`, and their biases; then those that make an output of what the heads found, `[channels, channels]`, and their biases.
+/// Multi-head self-attention over a sequence of `[length, channels]`.
+///
+/// The weights are the input projection to queries, keys and values, `[channels, 3 · channels]`, with its
+/// biases, and then the output projection, `[channels, channels]`, with its biases.
 pub struct SelfAttention {
     chain: Chain,
     channels: usize,
 }
 
 impl SelfAttention {
-    /// With so many heads, which must divide the channels. If `causal`, a place looks at itself and at earlier ones only.
+    /// Creates the layer; `None` if the number of heads does not divide the channels.
+    ///
+    /// If `causal`, a position attends only to itself and to earlier positions.
     #[must_use]
     pub fn new([length, channels]: [usize; 2], heads: usize, causal: bool) -> Option<Self> {
         let core = Core::new([length, channels], heads, causal)?;
-        let project = |channels: usize, outputs: usize| Convolution::over_sequence([length, channels], outputs, 1, 1, 0, 1);
-        let chain =
-            Chain::new(vec![Box::new(project(channels, 3 * channels)?), Box::new(core), Box::new(project(channels, channels)?)])?;
+        let project = |channels: usize, outputs: usize| {
+            Convolution::over_sequence([length, channels], outputs, 1, 1, 0, 1)
+        };
+        let chain = Chain::new(vec![
+            Box::new(project(channels, 3 * channels)?),
+            Box::new(core),
+            Box::new(project(channels, channels)?),
+        ])?;
         Some(Self { chain, channels })
     }
 }
@@ -58,15 +67,21 @@ impl Layer for SelfAttention {
         self.chain.kept()
     }
 
-    fn initialize(&self, weights: &mut [f32], chance: &mut Chance) {
-        self.chain.initialize(weights, chance);
+    fn initialize(&self, weights: &mut [f32], random: &mut PublicRandom) {
+        self.chain.initialize(weights, random);
     }
 
-    fn forward(&self, weights: &[f32], input: &[f32], output: &mut [f32], kept: &mut [f32], coins: &[u64]) {
-        output.copy_from_slice(self.chain.forward(weights, input, kept, coins));
+    fn forward(&self, weights: &[f32], input: &[f32], output: &mut [f32], kept: &mut [f32], seeds: &[u64]) {
+        output.copy_from_slice(self.chain.forward(weights, input, kept, seeds));
     }
 
-    fn backward(&self, weights: &[f32], pass: Pass<'_>, kept: &mut [f32], input_gradient: Option<&mut [f32]>) {
+    fn backward(
+        &self,
+        weights: &[f32],
+        pass: Pass<'_>,
+        kept: &mut [f32],
+        input_gradient: Option<&mut [f32]>,
+    ) {
         self.chain.backward(weights, pass, kept, input_gradient);
     }
 
@@ -83,7 +98,7 @@ impl Layer for SelfAttention {
     }
 }
 
-/// From queries, keys and values of every place to what each place found: softmax(QKᵀ/√d) V for each head, whose part of each has d numbers. No weights.
+/// Computes softmax(QKᵀ/√d) V for each head, where d is the width of a head. It has no weights.
 struct Core {
     length: usize,
     channels: usize,
@@ -98,23 +113,23 @@ impl Core {
         divides.then(|| Self { length, channels, heads, causal, output: vec![length, channels] })
     }
 
-    /// Numbers of a head.
+    /// Width of a head.
     fn width(&self) -> usize {
         self.channels / self.heads
     }
 
-    /// Where a head's part of queries (0), keys (1) or values (2) begins.
+    /// Offset of a head's queries (0), keys (1) or values (2) within a position.
     fn start(&self, which: usize, head: usize) -> usize {
         which * self.channels + head * self.width()
     }
 
-    /// That part of an example, a row for each place.
+    /// A head's queries (0), keys (1) or values (2), one row per position.
     fn part<'a>(&self, example: &'a [f32], which: usize, head: usize) -> Matrix<'a> {
         Matrix::strided(&example[self.start(which, head)..], self.length, self.width(), 3 * self.channels)
     }
 
-    /// A head's part of what goes out.
-    fn found<'a>(&self, example: &'a [f32], head: usize) -> Matrix<'a> {
+    /// A head's part of the output, or of its gradient, one row per position.
+    fn head_output<'a>(&self, example: &'a [f32], head: usize) -> Matrix<'a> {
         Matrix::strided(&example[head * self.width()..], self.length, self.width(), self.channels)
     }
 
@@ -123,12 +138,12 @@ impl Core {
         1.0 / (self.width() as f32).sqrt()
     }
 
-    /// Turns products of queries and keys into how much each place looks at each.
+    /// Turns the products of queries and keys into attention weights.
     fn softmax(&self, scores: &mut [f32]) {
         let scale = self.scale();
         for (place, row) in scores.chunks_exact_mut(self.length).enumerate() {
-            let (row, unseen) = row.split_at_mut(if self.causal { place + 1 } else { self.length });
-            unseen.fill(0.0);
+            let (row, masked) = row.split_at_mut(if self.causal { place + 1 } else { self.length });
+            masked.fill(0.0);
             let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             for score in &mut *row {
                 *score = exp(scale * (*score - largest));
@@ -140,10 +155,13 @@ impl Core {
         }
     }
 
-    /// From the gradient by the shares p to that by the products before: p · (g - Σ pg) / √d.
+    /// Turns the gradient g by the attention weights p into that by the products.
+    ///
+    /// It is p · (g - Σ pg) / √d.
     fn softmax_back(&self, shares: &[f32], gradient: &mut [f32]) {
         let scale = self.scale();
-        for (shares, gradient) in shares.chunks_exact(self.length).zip(gradient.chunks_exact_mut(self.length)) {
+        for (shares, gradient) in shares.chunks_exact(self.length).zip(gradient.chunks_exact_mut(self.length))
+        {
             let mean: f32 = shares.iter().zip(&*gradient).map(|(p, g)| p * g).sum();
             gradient.iter_mut().zip(shares).for_each(|(g, p)| *g = scale * p * (*g - mean));
         }
@@ -159,7 +177,7 @@ impl Layer for Core {
         &self.output
     }
 
-    /// How much each place looks at each, for each head.
+    /// The attention weights of each head.
     fn kept(&self) -> usize {
         self.heads * self.length * self.length
     }
@@ -184,18 +202,37 @@ impl Layer for Core {
     fn backward(&self, _: &[f32], pass: Pass<'_>, kept: &mut [f32], input_gradient: Option<&mut [f32]>) {
         let Some(input_gradient) = input_gradient else { return };
         let (square, stride) = (self.length * self.length, 3 * self.channels);
-        let examples = pass.input.chunks_exact(self.inputs()).zip(pass.output_gradient.chunks_exact(self.outputs()));
+        let examples =
+            pass.input.chunks_exact(self.inputs()).zip(pass.output_gradient.chunks_exact(self.outputs()));
         let results = kept.chunks_exact(self.kept()).zip(input_gradient.chunks_exact_mut(self.inputs()));
         for ((example, gradient), (kept, result)) in examples.zip(results) {
             for (head, shares) in kept.chunks_exact(square).enumerate() {
-                let found = self.found(gradient, head);
+                let head_gradient = self.head_output(gradient, head);
                 let weighted = Matrix::new(shares, self.length).transposed();
-                multiply(weighted, found, &mut result[self.start(2, head)..], stride, Into::Overwrite);
+                multiply(
+                    weighted,
+                    head_gradient,
+                    &mut result[self.start(2, head)..],
+                    stride,
+                    Into::Overwrite,
+                );
                 scratch(square, |scores| {
-                    multiply(found, self.part(example, 2, head).transposed(), scores, self.length, Into::Overwrite);
+                    multiply(
+                        head_gradient,
+                        self.part(example, 2, head).transposed(),
+                        scores,
+                        self.length,
+                        Into::Overwrite,
+                    );
                     self.softmax_back(shares, scores);
                     let scores = Matrix::new(scores, self.length);
-                    multiply(scores, self.part(example, 1, head), &mut result[self.start(0, head)..], stride, Into::Overwrite);
+                    multiply(
+                        scores,
+                        self.part(example, 1, head),
+                        &mut result[self.start(0, head)..],
+                        stride,
+                        Into::Overwrite,
+                    );
                     let keys = &mut result[self.start(1, head)..];
                     multiply(scores.transposed(), self.part(example, 0, head), keys, stride, Into::Overwrite);
                 });

@@ -1,17 +1,18 @@
-//! From settings that may be anything to layers that fit, or a sentence that says why not.
+//! Builds layers from unchecked settings, or returns an error that says what does not fit.
 
 use super::{
-    Convolution, Embedding, Layer, Pool, Pooling, Recipe, Reshape, Residual, SelfAttention, Sides, StandardizedConvolution,
+    Convolution, Embedding, Layer, Pool, Pooling, Reshape, Residual, SelfAttention, Sides, Spec,
+    StandardizedConvolution,
     site::{Site, product},
 };
 use crate::Error;
 
-/// Settings are below this, so that products of two of them and of sizes are numbers.
+/// The largest allowed setting. With it, the products below do not overflow.
 pub(super) const LARGEST: usize = 1 << 20;
-/// Single precision tells whole numbers apart up to here.
+/// The largest vocabulary. Single precision represents all integers up to this one exactly.
 const MOST_WORDS: usize = 1 << 24;
 
-/// A window over an image, or over a sequence as an image of one row.
+/// A window over an image. A sequence is an image with one row.
 struct Frame {
     image: [usize; 3],
     kernel: [usize; 2],
@@ -21,23 +22,45 @@ struct Frame {
     is_sequence: bool,
 }
 
-/// A setting in 1..=most.
-pub(super) fn within(site: &Site<'_>, setting: &'static str, found: usize, most: usize) -> Result<usize, Error> {
+/// Checks that a setting is in 1..=most.
+pub(super) fn within(
+    site: &Site<'_>,
+    setting: &'static str,
+    found: usize,
+    most: usize,
+) -> Result<usize, Error> {
     let allowed = (1..=most).contains(&found);
-    if allowed { Ok(found) } else { Err(site.setting(setting, &found, format!("a whole number from 1 to {most}"))) }
+    if allowed {
+        Ok(found)
+    } else {
+        Err(site.setting(setting, &found, format!("a whole number from 1 to {most}")))
+    }
 }
 
-/// A setting that must divide the channels.
-pub(super) fn divides(site: &Site<'_>, setting: &'static str, found: usize, channels: usize) -> Result<(), Error> {
+/// Checks that a setting divides the channels.
+pub(super) fn divides(
+    site: &Site<'_>,
+    setting: &'static str,
+    found: usize,
+    channels: usize,
+) -> Result<(), Error> {
     let divides = found > 0 && channels.is_multiple_of(found);
-    if divides { Ok(()) } else { Err(site.setting(setting, &found, format!("a divisor of the {channels} channels"))) }
+    if divides {
+        Ok(())
+    } else {
+        Err(site.setting(setting, &found, format!("a divisor of the {channels} channels")))
+    }
 }
 
-/// A layer that takes the shape.
-pub(super) fn fits<L: Layer + 'static>(layer: Option<L>, input: &[usize], site: &Site<'_>) -> Result<Box<dyn Layer>, Error> {
+/// Boxes a layer, or returns an error if the shape does not fit.
+pub(super) fn fits<L: Layer + 'static>(
+    layer: Option<L>,
+    input: &[usize],
+    site: &Site<'_>,
+) -> Result<Box<dyn Layer>, Error> {
     match layer {
         Some(layer) => Ok(Box::new(layer)),
-        None => Err(site.misfit(input, "another arrangement")),
+        None => Err(site.shape_error(input, "another shape")),
     }
 }
 
@@ -46,14 +69,24 @@ impl Frame {
         let (image, is_sequence) = match *input {
             [rows, columns, channels] => ([rows, columns, channels], false),
             [length, channels] => ([1, length, channels], true),
-            _ => return Err(site.misfit(input, "an image [rows, columns, channels] or a sequence [length, channels]")),
+            _ => {
+                return Err(site.shape_error(
+                    input,
+                    "an image [rows, columns, channels] or a sequence [length, channels]",
+                ));
+            }
         };
         let sides = |setting: &'static str, sides: Sides, row: usize, least: usize| {
-            let along =
-                sides.along(is_sequence, row).ok_or_else(|| site.setting(setting, &"two numbers", "one, for a sequence"))?;
+            let along = sides
+                .along(is_sequence, row)
+                .ok_or_else(|| site.setting(setting, &"two numbers", "one, for a sequence"))?;
             let allowed = along.iter().all(|side| (least..=LARGEST).contains(side));
             let expected = || format!("whole numbers from {least} to {LARGEST}");
-            if allowed { Ok(along) } else { Err(site.setting(setting, &pair(along, is_sequence), expected())) }
+            if allowed {
+                Ok(along)
+            } else {
+                Err(site.setting(setting, &pair(along, is_sequence), expected()))
+            }
         };
         let (kernel, stride) = (sides("kernel", kernel, 1, 1)?, sides("stride", stride, 1, 1)?);
         let padding = sides("padding", padding, 0, 0)?;
@@ -68,7 +101,7 @@ impl Frame {
     }
 }
 
-/// The sides of a window in words.
+/// Formats the sides of a window for a message.
 fn pair([rows, columns]: [usize; 2], is_sequence: bool) -> String {
     if is_sequence { columns.to_string() } else { format!("{rows} × {columns}") }
 }
@@ -92,13 +125,17 @@ pub(super) fn convolution(
     let places = product(&positions);
     let patches = places.saturating_mul(patch).saturating_mul(groups as u128);
     let values = places.saturating_mul(outputs as u128);
-    site.afford(weights, patches.saturating_add(weights).saturating_add(values))?;
+    site.check_size(weights, patches.saturating_add(weights).saturating_add(values))?;
     let layer = if is_sequence {
         Convolution::over_sequence([image[1], image[2]], outputs, kernel[1], stride[1], padding[1], groups)
     } else {
         Convolution::over_image(image, outputs, kernel, stride, padding, groups)
     };
-    if standardized { fits(layer.map(StandardizedConvolution::new), input, site) } else { fits(layer, input, site) }
+    if standardized {
+        fits(layer.map(StandardizedConvolution::new), input, site)
+    } else {
+        fits(layer, input, site)
+    }
 }
 
 pub(super) fn pooling(
@@ -107,7 +144,8 @@ pub(super) fn pooling(
     [kernel, stride]: [Sides; 2],
     site: &Site<'_>,
 ) -> Result<Box<dyn Layer>, Error> {
-    let Frame { image, kernel, stride, is_sequence, .. } = Frame::new(input, [kernel, stride, Sides::Same(0)], site)?;
+    let Frame { image, kernel, stride, is_sequence, .. } =
+        Frame::new(input, [kernel, stride, Sides::Same(0)], site)?;
     let layer = if is_sequence {
         Pooling::over_sequence(pool, [image[1], image[2]], kernel[1], stride[1])
     } else {
@@ -116,16 +154,22 @@ pub(super) fn pooling(
     fits(layer, input, site)
 }
 
-pub(super) fn embedding(input: &[usize], words: usize, width: usize, site: &Site<'_>) -> Result<Box<dyn Layer>, Error> {
-    let [length] = *input else { return Err(site.misfit(input, "a sequence of words, [length]")) };
+pub(super) fn embedding(
+    input: &[usize],
+    words: usize,
+    width: usize,
+    site: &Site<'_>,
+) -> Result<Box<dyn Layer>, Error> {
+    let [length] = *input else { return Err(site.shape_error(input, "a sequence of words, [length]")) };
     let (words, width) = (within(site, "words", words, MOST_WORDS)?, within(site, "width", width, LARGEST)?);
-    site.afford(product(&[words, width]), product(&[length, width]))?;
+    site.check_size(product(&[words, width]), product(&[length, width]))?;
     Ok(Box::new(Embedding::new(length, words, width)))
 }
 
 pub(super) fn reshape(input: &[usize], shape: &[usize], site: &Site<'_>) -> Result<Box<dyn Layer>, Error> {
     if product(shape) != product(input) || !(1..=3).contains(&shape.len()) {
-        let expected = format!("one to three numbers whose product is {}, as many numbers as come in", product(input));
+        let expected =
+            format!("one to three numbers whose product is {}, as many numbers as come in", product(input));
         return Err(site.setting("shape", &format!("{shape:?}"), expected));
     }
     Ok(Box::new(Reshape::new(shape.to_vec())))
@@ -133,27 +177,34 @@ pub(super) fn reshape(input: &[usize], shape: &[usize], site: &Site<'_>) -> Resu
 
 pub(super) fn residual(
     input: &[usize],
-    layers: &[Recipe],
-    projection: &[Recipe],
+    layers: &[Spec],
+    projection: &[Spec],
     site: &mut Site<'_>,
 ) -> Result<Box<dyn Layer>, Error> {
     if layers.is_empty() {
         return Err(site.empty());
     }
-    let (layers, projection) = (site.inside(input, layers)?, site.inside(input, projection)?);
-    let made: &[usize] = layers.last().map_or(input, |layer| layer.output());
-    let added: &[usize] = projection.last().map_or(input, |layer| layer.output());
-    if made != added {
-        let (made, added) = (format!("{made:?}"), format!("{added:?}, the shape of what it is added to"));
-        return Err(site.setting("output", &made, added));
+    let (layers, projection) = (site.build_inner(input, layers)?, site.build_inner(input, projection)?);
+    let block_shape: &[usize] = layers.last().map_or(input, |layer| layer.output());
+    let shortcut_shape: &[usize] = projection.last().map_or(input, |layer| layer.output());
+    if block_shape != shortcut_shape {
+        let expected = format!("{shortcut_shape:?}, the shape of what it is added to");
+        return Err(site.setting("output", &format!("{block_shape:?}"), expected));
     }
     fits(Residual::new(layers, projection), input, site)
 }
 
-pub(super) fn attention(input: &[usize], heads: usize, causal: bool, site: &Site<'_>) -> Result<Box<dyn Layer>, Error> {
-    let [length, channels] = *input else { return Err(site.misfit(input, "a sequence [length, channels]")) };
+pub(super) fn attention(
+    input: &[usize],
+    heads: usize,
+    causal: bool,
+    site: &Site<'_>,
+) -> Result<Box<dyn Layer>, Error> {
+    let [length, channels] = *input else {
+        return Err(site.shape_error(input, "a sequence [length, channels]"));
+    };
     divides(site, "heads", heads, channels)?;
     let weights = product(&[4, channels, channels + 1]);
-    site.afford(weights, product(&[heads, length, length]))?;
+    site.check_size(weights, product(&[heads, length, length]))?;
     fits(SelfAttention::new([length, channels], heads, causal), input, site)
 }

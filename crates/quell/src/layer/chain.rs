@@ -1,9 +1,12 @@
-//! Layers one after the other inside of a layer.
+//! A sequence of layers inside another layer.
 
 use super::{Layer, Pass, Shape};
-use crate::chance::Chance;
+use crate::random::PublicRandom;
 
-/// What goes through a chain and comes back lies in what the layer around it keeps: of each inner layer its outputs, their gradients, and what it keeps itself.
+/// A sequence of layers inside another layer.
+///
+/// The outer layer's `kept` buffer holds the outputs of each inner layer, their gradients, and the inner
+/// layer's own `kept` numbers.
 pub(super) struct Chain {
     layers: Vec<Box<dyn Layer>>,
     inputs: usize,
@@ -18,7 +21,7 @@ struct Link<'a> {
 }
 
 impl Chain {
-    /// Layers for examples of a shape; nothing if one does not fit onto the one before it, or there is none.
+    /// Creates a chain; `None` if it is empty or a layer does not take the output of the one before it.
     pub(super) fn new(layers: Vec<Box<dyn Layer>>) -> Option<Self> {
         let (first, last) = (layers.first()?, layers.last()?);
         let fits = layers.windows(2).all(|pair| pair[0].outputs() == pair[1].inputs());
@@ -38,26 +41,28 @@ impl Chain {
         self.layers.iter().map(|layer| layer.parameters()).sum()
     }
 
-    /// Names begin with the number of the layer, after a word for the chain.
+    /// Names and shapes of the weights. A name is the prefix `name`, the number of the layer, and its tensor.
     pub(super) fn tensors(&self, name: &str) -> Vec<(String, Vec<usize>)> {
         let named = |number: usize, (tensor, shape)| (format!("{name}{number}.{tensor}"), shape);
         let layers = self.layers.iter().enumerate();
-        layers.flat_map(|(number, layer)| layer.tensors().into_iter().map(move |tensor| named(number, tensor))).collect()
+        layers
+            .flat_map(|(number, layer)| layer.tensors().into_iter().map(move |tensor| named(number, tensor)))
+            .collect()
     }
 
     pub(super) fn kept(&self) -> usize {
         self.layers.iter().map(|layer| 2 * layer.outputs() + layer.kept()).sum()
     }
 
-    pub(super) fn initialize(&self, mut weights: &mut [f32], chance: &mut Chance) {
+    pub(super) fn initialize(&self, mut weights: &mut [f32], random: &mut PublicRandom) {
         for layer in &self.layers {
             let (own, rest) = weights.split_at_mut(layer.parameters());
-            layer.initialize(own, chance);
+            layer.initialize(own, random);
             weights = rest;
         }
     }
 
-    /// Cuts what is kept into what belongs to each layer.
+    /// Splits the `kept` buffer into the parts of the inner layers.
     fn links<'a>(&self, mut kept: &'a mut [f32]) -> Vec<Link<'a>> {
         let examples = kept.len() / self.kept().max(1);
         let mut take = |size: usize| {
@@ -65,23 +70,36 @@ impl Chain {
             kept = rest;
             own
         };
-        let link = |(size, own): (usize, usize)| Link { values: take(size), gradients: take(size), kept: take(own) };
+        let link =
+            |(size, own): (usize, usize)| Link { values: take(size), gradients: take(size), kept: take(own) };
         self.layers.iter().map(|layer| (layer.outputs(), layer.kept())).map(link).collect()
     }
 
-    /// Takes examples through all layers, and hands over what comes out.
-    pub(super) fn forward<'a>(&self, mut weights: &[f32], input: &'a [f32], kept: &'a mut [f32], coins: &[u64]) -> &'a [f32] {
+    /// Runs the forward pass of all layers, and returns the output of the last.
+    pub(super) fn forward<'a>(
+        &self,
+        mut weights: &[f32],
+        input: &'a [f32],
+        kept: &'a mut [f32],
+        seeds: &[u64],
+    ) -> &'a [f32] {
         let mut input = input;
         for (layer, link) in self.layers.iter().zip(self.links(kept)) {
             let (own, rest) = weights.split_at(layer.parameters());
-            layer.forward(own, input, link.values, link.kept, coins);
+            layer.forward(own, input, link.values, link.kept, seeds);
             (weights, input) = (rest, link.values);
         }
         input
     }
 
-    /// Takes the gradient of what came out back through all layers, and writes the derivative by what came in, if it is wanted.
-    pub(super) fn backward(&self, weights: &[f32], pass: Pass<'_>, kept: &mut [f32], input_gradient: Option<&mut [f32]>) {
+    /// Runs the backward pass of all layers. Writes the gradient by the input if one is requested.
+    pub(super) fn backward(
+        &self,
+        weights: &[f32],
+        pass: Pass<'_>,
+        kept: &mut [f32],
+        input_gradient: Option<&mut [f32]>,
+    ) {
         let mut links = self.links(kept);
         if let Some(last) = links.last_mut() {
             last.gradients.copy_from_slice(pass.output_gradient);
@@ -101,11 +119,19 @@ impl Chain {
         layer.backward(&weights[..end], inner, link.kept, input_gradient);
     }
 
-    /// Calls with each layer that has weights, what it has seen, what it kept, and where its weights begin.
-    fn each(&self, input: &[f32], kept: &mut [f32], mut each: impl FnMut(&dyn Layer, Pass<'_>, &mut [f32], usize)) {
+    /// Calls `each` for every layer that has weights.
+    ///
+    /// The arguments are the layer, its pass, its `kept` numbers, and the offset of its weights.
+    fn each(
+        &self,
+        input: &[f32],
+        kept: &mut [f32],
+        mut each: impl FnMut(&dyn Layer, Pass<'_>, &mut [f32], usize),
+    ) {
         let (mut input, mut start) = (input, 0);
         for (layer, link) in self.layers.iter().zip(self.links(kept)) {
-            let (values, pass) = (&*link.values, Pass { input, output: link.values, output_gradient: link.gradients });
+            let (values, pass) =
+                (&*link.values, Pass { input, output: link.values, output_gradient: link.gradients });
             if layer.parameters() > 0 {
                 each(layer.as_ref(), pass, link.kept, start);
             }

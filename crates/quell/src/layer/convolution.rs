@@ -1,20 +1,23 @@
-//! Weighted sums over windows of an image or a sequence.
+//! Convolutions over images and sequences.
 
 use super::{Layer, Pass, Shape};
 use crate::{
-    chance::Chance,
     kernel::{
         numbers::{add, add_scaled, squared_length},
         patches::Window,
         product::{Into, Matrix, multiply},
     },
+    random::PublicRandom,
 };
 
-/// A convolution in one or two dimensions, with stride, padding and groups. For each group the weights are rows of outputs, one for every number of a patch (row, column, channel),
-/// and then a bias for every output.
+/// A convolution in one or two dimensions, with stride, padding and groups.
 ///
-/// The gradient of an example is made, kept until its scale is known, and added: as many operations as adding it unseen, and lengths are those of the very numbers that are
-/// added. (Lengths by Gram matrices cancel where positions do, and would have to be computed in double precision to be believed.)
+/// The weights of a group are a matrix with one row for every number of a patch (row, column, channel) and
+/// one column for every output. After all groups there is one bias for every output.
+///
+/// The gradient of each example is computed, kept until its scale is known, and then added. This takes as
+/// many operations as adding it directly, and the norm is that of exactly the numbers that are added. (Norms
+/// from Gram matrices suffer from cancellation between positions, and would need double precision.)
 #[derive(Clone, Debug)]
 pub struct Convolution {
     window: Window,
@@ -27,7 +30,9 @@ pub struct Convolution {
 }
 
 impl Convolution {
-    /// Over an image of `[rows, columns, channels]`; nothing if the window does not fit into it, or groups do not divide the channels.
+    /// Creates a convolution over an image of `[rows, columns, channels]`.
+    ///
+    /// `None` if the window does not fit into the image, or if the groups do not divide inputs and outputs.
     #[must_use]
     pub fn over_image(
         image: [usize; 3],
@@ -40,8 +45,11 @@ impl Convolution {
         let [rows, columns, channels] = image;
         let window = Window { image: [rows, columns], channels, kernel, stride, padding };
         let [down, across] = window.positions()?;
-        let divides =
-            channels > 0 && outputs > 0 && groups > 0 && channels.is_multiple_of(groups) && outputs.is_multiple_of(groups);
+        let divides = channels > 0
+            && outputs > 0
+            && groups > 0
+            && channels.is_multiple_of(groups)
+            && outputs.is_multiple_of(groups);
         divides.then(|| Self {
             window,
             group: Window { channels: channels / groups, ..window },
@@ -52,7 +60,7 @@ impl Convolution {
         })
     }
 
-    /// Over a sequence of `[length, channels]`.
+    /// Creates a convolution over a sequence of `[length, channels]`.
     #[must_use]
     pub fn over_sequence(
         [length, channels]: [usize; 2],
@@ -62,11 +70,12 @@ impl Convolution {
         padding: usize,
         groups: usize,
     ) -> Option<Self> {
-        let flat = Self::over_image([1, length, channels], outputs, [1, kernel], [1, stride], [0, padding], groups)?;
+        let flat =
+            Self::over_image([1, length, channels], outputs, [1, kernel], [1, stride], [0, padding], groups)?;
         Some(Self { output: flat.output[1..].to_vec(), ..flat })
     }
 
-    /// Numbers of a patch of one group.
+    /// Length of a patch of one group.
     fn patch(&self) -> usize {
         self.group.kernel[0] * self.group.kernel[1] * self.group.channels
     }
@@ -76,24 +85,24 @@ impl Convolution {
         self.outputs / self.groups
     }
 
-    /// Numbers of all patches of an example.
+    /// Total length of all patches of an example.
     fn patches(&self) -> usize {
         self.positions * self.patch() * self.groups
     }
 
-    /// The weights of a group.
+    /// The weight matrix of a group.
     fn weights<'a>(&self, weights: &'a [f32], group: usize) -> Matrix<'a> {
         let size = self.patch() * self.width();
         Matrix::new(&weights[group * size..(group + 1) * size], self.width())
     }
 
-    /// One group's outputs of all positions of some examples.
+    /// The outputs of one group at all positions of some examples, one row per position.
     fn columns<'a>(&self, numbers: &'a [f32], group: usize) -> Matrix<'a> {
         let rows = numbers.len() / self.outputs;
         Matrix::strided(numbers.get(group * self.width()..).unwrap_or(&[]), rows, self.width(), self.outputs)
     }
 
-    /// The patches of all examples, group by group.
+    /// Writes the patches of all examples, group by group.
     fn cut(&self, input: &[f32], patches: &mut [f32]) {
         let examples = input.len() / self.inputs();
         let size = self.positions * self.patch();
@@ -105,14 +114,16 @@ impl Convolution {
         let (channels, mut part) = (self.group.channels, vec![0.0; self.inputs() / self.groups]);
         for group in 0..self.groups {
             for (example, image) in input.chunks_exact(self.inputs()).enumerate() {
-                let pixels = image.chunks_exact(self.window.channels).map(|pixel| &pixel[group * channels..][..channels]);
+                let pixels = image
+                    .chunks_exact(self.window.channels)
+                    .map(|pixel| &pixel[group * channels..][..channels]);
                 part.chunks_exact_mut(channels).zip(pixels).for_each(|(to, from)| to.copy_from_slice(from));
                 self.group.cut(&part, &mut patches[(group * examples + example) * size..][..size]);
             }
         }
     }
 
-    /// The transpose of [`Convolution::cut`].
+    /// Adds all patches to the image gradient: the transpose of [`Convolution::cut`].
     fn paste(&self, patches: &[f32], image_gradient: &mut [f32]) {
         let examples = image_gradient.len() / self.inputs();
         let size = self.positions * self.patch();
@@ -128,20 +139,29 @@ impl Convolution {
             for (example, image) in image_gradient.chunks_exact_mut(inputs).enumerate() {
                 part.fill(0.0);
                 self.group.paste(&patches[(group * examples + example) * size..][..size], &mut part);
-                let pixels = image.chunks_exact_mut(self.window.channels).map(|pixel| &mut pixel[group * channels..][..channels]);
+                let pixels = image
+                    .chunks_exact_mut(self.window.channels)
+                    .map(|pixel| &mut pixel[group * channels..][..channels]);
                 part.chunks_exact(channels).zip(pixels).for_each(|(from, to)| to.copy_from_slice(from));
             }
         }
     }
 
-    /// Of `kept`: the patches of all examples, and a gradient for each.
+    /// Splits `kept` into the patches of all examples and one gradient per example.
     fn split<'a>(&self, kept: &'a mut [f32]) -> (&'a mut [f32], &'a mut [f32]) {
         let examples = kept.len() / self.kept();
         kept.split_at_mut(examples * self.patches())
     }
 
-    /// Adds the gradient of some examples, whose patches are given for each group, to `gradient`.
-    fn gradient<'p>(&self, patches: impl Fn(usize) -> &'p [f32], output_gradient: &[f32], gradient: &mut [f32], into: Into) {
+    /// Writes or adds the summed gradient of some examples to `gradient`. `patches` returns their patches by
+    /// group.
+    fn gradient<'p>(
+        &self,
+        patches: impl Fn(usize) -> &'p [f32],
+        output_gradient: &[f32],
+        gradient: &mut [f32],
+        into: Into,
+    ) {
         let size = self.patch() * self.width();
         let (matrices, bias) = gradient.split_at_mut(size * self.groups);
         for (group, matrix) in matrices.chunks_exact_mut(size).enumerate() {
@@ -180,10 +200,10 @@ impl Layer for Convolution {
         self.patches() + self.parameters()
     }
 
-    fn initialize(&self, weights: &mut [f32], chance: &mut Chance) {
+    fn initialize(&self, weights: &mut [f32], random: &mut PublicRandom) {
         let bound = 1.0 / (self.patch() as f32).sqrt();
         for weight in weights {
-            *weight = chance.between(-bound, bound);
+            *weight = random.between(-bound, bound);
         }
     }
 
@@ -195,19 +215,38 @@ impl Layer for Convolution {
         let per_group = patches.len() / self.groups;
         for (group, patches) in patches.chunks_exact(per_group.max(1)).enumerate() {
             let patches = Matrix::new(patches, self.patch());
-            multiply(patches, self.weights(weights, group), &mut output[group * self.width()..], self.outputs, Into::Add);
+            multiply(
+                patches,
+                self.weights(weights, group),
+                &mut output[group * self.width()..],
+                self.outputs,
+                Into::Add,
+            );
         }
     }
 
-    fn backward(&self, weights: &[f32], pass: Pass<'_>, kept: &mut [f32], input_gradient: Option<&mut [f32]>) {
+    fn backward(
+        &self,
+        weights: &[f32],
+        pass: Pass<'_>,
+        kept: &mut [f32],
+        input_gradient: Option<&mut [f32]>,
+    ) {
         let Some(input_gradient) = input_gradient else { return };
-        // Patches are needed once more, for the gradient by the weights; room for their own gradient is made here.
+        // The gradient by the weights needs the patches later, so the gradient by the patches gets its own
+        // buffer.
         let examples = kept.len() / self.kept();
         crate::kernel::scratch(examples * self.patches(), |patches| {
             let per_group = patches.len() / self.groups;
             for (group, patches) in patches.chunks_exact_mut(per_group.max(1)).enumerate() {
                 let gradient = self.columns(pass.output_gradient, group);
-                multiply(gradient, self.weights(weights, group).transposed(), patches, self.patch(), Into::Overwrite);
+                multiply(
+                    gradient,
+                    self.weights(weights, group).transposed(),
+                    patches,
+                    self.patch(),
+                    Into::Overwrite,
+                );
             }
             self.paste(patches, input_gradient);
         });
@@ -216,7 +255,9 @@ impl Layer for Convolution {
     fn squared_norms(&self, pass: Pass<'_>, kept: &mut [f32], squared: &mut [f64]) {
         let (patches, gradients) = self.split(kept);
         let size = self.positions * self.patch();
-        let examples = gradients.chunks_exact_mut(self.parameters()).zip(pass.output_gradient.chunks_exact(self.outputs()));
+        let examples = gradients
+            .chunks_exact_mut(self.parameters())
+            .zip(pass.output_gradient.chunks_exact(self.outputs()));
         let count = squared.len();
         for (example, ((gradient, output_gradient), square)) in examples.zip(squared).enumerate() {
             let own = |group: usize| &patches[(group * count + example) * size..][..size];
@@ -227,7 +268,9 @@ impl Layer for Convolution {
 
     fn add_scaled(&self, _: Pass<'_>, kept: &mut [f32], scales: &[f32], sum: &mut [f32]) {
         let (_, gradients) = self.split(kept);
-        for (gradient, scale) in gradients.chunks_exact(self.parameters()).zip(scales).filter(|(_, scale)| **scale != 0.0) {
+        for (gradient, scale) in
+            gradients.chunks_exact(self.parameters()).zip(scales).filter(|(_, scale)| **scale != 0.0)
+        {
             add_scaled(sum, *scale, gradient);
         }
     }
@@ -235,6 +278,11 @@ impl Layer for Convolution {
     fn add(&self, pass: Pass<'_>, kept: &mut [f32], sum: &mut [f32]) {
         let (patches, _) = self.split(kept);
         let per_group = patches.len() / self.groups;
-        self.gradient(|group| &patches[group * per_group..][..per_group], pass.output_gradient, sum, Into::Add);
+        self.gradient(
+            |group| &patches[group * per_group..][..per_group],
+            pass.output_gradient,
+            sum,
+            Into::Add,
+        );
     }
 }

@@ -1,10 +1,12 @@
-//! Numbers left out by lot.
+//! Dropout.
 
 use super::{Layer, Pass, Shape};
-use crate::{chance::Chance, kernel::numbers::map_two};
+use crate::{kernel::numbers::map_two, random::PublicRandom};
 
-/// While training, each number is zero with a given probability, and otherwise larger by as much as keeps its mean. Who is left out follows from the
-/// example's coin, so that it does not depend on the examples beside it.
+/// Sets each number to zero with a given probability during training.
+///
+/// The other numbers are scaled up, so that the mean stays the same. The mask follows from the example's
+/// seed, so it does not depend on the other examples of the batch.
 #[derive(Clone, Debug)]
 pub struct Dropout {
     rate: f32,
@@ -13,14 +15,16 @@ pub struct Dropout {
 }
 
 impl Dropout {
-    /// Leaves out a share of `rate`, in [0, 1), of the numbers. Layers of different `number` draw different lots from one coin.
+    /// Creates a layer that drops a share of `rate`, in [0, 1), of the numbers.
+    ///
+    /// Layers with different values of `number` draw different masks from the same seed.
     #[must_use]
     pub fn new(rate: f32, number: u64, shape: Shape) -> Option<Self> {
         (0.0..1.0).contains(&rate).then_some(Self { rate, number, output: shape })
     }
 }
 
-/// What is left out is zero, even where it was not finite.
+/// Multiplies a number by its factor. A dropped number is zero, even if it was not finite.
 #[inline]
 fn keep(x: f32, factor: f32) -> f32 {
     if factor == 0.0 { 0.0 } else { factor * x }
@@ -35,18 +39,18 @@ impl Layer for Dropout {
         &self.output
     }
 
-    /// The factor of every number.
+    /// One factor for every number.
     fn kept(&self) -> usize {
         self.outputs()
     }
 
-    fn forward(&self, _: &[f32], input: &[f32], output: &mut [f32], kept: &mut [f32], coins: &[u64]) {
+    fn forward(&self, _: &[f32], input: &[f32], output: &mut [f32], kept: &mut [f32], seeds: &[u64]) {
         kept.fill(1.0);
         let factor = 1.0 / (1.0 - self.rate);
-        for (factors, coin) in kept.chunks_exact_mut(self.outputs()).zip(coins) {
-            let mut chance = Chance::of(*coin, self.number);
+        for (factors, seed) in kept.chunks_exact_mut(self.outputs()).zip(seeds) {
+            let mut random = PublicRandom::of(*seed, self.number);
             for kept in factors {
-                *kept = if chance.between(0.0, 1.0) < self.rate { 0.0 } else { factor };
+                *kept = if random.between(0.0, 1.0) < self.rate { 0.0 } else { factor };
             }
         }
         map_two(input, kept, output, keep);

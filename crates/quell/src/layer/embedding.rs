@@ -1,17 +1,20 @@
-//! A vector for every word of a vocabulary.
+//! Word embeddings.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{Layer, Pass, Shape};
 use crate::{
-    chance::Chance,
     kernel::numbers::{add, add_scaled, squared_length},
+    random::PublicRandom,
 };
 
-/// Replaces whole numbers by rows of a table. What is no whole number, or beyond the table, becomes zeros and teaches nothing.
+/// Replaces word indices by rows of a table.
 ///
-/// The gradient of an example is zero but for the rows of its words. Those are made and kept, one for each word that occurs, at the place where it
-/// occurs first; the table itself never is.
+/// An input that is not an index of the table becomes zeros and contributes no gradient.
+///
+/// The gradient of an example is zero outside the rows of its words. Only those rows are computed and kept,
+/// one for each distinct word, at the position of its first occurrence. The gradient of the whole table is
+/// never formed for one example.
 #[derive(Clone, Debug)]
 pub struct Embedding {
     words: usize,
@@ -21,19 +24,19 @@ pub struct Embedding {
 }
 
 impl Embedding {
-    /// For sequences of `length` words out of so many, each to become `width` numbers.
+    /// Creates the layer for sequences of `length` words. The table has `words` rows of `width` numbers.
     #[must_use]
     pub fn new(length: usize, words: usize, width: usize) -> Self {
         Self { words, width, places: length, output: vec![length, width] }
     }
 
-    /// The row of a word.
+    /// The table row of a word; `None` if it is not an index of the table.
     fn row(&self, word: f32) -> Option<usize> {
         let row = word as usize;
         (row < self.words && row as f32 == word).then_some(row)
     }
 
-    /// For each row that occurs in an example, the place where it occurs first, in order.
+    /// For each distinct row in an example, the position of its first occurrence, in order.
     fn first_places<'a>(&self, example: &'a [f32]) -> impl Iterator<Item = (usize, usize)> + use<'_, 'a> {
         let mut seen = HashSet::new();
         let rows = example.iter().enumerate().filter_map(|(place, word)| Some((place, self.row(*word)?)));
@@ -58,14 +61,14 @@ impl Layer for Embedding {
         vec![("weight".into(), vec![self.words, self.width])]
     }
 
-    /// The rows of the gradient, each where its word occurs first.
+    /// The rows of the gradient, each at the first occurrence of its word.
     fn kept(&self) -> usize {
         self.outputs()
     }
 
-    fn initialize(&self, weights: &mut [f32], chance: &mut Chance) {
+    fn initialize(&self, weights: &mut [f32], random: &mut PublicRandom) {
         for weight in weights {
-            *weight = chance.normal();
+            *weight = random.normal();
         }
     }
 
@@ -78,7 +81,7 @@ impl Layer for Embedding {
         }
     }
 
-    /// A word cannot move a little: the derivative by it is zero.
+    /// Indices are discrete, so the gradient by the input is zero.
     fn backward(&self, _: &[f32], _: Pass<'_>, _: &mut [f32], input_gradient: Option<&mut [f32]>) {
         if let Some(input_gradient) = input_gradient {
             input_gradient.fill(0.0);
@@ -86,23 +89,29 @@ impl Layer for Embedding {
     }
 
     fn squared_norms(&self, pass: Pass<'_>, kept: &mut [f32], squared: &mut [f64]) {
-        let gradients = kept.chunks_exact_mut(self.outputs()).zip(pass.output_gradient.chunks_exact(self.outputs()));
+        let gradients =
+            kept.chunks_exact_mut(self.outputs()).zip(pass.output_gradient.chunks_exact(self.outputs()));
         let mut first = HashMap::new();
-        for ((words, (rows, gradients)), square) in pass.input.chunks_exact(self.places).zip(gradients).zip(squared) {
+        for ((words, (rows, gradients)), square) in
+            pass.input.chunks_exact(self.places).zip(gradients).zip(squared)
+        {
             first.clear();
-            for (place, (word, gradient)) in words.iter().zip(gradients.chunks_exact(self.width)).enumerate() {
+            for (place, (word, gradient)) in words.iter().zip(gradients.chunks_exact(self.width)).enumerate()
+            {
                 let Some(row) = self.row(*word) else { continue };
-                let home = *first.entry(row).or_insert(place);
-                let sum = &mut rows[home * self.width..][..self.width];
-                if home == place {
+                let first_place = *first.entry(row).or_insert(place);
+                let sum = &mut rows[first_place * self.width..][..self.width];
+                if first_place == place {
                     sum.copy_from_slice(gradient);
                 } else {
                     add(sum, gradient);
                 }
             }
-            // In the order of the places, so that the same words give the same number to the last bit.
-            *square +=
-                self.first_places(words).map(|(place, _)| squared_length(&rows[place * self.width..][..self.width])).sum::<f64>();
+            // In the order of the positions, so that the same words give the same norm to the last bit.
+            *square += self
+                .first_places(words)
+                .map(|(place, _)| squared_length(&rows[place * self.width..][..self.width]))
+                .sum::<f64>();
         }
     }
 
@@ -110,7 +119,11 @@ impl Layer for Embedding {
         let examples = pass.input.chunks_exact(self.places).zip(kept.chunks_exact(self.outputs()));
         for ((words, rows), scale) in examples.zip(scales).filter(|(_, scale)| **scale != 0.0) {
             for (place, row) in self.first_places(words) {
-                add_scaled(&mut sum[row * self.width..][..self.width], *scale, &rows[place * self.width..][..self.width]);
+                add_scaled(
+                    &mut sum[row * self.width..][..self.width],
+                    *scale,
+                    &rows[place * self.width..][..self.width],
+                );
             }
         }
     }

@@ -1,16 +1,16 @@
-//! Every output a weighted sum of all inputs.
+//! Fully connected layers.
 
 use super::{Layer, Pass, Shape};
 use crate::{
-    chance::Chance,
     kernel::{
         balance::Balance,
         numbers::{add, add_scaled, squared_length},
         product::{Into, Matrix, multiply},
     },
+    random::PublicRandom,
 };
 
-/// y = Wx + b, with W in rows of inputs, then b.
+/// y = Wx + b. The weights are the rows of W, then b.
 #[derive(Clone, Debug)]
 pub struct Linear {
     inputs: usize,
@@ -18,7 +18,7 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// From so many numbers to so many.
+    /// Creates the layer for a number of inputs and outputs.
     #[must_use]
     pub fn new(inputs: usize, outputs: usize) -> Self {
         Self { inputs, output: vec![outputs] }
@@ -50,17 +50,23 @@ impl Layer for Linear {
         vec![("weight".into(), vec![self.width(), self.inputs]), ("bias".into(), vec![self.width()])]
     }
 
-    fn initialize(&self, weights: &mut [f32], chance: &mut Chance) {
+    fn initialize(&self, weights: &mut [f32], random: &mut PublicRandom) {
         let bound = 1.0 / (self.inputs as f32).sqrt();
         for weight in weights {
-            *weight = chance.between(-bound, bound);
+            *weight = random.between(-bound, bound);
         }
     }
 
     fn forward(&self, weights: &[f32], input: &[f32], output: &mut [f32], _: &mut [f32], _: &[u64]) {
         let bias = &weights[self.inputs * self.width()..];
         output.chunks_exact_mut(self.width()).for_each(|row| row.copy_from_slice(bias));
-        multiply(Matrix::new(input, self.inputs), self.matrix(weights).transposed(), output, self.width(), Into::Add);
+        multiply(
+            Matrix::new(input, self.inputs),
+            self.matrix(weights).transposed(),
+            output,
+            self.width(),
+            Into::Add,
+        );
     }
 
     fn backward(&self, weights: &[f32], pass: Pass<'_>, _: &mut [f32], input_gradient: Option<&mut [f32]>) {
@@ -70,7 +76,7 @@ impl Layer for Linear {
         }
     }
 
-    /// ‖gxᵀ‖² + ‖g‖² = ‖g‖² (‖x‖² + 1): no gradient is made.
+    /// ‖gxᵀ‖² + ‖g‖² = ‖g‖² (‖x‖² + 1), without forming the gradient.
     fn squared_norms(&self, pass: Pass<'_>, _: &mut [f32], squared: &mut [f64]) {
         let rows = pass.input.chunks_exact(self.inputs).zip(pass.output_gradient.chunks_exact(self.width()));
         for (square, (x, g)) in squared.iter_mut().zip(rows) {
@@ -84,15 +90,15 @@ impl Layer for Linear {
         let mut balanced = Vec::new();
         for ((x, g), scale) in rows.zip(scales).filter(|(_, scale)| **scale != 0.0) {
             let balance = Balance::new(*scale, x);
-            let x = if balance.is_even() {
+            let x = if balance.leaves_input_unchanged() {
                 x
             } else {
                 balanced.clear();
-                balanced.extend(x.iter().map(|x| balance.input().of(*x)));
+                balanced.extend(x.iter().map(|x| balance.input().apply(*x)));
                 &balanced
             };
             for (row, g) in matrix.chunks_exact_mut(self.inputs).zip(g) {
-                add_scaled(row, balance.gradient().of(*g), x);
+                add_scaled(row, balance.gradient().apply(*g), x);
             }
             add_scaled(bias, *scale, g);
         }

@@ -1,8 +1,23 @@
-//! Layers: each knows its forward and backward pass, how long its part of every example's gradient is, and how to add those parts up.
+//! The layers of a neural network, with per-example gradients.
 //!
-//! Examples lie one after the other, `inputs()` numbers each, and images with channels last. A layer has no weights of its own: they are a part of the network's vector, so
-//! that a step of an optimizer is one pass over one slice. Nor has it memory: what it needs again it writes into `kept`, which belongs to the chunk of
-//! examples that is being worked on, and so to one thread.
+//! A layer computes its forward and backward pass, the norm of every example's gradient by its weights, and
+//! the scaled sum of these gradients. [`Spec`] describes a layer in a configuration file.
+//!
+//! The examples of a chunk are contiguous, `inputs()` numbers each. Images have channels last. A layer does
+//! not own its weights: they are a part of the network's weight vector, so that an optimizer step is one pass
+//! over one slice. A layer has no state either. What it needs in a later call it writes to `kept`, which
+//! belongs to one chunk of examples and so to one thread.
+//!
+//! ```
+//! use quell::layer::{Layer, Linear};
+//! // y = Wx + b with W = (2, 3) and b = 1.
+//! let (layer, weights) = (Linear::new(2, 1), [2.0, 3.0, 1.0]);
+//! assert_eq!(layer.parameters(), 3);
+//! let mut output = [0.0; 2];
+//! // Two examples, (1, 1) and (0, 2).
+//! layer.forward(&weights, &[1.0, 1.0, 0.0, 2.0], &mut output, &mut [], &[]);
+//! assert_eq!(output, [6.0, 7.0]);
+//! ```
 
 mod activation;
 mod attention;
@@ -15,10 +30,10 @@ mod linear;
 mod normalization;
 mod pooling;
 mod positions;
-mod recipe;
 mod reshape;
 mod residual;
 mod site;
+mod spec;
 mod standardized;
 
 pub use activation::{Activation, Function};
@@ -30,83 +45,90 @@ pub use linear::Linear;
 pub use normalization::Normalization;
 pub use pooling::{Pool, Pooling};
 pub use positions::Positions;
-pub use recipe::{Axes, Recipe, Sides};
 pub use reshape::Reshape;
 pub use residual::Residual;
+pub use spec::{Axes, Sides, Spec};
 pub use standardized::StandardizedConvolution;
 
-use crate::chance::Chance;
+use crate::random::PublicRandom;
 
-/// How the numbers of one example are arranged: `[n]`, `[length, channels]` or `[rows, columns, channels]`.
+/// The shape of one example: `[n]`, `[length, channels]` or `[rows, columns, channels]`.
 pub type Shape = Vec<usize>;
 
-/// What a layer has seen of a chunk of examples when it is asked about its gradient.
+/// The values of one layer for a chunk of examples during the backward pass.
 #[derive(Clone, Copy)]
 pub struct Pass<'a> {
-    /// What came in.
+    /// The input of the layer.
     pub input: &'a [f32],
-    /// What went out.
+    /// The output of the layer.
     pub output: &'a [f32],
-    /// The derivative of every example's loss by what went out.
+    /// The gradient of every example's loss by the output.
     pub output_gradient: &'a [f32],
 }
 
-/// A function with weights that can be differentiated, one example at a time.
+/// A differentiable function with weights and a gradient for each example.
 ///
 /// # Contract
-/// What is written for an example depends on that example alone. Of a chunk of examples, `forward`, `backward` and `squared_norms` are called in this order, then
-/// `add_scaled`, with the same `kept`. [`Network`](crate::network::Network) calls `add_scaled` for examples of one block only.
+/// What a method writes for an example depends on that example alone. For a chunk of examples, `forward`,
+/// `backward` and `squared_norms` are called in this order, then `add_scaled`, with the same `kept`.
+/// [`Network`](crate::network::Network) calls `add_scaled` for examples of one block only.
 pub trait Layer: Send + Sync {
-    /// Numbers of an example that come in.
+    /// Number of inputs of one example.
     fn inputs(&self) -> usize;
 
-    /// Arrangement of the numbers that go out.
+    /// Shape of the output of one example.
     fn output(&self) -> &Shape;
 
-    /// Numbers of an example that go out.
+    /// Number of outputs of one example.
     fn outputs(&self) -> usize {
         self.output().iter().product()
     }
 
-    /// How many weights there are.
+    /// Number of weights.
     fn parameters(&self) -> usize {
         0
     }
 
-    /// Names and arrangements of the weights, in their order.
+    /// Names and shapes of the weights, in order.
     fn tensors(&self) -> Vec<(String, Vec<usize>)> {
         Vec::new()
     }
 
-    /// Numbers per example that must be kept from one call to the next.
+    /// How many numbers per example the layer keeps from one call to the next.
     fn kept(&self) -> usize {
         0
     }
 
-    /// Weights to begin with.
-    fn initialize(&self, _weights: &mut [f32], _chance: &mut Chance) {}
+    /// Writes the initial weights.
+    fn initialize(&self, _weights: &mut [f32], _random: &mut PublicRandom) {}
 
-    /// From `input` to `output`. `coins` holds a random number for each example while training, and nothing otherwise.
-    fn forward(&self, weights: &[f32], input: &[f32], output: &mut [f32], kept: &mut [f32], coins: &[u64]);
+    /// Computes `output` from `input`.
+    ///
+    /// During training, `seeds` holds a random number for each example; otherwise it is empty.
+    fn forward(&self, weights: &[f32], input: &[f32], output: &mut [f32], kept: &mut [f32], seeds: &[u64]);
 
-    /// Writes the derivative by the input, if it is wanted.
+    /// Writes the gradient by the input, if one is requested.
     fn backward(&self, weights: &[f32], pass: Pass<'_>, kept: &mut [f32], input_gradient: Option<&mut [f32]>);
 
-    /// Adds to each example's number the squared length of its gradient by the weights.
+    /// Adds the squared norm of each example's gradient by the weights to `squared`.
     fn squared_norms(&self, _pass: Pass<'_>, _kept: &mut [f32], _squared: &mut [f64]) {}
 
-    /// Adds all gradients by the weights to `sum`, each times its scale. A scale of zero adds nothing, whatever the gradient is.
+    /// Adds all gradients by the weights to `sum`, each multiplied by its scale.
+    ///
+    /// A scale of zero adds nothing, whatever the gradient is.
     fn add_scaled(&self, _pass: Pass<'_>, _kept: &mut [f32], _scales: &[f32], _sum: &mut [f32]) {}
 
-    /// Adds all gradients by the weights to `sum`, for training without privacy: nothing was measured before.
+    /// Adds all gradients by the weights to `sum`, unscaled. `squared_norms` need not be called before.
     fn add(&self, pass: Pass<'_>, kept: &mut [f32], sum: &mut [f32]) {
         let mut squared = vec![0.0; pass.input.len() / self.inputs()];
         self.squared_norms(pass, kept, &mut squared);
         self.add_scaled(pass, kept, &vec![1.0; squared.len()], sum);
     }
 
-    /// Whether the gradient of an example is the outer product of its output gradient and its input, followed by the output gradient itself: then a network
-    /// adds up the gradients of a whole batch at once.
+    /// Whether an example's gradient is an outer product, as in a linear layer.
+    ///
+    /// That is the outer product of its output gradient and its input, followed by the output gradient
+    /// itself. A network then adds up the gradients of a whole batch at once.
     fn is_outer_product(&self) -> bool {
         false
     }

@@ -1,6 +1,6 @@
-//! Numbers moved to mean zero and variance one, within an example.
+//! Layer and group normalisation: mean zero and variance one within an example.
 //!
-//! Over a batch this would mix examples, and no example would have a gradient of its own: there is no such layer here.
+//! Batch normalisation is not supported. It mixes examples, so that no example has a gradient of its own.
 
 use super::{Layer, Pass, Shape};
 use crate::kernel::{
@@ -11,9 +11,10 @@ use crate::kernel::{
 /// Added to the variance, so that constant numbers become zeros.
 const SMALLEST_VARIANCE: f64 = 1e-5;
 
-/// y = weight · (x - mean) / √(variance + 10⁻⁵) + bias, with mean and variance over some of an example's numbers.
+/// y = weight · (x - mean) / √(variance + 10⁻⁵) + bias, normalised within an example.
 ///
-/// An example is blocks of rows of channels, and a row has one weight and one bias for each channel. Means are over the rows of a block and the channels of a group.
+/// An example consists of blocks, a block of rows, and a row of channels. Each channel has one weight and one
+/// bias. Mean and variance are taken over the rows of a block and the channels of a group.
 #[derive(Clone, Debug)]
 pub struct Normalization {
     blocks: usize,
@@ -21,13 +22,15 @@ pub struct Normalization {
     groups: usize,
     /// Channels of a group.
     width: usize,
-    /// Arrangement of the weights.
+    /// Shape of the weights.
     weights: Shape,
     output: Shape,
 }
 
 impl Normalization {
-    /// Over all places and the channels of each group (group normalisation); nothing if groups do not divide the channels, which are the last axis.
+    /// Group normalisation, over all positions and the channels of each group.
+    ///
+    /// The channels are the last axis. `None` if the number of groups does not divide them.
     #[must_use]
     pub fn over_groups(shape: &[usize], groups: usize) -> Option<Self> {
         let (channels, places) = shape.split_last()?;
@@ -42,7 +45,7 @@ impl Normalization {
         })
     }
 
-    /// Over the last axis, at each place apart (layer normalisation of a sequence).
+    /// Layer normalisation of a sequence, over the last axis at each position separately.
     #[must_use]
     pub fn over_last_axis(shape: &[usize]) -> Option<Self> {
         let (channels, places) = shape.split_last()?;
@@ -56,18 +59,26 @@ impl Normalization {
         })
     }
 
-    /// Over all numbers of an example, each with its own weight and bias.
+    /// Layer normalisation over all numbers of an example, each with its own weight and bias.
     #[must_use]
     pub fn over_all(shape: &[usize]) -> Option<Self> {
         let width = shape.iter().product();
-        (width > 0).then(|| Self { blocks: 1, rows: 1, groups: 1, width, weights: shape.to_vec(), output: shape.to_vec() })
+        (width > 0).then(|| Self {
+            blocks: 1,
+            rows: 1,
+            groups: 1,
+            width,
+            weights: shape.to_vec(),
+            output: shape.to_vec(),
+        })
     }
 
     fn channels(&self) -> usize {
         self.groups * self.width
     }
 
-    /// Of `kept`: normalised numbers, one over the deviation of each group, and a gradient for each example.
+    /// Splits `kept` into normalised numbers, inverse standard deviations per group, and gradients per
+    /// example.
     fn split<'a>(&self, kept: &'a mut [f32]) -> (&'a mut [f32], &'a mut [f32], &'a mut [f32]) {
         let examples = kept.len() / self.kept();
         let (normalized, rest) = kept.split_at_mut(examples * self.outputs());
@@ -75,8 +86,8 @@ impl Normalization {
         (normalized, inverses, gradients)
     }
 
-    /// From sums over the rows, one for each channel, to the mean of the channel's group.
-    fn share(&self, totals: &mut [f64]) {
+    /// Replaces the sums over rows, one per channel, by the mean of the channel's group.
+    fn average_groups(&self, totals: &mut [f64]) {
         let count = (self.rows * self.width) as f64;
         for group in totals.chunks_exact_mut(self.width) {
             let mean = group.iter().sum::<f64>() / count;
@@ -84,20 +95,23 @@ impl Normalization {
         }
     }
 
-    /// Normalises a block. `means` is room for a number per channel.
+    /// Normalises a block. `means` is a buffer with one number per channel.
     fn normalize(&self, block: &[f32], normalized: &mut [f32], inverses: &mut [f32], means: &mut [f64]) {
         let channels = self.channels();
         means.fill(0.0);
         block.chunks_exact(channels).for_each(|row| add_wide(means, row));
-        self.share(means);
+        self.average_groups(means);
         for (row, to) in block.chunks_exact(channels).zip(normalized.chunks_exact_mut(channels)) {
-            to.iter_mut().zip(row).zip(&*means).for_each(|((to, x), mean)| *to = (f64::from(*x) - mean) as f32);
+            to.iter_mut()
+                .zip(row)
+                .zip(&*means)
+                .for_each(|((to, x), mean)| *to = (f64::from(*x) - mean) as f32);
         }
         means.fill(0.0);
         for row in normalized.chunks_exact(channels) {
             means.iter_mut().zip(row).for_each(|(total, x)| *total += f64::from(*x) * f64::from(*x));
         }
-        self.share(means);
+        self.average_groups(means);
         for variance in &mut *means {
             *variance = 1.0 / (*variance + SMALLEST_VARIANCE).sqrt();
         }
@@ -107,7 +121,10 @@ impl Normalization {
         inverses.iter_mut().zip(means.chunks_exact(self.width)).for_each(|(to, group)| *to = group[0] as f32);
     }
 
-    /// The derivative by what came into a block: (d - mean of d - x̂ · mean of d·x̂) / deviation, with d = weight · g and x̂ what is normalised.
+    /// Computes the gradient by the input of a block.
+    ///
+    /// It is (d - mean of d - x̂ · mean of d·x̂) / deviation, with d = weight · g and the normalised input
+    /// x̂.
     fn differentiate(
         &self,
         weights: &[f32],
@@ -121,20 +138,22 @@ impl Normalization {
         products.fill(0.0);
         let rows = || normalized.chunks_exact(channels).zip(gradient.chunks_exact(channels));
         for (normalized, gradient) in rows() {
-            for ((((mean, product), x), g), w) in means.iter_mut().zip(&mut *products).zip(normalized).zip(gradient).zip(weights)
+            for ((((mean, product), x), g), w) in
+                means.iter_mut().zip(&mut *products).zip(normalized).zip(gradient).zip(weights)
             {
                 let d = f64::from(g * w);
                 *mean += d;
                 *product += d * f64::from(*x);
             }
         }
-        self.share(means);
-        self.share(products);
+        self.average_groups(means);
+        self.average_groups(products);
         for ((normalized, gradient), result) in rows().zip(result.chunks_exact_mut(channels)) {
             for (group, inverse) in inverses.iter().enumerate() {
                 for channel in group * self.width..(group + 1) * self.width {
                     let (mean, product) = (means[channel] as f32, products[channel] as f32);
-                    result[channel] = inverse * (gradient[channel] * weights[channel] - mean - normalized[channel] * product);
+                    result[channel] = inverse
+                        * (gradient[channel] * weights[channel] - mean - normalized[channel] * product);
                 }
             }
         }
@@ -162,7 +181,7 @@ impl Layer for Normalization {
         self.outputs() + self.blocks * self.groups + self.parameters()
     }
 
-    fn initialize(&self, weights: &mut [f32], _: &mut crate::chance::Chance) {
+    fn initialize(&self, weights: &mut [f32], _: &mut crate::random::PublicRandom) {
         let (weight, bias) = weights.split_at_mut(self.channels());
         weight.fill(1.0);
         bias.fill(0.0);
@@ -171,7 +190,10 @@ impl Layer for Normalization {
     fn forward(&self, weights: &[f32], input: &[f32], output: &mut [f32], kept: &mut [f32], _: &[u64]) {
         let (normalized, inverses, _) = self.split(kept);
         let (size, mut means) = (self.rows * self.channels(), vec![0.0; self.channels()]);
-        let blocks = input.chunks_exact(size).zip(normalized.chunks_exact_mut(size)).zip(inverses.chunks_exact_mut(self.groups));
+        let blocks = input
+            .chunks_exact(size)
+            .zip(normalized.chunks_exact_mut(size))
+            .zip(inverses.chunks_exact_mut(self.groups));
         for ((block, normalized), inverses) in blocks {
             fast(
                 #[inline(always)]
@@ -179,12 +201,19 @@ impl Layer for Normalization {
             );
         }
         let (weight, bias) = weights.split_at(self.channels());
-        for (row, output) in normalized.chunks_exact(weight.len()).zip(output.chunks_exact_mut(weight.len())) {
+        for (row, output) in normalized.chunks_exact(weight.len()).zip(output.chunks_exact_mut(weight.len()))
+        {
             output.iter_mut().zip(row).zip(weight).zip(bias).for_each(|(((y, x), w), b)| *y = x * w + b);
         }
     }
 
-    fn backward(&self, weights: &[f32], pass: Pass<'_>, kept: &mut [f32], input_gradient: Option<&mut [f32]>) {
+    fn backward(
+        &self,
+        weights: &[f32],
+        pass: Pass<'_>,
+        kept: &mut [f32],
+        input_gradient: Option<&mut [f32]>,
+    ) {
         let Some(input_gradient) = input_gradient else { return };
         let (normalized, inverses, _) = self.split(kept);
         let size = self.rows * self.channels();
@@ -202,8 +231,9 @@ impl Layer for Normalization {
     fn squared_norms(&self, pass: Pass<'_>, kept: &mut [f32], squared: &mut [f64]) {
         let (normalized, _, gradients) = self.split(kept);
         let (size, channels) = (self.outputs(), self.channels());
-        let seen = normalized.chunks_exact(size).zip(pass.output_gradient.chunks_exact(size));
-        for (((normalized, output_gradient), gradient), square) in seen.zip(gradients.chunks_exact_mut(2 * channels)).zip(squared)
+        let examples = normalized.chunks_exact(size).zip(pass.output_gradient.chunks_exact(size));
+        for (((normalized, output_gradient), gradient), square) in
+            examples.zip(gradients.chunks_exact_mut(2 * channels)).zip(squared)
         {
             gradient.fill(0.0);
             let (weight, bias) = gradient.split_at_mut(channels);
@@ -217,7 +247,9 @@ impl Layer for Normalization {
 
     fn add_scaled(&self, _: Pass<'_>, kept: &mut [f32], scales: &[f32], sum: &mut [f32]) {
         let (_, _, gradients) = self.split(kept);
-        for (gradient, scale) in gradients.chunks_exact(self.parameters()).zip(scales).filter(|(_, scale)| **scale != 0.0) {
+        for (gradient, scale) in
+            gradients.chunks_exact(self.parameters()).zip(scales).filter(|(_, scale)| **scale != 0.0)
+        {
             add_scaled(sum, *scale, gradient);
         }
     }

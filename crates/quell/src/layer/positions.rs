@@ -1,19 +1,21 @@
-//! Numbers of its own for every place of a sequence.
+//! Learned position embeddings.
 
 use super::{Layer, Pass, Shape};
 use crate::{
-    chance::Chance,
     kernel::numbers::{add, add_scaled, squared_length},
+    random::PublicRandom,
 };
 
-/// Adds a weight to every number, so that what follows can tell places apart. The gradient of an example is its output gradient: nothing has to be made.
+/// Adds a weight to every number, so that later layers can distinguish positions.
+///
+/// The gradient of an example by the weights is its output gradient.
 #[derive(Clone, Debug)]
 pub struct Positions {
     output: Shape,
 }
 
 impl Positions {
-    /// For examples of that shape.
+    /// Creates the layer for examples of a shape.
     #[must_use]
     pub fn new(shape: Shape) -> Self {
         Self { output: shape }
@@ -37,9 +39,9 @@ impl Layer for Positions {
         vec![("weight".into(), self.output.clone())]
     }
 
-    fn initialize(&self, weights: &mut [f32], chance: &mut Chance) {
+    fn initialize(&self, weights: &mut [f32], random: &mut PublicRandom) {
         for weight in weights {
-            *weight = 0.02 * chance.normal();
+            *weight = 0.02 * random.normal();
         }
     }
 

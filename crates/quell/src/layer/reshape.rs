@@ -1,15 +1,15 @@
-//! The same numbers in another arrangement.
+//! A change of shape.
 
 use super::{Layer, Pass, Shape};
 
-/// Numbers as they are, called by another shape.
+/// Passes the numbers on unchanged, with another shape.
 #[derive(Clone, Debug)]
 pub struct Reshape {
     output: Shape,
 }
 
 impl Reshape {
-    /// To examples of that shape.
+    /// Creates the layer with an output shape.
     #[must_use]
     pub fn new(shape: Shape) -> Self {
         Self { output: shape }

@@ -1,29 +1,35 @@
-//! A block whose output is added to what came in.
+//! Residual blocks.
 
 use super::{Layer, Pass, Shape, chain::Chain};
-use crate::{chance::Chance, kernel::numbers::add};
+use crate::{kernel::numbers::add, random::PublicRandom};
 
-/// y = x + f(x), or p(x) + f(x) where f changes the shape. The weights are those of f, layer by layer, then those of p.
+/// y = x + f(x), or p(x) + f(x) if f changes the shape.
+///
+/// The weights are those of f, layer by layer, then those of p.
 pub struct Residual {
     block: Chain,
     projection: Option<Chain>,
 }
 
 impl Residual {
-    /// With f made of `layers` and p of `projection`, if it is not empty. Nothing if layers do not fit onto each other, or what is added is not of one size.
+    /// Creates a block from the layers of f and the layers of p. Without a projection, p is the identity.
+    ///
+    /// `None` if the layers do not fit onto each other, or if the two terms have different sizes.
     #[must_use]
     pub fn new(layers: Vec<Box<dyn Layer>>, projection: Vec<Box<dyn Layer>>) -> Option<Self> {
         let block = Chain::new(layers)?;
         let projection = if projection.is_empty() { None } else { Some(Chain::new(projection)?) };
         let size = block.output().iter().product::<usize>();
         let fits = match &projection {
-            Some(chain) => chain.inputs() == block.inputs() && chain.output().iter().product::<usize>() == size,
+            Some(chain) => {
+                chain.inputs() == block.inputs() && chain.output().iter().product::<usize>() == size
+            }
             None => block.inputs() == size,
         };
         fits.then_some(Self { block, projection })
     }
 
-    /// What the block keeps, and what the projection does.
+    /// Splits `kept` into the parts of the block and of the projection.
     fn split<'a>(&self, kept: &'a mut [f32]) -> (&'a mut [f32], &'a mut [f32]) {
         let examples = kept.len() / self.kept();
         kept.split_at_mut(examples * self.block.kept())
@@ -52,23 +58,29 @@ impl Layer for Residual {
         self.block.kept() + self.projection.as_ref().map_or(0, Chain::kept)
     }
 
-    fn initialize(&self, weights: &mut [f32], chance: &mut Chance) {
+    fn initialize(&self, weights: &mut [f32], random: &mut PublicRandom) {
         let (block, projection) = weights.split_at_mut(self.block.parameters());
-        self.block.initialize(block, chance);
-        self.projection.iter().for_each(|chain| chain.initialize(projection, chance));
+        self.block.initialize(block, random);
+        self.projection.iter().for_each(|chain| chain.initialize(projection, random));
     }
 
-    fn forward(&self, weights: &[f32], input: &[f32], output: &mut [f32], kept: &mut [f32], coins: &[u64]) {
+    fn forward(&self, weights: &[f32], input: &[f32], output: &mut [f32], kept: &mut [f32], seeds: &[u64]) {
         let (block, projection) = weights.split_at(self.block.parameters());
         let (kept, rest) = self.split(kept);
-        output.copy_from_slice(self.block.forward(block, input, kept, coins));
+        output.copy_from_slice(self.block.forward(block, input, kept, seeds));
         match &self.projection {
-            Some(chain) => add(output, chain.forward(projection, input, rest, coins)),
+            Some(chain) => add(output, chain.forward(projection, input, rest, seeds)),
             None => add(output, input),
         }
     }
 
-    fn backward(&self, weights: &[f32], pass: Pass<'_>, kept: &mut [f32], input_gradient: Option<&mut [f32]>) {
+    fn backward(
+        &self,
+        weights: &[f32],
+        pass: Pass<'_>,
+        kept: &mut [f32],
+        input_gradient: Option<&mut [f32]>,
+    ) {
         let (block, projection) = weights.split_at(self.block.parameters());
         let (kept, rest) = self.split(kept);
         let Some(input_gradient) = input_gradient else {

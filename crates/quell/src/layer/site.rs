@@ -1,51 +1,53 @@
-//! Where in a network a layer is built, and how large the network is so far.
+//! The position of a layer in a network, and the network's size so far.
 
-use super::{Layer, Recipe, Shape};
+use super::{Layer, Shape, Spec};
 use crate::Error;
 
-/// Weights of a network: four gigabytes.
+/// The most weights of a network: four gigabytes.
 const MOST_WEIGHTS: u128 = 1 << 30;
-/// Numbers that are in memory for each example of a chunk: what goes through the layers, its gradients, and what layers keep.
+/// The most numbers in memory per example: values, their gradients, and `kept` numbers.
 const MOST_NUMBERS: u128 = 1 << 26;
-/// Layers, those inside of others included.
+/// The most layers, including nested ones.
 const MOST_LAYERS: usize = 1 << 12;
-/// Layers around a layer.
+/// The deepest nesting of layers.
 const DEEPEST: usize = 8;
 
-/// What the layers that were built take together: a forged recipe ends here, before anything is allocated.
+/// The total size of the layers built so far.
+///
+/// It stops a malicious configuration before anything is allocated.
 #[derive(Default)]
 pub(crate) struct Tally {
     weights: u128,
     numbers: u128,
     layers: usize,
-    lots: u64,
+    dropout_layers: u64,
 }
 
-/// One place in a network.
+/// A position in a network.
 pub(crate) struct Site<'a> {
-    /// How it is called in a message.
+    /// The name of the layer in messages.
     layer: String,
     depth: usize,
     tally: &'a mut Tally,
 }
 
-/// Numbers multiplied; 2¹²⁸ is far beyond every bound.
+/// Multiplies numbers. The product saturates at 2¹²⁸ - 1, which is far beyond every limit.
 pub(super) fn product(numbers: &[usize]) -> u128 {
     numbers.iter().fold(1, |product: u128, number| product.saturating_mul(*number as u128))
 }
 
 impl<'a> Site<'a> {
-    /// A layer by itself.
-    pub(super) fn alone(recipe: &Recipe, tally: &'a mut Tally) -> Self {
+    /// The position of a layer that is not part of a network.
+    pub(super) fn alone(recipe: &Spec, tally: &'a mut Tally) -> Self {
         Self { layer: recipe.name().into(), depth: 0, tally }
     }
 
-    /// Builds layers one after the other; they are called layers of `around`, if they are inside of something.
+    /// Builds a sequence of layers. `around` is the name of the layer that contains them, or empty.
     pub(super) fn chain(
         tally: &mut Tally,
         (around, depth): (&str, usize),
         input: &[usize],
-        recipes: &[Recipe],
+        recipes: &[Spec],
     ) -> Result<Vec<Box<dyn Layer>>, Error> {
         let inside = if around.is_empty() { String::new() } else { format!(" in {around}") };
         let mut layers: Vec<Box<dyn Layer>> = Vec::new();
@@ -57,22 +59,28 @@ impl<'a> Site<'a> {
         Ok(layers)
     }
 
-    /// The same for what is inside of this layer.
-    pub(super) fn inside(&mut self, input: &[usize], recipes: &[Recipe]) -> Result<Vec<Box<dyn Layer>>, Error> {
+    /// Builds the layers that this layer contains.
+    pub(super) fn build_inner(
+        &mut self,
+        input: &[usize],
+        recipes: &[Spec],
+    ) -> Result<Vec<Box<dyn Layer>>, Error> {
         if self.depth == DEEPEST {
             return Err(Error::LayersInLayers { layer: self.layer.clone(), most: DEEPEST });
         }
         Self::chain(self.tally, (&self.layer, self.depth + 1), input, recipes)
     }
 
-    /// A number that no other layer gets, for drawing lots.
-    pub(super) fn number(&mut self) -> u64 {
-        self.tally.lots += 1;
-        self.tally.lots
+    /// Returns a number that no other dropout layer of the network gets.
+    pub(super) fn dropout_number(&mut self) -> u64 {
+        self.tally.dropout_layers += 1;
+        self.tally.dropout_layers
     }
 
-    /// Whether so many more weights, and numbers for an example, are allowed: asked before they are multiplied in machine words.
-    pub(super) fn afford(&self, weights: u128, numbers: u128) -> Result<(), Error> {
+    /// Checks whether the network may grow by this many weights, and numbers per example.
+    ///
+    /// Call it before computing these products as `usize`, which could overflow.
+    pub(super) fn check_size(&self, weights: u128, numbers: u128) -> Result<(), Error> {
         let tally = &self.tally;
         let refuse = |what, most: u128| Err(Error::NetworkSize { layer: self.layer.clone(), what, most });
         if tally.weights.saturating_add(weights) > MOST_WEIGHTS {
@@ -84,35 +92,43 @@ impl<'a> Site<'a> {
         if tally.layers == MOST_LAYERS { refuse("layers", MOST_LAYERS as u128) } else { Ok(()) }
     }
 
-    /// Counts a layer with what it takes; what is inside of it was counted before.
+    /// Adds a layer to the totals. The layers that it contains were added before.
     pub(super) fn count(&mut self, layer: &dyn Layer, has_layers: bool) -> Result<(), Error> {
         let values = 2 * product(layer.output());
-        let (weights, numbers) =
-            if has_layers { (0, values) } else { (layer.parameters() as u128, values + layer.kept() as u128) };
-        self.afford(weights, numbers)?;
+        let (weights, numbers) = if has_layers {
+            (0, values)
+        } else {
+            (layer.parameters() as u128, values + layer.kept() as u128)
+        };
+        self.check_size(weights, numbers)?;
         self.tally.weights += weights;
         self.tally.numbers += numbers;
         self.tally.layers += 1;
         Ok(())
     }
 
-    /// It gets what it cannot take.
-    pub(super) fn misfit(&self, found: &[usize], expected: impl Into<String>) -> Error {
+    /// The error for an input of the wrong shape.
+    pub(super) fn shape_error(&self, found: &[usize], expected: impl Into<String>) -> Error {
         Error::LayerInput { layer: self.layer.clone(), found: found.to_vec(), expected: expected.into() }
     }
 
-    /// A setting is not what it may be.
-    pub(super) fn setting(&self, setting: &'static str, found: &impl ToString, expected: impl Into<String>) -> Error {
+    /// The error for a setting outside its range.
+    pub(super) fn setting(
+        &self,
+        setting: &'static str,
+        found: &impl ToString,
+        expected: impl Into<String>,
+    ) -> Error {
         let layer = self.layer.clone();
         Error::LayerSetting { layer, setting, found: found.to_string(), expected: expected.into() }
     }
 
-    /// What mixes examples.
+    /// The error for a layer that mixes examples.
     pub(super) fn mixes(&self) -> Error {
         Error::MixesExamples { layer: self.layer.clone() }
     }
 
-    /// No layers where there must be some.
+    /// The error for an empty list of layers.
     pub(super) fn empty(&self) -> Error {
         Error::NoLayers { place: self.layer.clone() }
     }

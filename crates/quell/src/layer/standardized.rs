@@ -1,30 +1,34 @@
-//! A convolution whose weights have mean zero and length one.
+//! Convolutions with weight standardisation.
 
 use super::{Convolution, Layer, Pass, Shape};
 use crate::{
-    chance::Chance,
     kernel::numbers::{add, add_scaled, squared_length},
+    random::PublicRandom,
 };
 
-/// Added to the squared length of a filter, so that one of equal weights becomes zeros.
+/// Added to the squared length of a filter, so that equal weights become zeros.
 const SMALLEST_SQUARE: f64 = 1e-4;
 
-/// A convolution with (w - mean) / √(Σ (w - mean)² + 10⁻⁴) in place of the weights w of each output (weight standardisation). Biases are as they are.
+/// A convolution with weight standardisation.
 ///
-/// The gradient of an example goes through the standardisation before it is measured: its length is that of what is added. This needs the weights, so gradients are
-/// made on the way back.
+/// It uses (w - mean) / √(Σ (w - mean)² + 10⁻⁴) instead of the weights w of each output. Biases are not
+/// changed.
+///
+/// The gradient of an example is propagated through the standardisation before its norm is computed. So the
+/// norm is that of the gradient that is added. This needs the weights, so the backward pass computes the
+/// gradients.
 #[derive(Clone, Debug)]
 pub struct StandardizedConvolution {
     inner: Convolution,
     groups: usize,
-    /// Numbers of a patch of one group.
+    /// Length of a patch of one group.
     patch: usize,
     /// Outputs of one group.
     width: usize,
 }
 
 impl StandardizedConvolution {
-    /// Of that convolution.
+    /// Standardises the weights of a convolution.
     #[must_use]
     pub fn new(inner: Convolution) -> Self {
         let (groups, patch, width) = match inner.tensors().first().map(|(_, shape)| shape.as_slice()) {
@@ -34,11 +38,12 @@ impl StandardizedConvolution {
         Self { inner, groups, patch, width }
     }
 
-    /// Standardised weights, and how much each output's were divided by.
+    /// Computes the standardised weights, and the length that each output's weights were divided by.
     fn standardize(&self, weights: &[f32]) -> (Vec<f32>, Vec<f64>) {
         let (mut standardized, mut lengths) = (weights.to_vec(), vec![0.0; self.groups * self.width]);
         let size = self.patch * self.width;
-        for (matrix, lengths) in standardized.chunks_exact_mut(size).zip(lengths.chunks_exact_mut(self.width)) {
+        for (matrix, lengths) in standardized.chunks_exact_mut(size).zip(lengths.chunks_exact_mut(self.width))
+        {
             let mut means = vec![0.0; self.width];
             self.sum(matrix, &mut means, |_, w| f64::from(w));
             for mean in &mut means {
@@ -50,20 +55,28 @@ impl StandardizedConvolution {
             }
             for row in matrix.chunks_exact_mut(self.width) {
                 let moments = means.iter().zip(&*lengths);
-                row.iter_mut().zip(moments).for_each(|(w, (mean, length))| *w = ((f64::from(*w) - mean) / length) as f32);
+                row.iter_mut()
+                    .zip(moments)
+                    .for_each(|(w, (mean, length))| *w = ((f64::from(*w) - mean) / length) as f32);
             }
         }
         (standardized, lengths)
     }
 
-    /// Adds up something of each weight, for each output of a group.
-    fn sum(&self, matrix: &[f32], totals: &mut [f64], of: impl Fn(usize, f32) -> f64) {
+    /// Sums `term(output, weight)` over the weights of each output of a group.
+    fn sum(&self, matrix: &[f32], totals: &mut [f64], term: impl Fn(usize, f32) -> f64) {
         for row in matrix.chunks_exact(self.width) {
-            totals.iter_mut().zip(row).enumerate().for_each(|(output, (total, w))| *total += of(output, *w));
+            totals
+                .iter_mut()
+                .zip(row)
+                .enumerate()
+                .for_each(|(output, (total, w))| *total += term(output, *w));
         }
     }
 
-    /// From the gradient g by standardised weights ŵ to that by weights: (g - mean of g - ŵ · Σ ŵg) / length.
+    /// Turns the gradient g by the standardised weights ŵ into the gradient by the weights.
+    ///
+    /// It is (g - mean of g - ŵ · Σ ŵg) / length.
     fn pull_back(&self, standardized: &[f32], lengths: &[f64], gradient: &mut [f32]) {
         let size = self.patch * self.width;
         let matrices = gradient.chunks_exact_mut(size).zip(standardized.chunks_exact(size));
@@ -71,17 +84,22 @@ impl StandardizedConvolution {
             let (mut means, mut products) = (vec![0.0; self.width], vec![0.0; self.width]);
             self.sum(gradient, &mut means, |_, g| f64::from(g) / self.patch as f64);
             for (g, w) in gradient.chunks_exact(self.width).zip(standardized.chunks_exact(self.width)) {
-                products.iter_mut().zip(g).zip(w).for_each(|((total, g), w)| *total += f64::from(*g) * f64::from(*w));
+                products
+                    .iter_mut()
+                    .zip(g)
+                    .zip(w)
+                    .for_each(|((total, g), w)| *total += f64::from(*g) * f64::from(*w));
             }
             for (g, w) in gradient.chunks_exact_mut(self.width).zip(standardized.chunks_exact(self.width)) {
                 for (output, (g, w)) in g.iter_mut().zip(w).enumerate() {
-                    *g = ((f64::from(*g) - means[output] - f64::from(*w) * products[output]) / lengths[output]) as f32;
+                    *g = ((f64::from(*g) - means[output] - f64::from(*w) * products[output])
+                        / lengths[output]) as f32;
                 }
             }
         }
     }
 
-    /// Of `kept`: what the convolution keeps, and a gradient for each example.
+    /// Splits `kept` into the part of the convolution and one gradient per example.
     fn split<'a>(&self, kept: &'a mut [f32]) -> (&'a mut [f32], &'a mut [f32]) {
         let examples = kept.len() / self.kept();
         kept.split_at_mut(examples * self.inner.kept())
@@ -109,16 +127,22 @@ impl Layer for StandardizedConvolution {
         self.inner.kept() + self.parameters()
     }
 
-    fn initialize(&self, weights: &mut [f32], chance: &mut Chance) {
-        self.inner.initialize(weights, chance);
+    fn initialize(&self, weights: &mut [f32], random: &mut PublicRandom) {
+        self.inner.initialize(weights, random);
     }
 
-    fn forward(&self, weights: &[f32], input: &[f32], output: &mut [f32], kept: &mut [f32], coins: &[u64]) {
+    fn forward(&self, weights: &[f32], input: &[f32], output: &mut [f32], kept: &mut [f32], seeds: &[u64]) {
         let (kept, _) = self.split(kept);
-        self.inner.forward(&self.standardize(weights).0, input, output, kept, coins);
+        self.inner.forward(&self.standardize(weights).0, input, output, kept, seeds);
     }
 
-    fn backward(&self, weights: &[f32], pass: Pass<'_>, kept: &mut [f32], input_gradient: Option<&mut [f32]>) {
+    fn backward(
+        &self,
+        weights: &[f32],
+        pass: Pass<'_>,
+        kept: &mut [f32],
+        input_gradient: Option<&mut [f32]>,
+    ) {
         let (kept, gradients) = self.split(kept);
         let (standardized, lengths) = self.standardize(weights);
         self.inner.backward(&standardized, pass, kept, input_gradient);
@@ -126,7 +150,7 @@ impl Layer for StandardizedConvolution {
         self.inner.squared_norms(pass, kept, &mut vec![0.0; examples]);
         let mut scales = vec![0.0; examples];
         for (example, gradient) in gradients.chunks_exact_mut(self.parameters()).enumerate() {
-            // Of this example alone.
+            // The gradient of this example alone.
             scales[example] = 1.0;
             gradient.fill(0.0);
             self.inner.add_scaled(pass, kept, &scales, gradient);
@@ -143,7 +167,9 @@ impl Layer for StandardizedConvolution {
 
     fn add_scaled(&self, _: Pass<'_>, kept: &mut [f32], scales: &[f32], sum: &mut [f32]) {
         let (_, gradients) = self.split(kept);
-        for (gradient, scale) in gradients.chunks_exact(self.parameters()).zip(scales).filter(|(_, scale)| **scale != 0.0) {
+        for (gradient, scale) in
+            gradients.chunks_exact(self.parameters()).zip(scales).filter(|(_, scale)| **scale != 0.0)
+        {
             add_scaled(sum, *scale, gradient);
         }
     }

@@ -1,4 +1,4 @@
-//! The clipped gradients of a batch, added up.
+//! The sum of the clipped gradients of a batch.
 
 use std::ops::Range;
 
@@ -11,28 +11,31 @@ use super::{
 };
 use crate::kernel::numbers::{add_totals, add_wide, squared_length};
 
-/// The scale of every part of a record's gradient, for its squared lengths; [`quell_privacy::mechanism::Clip`] behind it.
+/// Computes the scale of every part of a record's gradient from the squared norms.
+///
+/// With privacy, [`quell_privacy::mechanism::Clip`] computes them.
 pub type Scales<'a> = &'a (dyn Fn(&[f64], &mut [f32]) + Sync);
 
-/// Memory that is used again from batch to batch.
+/// Buffers that are reused from batch to batch.
 #[derive(Default)]
 pub struct Workspace {
     threads: Vec<Thread>,
     deferred: Deferred,
 }
 
-/// What one thread works with.
+/// The buffers of one thread.
 struct Thread {
     tape: Tape,
-    /// The sum of a chunk, of one layer at a time.
+    /// The sum over a chunk, in single precision.
     partial: Vec<f32>,
-    /// The sum so far, in double precision.
+    /// The sum over all chunks so far, in double precision.
     total: Vec<f64>,
 }
 
-/// How the gradient is cut into parts that are clipped apart, for each layer.
+/// The parts of the gradient that are clipped separately.
 struct Parts {
     count: usize,
+    /// The part that each layer belongs to.
     of_layer: Vec<usize>,
 }
 
@@ -45,11 +48,16 @@ impl Parts {
                 Some(*end)
             })
             .collect();
-        let part = |weights: &Range<usize>| ends.partition_point(|end| *end < weights.end).min(ends.len().saturating_sub(1));
-        Self { count: lengths.len().max(1), of_layer: network.layers.iter().map(|placed| part(&placed.weights)).collect() }
+        let part = |weights: &Range<usize>| {
+            ends.partition_point(|end| *end < weights.end).min(ends.len().saturating_sub(1))
+        };
+        Self {
+            count: lengths.len().max(1),
+            of_layer: network.layers.iter().map(|placed| part(&placed.weights)).collect(),
+        }
     }
 
-    /// Whether every layer lies in one part. The length of a part that ends within a layer is not known.
+    /// Whether every layer lies in one part. The norm of a part that ends within a layer cannot be computed.
     fn hold_whole_layers(network: &Network, lengths: &[usize]) -> bool {
         let mut end = 0;
         lengths.iter().all(|length| {
@@ -60,9 +68,11 @@ impl Parts {
 }
 
 impl Network {
-    /// `sum += Σ scale · gradient` over all records of all blocks, with the scales that are asked for from `scales`, or one.
+    /// Computes `sum += Σ scale · gradient` over all records of all blocks.
     ///
-    /// Numbers are added in single precision within a block only, and block by block in double precision. `parts` are the lengths of what is clipped apart: whole layers each, or nothing is added.
+    /// `scales` computes the scales; without it, every scale is one. Numbers are added in single precision
+    /// only within a block, and in double precision across blocks. `parts` holds the lengths of the parts
+    /// that are clipped separately. Each part must consist of whole layers; otherwise nothing is added.
     #[allow(
         clippy::too_many_arguments,
         reason = "weights, task and batch, how to clip, and where to put the sum: a struct would rename them"
@@ -78,22 +88,22 @@ impl Network {
         workspace: &mut Workspace,
     ) {
         if !Parts::hold_whole_layers(self, parts) {
-            // No length, no scale: nothing is added.
+            // Without a norm there is no scale, so nothing is added.
             return;
         }
-        let lesson = Lesson { network: self, weights, task, parts: Parts::new(self, parts), scales };
-        // By a public setting, and not by what the records are: both ways round differently.
+        let batch = Batch { network: self, weights, task, parts: Parts::new(self, parts), scales };
+        // A public setting chooses the path, and not the records, because the two paths round differently.
         if task.is_grouped() {
-            return lesson.add_groups(blocks, sum, workspace);
+            return batch.add_groups(blocks, sum, workspace);
         }
-        let present = lesson.present(blocks);
+        let present = batch.present(blocks);
         let present: Vec<&[usize]> = present.iter().map(Vec::as_slice).collect();
         for blocks in groups(&present, Deferred::capacity(self)) {
-            lesson.add_blocks(blocks, sum, workspace);
+            batch.add_blocks(blocks, sum, workspace);
         }
     }
 
-    /// Equal numbers of records for every thread, in units of at most a chunk.
+    /// Divides the records evenly among the threads, in units of at most a chunk.
     fn even_shares(&self, records: usize) -> Vec<Vec<Range<usize>>> {
         let threads = rayon::current_num_threads().clamp(1, records.div_ceil(8).max(1));
         let cut = |from: usize, to: usize, pieces: usize| {
@@ -104,26 +114,30 @@ impl Network {
             .collect()
     }
 
-    /// Units of at most a chunk that are cut by their place in a block alone, and dealt to the threads in order.
+    /// Divides each block into units of at most a chunk for the threads, in order.
+    ///
+    /// The boundaries of the units depend only on the blocks, not on the number of threads.
     fn shares_within_blocks(&self, ends: &[usize]) -> Vec<Vec<Range<usize>>> {
         let mut units = Vec::new();
         let mut from = 0;
         for &to in ends {
             let pieces = (to - from).div_ceil(self.chunk).max(1);
-            units.extend((0..pieces).map(|i| from + (to - from) * i / pieces..from + (to - from) * (i + 1) / pieces));
+            units.extend(
+                (0..pieces).map(|i| from + (to - from) * i / pieces..from + (to - from) * (i + 1) / pieces),
+            );
             from = to;
         }
         let threads = rayon::current_num_threads().clamp(1, units.len().max(1));
         let mut shares = vec![Vec::new(); threads];
         for unit in units.into_iter().filter(|unit| !unit.is_empty()) {
-            // Where the middle of the unit lies.
+            // The thread whose share contains the middle of the unit.
             let share = (unit.start + unit.end) * threads / (2 * from.max(1));
             shares[share.min(threads - 1)].push(unit);
         }
         shares
     }
 
-    /// Adds up what the threads have.
+    /// Adds the totals of the threads to `sum`, except those of deferred layers.
     fn collect(&self, threads: &[Thread], sum: &mut [f64]) {
         for placed in self.layers.iter().filter(|placed| !placed.layer.is_outer_product()) {
             let range = placed.weights.clone();
@@ -134,8 +148,8 @@ impl Network {
     }
 }
 
-/// What is the same for all records of a batch.
-struct Lesson<'a, T> {
+/// The inputs that are the same for all records of a batch.
+struct Batch<'a, T> {
     network: &'a Network,
     weights: &'a [f32],
     task: &'a T,
@@ -143,35 +157,51 @@ struct Lesson<'a, T> {
     scales: Option<Scales<'a>>,
 }
 
-impl<T: Task> Lesson<'_, T> {
-    /// The records of each block that have an example. For the others, whose vector is zero, a scale is asked for and nothing is added.
+impl<T: Task> Batch<'_, T> {
+    /// Returns the records of each block that have an example.
+    ///
+    /// For the others, whose gradient is zero, it requests a scale and adds nothing.
     fn present(&self, blocks: &[&[usize]]) -> Vec<Vec<usize>> {
         let (zeros, mut factors) = (vec![0.0; self.parts.count], vec![0.0; self.parts.count]);
         let mut has_example = |record: &usize| {
             let present = self.task.examples(*record) > 0;
-            if let (false, Some(ask)) = (present, self.scales) {
-                ask(&zeros, &mut factors);
+            if let (false, Some(compute_scales)) = (present, self.scales) {
+                compute_scales(&zeros, &mut factors);
             }
             present
         };
-        blocks.iter().map(|block| block.iter().copied().filter(|record| has_example(record)).collect()).collect()
+        blocks
+            .iter()
+            .map(|block| block.iter().copied().filter(|record| has_example(record)).collect())
+            .collect()
     }
 
-    /// Adds the gradients of records of one example each, few enough to put off what is put off.
+    /// Adds the gradients of records with one example each. The records must fit into the deferred buffers.
     fn add_blocks(&self, blocks: &[&[usize]], sum: &mut [f64], workspace: &mut Workspace) {
         let network = self.network;
-        let records: Vec<(usize, usize)> = blocks.iter().copied().flatten().map(|record| (*record, 0)).collect();
+        let records: Vec<(usize, usize)> =
+            blocks.iter().copied().flatten().map(|record| (*record, 0)).collect();
         let ends = ends(blocks);
-        let everything_deferred =
+        let is_all_deferred =
             network.layers.iter().all(|placed| placed.weights.is_empty() || placed.layer.is_outer_product());
-        let shares = if everything_deferred { network.even_shares(records.len()) } else { network.shares_within_blocks(&ends) };
+        let shares = if is_all_deferred {
+            network.even_shares(records.len())
+        } else {
+            network.shares_within_blocks(&ends)
+        };
         workspace.prepare(network, shares.len(), true);
 
         let parts_of_deferred = workspace.deferred.split(network, &ends, &shares);
         let jobs: Vec<_> = shares.iter().zip(workspace.threads.iter_mut()).zip(parts_of_deferred).collect();
         jobs.into_par_iter().for_each(|((units, thread), mut deferred)| {
             for unit in units {
-                thread.tape.learn(network, self.weights, self.task, &records[unit.clone()], 1.0);
+                thread.tape.forward_and_backward(
+                    network,
+                    self.weights,
+                    self.task,
+                    &records[unit.clone()],
+                    1.0,
+                );
                 thread.add_unit(self, unit, &mut deferred);
             }
         });
@@ -179,12 +209,15 @@ impl<T: Task> Lesson<'_, T> {
         workspace.deferred.add(network, sum);
     }
 
-    /// Adds those of records of several examples, whose mean gradient is made, measured, scaled and added, one record after the other.
+    /// Adds the gradients of records with several examples, one record at a time.
+    ///
+    /// For each record it computes the mean gradient, its norm and its scale, and adds the scaled gradient.
     fn add_groups(&self, blocks: &[&[usize]], sum: &mut [f64], workspace: &mut Workspace) {
         let records: Vec<usize> = blocks.concat();
         let threads = rayon::current_num_threads().clamp(1, records.len().max(1));
         workspace.prepare(self.network, threads, false);
-        let jobs: Vec<_> = records.chunks(records.len().div_ceil(threads).max(1)).zip(&mut workspace.threads).collect();
+        let jobs: Vec<_> =
+            records.chunks(records.len().div_ceil(threads).max(1)).zip(&mut workspace.threads).collect();
         let used = jobs.len();
         jobs.into_par_iter().for_each(|(records, thread)| {
             for &record in records {
@@ -197,7 +230,7 @@ impl<T: Task> Lesson<'_, T> {
     }
 }
 
-/// Blocks one after the other, of so many records in all, or one block.
+/// Groups consecutive blocks with at most `records` records, or one block each.
 fn groups<'a>(blocks: &'a [&'a [usize]], records: usize) -> impl Iterator<Item = &'a [&'a [usize]]> {
     let mut rest = blocks;
     std::iter::from_fn(move || {
@@ -206,7 +239,7 @@ fn groups<'a>(blocks: &'a [&'a [usize]], records: usize) -> impl Iterator<Item =
     })
 }
 
-/// Where each block ends.
+/// Index of the end of each block, counted in records.
 fn ends(blocks: &[&[usize]]) -> Vec<usize> {
     blocks
         .iter()
@@ -218,7 +251,9 @@ fn ends(blocks: &[&[usize]]) -> Vec<usize> {
 }
 
 impl Workspace {
-    /// Clean sums for so many threads: of everything, or of what is not deferred.
+    /// Prepares zeroed totals for a number of threads.
+    ///
+    /// If `deferring`, the totals of deferred layers are not used and not zeroed.
     fn prepare(&mut self, network: &Network, threads: usize, deferring: bool) {
         if self.threads.iter().any(|thread| thread.total.len() != network.parameters) {
             self.threads.clear();
@@ -235,38 +270,48 @@ impl Workspace {
 }
 
 impl Thread {
-    /// Measures, scales and adds the examples on the tape.
-    fn add_unit<T>(&mut self, lesson: &Lesson<'_, T>, unit: &Range<usize>, deferred: &mut Share<'_>) {
-        let Lesson { network, parts, scales: ask, .. } = lesson;
+    /// Computes norms and scales of the examples on the tape, and adds their gradients.
+    fn add_unit<T>(&mut self, batch: &Batch<'_, T>, unit: &Range<usize>, deferred: &mut Share<'_>) {
+        let Batch { network, parts, scales: compute_scales, .. } = batch;
         let examples = unit.len();
-        // Rows of parts, one for each example.
+        // One row per example, one column per part.
         let mut factors = vec![1.0_f32; examples * parts.count];
-        if let Some(ask) = ask {
+        if let Some(compute_scales) = compute_scales {
             let mut squared = vec![0.0_f64; examples * parts.count];
             let mut column = vec![0.0_f64; examples];
-            for (number, placed) in network.layers.iter().enumerate().filter(|(_, placed)| !placed.weights.is_empty()) {
+            for (number, placed) in
+                network.layers.iter().enumerate().filter(|(_, placed)| !placed.weights.is_empty())
+            {
                 let (pass, kept) = self.tape.pass(network, number, examples);
                 column.fill(0.0);
                 placed.layer.squared_norms(pass, kept, &mut column);
                 let part = parts.of_layer[number];
-                squared.chunks_exact_mut(parts.count).zip(&column).for_each(|(row, square)| row[part] += square);
+                squared
+                    .chunks_exact_mut(parts.count)
+                    .zip(&column)
+                    .for_each(|(row, square)| row[part] += square);
             }
-            for (squared, factors) in squared.chunks_exact(parts.count).zip(factors.chunks_exact_mut(parts.count)) {
-                ask(squared, factors);
+            for (squared, factors) in
+                squared.chunks_exact(parts.count).zip(factors.chunks_exact_mut(parts.count))
+            {
+                compute_scales(squared, factors);
             }
         }
-        for (number, placed) in network.layers.iter().enumerate().filter(|(_, placed)| !placed.weights.is_empty()) {
+        for (number, placed) in
+            network.layers.iter().enumerate().filter(|(_, placed)| !placed.weights.is_empty())
+        {
             let (pass, kept) = self.tape.pass(network, number, examples);
-            let own: Vec<f32> = factors.chunks_exact(parts.count).map(|factors| factors[parts.of_layer[number]]).collect();
+            let layer_scales: Vec<f32> =
+                factors.chunks_exact(parts.count).map(|factors| factors[parts.of_layer[number]]).collect();
             if placed.layer.is_outer_product() {
-                deferred.take(number, placed, unit, pass, &own);
+                deferred.write(number, placed, unit, pass, &layer_scales);
                 continue;
             }
             let range = placed.weights.clone();
             let partial = &mut self.partial[range.clone()];
             partial.fill(0.0);
-            if ask.is_some() {
-                placed.layer.add_scaled(pass, kept, &own, partial);
+            if compute_scales.is_some() {
+                placed.layer.add_scaled(pass, kept, &layer_scales, partial);
             } else {
                 placed.layer.add(pass, kept, partial);
             }
@@ -274,27 +319,31 @@ impl Thread {
         }
     }
 
-    /// Makes the mean gradient of a record's examples, measures, scales and adds it.
-    fn add_group(&mut self, lesson: &Lesson<'_, impl Task>, record: usize) {
-        let Lesson { network, weights, task, parts, scales: ask } = lesson;
+    /// Computes the mean gradient of a record's examples, scales it and adds it.
+    fn add_group(&mut self, batch: &Batch<'_, impl Task>, record: usize) {
+        let Batch { network, weights, task, parts, scales: compute_scales } = batch;
         let count = task.examples(record);
         let examples: Vec<(usize, usize)> = (0..count).map(|example| (record, example)).collect();
         self.partial.fill(0.0);
         for chunk in examples.chunks(network.chunk) {
-            self.tape.learn(network, weights, *task, chunk, 1.0 / count as f32);
-            for (number, placed) in network.layers.iter().enumerate().filter(|(_, placed)| !placed.weights.is_empty()) {
+            self.tape.forward_and_backward(network, weights, *task, chunk, 1.0 / count as f32);
+            for (number, placed) in
+                network.layers.iter().enumerate().filter(|(_, placed)| !placed.weights.is_empty())
+            {
                 let (pass, kept) = self.tape.pass(network, number, chunk.len());
                 placed.layer.add(pass, kept, &mut self.partial[placed.weights.clone()]);
             }
         }
         let (mut squared, mut factors) = (vec![0.0; parts.count], vec![1.0; parts.count]);
-        if let Some(ask) = ask {
+        if let Some(compute_scales) = compute_scales {
             for (placed, part) in network.layers.iter().zip(&parts.of_layer) {
                 squared[*part] += squared_length(&self.partial[placed.weights.clone()]);
             }
-            ask(&squared, &mut factors);
+            compute_scales(&squared, &mut factors);
         }
-        for (placed, part) in network.layers.iter().zip(&parts.of_layer).filter(|(_, part)| factors[**part] != 0.0) {
+        for (placed, part) in
+            network.layers.iter().zip(&parts.of_layer).filter(|(_, part)| factors[**part] != 0.0)
+        {
             let numbers = &mut self.partial[placed.weights.clone()];
             for x in numbers.iter_mut() {
                 *x *= factors[*part];

@@ -1,8 +1,25 @@
-//! Layers one after the other, and the gradients of a batch, clipped one by one and summed, in one pass.
+//! Neural networks, and the clipped per-record gradients of a batch, summed in one pass.
 //!
-//! *Book-keeping.* Each chunk of examples goes forward and backward once. Layers report how long each example's gradient is, its scale is asked for, and the scaled
-//! gradients are added up: those of linear layers for many records at once, as one product of all inputs and all scaled output gradients (`deferred`), those of
-//! other layers chunk by chunk. The gradients of a batch are never in memory together.
+//! The method is called *book-keeping*. Each chunk of examples goes forward and backward once. Layers report
+//! the norm of each example's gradient, the clipping mechanism returns a scale for it, and the scaled
+//! gradients are added up. The gradients of linear layers are added for many records at once, as one product
+//! of all inputs and all scaled output gradients (`deferred`). The gradients of other layers are added chunk
+//! by chunk. The gradients of a batch are never in memory together.
+//!
+//! ```
+//! use quell::network;
+//! let network = network::named("mlp-tanh", &[4], 3)?;
+//! assert_eq!(network.parameters(), 4 * 1000 + 1000 + 1000 * 3 + 3);
+//! let weights = network.initialize(7);
+//! let examples = [[0.0, 1.0, 2.0, 3.0], [3.0, 2.0, 1.0, 0.0]];
+//! network.predict(
+//!     &weights,
+//!     examples.len(),
+//!     |example, input| input.copy_from_slice(&examples[example]),
+//!     |_, outputs| assert_eq!(outputs.len(), 3),
+//! );
+//! # Ok::<(), quell::Error>(())
+//! ```
 
 mod batch;
 mod deferred;
@@ -10,53 +27,59 @@ mod models;
 mod tape;
 
 pub use batch::{Scales, Workspace};
-pub use models::{Model, build, model, models};
+pub use models::{Model, build, model, models, named};
 
 use std::ops::Range;
 
 use crate::{
-    chance::Chance,
     layer::{Layer, Shape},
+    random::PublicRandom,
 };
 use tape::Tape;
 
-/// What a network learns from: records, each made of one example or several.
+/// The records that a network learns from. Each record has one or several examples.
 ///
 /// # Contract
-/// All that is written for a record depends on that record alone. [`is_grouped`](Self::is_grouped) depends on no record.
+/// Everything that a method writes for a record depends on that record alone.
+/// [`is_grouped`](Self::is_grouped) depends on no record.
 pub trait Task: Sync {
-    /// Whether a record may have several examples, whose mean gradient is then its gradient.
+    /// Whether a record may have several examples. Its gradient is then their mean gradient.
     ///
-    /// A public setting: it decides in which order and precision the gradients of all records are computed. If it followed from the records, one record with two examples
-    /// would change the last digits of what all others contribute.
+    /// This must be a public setting, because it determines the order and the precision in which the
+    /// gradients of all records are computed. If it depended on the records, one record with two examples
+    /// would change the last digits of the contributions of all others.
     fn is_grouped(&self) -> bool {
         false
     }
 
-    /// How many examples the record has. One that has none contributes a vector of zeros. Without groups there is at most one.
+    /// Number of examples of a record. Without groups it is at most one.
+    ///
+    /// A record without examples contributes a vector of zeros.
     fn examples(&self, _record: usize) -> usize {
         1
     }
 
-    /// Writes what goes into the network.
+    /// Writes the network input of an example.
     fn gather(&self, record: usize, example: usize, input: &mut [f32]);
 
-    /// Writes the derivative of the loss by what came out of it.
+    /// Writes the gradient of an example's loss by the network outputs.
     fn differentiate(&self, record: usize, example: usize, outputs: &[f32], gradient: &mut [f32]);
 
-    /// A random number for layers that draw lots while training. It may depend on the record and the step, and not on the record's place among others.
+    /// A random seed for layers such as dropout, which draw random numbers during training.
+    ///
+    /// It may depend on the record and the step, but not on the record's index.
     fn coin(&self, _record: usize, _example: usize) -> u64 {
         0
     }
 }
 
-/// A layer, and where its weights are.
+/// A layer, and the range of its weights in the weight vector.
 struct Placed {
     layer: Box<dyn Layer>,
     weights: Range<usize>,
 }
 
-/// Layers one after the other. The weights are not in it, but one slice beside it.
+/// A sequence of layers. The weights are not part of it: callers pass them as one slice.
 pub struct Network {
     input: Shape,
     layers: Vec<Placed>,
@@ -64,11 +87,13 @@ pub struct Network {
     chunk: usize,
 }
 
-/// Numbers of one thread's chunk: inputs, outputs, gradients and what layers keep.
+/// Numbers in one thread's chunk: inputs, outputs, gradients and the layers' `kept` numbers.
 const CHUNK_NUMBERS: usize = 1 << 21;
 
 impl Network {
-    /// Layers for examples of a shape; nothing if one does not fit onto the one before it, or there is none.
+    /// Creates a network for examples of a shape.
+    ///
+    /// `None` if there are no layers, or if a layer does not take the output of the one before it.
     #[must_use]
     pub fn new(input: Shape, layers: Vec<Box<dyn Layer>>) -> Option<Self> {
         let (mut size, mut parameters) = (input.iter().product::<usize>(), 0);
@@ -88,25 +113,25 @@ impl Network {
         (!placed.is_empty()).then_some(Self { input, layers: placed, parameters, chunk })
     }
 
-    /// Arrangement of an example.
+    /// Shape of an example.
     #[must_use]
     pub fn input(&self) -> &Shape {
         &self.input
     }
 
-    /// Numbers that come out for an example.
+    /// Number of outputs for an example.
     #[must_use]
     pub fn outputs(&self) -> usize {
         self.layers.last().map_or(0, |last| last.layer.outputs())
     }
 
-    /// How many weights there are.
+    /// Number of weights.
     #[must_use]
     pub fn parameters(&self) -> usize {
         self.parameters
     }
 
-    /// The weights of each layer that has any, and their names and arrangements.
+    /// Name, shape and range of every weight tensor.
     pub fn tensors(&self) -> impl Iterator<Item = (String, Vec<usize>, Range<usize>)> {
         self.layers.iter().enumerate().flat_map(|(number, placed)| {
             let mut start = placed.weights.start;
@@ -118,23 +143,27 @@ impl Network {
         })
     }
 
-    /// Weights of each layer that has any, in order: the parts that can be clipped apart.
+    /// Number of weights of each layer that has any, in order. These parts can be clipped separately.
     #[must_use]
     pub fn parts(&self) -> Vec<usize> {
         self.layers.iter().map(|placed| placed.weights.len()).filter(|size| *size > 0).collect()
     }
 
-    /// First weights.
+    /// Draws the initial weights for a seed.
     #[must_use]
     pub fn initialize(&self, seed: u64) -> Vec<f32> {
         let mut weights = vec![0.0; self.parameters];
         for (number, placed) in self.layers.iter().enumerate() {
-            placed.layer.initialize(&mut weights[placed.weights.clone()], &mut Chance::of(seed, number as u64));
+            placed
+                .layer
+                .initialize(&mut weights[placed.weights.clone()], &mut PublicRandom::of(seed, number as u64));
         }
         weights
     }
 
-    /// Hands what comes out for each of `count` examples to `each`, in no order.
+    /// Computes the outputs of `count` examples, and calls `each` with every index and its outputs.
+    ///
+    /// `gather` writes the input of an example. The calls are made in parallel and in no particular order.
     pub fn predict(
         &self,
         weights: &[f32],
@@ -148,7 +177,9 @@ impl Network {
             || Tape::new(self, chunk),
             |tape, number| {
                 let examples = number * chunk..((number + 1) * chunk).min(count);
-                tape.forward(self, weights, examples.len(), &[], |position, input| gather(examples.start + position, input));
+                tape.forward(self, weights, examples.len(), &[], |position, input| {
+                    gather(examples.start + position, input);
+                });
                 let outputs = tape.outputs(self, examples.len()).enumerate();
                 outputs.for_each(|(position, outputs)| each(examples.start + position, outputs));
             },

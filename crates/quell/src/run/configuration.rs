@@ -1,4 +1,4 @@
-//! What a run is asked to do, as a file.
+//! The settings of a training run, as a TOML file.
 
 use std::path::{Path, PathBuf};
 
@@ -8,35 +8,36 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Error,
     data::{self, Dataset, Examples, Options, Scaling, Schema},
-    dp_sgd::Recipe,
     features::Features,
     layer,
+    learner::{self, dp_sgd::Recipe},
     network::{self, Network},
     toml_error,
 };
 
-/// A configuration longer than this is none.
+/// The largest file that is read as a configuration, in bytes.
 pub(crate) const LARGEST_CONFIGURATION: u64 = 1 << 24;
 
-/// What a run is asked to do.
+/// The settings of a training run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Configuration {
-    /// What is learned from.
+    /// The data of a run.
     pub data: Source,
-    /// What is made of each record before it is learned from.
+    /// The features computed from each record before training.
     #[serde(skip_serializing_if = "Features::is_raw")]
     pub features: Features,
-    /// What learns.
+    /// The model.
     pub model: Architecture,
-    /// How.
+    /// How the model is trained.
     pub training: Recipe,
-    /// What may be spent on the dataset in all, if its ledger is still to be opened; what this run costs if left out.
+    /// The total budget of the dataset, used if its ledger does not exist yet.
+    /// If omitted, the budget is the cost of this run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Allowance>,
 }
 
-/// What may be spent on a dataset in all.
+/// The total budget of a dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Allowance {
@@ -46,49 +47,54 @@ pub struct Allowance {
     pub delta: f64,
 }
 
-/// What is learned from.
+/// The data of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Source {
-    /// A file or a folder; the embedded digits if left out.
+    /// A file or a folder; the embedded digits if omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
-    /// Public examples to test on, in a file of the same kind.
+    /// Public test examples, in a file of the same kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test: Option<PathBuf>,
-    /// Whether everyone may know all of the test part that lies with the data. It is private unless told otherwise.
+    /// Whether the test part of the data is public. By default it is private.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub public_test: bool,
-    /// Name of the ledger; that of the file if left out.
+    /// Name of the dataset in the ledger; the name of the file if omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dataset: Option<String>,
-    /// Who is protected: one example, or one person with all their examples.
+    /// The privacy unit: one example, or one person with all their examples.
     pub unit: Unit,
-    /// Whose record each row is: integers in an NPY or IDX file, or a text file with one line for each row. Tables name a column in their schema instead, and archives hold an
-    /// array `users`.
+    /// The file with the user of each row.
+    /// It is an NPY or IDX file of integers, or a text file with one line for each row. For a table, the
+    /// schema names a column instead. An archive holds an array `users`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub users: Option<PathBuf>,
-    /// The classes, where labels are numbers or names of folders.
+    /// Names of the classes, where labels are numbers or folder names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classes: Option<Vec<String>>,
     /// Channels, rows and columns of pictures in folders.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shape: Option<[usize; 3]>,
-    /// What is taken off features and what they are divided by.
+    /// The offsets subtracted from features and the scales that divide them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scaling: Option<Scaling>,
-    /// What is public about the columns of a table.
+    /// The public description of the columns of a table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Schema>,
 }
 
 impl Source {
-    /// Reads everything.
+    /// Reads the training data and the test data.
     pub fn open(&self) -> Result<Dataset, Error> {
         let Some(path) = &self.path else {
             if self.classes.is_some() || self.shape.is_some() {
                 let name = if self.classes.is_some() { "classes" } else { "shape" };
-                return Err(Error::Setting { name, found: "given".into(), expected: "none: the embedded digits have theirs" });
+                return Err(Error::Setting {
+                    name,
+                    found: "given".into(),
+                    expected: "none: the embedded digits have theirs",
+                });
             }
             let mut digits = data::digits()?;
             if let Some(scaling) = &self.scaling {
@@ -112,12 +118,12 @@ impl Source {
                 expected: "other records, which are public; of data that has a test part of its own, say with --public-test that it is public",
             });
         }
-        // How the data is divided says nothing about another file, all of which is tested on.
+        // The split in the schema applies to the private data only. All of the test file is test data.
         let whole = self.schema.clone().map(|schema| Schema { test: None, ..schema });
         let of_file = Options { public: true, schema: whole, ..options.clone() };
         let test = self.test.as_ref().map(|test| data::open(test, &of_file)).transpose()?.map(everything);
         if let Some(test) = &test {
-            // What is public about pictures may be read off those that are.
+            // Classes and shape of images may be taken from the images that are public.
             options.classes = options.classes.or_else(|| test.classes().map(<[String]>::to_vec));
             options.shape = options.shape.or_else(|| test.shape().try_into().ok());
         }
@@ -129,12 +135,17 @@ impl Source {
         Ok(dataset)
     }
 
-    /// Whether what was read can be protected as is wanted. Depends on nothing that a record says.
+    /// Checks that the data can be protected as the settings ask.
+    /// The check depends on no value of a record.
     pub(super) fn check(&self, train: &Examples, neighbors: Neighbors) -> Result<(), Error> {
         if self.unit == Unit::User && train.users().is_none() {
-            return Err(NO_USERS);
+            return Err(learner::NO_USERS);
         }
-        let splits = self.schema.as_ref().and_then(|schema| schema.test.as_ref()).is_some_and(|test| test.share.is_some());
+        let splits = self
+            .schema
+            .as_ref()
+            .and_then(|schema| schema.test.as_ref())
+            .is_some_and(|test| test.share.is_some());
         if neighbors == Neighbors::Replace && splits && self.path.is_some() {
             return Err(Error::Setting {
                 name: "neighbors",
@@ -145,21 +156,22 @@ impl Source {
         Ok(())
     }
 
-    /// Name of the ledger.
+    /// Name of the dataset in the ledger.
     #[must_use]
     pub fn name(&self) -> String {
         let stem = || self.path.as_deref().and_then(data::name_of);
         self.dataset.clone().or_else(stem).unwrap_or_else(|| "digits".into())
     }
+
+    /// Names that earlier versions gave the dataset. None if the settings name the dataset.
+    #[must_use]
+    pub fn former_names(&self) -> Vec<String> {
+        let path = self.path.as_deref().filter(|_| self.dataset.is_none());
+        path.map(data::former_names).unwrap_or_default()
+    }
 }
 
-/// People are to be protected, and nobody says who they are.
-pub(super) const NO_USERS: Error = Error::Missing {
-    what: "user of each record",
-    hint: "name the column that says whose record it is in the schema, an array `users` in an archive, or a file with --users FILE; pictures in folders and the embedded digits have no users",
-};
-
-/// All of a file of public examples, whichever part it calls itself.
+/// All examples of a public file, whether it calls them training or test examples.
 fn everything(dataset: Dataset) -> Examples {
     match dataset.test {
         Some(test) if dataset.train.is_empty() => test,
@@ -167,20 +179,21 @@ fn everything(dataset: Dataset) -> Examples {
     }
 }
 
-/// What learns: a model with a name, or layers.
+/// The model: the name of a built-in model, or a list of layers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Architecture {
-    /// One of `quell models`.
+    /// The name of a model that `quell models` lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Or layer by layer.
+    /// The layers, if there is no name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub layers: Vec<layer::Recipe>,
+    pub layers: Vec<layer::Spec>,
 }
 
 impl Architecture {
-    /// For examples of a shape (channels first) and so many outputs. A name becomes its layers.
+    /// Builds the network for examples of a shape (channels first) and `outputs` outputs.
+    /// Replaces a name by the layers of that model.
     pub fn build(&mut self, shape: &[usize], outputs: usize) -> Result<Network, Error> {
         let input = channels_last(shape);
         if self.layers.is_empty() {
@@ -190,21 +203,26 @@ impl Architecture {
         let network = network::build(&input, &self.layers)?;
         if network.outputs() != outputs {
             let found = format!("{} outputs", network.outputs());
-            return Err(Error::Setting { name: "model", found, expected: "one output for each class, or one for a number" });
+            return Err(Error::Setting {
+                name: "model",
+                found,
+                expected: "one output for each class, or one for a number",
+            });
         }
         Ok(network)
     }
 }
 
 impl Architecture {
-    /// All layers but the last, of a model that was built for examples of that shape: what it sees, before it decides.
+    /// All layers but the last, of a model built for this shape.
+    /// These layers compute the features on which the last layer decides.
     pub(crate) fn trunk(&self, shape: &[usize]) -> Result<Network, Error> {
         let layers = self.layers.split_last().map_or(&[][..], |(_, layers)| layers);
         network::build(&channels_last(shape), layers)
     }
 }
 
-/// How a network wants to be told the shape of an image.
+/// Converts the shape of an image from channels first to channels last.
 fn channels_last(shape: &[usize]) -> Vec<usize> {
     match *shape {
         [channels, rows, columns] => vec![rows, columns, channels],
@@ -213,28 +231,30 @@ fn channels_last(shape: &[usize]) -> Vec<usize> {
 }
 
 impl Configuration {
-    /// How many records there are, if that is public whatever the ledger says: only of the embedded digits. Where one may only be exchanged it is public, too, but whether
-    /// that is so the ledger says, and not whoever asks.
+    /// The number of records, if it is public whatever the ledger says.
+    /// That holds for the embedded digits only. The number is also public under replace-one neighbours, but
+    /// the ledger decides which neighbours apply, not the caller.
     pub(super) fn public_count(&self, train: &Examples) -> Option<u64> {
         self.data.path.is_none().then_some(train.row_count() as u64)
     }
 
-    /// Reads TOML.
+    /// Reads settings from TOML.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        toml::from_str(text).map_err(|error| Error::Configuration { because: toml_error::describe(text, &error) })
+        toml::from_str(text)
+            .map_err(|error| Error::Configuration { because: toml_error::describe(text, &error) })
     }
 
-    /// Reads a file.
+    /// Reads settings from a file.
     pub fn read(path: &Path) -> Result<Self, Error> {
         Self::parse(&super::file::read_text(path, LARGEST_CONFIGURATION)?)
     }
 
-    /// The same as TOML.
+    /// Writes the settings as TOML.
     pub fn write(&self) -> Result<String, Error> {
         toml::to_string(self).map_err(|error| Error::Configuration { because: error.to_string() })
     }
 
-    /// How the embedded digits are trained on unless somebody says otherwise.
+    /// The default settings for training on the embedded digits.
     pub fn digits() -> Result<Self, Error> {
         Self::parse(include_str!("digits.toml"))
     }

@@ -1,8 +1,10 @@
-//! What a run has paid: which lines of the ledger, each written once.
+//! Charges a run to the ledger once, and records the lines that paid.
 //!
-//! For each purchase the run first writes an intent with a random key into its folder. The ledger is charged under that key, and holds at most one charge under it.
-//! Then the run writes down which line has paid. A step is leased by another line, which the run also writes down, as a witness, before the step is taken. So a run
-//! that is killed at any moment finds its charge again, and a run that is resumed with an older copy of the ledger finds out.
+//! For each purchase the run first writes an intent with a random key into its folder. The run then charges
+//! the ledger under that key; the ledger holds at most one charge for each key. Then the run records which
+//! line paid. A lease of steps is another line of the ledger. The run records that line as its witness before
+//! it takes a step. So a run that is killed at any moment finds its charge again, and a run that is resumed
+//! with an older copy of the ledger notices.
 
 use quell_privacy::{
     Bound,
@@ -15,11 +17,11 @@ use serde::{Deserialize, Serialize};
 use super::Folder;
 use crate::Error;
 
-/// Which debt this run lives on.
+/// The payment for a run, as `paid.json` holds it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Paid {
-    /// The line that paid.
+pub struct PaymentRecord {
+    /// The receipt of the line that paid.
     pub receipt: Receipt,
     /// ε of the run, as an interval.
     pub epsilon: Bound,
@@ -27,7 +29,7 @@ pub struct Paid {
     pub delta: f64,
 }
 
-/// What a run writes down before it pays.
+/// The intent that a run records before it pays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Intent {
@@ -36,33 +38,35 @@ pub(super) enum Intent {
         /// Random, so that no two purchases share it.
         key: String,
     },
-    /// Where the ledger ended. Runs wrote this before charges had keys.
+    /// The number of lines in the ledger. Runs wrote this before charges had keys.
     Lines(u64),
 }
 
-/// Names of the files in which a purchase is kept.
+/// Names of the files that record a purchase.
 const INTENT: &str = "intended.json";
 const REVEAL_INTENT: &str = "reveal-intended.json";
 const REVEAL_PAID: &str = "reveal-paid.json";
 
-/// What is left of the plan of a run: paid for by an earlier sitting, or now.
+/// Leases the remaining steps of a plan. Pays for the plan first if it is unpaid.
 pub(super) fn lease<'l, M: Mechanism, B: Book>(
     ledger: &'l mut Ledger<B>,
     folder: &Folder,
     (mechanism, steps): (M, u64),
     (epsilon, delta): (Bound, Delta),
-) -> Result<(Lease<'l, M, B>, Paid), Error> {
+) -> Result<(Lease<'l, M, B>, PaymentRecord), Error> {
     let before = folder.paid_if_any()?;
-    let lease = reserve(ledger, folder, INTENT, before.as_ref().map(|paid| &paid.receipt), (mechanism, steps))?;
+    let lease =
+        reserve(ledger, folder, INTENT, before.as_ref().map(|paid| &paid.receipt), (mechanism, steps))?;
     if let Some(paid) = before {
         return Ok((lease, paid));
     }
-    let paid = Paid { receipt: lease.receipt().clone(), epsilon, delta: delta.get() };
+    let paid = PaymentRecord { receipt: lease.receipt().clone(), epsilon, delta: delta.get() };
     folder.write_paid(&paid)?;
     Ok((lease, paid))
 }
 
-/// The single step that shows what the votes cost, with the line that paid for it: paid for by an earlier sitting, or now.
+/// Leases the step that reveals the cost of the votes.
+/// Pays for the step first if it is unpaid.
 pub(super) fn lease_reveal<'l, M: Mechanism, B: Book>(
     ledger: &'l mut Ledger<B>,
     folder: &Folder,
@@ -107,9 +111,15 @@ fn reserve<'l, M: Mechanism, B: Book>(
     Ok(lease.witnessed(move |receipt| witness.write_witness(receipt).map_err(failed)))
 }
 
-/// A charge for the same, made since, of which nothing was handed out. If that is another run's, which was killed at the same place, nobody misses it; and whoever
-/// holds a charge, the ledger hands out each step once.
-fn unused<M: Mechanism, B: Book>(ledger: &mut Ledger<B>, mechanism: &M, steps: u64, since: u64) -> Result<Option<u64>, Error> {
+/// Finds an unused charge for the same plan, made since line `since`.
+/// The charge may belong to another run that was killed at the same point. That does no harm: the ledger
+/// leases each step once, whoever holds the charge.
+fn unused<M: Mechanism, B: Book>(
+    ledger: &mut Ledger<B>,
+    mechanism: &M,
+    steps: u64,
+    since: u64,
+) -> Result<Option<u64>, Error> {
     let (wanted, _) = ledger.quote(mechanism, steps)?;
     let same = |account: &&Account| {
         account.entry >= since
@@ -121,7 +131,8 @@ fn unused<M: Mechanism, B: Book>(ledger: &mut Ledger<B>, mechanism: &M, steps: u
     Ok(ledger.state()?.charges().iter().find(same).map(|account| account.entry))
 }
 
-/// Refuses a ledger in which a line is missing that this run has seen: an older copy, or another ledger.
+/// Refuses a ledger that lacks a line that this run has seen.
+/// Such a ledger is an older copy, or another ledger.
 pub(super) fn check<B: Book>(ledger: &mut Ledger<B>, folder: &Folder) -> Result<(), Error> {
     folder.witness()?.map_or(Ok(()), |seen| find(ledger, folder, &seen))
 }
@@ -136,19 +147,27 @@ fn find<B: Book>(ledger: &mut Ledger<B>, folder: &Folder, seen: &Receipt) -> Res
     Err(Error::LedgerRolledBack { path: folder.path().to_owned(), dataset, line: seen.entry, lines })
 }
 
-/// Refuses results of more steps than the ledger has leased: it is an older copy of the one that paid for them.
-pub(super) fn within_lease(folder: &Folder, what: &'static str, found: u64, leased: u64) -> Result<(), Error> {
+/// Refuses results of more steps than the ledger has leased.
+/// Such a ledger is an older copy of the ledger that paid.
+pub(super) fn within_lease(
+    folder: &Folder,
+    what: &'static str,
+    found: u64,
+    leased: u64,
+) -> Result<(), Error> {
     if found > leased {
         return Err(Error::AheadOfLease { path: folder.path().to_owned(), what, found, leased });
     }
     Ok(())
 }
 
-/// A key that nobody has used.
+/// Draws a random key of 128 bits.
 pub(super) fn key() -> Result<String, Error> {
     let mut bytes = [0_u8; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|_| Error::Missing { what: "random key", hint: "the operating system gives no random bytes" })?;
+    getrandom::fill(&mut bytes).map_err(|_| Error::Missing {
+        what: "random key",
+        hint: "the operating system gives no random bytes",
+    })?;
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
@@ -166,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder with a ledger, a poll, and what five rounds of it cost.
+    /// A folder with a ledger, a poll, and the price of five rounds.
     fn opened(name: &str) -> (PathBuf, Ledger<Volume>, Poll, (Bound, Delta)) {
         let here = std::env::temp_dir().join(format!("quell-debt-{name}-{}", std::process::id()));
         let poll = Poll {
@@ -198,7 +217,7 @@ mod tests {
         // Killed after the charge.
         folder.write_intent(INTENT, &Intent::Key { key: "a".into() }).unwrap();
         drop(ledger.reserve_once("a", poll, 5).unwrap());
-        // Another run for the same begins.
+        // Another run with the same plan begins.
         let other = Folder::create(&here.join("other")).unwrap();
         let (mut taken, others) = lease(&mut ledger, &other, (poll, 5), price).unwrap();
         assert!(taken.next().unwrap().is_ok());
@@ -221,7 +240,7 @@ mod tests {
         let (mut found, paid) = lease(&mut ledger, &folder, (poll, 5), price).unwrap();
         assert!(found.next().is_some() && paid.receipt.entry == 1);
         drop(found);
-        // A second finds none of which nothing was handed out, and pays.
+        // A second run finds no unused charge, and pays.
         let second = Folder::create(&here.join("second")).unwrap();
         second.write_intent(INTENT, &Intent::Lines(0)).unwrap();
         assert_eq!(lease(&mut ledger, &second, (poll, 5), price).unwrap().1.receipt.entry, 3);
@@ -235,7 +254,9 @@ mod tests {
         assert!(lease(&mut ledger, &folder, (poll, 5), price).unwrap().0.next().is_some());
         let seen = folder.witness().unwrap().unwrap();
         assert_eq!((seen.entry, &seen.dataset), (2, &"people".to_owned()));
-        for changed in [Receipt { entry: 9, ..seen.clone() }, Receipt { head: "0".repeat(64), ..seen.clone() }] {
+        for changed in
+            [Receipt { entry: 9, ..seen.clone() }, Receipt { head: "0".repeat(64), ..seen.clone() }]
+        {
             folder.write_witness(&changed).unwrap();
             let refused = lease(&mut ledger, &folder, (poll, 5), price).err();
             assert!(matches!(refused, Some(Error::LedgerRolledBack { .. })), "{refused:?}");

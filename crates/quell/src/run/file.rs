@@ -1,4 +1,4 @@
-//! Files of a run: written whole or not at all, and read only as far as a run could have written them.
+//! Writes files completely or not at all, and reads files up to a size limit.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -8,20 +8,21 @@ use std::{
 
 use crate::Error;
 
-/// Who may read a file.
+/// Who may read a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Whoever the system lets, as for any new file.
+    /// Anyone whom the operating system permits, as for any new file.
     Everyone,
-    /// Its owner alone, from the moment that the file exists.
+    /// The owner only, from the creation of the file on.
     Owner,
 }
 
-/// Writes a file whole: first beside it, then in its place. When this returns, the file survives a power cut.
+/// Writes a file completely: to a temporary file first, which is then renamed.
+/// When this function returns, the file survives a power cut.
 pub(super) fn write(folder: &Path, name: &str, bytes: &[u8], access: Access) -> Result<(), Error> {
     let (path, beside) = (folder.join(name), folder.join(format!(".{name}.new")));
     let failed = |error: std::io::Error| Error::unwritable(&path, &error);
-    // What a killed process left keeps its mode, and may be a link: the draft is always a new file.
+    // A draft of a killed process keeps its mode and may be a link, so the draft is always a new file.
     match fs::remove_file(&beside) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
@@ -29,16 +30,17 @@ pub(super) fn write(folder: &Path, name: &str, bytes: &[u8], access: Access) -> 
     let mut file = create(&beside, access).map_err(failed)?;
     file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed)?;
     fs::rename(&beside, &path).map_err(failed)?;
-    // The name is in the folder's own file.
+    // The folder stores the name of the file, so the folder must be synchronised too.
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
 }
 
-/// Writes a file whole if there is none, and says whether there was none. When this returns, the file survives a power cut.
+/// Writes a file completely unless it exists; returns whether it was written.
+/// When this function returns, the file survives a power cut.
 pub(super) fn write_new(folder: &Path, name: &str, bytes: &[u8]) -> Result<bool, Error> {
     let (path, draft) = (folder.join(name), format!(".{name}.{}", std::process::id()));
     let failed = |error: std::io::Error| Error::unwritable(&path, &error);
     write(folder, &draft, bytes, Access::Everyone)?;
-    // Unlike a name that is moved, a second name does not replace a file that is there.
+    // Unlike a rename, a hard link does not replace an existing file.
     let linked = fs::hard_link(folder.join(&draft), &path);
     fs::remove_file(folder.join(&draft)).map_err(failed)?;
     match linked {
@@ -60,7 +62,7 @@ fn create(path: &Path, access: Access) -> std::io::Result<File> {
     options.open(path)
 }
 
-/// Makes a folder that its owner alone may look into, or closes one that is there.
+/// Creates a folder for the owner only, or restricts an existing folder to the owner.
 pub(super) fn create_owned(path: &Path) -> Result<(), Error> {
     let failed = |error: std::io::Error| Error::unwritable(path, &error);
     let mut builder = fs::DirBuilder::new();
@@ -84,7 +86,7 @@ pub(super) fn create_owned(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Reads a file of at most so many bytes, whatever the system says about its size.
+/// Reads a file of at most `most` bytes, whatever size the operating system reports.
 pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Error> {
     let failed = |error: std::io::Error| Error::io(path, &error);
     let mut bytes = Vec::new();
@@ -95,7 +97,7 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// The same as text.
+/// Reads a UTF-8 file of at most `most` bytes.
 pub(crate) fn read_text(path: &Path, most: u64) -> Result<String, Error> {
     String::from_utf8(read(path, most)?)
         .map_err(|_| Error::Unreadable { path: path.to_owned(), because: std::io::ErrorKind::InvalidData })

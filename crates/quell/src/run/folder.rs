@@ -10,15 +10,17 @@ use quell_privacy::ledger::Receipt;
 use serde::Serialize;
 
 use super::{
-    Configuration, Lock, Metrics, Paid, configuration::LARGEST_CONFIGURATION, debt::Intent, file, labels, model::LARGEST_FILE,
+    Configuration, Lock, Metrics, PaymentRecord, configuration::LARGEST_CONFIGURATION, debt::Intent, file,
+    labels, model::LARGEST_FILE,
 };
 use crate::{Error, toml_error};
 
-/// The folder of a run. Files are written whole or not at all.
+/// The folder of a run.
+/// Its methods write each file completely or not at all.
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// Held by every clone of a folder that was locked.
+    /// The lock, shared by every clone of a locked folder.
     lock: Option<Arc<Lock>>,
 }
 
@@ -40,19 +42,21 @@ impl Folder {
     /// The file with the answers that were released.
     pub const ANSWERS: &str = "answers.jsonl";
 
-    /// A new folder of that name; an error if there is one.
+    /// Creates a new folder; an error if it exists.
     pub fn create(path: &Path) -> Result<Self, Error> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(|error| Error::unwritable(parent, &error))?;
         }
         match fs::create_dir(path) {
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(Error::RunExists { path: path.to_owned() }),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                Err(Error::RunExists { path: path.to_owned() })
+            }
             Err(error) => Err(Error::unwritable(path, &error)),
             Ok(()) => Self { path: path.to_owned(), lock: None }.locked(),
         }
     }
 
-    /// A new folder in `parent`, with the first number that is free behind the name.
+    /// Creates a folder in `parent`, with the first free number after the name.
     pub fn number(parent: &Path, name: &str) -> Result<Self, Error> {
         for number in 1_u32.. {
             match Self::create(&parent.join(format!("{name}-{number}"))) {
@@ -63,10 +67,11 @@ impl Folder {
         Err(Error::RunExists { path: parent.to_owned() })
     }
 
-    /// A folder of a run that was begun, to be looked at. What is private and no longer needed is removed.
+    /// Opens the folder of an existing run for reading.
+    /// Removes private files that are no longer needed.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let folder = Self { path: path.to_owned(), lock: None };
-        if folder.file(Self::CONFIGURATION).is_file() || folder.labels_anything() {
+        if folder.has_configuration() || folder.is_labelling() {
             folder.sweep();
             Ok(folder)
         } else {
@@ -74,7 +79,8 @@ impl Folder {
         }
     }
 
-    /// The same folder, locked: an error if another process works on the run. The system unlocks it when the process ends, however it ends.
+    /// Locks the folder; an error if another process works on the run.
+    /// The operating system releases the lock when the process ends, however it ends.
     pub fn locked(self) -> Result<Self, Error> {
         if self.lock.is_some() {
             return Ok(self);
@@ -83,19 +89,19 @@ impl Folder {
         Ok(Self { lock: Some(Arc::new(lock)), ..self })
     }
 
-    /// Where it is.
+    /// The path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where one of its files is.
+    /// The path of a file in the folder.
     #[must_use]
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Writes a file whole: first beside it, then in its place.
+    /// Writes a file completely: to a temporary file first, which is then renamed.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         file::write(&self.path, name, bytes, file::Access::Everyone)
     }
@@ -113,7 +119,7 @@ impl Folder {
         serde_json::from_slice(&bytes).map_err(|_| Error::saved(name, "damaged", "what the run wrote"))
     }
 
-    /// Nothing where there is no such file; an error where there is something else than a file.
+    /// Reads JSON; `None` if the file does not exist, an error if it is no file.
     fn json_if_any<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Error> {
         match fs::symlink_metadata(self.file(name)) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -122,11 +128,17 @@ impl Folder {
     }
 
     fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), Error> {
-        let bytes = serde_json::to_vec_pretty(value).map_err(|_| Error::saved(name, "not writable", "numbers"))?;
+        let bytes =
+            serde_json::to_vec_pretty(value).map_err(|_| Error::saved(name, "not writable", "numbers"))?;
         self.write(name, &bytes)
     }
 
-    /// What was asked for, without gaps.
+    /// Whether a training run has written its settings.
+    pub(super) fn has_configuration(&self) -> bool {
+        self.file(Self::CONFIGURATION).is_file()
+    }
+
+    /// The complete settings of a training run.
     pub fn configuration(&self) -> Result<Configuration, Error> {
         Configuration::read(&self.file(Self::CONFIGURATION))
     }
@@ -135,20 +147,20 @@ impl Folder {
         self.write(Self::CONFIGURATION, configuration.write()?.as_bytes())
     }
 
-    /// Which debt the run lives on.
-    pub fn paid(&self) -> Result<Paid, Error> {
+    /// The payment for the run.
+    pub fn paid(&self) -> Result<PaymentRecord, Error> {
         self.read_json(Self::PAID)
     }
 
-    pub(super) fn write_paid(&self, paid: &Paid) -> Result<(), Error> {
+    pub(super) fn write_paid(&self, paid: &PaymentRecord) -> Result<(), Error> {
         self.write_json(Self::PAID, paid)
     }
 
-    pub(super) fn paid_if_any(&self) -> Result<Option<Paid>, Error> {
+    pub(super) fn paid_if_any(&self) -> Result<Option<PaymentRecord>, Error> {
         self.json_if_any(Self::PAID)
     }
 
-    /// What the run was about to pay for, if it was.
+    /// The intent that the run recorded before it paid, if there is one.
     pub(super) fn intent(&self, file: &str) -> Result<Option<Intent>, Error> {
         self.json_if_any(file)
     }
@@ -166,7 +178,7 @@ impl Folder {
         self.write_json(Self::WITNESS, seen)
     }
 
-    /// The line that paid for something besides the plan.
+    /// The receipt of a purchase other than the plan.
     pub(super) fn receipt(&self, file: &str) -> Result<Option<Receipt>, Error> {
         self.json_if_any(file)
     }
@@ -175,7 +187,7 @@ impl Folder {
         self.write_json(file, receipt)
     }
 
-    /// What was shown about the cost of the votes.
+    /// The released cost of the votes.
     pub(super) fn revealed(&self) -> Result<Option<labels::Revealed>, Error> {
         self.json_if_any(Self::REVEALED)
     }
@@ -184,46 +196,52 @@ impl Folder {
         self.write_json(Self::REVEALED, revealed)
     }
 
-    /// Whether the run is one that puts questions to voters.
+    /// Whether the run is a labelling run.
     #[must_use]
-    pub fn labels_anything(&self) -> bool {
+    pub fn is_labelling(&self) -> bool {
         self.file(Self::LABELS).is_file() || self.file(Self::BALLOTS).is_file()
     }
 
-    /// What a run that labels was asked for.
+    /// The settings of a labelling run.
     pub fn labels_configuration(&self) -> Result<labels::Configuration, Error> {
         labels::Configuration::parse(&self.read_text(Self::LABELS)?)
     }
 
-    pub(super) fn write_labels_configuration(&self, configuration: &labels::Configuration) -> Result<(), Error> {
+    pub(super) fn write_labels_configuration(
+        &self,
+        configuration: &labels::Configuration,
+    ) -> Result<(), Error> {
         self.write(Self::LABELS, configuration.write()?.as_bytes())
     }
 
-    /// What a run on ballots from elsewhere was asked for; none if it is no such run.
-    pub fn elsewhere(&self) -> Result<Option<labels::Elsewhere>, Error> {
+    /// The settings of a run on external ballots; `None` for any other run.
+    pub fn ballots_configuration(&self) -> Result<Option<labels::ExternalBallots>, Error> {
         if !self.file(Self::BALLOTS).is_file() {
             return Ok(None);
         }
         let text = self.read_text(Self::BALLOTS)?;
-        toml::from_str(&text).map(Some).map_err(|error| Error::Configuration { because: toml_error::describe(&text, &error) })
+        toml::from_str(&text)
+            .map(Some)
+            .map_err(|error| Error::Configuration { because: toml_error::describe(&text, &error) })
     }
 
-    /// Writes down what a run on ballots from elsewhere is asked for, so that it can go on if it is stopped.
-    pub fn write_elsewhere(&self, asked: &labels::Elsewhere) -> Result<(), Error> {
-        let text = toml::to_string(asked).map_err(|error| Error::Configuration { because: error.to_string() })?;
-        self.write(Self::BALLOTS, text.as_bytes())
+    pub(super) fn write_ballots_configuration(
+        &self,
+        settings: &labels::ExternalBallots,
+    ) -> Result<(), Error> {
+        self.write(Self::BALLOTS, settings.write()?.as_bytes())
     }
 
-    /// What came of a run that labels, so far.
-    pub fn labels(&self) -> Result<Option<labels::Outcome>, Error> {
+    /// The results of a labelling run so far.
+    pub fn labels(&self) -> Result<Option<labels::Results>, Error> {
         self.json_if_any(Self::OUTCOME)
     }
 
-    pub(super) fn write_labels(&self, outcome: &labels::Outcome) -> Result<(), Error> {
-        self.write_json(Self::OUTCOME, outcome)
+    pub(super) fn write_labels(&self, results: &labels::Results) -> Result<(), Error> {
+        self.write_json(Self::OUTCOME, results)
     }
 
-    /// What may be known about it.
+    /// The public metrics of a training run.
     pub fn metrics(&self) -> Result<Metrics, Error> {
         Ok(self.json_if_any(Self::METRICS)?.unwrap_or_default())
     }

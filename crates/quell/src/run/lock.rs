@@ -1,4 +1,4 @@
-//! One process at a time works on a run.
+//! The lock that lets one process at a time work on a run.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -7,17 +7,19 @@ use std::{
 
 use crate::Error;
 
-/// A lock on the folder of a run. The system ends it with the process, so a kill leaves nothing behind that would stop the next one.
+/// A lock on the folder of a run.
+/// The operating system releases the lock when the process ends, so a killed process does not block the next
+/// one.
 #[derive(Debug)]
 pub(super) struct Lock {
     _file: File,
 }
 
-/// The file that is locked. It is empty, and stays.
+/// The locked file. It is empty and is never removed.
 const FILE: &str = ".lock";
 
 impl Lock {
-    /// Locks a folder, or says that another process works on it.
+    /// Locks a folder; an error if another process works on it.
     pub(super) fn take(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(FILE);
         let failed = |error: std::io::Error| Error::unwritable(&path, &error);

@@ -1,35 +1,35 @@
-//! What may be known about a run besides its model.
+//! Public metrics of a training run.
 
 use serde::{Deserialize, Serialize};
 
-use crate::dp_sgd::Evaluation;
+use crate::learner::Evaluation;
 
-/// What is known of one moment of the run.
+/// Public metrics after one step of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Point {
-    /// Steps so far.
+    /// Steps taken or lost so far.
     pub step: u64,
-    /// ε of those steps alone. What was paid is the ε of all.
+    /// ε of these steps alone. The run paid the ε of all its steps.
     pub epsilon: f64,
     /// Accuracy on public test data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<f64>,
 }
 
-/// What may be known about a run besides its model.
+/// Public metrics of a training run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Metrics {
     /// Steps that were paid for.
     pub steps: u64,
-    /// Steps that were taken; fewer if the run was killed.
+    /// Steps that were taken; fewer than `steps` if the run was killed.
     pub taken: u64,
-    /// Time it took, in seconds, all sittings together.
+    /// Total time of the run in seconds, including earlier sessions.
     pub seconds: f64,
-    /// The way there.
+    /// The metrics over the course of the run.
     pub points: Vec<Point>,
-    /// The model on public test data.
+    /// The evaluation of the model on public test data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evaluation: Option<Evaluation>,
 }

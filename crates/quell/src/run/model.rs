@@ -1,32 +1,36 @@
-//! A model in a file, with all that is needed to use it and the debt that paid for it.
+//! A model file: weights, everything needed to use them, and the payment.
 
 use std::{collections::HashMap, path::Path};
 
 use safetensors::{Dtype, SafeTensors, serialize};
 
-use super::{Configuration, Paid, file};
+use super::{Configuration, PaymentRecord, file};
 use crate::{
     Error,
     data::Examples,
-    dp_sgd::{Tensor, numbers},
+    learner::{
+        loss::Target,
+        predictions,
+        tensors::{Tensor, numbers},
+    },
     network::Network,
 };
 
-/// A model and where it comes from.
+/// A model with its settings and its payment.
 pub struct Model {
-    /// What was asked for, without gaps.
+    /// The complete settings.
     pub configuration: Configuration,
-    /// Shape of an example, channels first, before features are made of it.
+    /// Shape of an example, channels first, before features are computed.
     pub shape: Vec<usize>,
-    /// Names of the classes; none if numbers are predicted.
+    /// Names of the classes; `None` for a model that predicts numbers.
     pub classes: Option<Vec<String>>,
-    /// Which debt paid for it, and what it costs.
-    pub paid: Paid,
-    /// What is promised, in sentences.
+    /// The payment: its receipt, ε and δ.
+    pub paid: PaymentRecord,
+    /// The privacy statement in words.
     pub statement: String,
-    /// Layers.
+    /// The layers.
     pub network: Network,
-    /// Their weights.
+    /// The weights of all layers.
     pub weights: Vec<f32>,
 }
 
@@ -36,19 +40,47 @@ const CLASSES: &str = "quell.classes";
 const PAID: &str = "quell.paid";
 const STATEMENT: &str = "quell.statement";
 
-/// A file larger than this is no model of ours.
+/// The largest file that is read as a model, in bytes.
 pub(super) const LARGEST_FILE: u64 = 1 << 33;
 
 impl Model {
-    /// Records as the network wants them: the features that it was trained on.
+    /// Computes the features on which the network was trained.
     pub fn features(&self, examples: Examples) -> Result<Examples, Error> {
-        if self.configuration.features.is_raw() { Ok(examples) } else { self.configuration.features.apply(&examples) }
+        if self.configuration.features.is_raw() {
+            Ok(examples)
+        } else {
+            self.configuration.features.apply(&examples)
+        }
     }
 
-    /// As a safetensors file: a tensor for each, named by the number of its layer, and everything else as text.
+    /// Predicts the class name, or the number, of each example.
+    /// `None` where the outputs are not numbers (NaN).
+    pub fn predict(&self, examples: &Examples) -> Result<Vec<Option<String>>, Error> {
+        let loss = self.configuration.training.loss.ok_or_else(|| damaged("the loss"))?;
+        let seen = if self.configuration.features.is_raw() {
+            None
+        } else {
+            Some(self.configuration.features.apply(examples)?)
+        };
+        let name = |class: u32| self.classes.as_ref().and_then(|names| names.get(class as usize)).cloned();
+        let predicted = predictions(&self.network, &self.weights, seen.as_ref().unwrap_or(examples), loss);
+        Ok(predicted
+            .into_iter()
+            .map(|target| match target? {
+                Target::Class(class) => name(class),
+                Target::Number(number) => Some(number.to_string()),
+            })
+            .collect())
+    }
+
+    /// Writes a safetensors file.
+    /// Each tensor is named by the number of its layer. Everything else is text in the metadata.
     pub fn save(&self) -> Result<Vec<u8>, Error> {
         let failed = |_| Error::saved("model", "not writable", "tensors and text");
-        let tensors = self.network.tensors().map(|(name, shape, range)| (name, Tensor::shaped(&self.weights[range], shape)));
+        let tensors = self
+            .network
+            .tensors()
+            .map(|(name, shape, range)| (name, Tensor::shaped(&self.weights[range], shape)));
         let metadata = HashMap::from([
             (CONFIGURATION.to_owned(), self.configuration.write()?),
             (SHAPE.to_owned(), serde_json::to_string(&self.shape).map_err(failed)?),
@@ -56,10 +88,11 @@ impl Model {
             (PAID.to_owned(), serde_json::to_string(&self.paid).map_err(failed)?),
             (STATEMENT.to_owned(), self.statement.clone()),
         ]);
-        serialize(tensors, Some(metadata)).map_err(|_| Error::saved("model", "not writable", "tensors and text"))
+        serialize(tensors, Some(metadata))
+            .map_err(|_| Error::saved("model", "not writable", "tensors and text"))
     }
 
-    /// All layers but the last, and their weights: what the model sees, before it decides.
+    /// All layers but the last, with their weights: the part that computes features.
     pub(crate) fn trunk(&self) -> Result<(Network, &[f32]), Error> {
         let seen = self.configuration.features.output_shape(&self.shape)?;
         let trunk = self.configuration.model.trunk(&seen)?;
@@ -67,14 +100,14 @@ impl Model {
         Ok((trunk, weights))
     }
 
-    /// Reads a file.
+    /// Reads a model from a file.
     pub fn open(path: &Path) -> Result<Self, Error> {
         Self::restore(&Self::read(path)?)
     }
 
-    /// The bytes of a file, unless it is too large for a model.
+    /// Reads the bytes of a file, unless it is too large for a model.
     pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
-        // A device or a pipe has no size, and no end.
+        // A device or a pipe has no size, and may never end.
         let found = std::fs::metadata(path).map_err(|error| Error::io(path, &error))?;
         if !found.is_file() {
             return Err(Error::saved("model", "not a file", "a model"));
@@ -82,30 +115,33 @@ impl Model {
         file::read(path, LARGEST_FILE)
     }
 
-    /// What was asked for when what [`Model::save`] made was trained.
+    /// Reads the settings from bytes that [`Model::save`] wrote.
     pub(crate) fn describe(bytes: &[u8]) -> Result<Configuration, Error> {
         Configuration::parse(&text(bytes, CONFIGURATION)?)
     }
 
-    /// From what [`Model::save`] made.
+    /// Reads a model from bytes that [`Model::save`] wrote.
     pub fn restore(bytes: &[u8]) -> Result<Self, Error> {
         let file = SafeTensors::deserialize(bytes).map_err(|_| damaged("the file"))?;
         let text = |name: &str| text(bytes, name);
         let mut configuration = Self::describe(bytes)?;
         let shape: Vec<usize> = serde_json::from_str(&text(SHAPE)?).map_err(|_| damaged(SHAPE))?;
-        let classes: Option<Vec<String>> = serde_json::from_str(&text(CLASSES)?).map_err(|_| damaged(CLASSES))?;
+        let classes: Option<Vec<String>> =
+            serde_json::from_str(&text(CLASSES)?).map_err(|_| damaged(CLASSES))?;
         let paid = serde_json::from_str(&text(PAID)?).map_err(|_| damaged(PAID))?;
         let statement = text(STATEMENT)?;
         let loss = configuration.training.loss.ok_or_else(|| damaged("the loss"))?;
         let features = configuration.features.output_shape(&shape)?;
-        let network = configuration.model.build(&features, loss.outputs(classes.as_ref().map_or(1, Vec::len)))?;
-        // A forged description of a network cannot ask for more than the file holds.
+        let network =
+            configuration.model.build(&features, loss.outputs(classes.as_ref().map_or(1, Vec::len)))?;
+        // A forged description of a network cannot allocate more weights than the file holds.
         if network.parameters() > bytes.len() / 4 {
             return Err(damaged("weights"));
         }
         let mut weights = vec![0.0; network.parameters()];
         for (name, shape, range) in network.tensors() {
-            let values = numbers(&file, &name, Dtype::F32, f32::from_le_bytes).filter(|values| values.len() == range.len());
+            let values = numbers(&file, &name, Dtype::F32, f32::from_le_bytes)
+                .filter(|values| values.len() == range.len());
             let fits = file.tensor(&name).is_ok_and(|tensor| tensor.shape() == shape);
             weights[range].copy_from_slice(&values.filter(|_| fits).ok_or_else(|| damaged(&name))?);
         }
@@ -117,7 +153,7 @@ fn damaged(part: &str) -> Error {
     Error::saved(part, "missing or damaged", "what a model of Quell holds")
 }
 
-/// What stands under a name beside the tensors.
+/// The text stored under a name in the metadata.
 fn text(bytes: &[u8], name: &str) -> Result<String, Error> {
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(|_| damaged("the header"))?;
     header.metadata().as_ref().and_then(|metadata| metadata.get(name)).cloned().ok_or_else(|| damaged(name))

@@ -1,7 +1,8 @@
-//! What a run keeps of private records while it works: which shard each is in, and the ballots of teachers that have voted.
+//! Private files of a run: the shard of each record, and ballots of teachers.
 //!
-//! All of it lies in the subfolder `private`, which only its owner may open, and in files that only their owner may read, from the moment that they exist.
-//! It is removed when the last question is answered. If a run is killed right there, whatever opens the folder next removes it ([`Folder::open`]).
+//! These files are in the subfolder `private`. Only the owner may open the subfolder and read its files, from
+//! their creation on. The run removes the subfolder when the last question is answered. If the run is killed
+//! at that moment, the next command that opens the folder removes the subfolder ([`Folder::open`]).
 
 use std::{fs, path::PathBuf};
 
@@ -24,7 +25,9 @@ impl Folder {
         file::write(&self.private(), name, bytes, Access::Owner)
     }
 
-    /// Writes down which shard each record is in. Ballots of teachers that learned from other shards, or from other records, are removed: a record must not have had two teachers.
+    /// Records the shard of each record.
+    /// Removes ballots of teachers that were trained on other shards or other records: no record may
+    /// influence two teachers.
     pub(super) fn write_shards(&self, of: &[u32], records: &blake3::Hash) -> Result<(), Error> {
         let lines = std::iter::once(records.to_string()).chain(of.iter().map(u32::to_string));
         let text = lines.collect::<Vec<_>>().join("\n");
@@ -35,11 +38,12 @@ impl Folder {
         self.write_private(SHARDS, text.as_bytes())
     }
 
-    /// The ballots of a teacher that has voted, on so many questions.
+    /// The saved ballots of a teacher; `None` unless there is one for each question.
     pub(super) fn ballots(&self, teacher: usize, questions: usize) -> Option<Vec<u16>> {
         let bytes = fs::read(self.private().join(format!("ballots-{teacher}"))).ok()?;
         let (pairs, rest) = bytes.as_chunks::<2>();
-        (pairs.len() == questions && rest.is_empty()).then(|| pairs.iter().map(|pair| u16::from_le_bytes(*pair)).collect())
+        (pairs.len() == questions && rest.is_empty())
+            .then(|| pairs.iter().map(|pair| u16::from_le_bytes(*pair)).collect())
     }
 
     pub(super) fn write_ballots(&self, teacher: usize, ballots: &[u16]) -> Result<(), Error> {
@@ -47,16 +51,19 @@ impl Folder {
         self.write_private(&format!("ballots-{teacher}"), &bytes)
     }
 
-    /// Removes everything private.
+    /// Removes all private files.
     pub(super) fn forget_private(&self) -> Result<(), Error> {
         let path = self.private();
         match fs::remove_dir_all(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::unwritable(&path, &error)),
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::unwritable(&path, &error))
+            }
             _ => Ok(()),
         }
     }
 
-    /// Removes everything private of a run whose questions are answered, as far as the system lets: who only looks may be somebody else.
+    /// Removes the private files of a run whose questions are answered.
+    /// Errors are ignored: whoever reads the folder may not be its owner.
     pub(super) fn sweep(&self) {
         if self.private().exists() && matches!(self.labels(), Ok(Some(outcome)) if outcome.paid.is_some()) {
             let _ = self.forget_private();
@@ -84,7 +91,7 @@ mod tests {
         for name in [SHARDS, "ballots-1"] {
             assert_eq!(mode(&folder.private().join(name)), 0o600, "{name}");
         }
-        // A folder that an earlier version left open, with a draft that a killed process left open.
+        // A folder with open permissions from an earlier version, and such a draft from a killed process.
         let draft = folder.private().join(".ballots-2.new");
         fs::write(&draft, "half").unwrap();
         for (path, mode) in [(folder.private(), 0o755), (draft, 0o644)] {

@@ -1,4 +1,4 @@
-//! Answers in files: each is paid for once, however often a command is killed and run again.
+//! Buys answers that go to a file: each is charged once, even after a kill.
 
 use std::{
     collections::BTreeMap,
@@ -14,15 +14,16 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use super::{debt, file};
 use crate::Error;
 
-/// The answers to a question, and the file beside the answer in which they are kept: `NAME.paid.json`.
+/// The paid answers to a question, kept in `NAME.paid.json` beside the output file.
 ///
 /// # Contract
-/// The key of a charge is durable before the charge, and an answer before it is shown. What was drawn and not kept is lost: drawing it again would be another release.
+/// The key of a charge is durable before the charge, and an answer is durable before it is shown. An answer
+/// that was drawn and not saved is lost: drawing it again would be another release.
 pub struct Purchase {
-    /// Folder and name of the file.
+    /// Folder and name of the file `NAME.paid.json`.
     place: (PathBuf, String),
     kept: Kept,
-    /// Whether nothing is written yet: a question that is refused leaves nothing behind.
+    /// Whether nothing is written yet. A refused question leaves no file behind.
     is_new: bool,
 }
 
@@ -35,14 +36,19 @@ struct Kept {
     answers: BTreeMap<String, serde_json::Value>,
 }
 
-/// Longer than any file of answers.
+/// The largest file of answers that is read, in bytes.
 const LARGEST: u64 = 1 << 28;
 
 impl Purchase {
-    /// Of the answer that is to be written to a file: what an earlier command has left if it asked the same, or nothing yet.
+    /// Opens the purchase for an output file.
+    /// If an earlier command asked the same question, this loads its answers. Otherwise the purchase is
+    /// empty.
     pub fn open(answer: &Path, question: &str) -> Result<Self, Error> {
-        let name = answer.file_name().ok_or_else(|| Error::unwritable(answer, &std::io::ErrorKind::InvalidFilename.into()))?;
-        let folder = answer.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let name = answer
+            .file_name()
+            .ok_or_else(|| Error::unwritable(answer, &std::io::ErrorKind::InvalidFilename.into()))?;
+        let folder =
+            answer.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let place = (folder.to_owned(), format!("{}.paid.json", name.to_string_lossy()));
         let path = place.0.join(&place.1);
         if !path.exists() {
@@ -60,18 +66,19 @@ impl Purchase {
         Ok(Self { place, kept, is_new: false })
     }
 
-    /// An answer that an earlier command has left.
+    /// The answer that an earlier command saved for a part of the question.
     #[must_use]
     pub fn answer<T: DeserializeOwned>(&self, part: &str) -> Option<T> {
         self.kept.answers.get(part).and_then(|answer| serde_json::from_value(answer.clone()).ok())
     }
 
-    /// Whether a part of the question is paid for.
+    /// Whether the ledger holds a charge for a part of the question.
     pub fn is_paid<B: Book>(&self, ledger: &mut Ledger<B>, part: &str) -> Result<bool, Error> {
         Ok(ledger.state()?.keyed(&self.key(part)).is_some())
     }
 
-    /// The answer to a part of the question: an earlier one, or one that is paid for, drawn and kept now. Nothing if it was paid for and lost.
+    /// Returns the saved answer to a part of the question, or buys it.
+    /// Buying means to charge, draw and save. Returns `None` if the answer was paid for and lost.
     pub fn buy<M: Mechanism, B: Book, T: Serialize + DeserializeOwned>(
         &mut self,
         ledger: &mut Ledger<B>,
@@ -82,12 +89,17 @@ impl Purchase {
         if let Some(answer) = self.answer(part) {
             return Ok(Some(answer));
         }
-        if std::mem::take(&mut self.is_new) && !file::write_new(&self.place.0, &self.place.1, &bytes(&self.kept)?)? {
+        if std::mem::take(&mut self.is_new)
+            && !file::write_new(&self.place.0, &self.place.1, &bytes(&self.kept)?)?
+        {
             return Err(Error::AnswerExists { path: self.place.0.join(&self.place.1) });
         }
-        let Some(paid) = ledger.reserve_once(&self.key(part), mechanism, 1)?.next().transpose()? else { return Ok(None) };
+        let Some(paid) = ledger.reserve_once(&self.key(part), mechanism, 1)?.next().transpose()? else {
+            return Ok(None);
+        };
         let answer = run(paid)?;
-        let kept = serde_json::to_value(&answer).map_err(|_| Error::saved("paid.json", "not writable", "numbers"))?;
+        let kept = serde_json::to_value(&answer)
+            .map_err(|_| Error::saved("paid.json", "not writable", "numbers"))?;
         self.kept.answers.insert(part.to_owned(), kept);
         self.keep()?;
         Ok(Some(answer))

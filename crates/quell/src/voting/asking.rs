@@ -1,4 +1,4 @@
-//! Questions, one block after the other, until what was paid for is used up.
+//! Asks questions in blocks until the paid answers are used up.
 
 use quell_privacy::{
     ledger::{Book, Lease},
@@ -6,39 +6,40 @@ use quell_privacy::{
 };
 
 use super::{Entry, Journal};
-use crate::{Error, dp_sgd::Going};
+use crate::{Error, learner::Control};
 
-/// What who watches is told after a block of questions. All of it is public.
+/// Public progress passed to the callback after each block of questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// Questions that were put.
+    /// Questions that were asked.
     pub asked: usize,
-    /// Of these, answered.
+    /// Questions that were answered.
     pub answered: usize,
 }
 
-/// Whoever knows what to ask next, and whom.
+/// Chooses the next questions and asks the voters.
 pub trait Asker {
-    /// The next questions, by what was answered so far: none that is in the journal. None ends it.
+    /// Chooses the next questions, given the answers so far.
+    /// No question is in the journal. An empty choice ends the asking.
     fn choose(&mut self, journal: &Journal, polling: &Polling) -> Result<Vec<usize>, Error>;
 
-    /// Puts them to the voters; one answer for each.
+    /// Asks the voters; returns one answer for each question.
     fn put(&mut self, polling: &mut Polling, questions: &[usize]) -> Result<Vec<Answer>, Error>;
 }
 
-/// Puts questions until the lease or the questions are used up.
+/// Asks questions until the lease or the questions are used up.
 pub fn ask<B: Book>(
     mut lease: Lease<'_, Poll, B>,
     journal: &mut Journal,
     asker: &mut impl Asker,
-    mut watch: impl FnMut(Moment) -> Going,
-) -> Result<Going, Error> {
+    mut watch: impl FnMut(Moment) -> Control,
+) -> Result<Control, Error> {
     let mut polling: Option<Polling> = None;
     loop {
         let mut open = match polling.take() {
             Some(open) if open.is_open() => open,
             spent => match lease.next() {
-                None => return Ok(Going::On),
+                None => return Ok(Control::Continue),
                 Some(paid) => match spent {
                     None => paid?.run()?,
                     Some(mut spent) => {
@@ -50,20 +51,22 @@ pub fn ask<B: Book>(
         };
         let questions = asker.choose(journal, &open)?;
         if questions.is_empty() {
-            return Ok(Going::On);
+            return Ok(Control::Continue);
         }
-        let entries: Vec<Entry> = questions.iter().zip(asker.put(&mut open, &questions)?).filter_map(entry).collect();
+        let entries: Vec<Entry> =
+            questions.iter().zip(asker.put(&mut open, &questions)?).filter_map(entry).collect();
         journal.record(&entries)?;
         lease.confirm()?;
         polling = Some(open);
         let moment = Moment { asked: journal.entries().len(), answered: journal.answers().len() };
-        if watch(moment) == Going::Stop {
-            return Ok(Going::Stop);
+        if watch(moment) == Control::Stop {
+            return Ok(Control::Stop);
         }
     }
 }
 
-/// Nothing for a question that was not looked at: it may be put again.
+/// The journal entry of an answer.
+/// `None` for a question that the voters did not look at; it may be asked again.
 pub(crate) fn entry((question, answer): (&usize, Answer)) -> Option<Entry> {
     match answer {
         Answer::Winner(class) => Some(Entry { question: *question, answer: Some(class as u32) }),

@@ -1,4 +1,4 @@
-//! The answers that were released, written down as they come.
+//! The journal of released answers, written as they come.
 
 use std::{
     fs::{File, OpenOptions},
@@ -10,27 +10,28 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::Error;
 
-/// What came of one question. All of it is public.
+/// The result of one question. All of it is public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry<A = u32> {
-    /// Which question.
+    /// The index of the question.
     pub question: usize,
-    /// The class, or whatever else was asked for; none if an answer was refused.
+    /// The class, or another kind of answer; `None` if the question was refused.
     pub answer: Option<A>,
 }
 
-/// An answer that is no class.
+/// An answer that is not a class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Reply {
     /// The labels that more than half of the teachers named.
     Labels(Vec<u32>),
-    /// The mean of what they said.
+    /// The mean of their numbers.
     Number(f64),
 }
 
-/// A file with one line for each question that was put. What it holds is never asked, and so never paid for, again.
+/// A file with one line for each question that was asked.
+/// A question in the journal is never asked again, and so never paid for again.
 pub struct Journal<A = u32> {
     path: PathBuf,
     file: File,
@@ -38,7 +39,8 @@ pub struct Journal<A = u32> {
 }
 
 impl<A: Clone + Serialize + DeserializeOwned> Journal<A> {
-    /// Opens a journal, or begins one. A last line that was cut off, which no answer depends on, is dropped.
+    /// Opens a journal, or creates one.
+    /// Drops an incomplete last line, on which no answer depends.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let failed = |error: std::io::Error| Error::io(path, &error);
         let (entries, whole) = parse(path)?;
@@ -47,12 +49,13 @@ impl<A: Clone + Serialize + DeserializeOwned> Journal<A> {
         Ok(Self { path: path.to_owned(), file, entries })
     }
 
-    /// What one holds, without opening it for more; nothing if there is none.
+    /// Reads the entries of a journal without opening it for writing.
+    /// Returns no entries if the file does not exist.
     pub fn read(path: &Path) -> Result<Vec<Entry<A>>, Error> {
         Ok(parse(path)?.0)
     }
 
-    /// Everything that was asked.
+    /// All questions that were asked.
     #[must_use]
     pub fn entries(&self) -> &[Entry<A>] {
         &self.entries
@@ -64,11 +67,12 @@ impl<A: Clone + Serialize + DeserializeOwned> Journal<A> {
         self.entries.iter().filter_map(|entry| Some((entry.question, entry.answer.clone()?))).collect()
     }
 
-    /// Writes down, so that it survives whatever comes.
+    /// Appends entries. They are durable when this method returns.
     pub fn record(&mut self, entries: &[Entry<A>]) -> Result<(), Error> {
         let mut text = String::new();
         for entry in entries {
-            text += &serde_json::to_string(entry).map_err(|_| Error::saved("answers.jsonl", "not writable", "numbers"))?;
+            text += &serde_json::to_string(entry)
+                .map_err(|_| Error::saved("answers.jsonl", "not writable", "numbers"))?;
             text.push('\n');
         }
         let failed = |error: std::io::Error| Error::io(&self.path, &error);
@@ -78,7 +82,7 @@ impl<A: Clone + Serialize + DeserializeOwned> Journal<A> {
     }
 }
 
-/// The whole lines of a file, and where they end.
+/// Reads the complete lines of a file, and the position at which they end.
 fn parse<A: DeserializeOwned>(path: &Path) -> Result<(Vec<Entry<A>>, u64), Error> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
@@ -86,7 +90,9 @@ fn parse<A: DeserializeOwned>(path: &Path) -> Result<(Vec<Entry<A>>, u64), Error
         Err(error) => return Err(Error::io(path, &error)),
     };
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
-    let entry = |line| serde_json::from_str(line).map_err(|_| Error::saved("answers.jsonl", "damaged", "what the run wrote"));
+    let entry = |line| {
+        serde_json::from_str(line).map_err(|_| Error::saved("answers.jsonl", "damaged", "what the run wrote"))
+    };
     let entries = text[..whole].lines().map(entry).collect::<Result<Vec<Entry<A>>, Error>>()?;
     Ok((entries, whole as u64))
 }

@@ -1,16 +1,37 @@
-//! Answers to public questions, by private votes: what PATE and Private-kNN have in common.
+//! Answers public questions by private votes: PATE, Private-kNN, and a student model.
 //!
-//! Who votes is private; what is asked, and which answers were released, is public.
+//! The votes are private. The questions and the released answers are public, so a student model may learn
+//! from them.
+//!
+//! ```
+//! use quell::voting::{Election, Recipe, pate::Ballots};
+//! use quell::{ledger::InMemory, privacy::{ledger::Unit, mechanism::Voters, units::Epsilon}};
+//! // For each of 30 questions, all of 200 teachers vote for class 1 of 3.
+//! let mut ballots = Ballots::new(3, 30)?;
+//! for _ in 0..200 {
+//!     ballots.push(&[1; 30]);
+//! }
+//! let recipe = Recipe { epsilon: Some(2.0), delta: Some(1e-5), answers: Some(30), ..Recipe::default() };
+//! let election = Election { candidates: 3, voters: Voters::Teachers, ballots: 200, questions: 30 };
+//! let plan = recipe.plan(&election)?;
+//! let mut ledger = InMemory::ledger("patients", Epsilon::new(2.0)?, plan.delta)?;
+//! let answers = plan.answer(&ballots, Unit::Example, &mut ledger)?;
+//! assert!(answers.iter().filter(|answer| **answer == Some(1)).count() >= 25);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
+mod aggregation;
 mod asking;
 mod journal;
+pub mod knn;
+pub mod pate;
 mod plan;
 mod recipe;
-mod release;
+pub mod student;
 
+pub use aggregation::Aggregation;
 pub(crate) use asking::entry;
 pub use asking::{Asker, Moment, ask};
 pub use journal::{Entry, Journal, Reply};
-pub use plan::{Facts, Plan};
+pub use plan::{Election, Plan};
 pub use recipe::{Aggregator, Recipe};
-pub use release::Release;

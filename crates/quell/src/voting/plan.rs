@@ -1,66 +1,111 @@
-//! What will be asked and what that costs, without gaps.
+//! The plan of a vote: what is asked, with which noise, at which cost.
 
 use quell_privacy::{
     Bound, Neighbors,
-    mechanism::{Form, Mechanism, Poll, Rule, Screening, StableMax, Survey, Voters},
+    ledger::{Book, Ledger, Unit},
+    mechanism::{Answer, Form, Mechanism, Poll, Rule, Screening, StableMax, Survey, Voters},
     units::{Delta, NoiseMultiplier, Scale},
 };
 
-use super::{Aggregator, Recipe, Release};
+use super::{Aggregation, Aggregator, Recipe, pate::Ballots};
 use crate::Error;
 
-/// What is public about an election.
+/// The public facts about a vote.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Facts {
-    /// How many classes there are.
+pub struct Election {
+    /// The number of classes.
     pub candidates: usize,
-    /// Who votes.
+    /// The kind of voters.
     pub voters: Voters,
-    /// How many ballots there are to a question.
+    /// The number of ballots on each question.
     pub ballots: u32,
-    /// How many questions there are.
+    /// The number of questions.
     pub questions: u32,
 }
 
-/// Everything that is fixed before the first ballot is looked at.
+/// Everything that is fixed before the first ballot is read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
-    /// What is paid for.
-    pub release: Release,
-    /// When two datasets are neighbours.
+    /// The mechanism that is paid for.
+    pub aggregation: Aggregation,
+    /// The neighbouring relation.
     pub neighbors: Neighbors,
-    /// δ at which it is judged.
+    /// δ of the guarantee.
     pub delta: Delta,
-    /// What it costs, as an interval.
+    /// ε of the plan, as an interval.
     pub epsilon: Bound,
 }
 
-/// ε and δ if nobody says.
+/// Default ε and δ.
 const EPSILON: f64 = 2.0;
 const DELTA: f64 = 1e-5;
 
-/// Noise on the counts over all ballots, if nobody says how many answers are wanted.
+/// Default noise on the counts, as a share of all ballots.
+/// Used if the settings do not say how many answers are wanted.
 const SHARE_OF_BALLOTS: f64 = 0.16;
 
-/// The same where numbers are asked for: of a mean, a twentieth of the distance of the bounds.
+/// Default noise on numbers: on a mean, a twentieth of the distance of the bounds.
 const SHARE_OF_NUMBERS: f64 = 0.05;
 
-/// Noise on the largest count over noise on the counts, and what share of the ballots it must reach, if nobody says.
+/// Default screening: noise on the largest count over noise on the counts, and the threshold.
+/// The threshold is the share of the ballots that the largest count must reach.
 const SCREENING: f64 = 2.5;
 const THRESHOLD: f64 = 0.6;
 
-/// Most rounds that a plan is paid in: a run that is killed loses the round it is in.
+/// The largest number of rounds of a plan. A killed run loses its current round.
 const ROUNDS: u32 = 16;
 
-/// Unstable winners, if nobody says.
+/// The default number of unstable winners.
 const UNSTABLE: u32 = 8;
 
-/// Part of δ for winners that noise takes for stable. The ledger has set aside a little more than that.
+/// The share of δ for winners that noise takes for stable.
+/// The ledger sets aside a slightly larger share.
 const MISTAKEN: f64 = 1e-4;
 
+impl Plan {
+    /// Pays for all answers and asks the questions in their order.
+    /// Returns `None` where an answer was refused.
+    ///
+    /// This method is for ballots in memory. [`External`](crate::run::labels::External) keeps its answers in
+    /// a folder.
+    ///
+    /// # Contract
+    /// One `unit`, a record or a user, influences the ballots of one teacher only.
+    pub fn answer<B: Book>(
+        &self,
+        ballots: &Ballots,
+        unit: Unit,
+        ledger: &mut Ledger<B>,
+    ) -> Result<Vec<Option<usize>>, Error> {
+        let Aggregation::Polls(poll, rounds) = self.aggregation else {
+            return Err(Error::Setting {
+                name: "aggregator",
+                found: "stable".into(),
+                expected: "one that polls",
+            });
+        };
+        let terms = ledger.state()?.terms();
+        if terms.neighbors != self.neighbors || terms.unit != unit {
+            return Err(Error::OtherPromise { dataset: terms.dataset.clone() });
+        }
+        let mut answers = Vec::new();
+        for paid in ledger.reserve(poll, rounds)? {
+            let mut polling = paid?.run()?;
+            while polling.is_open() && answers.len() < ballots.questions() {
+                match polling.ask(&ballots.votes(answers.len()), &[])? {
+                    Answer::Winner(class) => answers.push(Some(class)),
+                    Answer::Refused => answers.push(None),
+                    Answer::Exhausted => break,
+                }
+            }
+        }
+        Ok(answers)
+    }
+}
+
 impl Recipe {
-    /// Fills the gaps. Nothing is paid yet.
-    pub fn plan(&self, facts: &Facts) -> Result<Plan, Error> {
+    /// Makes a plan with all defaults filled in. Nothing is paid yet.
+    pub fn plan(&self, facts: &Election) -> Result<Plan, Error> {
         let delta = Delta::new(self.delta.unwrap_or(DELTA))?;
         self.check(facts)?;
         if self.aggregator == Aggregator::Stable {
@@ -70,12 +115,15 @@ impl Recipe {
         self.fill(facts.questions, usual, delta, |deviation, answers| self.polls(facts, deviation, answers))
     }
 
-    /// The same for teachers who name labels or say numbers.
+    /// Makes a plan for teachers who name labels or give numbers.
     pub fn survey(&self, form: Form, teachers: u32, questions: u32) -> Result<Plan, Error> {
         let delta = Delta::new(self.delta.unwrap_or(DELTA))?;
         if self.aggregator != Aggregator::Gaussian || self.reveal {
-            let (name, found) =
-                if self.reveal { ("reveal", "true".into()) } else { ("aggregator", format!("{:?}", self.aggregator)) };
+            let (name, found) = if self.reveal {
+                ("reveal", "true".into())
+            } else {
+                ("aggregator", format!("{:?}", self.aggregator))
+            };
             return Err(Error::Setting {
                 name,
                 found,
@@ -86,58 +134,78 @@ impl Recipe {
             Form::Labels { labels, .. } => (labels, SHARE_OF_BALLOTS),
             Form::Number(_) => (1, SHARE_OF_NUMBERS),
         };
-        self.check(&Facts { candidates, voters: Voters::Teachers, ballots: teachers, questions })?;
+        self.check(&Election { candidates, voters: Voters::Teachers, ballots: teachers, questions })?;
         self.fill(questions, share * f64::from(teachers), delta, |deviation, answers| {
             let (questions, rounds) = in_rounds(answers);
             let survey = Survey { form, teachers, deviation: NoiseMultiplier::new(deviation)?, questions };
             survey.check(self.neighbors)?;
-            Ok(Release::Surveys(survey, rounds.into()))
+            Ok(Aggregation::Surveys(survey, rounds.into()))
         })
     }
 
-    /// Of ε, noise and answers, what is left out.
+    /// Computes the one of ε, noise and answers that is omitted.
     fn fill(
         &self,
         questions: u32,
         usual: f64,
         delta: Delta,
-        release: impl Fn(f64, u32) -> Result<Release, Error>,
+        aggregation: impl Fn(f64, u32) -> Result<Aggregation, Error>,
     ) -> Result<Plan, Error> {
         let neighbors = self.neighbors;
         let wanted = self.epsilon.unwrap_or(EPSILON);
-        let fits = |deviation: f64, answers: u32| Ok::<_, Error>(release(deviation, answers)?.upper(neighbors, delta)? <= wanted);
+        let fits = |deviation: f64, answers: u32| {
+            Ok::<_, Error>(aggregation(deviation, answers)?.upper(neighbors, delta)? <= wanted)
+        };
         let (deviation, answers) = match (self.deviation, self.answers) {
             (Some(deviation), Some(answers)) => (deviation, answers),
-            (None, Some(answers)) => (least_deviation(answers, |deviation| fits(deviation, answers))?, answers),
+            (None, Some(answers)) => {
+                (least_deviation(answers, |deviation| fits(deviation, answers))?, answers)
+            }
             (deviation, None) => {
                 let deviation = deviation.unwrap_or(usual);
                 (deviation, most_answers(questions, wanted, |answers| fits(deviation, answers))?)
             }
         };
-        let release = release(deviation, answers)?;
-        let epsilon = self.within(release.epsilon(neighbors, delta)?)?;
-        Ok(Plan { release, neighbors, delta, epsilon })
+        let aggregation = aggregation(deviation, answers)?;
+        let epsilon = self.within(aggregation.epsilon(neighbors, delta)?)?;
+        Ok(Plan { aggregation, neighbors, delta, epsilon })
     }
 
-    /// Refuses what costs more than was asked for.
+    /// Refuses a plan that costs more than the requested ε.
     fn within(&self, epsilon: Bound) -> Result<Bound, Error> {
         if let Some(wanted) = self.epsilon.filter(|wanted| epsilon.upper > *wanted) {
             let found = format!("{wanted}, and these answers with this noise cost {}", epsilon.upper);
-            return Err(Error::Setting { name: "epsilon", found, expected: "at least as much; leave out noise or answers" });
+            return Err(Error::Setting {
+                name: "epsilon",
+                found,
+                expected: "at least as much; leave out noise or answers",
+            });
         }
         Ok(epsilon)
     }
 
-    fn check(&self, facts: &Facts) -> Result<(), Error> {
-        let wrong = |name: &'static str, found: String, expected: &'static str| Err(Error::Setting { name, found, expected });
+    fn check(&self, facts: &Election) -> Result<(), Error> {
+        let wrong = |name: &'static str, found: String, expected: &'static str| {
+            Err(Error::Setting { name, found, expected })
+        };
         if facts.questions == 0 {
-            return Err(Error::Missing { what: "question", hint: "give public records to be labelled, at least one" });
+            return Err(Error::Missing {
+                what: "question",
+                hint: "give public records to be labelled, at least one",
+            });
         }
         if facts.ballots == 0 {
-            return Err(Error::Missing { what: "voter", hint: "give at least one teacher, or look at more than 0 neighbours" });
+            return Err(Error::Missing {
+                what: "voter",
+                hint: "give at least one teacher, or look at more than 0 neighbours",
+            });
         }
         if let Some(answers) = self.answers.filter(|answers| !(1..=facts.questions).contains(answers)) {
-            return wrong("answers", answers.to_string(), "at least 1 and at most as many as there are questions");
+            return wrong(
+                "answers",
+                answers.to_string(),
+                "at least 1 and at most as many as there are questions",
+            );
         }
         if let Some(epsilon) = self.epsilon.filter(|epsilon| !(epsilon.is_finite() && *epsilon > 0.0)) {
             return wrong("epsilon", epsilon.to_string(), "a positive number");
@@ -157,13 +225,13 @@ impl Recipe {
         Ok(())
     }
 
-    /// Questions that may be put for so many answers.
-    fn questions(&self, facts: &Facts, answers: u32) -> u32 {
+    /// The number of questions that may be asked for `answers` answers.
+    fn questions(&self, facts: &Election, answers: u32) -> u32 {
         let usual = if self.aggregator.screens() { answers.saturating_add(answers / 2) } else { answers };
         self.questions.unwrap_or(usual).clamp(answers, facts.questions.max(answers))
     }
 
-    fn polls(&self, facts: &Facts, deviation: f64, answers: u32) -> Result<Release, Error> {
+    fn polls(&self, facts: &Election, deviation: f64, answers: u32) -> Result<Aggregation, Error> {
         let screening = self.aggregator.screens().then(|| {
             let deviation = NoiseMultiplier::new(self.screening_deviation.unwrap_or(SCREENING * deviation))?;
             let threshold = (self.threshold.unwrap_or(THRESHOLD) * f64::from(facts.ballots)).round() as i64;
@@ -183,11 +251,12 @@ impl Recipe {
             answers: answers_each,
         };
         poll.check(self.neighbors)?;
-        Ok(Release::Polls(poll, rounds.into()))
+        Ok(Aggregation::Polls(poll, rounds.into()))
     }
 
-    /// Stable winners at this ε: the least noise, and the threshold that noise asks for. Where only noise is given, ε is what it costs.
-    fn stable(&self, facts: &Facts, delta: Delta) -> Result<Plan, Error> {
+    /// Plans stable winners at this ε: the least noise, and its threshold.
+    /// If only the noise is given, ε is the cost of that noise.
+    fn stable(&self, facts: &Election, delta: Delta) -> Result<Plan, Error> {
         let neighbors = self.neighbors;
         let unstable = self.unstable.unwrap_or(UNSTABLE).max(1);
         let wanted = self.epsilon.unwrap_or(EPSILON);
@@ -197,12 +266,19 @@ impl Recipe {
             let threshold = (2.0 * deviation * (asked / mistaken).ln().sqrt()).ceil();
             let deviation = Scale::new(deviation)?;
             let (candidates, questions) = (facts.candidates, facts.questions);
-            Ok::<_, Error>(StableMax { candidates, threshold: threshold as u32, unstable, questions, deviation })
+            Ok::<_, Error>(StableMax {
+                candidates,
+                threshold: threshold as u32,
+                unstable,
+                questions,
+                deviation,
+            })
         };
-        let judge = |stable: &StableMax| Release::Stable(*stable).epsilon(neighbors, delta);
+        let judge = |stable: &StableMax| Aggregation::Stable(*stable).epsilon(neighbors, delta);
         let stable = if let Some(deviation) = self.deviation {
-            // The threshold leaves the event as it is: what noise costs without mistakes says how rare mistakes must be.
-            let any = Release::Stable(make(deviation, wanted)?);
+            // The threshold does not change the event. So the cost of the noise without mistakes determines
+            // how rare mistakes must be.
+            let any = Aggregation::Stable(make(deviation, wanted)?);
             let without = any.judged(neighbors, |ideal| Ok(ideal(delta)?.upper))?;
             make(deviation, self.epsilon.unwrap_or(without * (1.0 + MISTAKEN)))?
         } else {
@@ -230,17 +306,17 @@ impl Recipe {
             });
         }
         let epsilon = self.within(judge(&stable)?)?;
-        Ok(Plan { release: Release::Stable(stable), neighbors, delta, epsilon })
+        Ok(Plan { aggregation: Aggregation::Stable(stable), neighbors, delta, epsilon })
     }
 }
 
-/// How many answers to a round, and how many rounds.
+/// The number of answers in a round, and the number of rounds.
 fn in_rounds(answers: u32) -> (u32, u32) {
     let each = answers.div_ceil(ROUNDS).max(1);
     (each, answers.div_ceil(each).max(1))
 }
 
-/// The least noise with which so many answers fit, to a part in a thousand.
+/// The least noise with which `answers` answers fit, to a relative precision of 1/1000.
 fn least_deviation(answers: u32, fits: impl Fn(f64) -> Result<bool, Error>) -> Result<f64, Error> {
     let mut high = 1.0;
     while !fits(high)? {
@@ -265,8 +341,12 @@ fn least_deviation(answers: u32, fits: impl Fn(f64) -> Result<bool, Error>) -> R
     Ok(high)
 }
 
-/// The most answers that fit, up to the number of questions.
-fn most_answers(questions: u32, wanted: f64, fits: impl Fn(u32) -> Result<bool, Error>) -> Result<u32, Error> {
+/// The largest number of answers that fit, up to the number of questions.
+fn most_answers(
+    questions: u32,
+    wanted: f64,
+    fits: impl Fn(u32) -> Result<bool, Error>,
+) -> Result<u32, Error> {
     if !fits(1)? {
         let found = format!("{wanted}, which does not pay for a single answer with this noise");
         return Err(Error::Setting { name: "epsilon", found, expected: "more, or more noise" });

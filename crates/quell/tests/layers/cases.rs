@@ -1,8 +1,8 @@
 //! Every kind of layer, in odd sizes.
 
 use quell::{
-    chance::Chance,
-    layer::{Layer, Recipe},
+    layer::{Layer, Spec},
+    random::PublicRandom,
 };
 
 const CASES: &[(&str, &[usize])] = &[
@@ -14,7 +14,10 @@ const CASES: &[(&str, &[usize])] = &[
     (r#"{"kind":"convolution","outputs":9,"kernel":3,"padding":[2,1],"groups":3}"#, &[5, 4, 6]),
     (r#"{"kind":"convolution","outputs":5,"kernel":4}"#, &[4, 4, 1]),
     (r#"{"kind":"convolution","outputs":6,"kernel":4,"stride":3,"padding":2,"groups":2}"#, &[9, 4]),
-    (r#"{"kind":"convolution","outputs":4,"kernel":3,"stride":2,"padding":1,"standardized":true}"#, &[5, 6, 3]),
+    (
+        r#"{"kind":"convolution","outputs":4,"kernel":3,"stride":2,"padding":1,"standardized":true}"#,
+        &[5, 6, 3],
+    ),
     (r#"{"kind":"convolution","outputs":6,"kernel":[2,3],"groups":2,"standardized":true}"#, &[4, 3, 4]),
     (r#"{"kind":"convolution","outputs":3,"kernel":2,"stride":3,"standardized":true}"#, &[8, 3]),
     (r#"{"kind":"max_pool","kernel":[3,2],"stride":[2,1]}"#, &[7, 5, 3]),
@@ -40,7 +43,10 @@ const CASES: &[(&str, &[usize])] = &[
     (r#"{"kind":"self_attention","heads":1,"causal":true}"#, &[5, 3]),
     (r#"{"kind":"self_attention","heads":2,"causal":true}"#, &[6, 4]),
     (r#"{"kind":"self_attention","heads":2}"#, &[1, 4]),
-    (r#"{"kind":"residual","layers":[{"kind":"linear","outputs":5},{"kind":"tanh"},{"kind":"linear","outputs":5}]}"#, &[5]),
+    (
+        r#"{"kind":"residual","layers":[{"kind":"linear","outputs":5},{"kind":"tanh"},{"kind":"linear","outputs":5}]}"#,
+        &[5],
+    ),
     (
         r#"{"kind":"residual","layers":[{"kind":"layer_norm"},{"kind":"self_attention","heads":2},
             {"kind":"residual","layers":[{"kind":"pointwise","outputs":4},{"kind":"gelu"}]}]}"#,
@@ -62,7 +68,7 @@ const CASES: &[(&str, &[usize])] = &[
 
 /// A layer, weights, and examples for it.
 pub(crate) struct Case {
-    pub(crate) recipe: Recipe,
+    pub(crate) recipe: Spec,
     pub(crate) shape: Vec<usize>,
     pub(crate) layer: Box<dyn Layer>,
     pub(crate) weights: Vec<f32>,
@@ -74,14 +80,14 @@ pub(crate) struct Case {
 /// All kinds, each with so many examples.
 pub(crate) fn cases(examples: usize) -> impl Iterator<Item = Case> {
     CASES.iter().zip(1..).map(move |((recipe, shape), number)| {
-        let recipe: Recipe = serde_json::from_str(recipe).unwrap();
+        let recipe: Spec = serde_json::from_str(recipe).unwrap();
         let layer = recipe.build(shape).unwrap();
-        let mut chance = Chance::of(7, number);
+        let mut chance = PublicRandom::of(7, number);
         let mut numbers = |count: usize| -> Vec<f32> { (0..count).map(|_| chance.normal()).collect() };
         let weights = numbers(layer.parameters());
         let mut input = numbers(examples * layer.inputs());
         let output_gradient = numbers(examples * layer.outputs());
-        if matches!(recipe, Recipe::Embedding { .. }) {
+        if matches!(recipe, Spec::Embedding { .. }) {
             // Words, some of them twice, and some that are none.
             let words = [0.0, 1.0, 2.0, 3.0, 4.0, 1.0, -1.0, 5.0, 2.5, -0.0, 1e30];
             for x in &mut input {

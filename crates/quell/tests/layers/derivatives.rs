@@ -1,6 +1,6 @@
 //! Outputs and derivatives against the naive layers: differences in double precision are right to nine digits, so that what is measured is the layer's own rounding.
 
-use quell::layer::Recipe;
+use quell::layer::Spec;
 
 use super::{
     cases::cases,
@@ -9,9 +9,14 @@ use super::{
 };
 
 /// Central differences of Σ gradient · output.
-pub(crate) fn differences(numbers: &[f64], output: impl Fn(&[f64]) -> Vec<f64>, gradient: &[f32]) -> Vec<f64> {
+pub(crate) fn differences(
+    numbers: &[f64],
+    output: impl Fn(&[f64]) -> Vec<f64>,
+    gradient: &[f32],
+) -> Vec<f64> {
     const STEP: f64 = 1e-5;
-    let loss = |numbers: &[f64]| output(numbers).iter().zip(gradient).map(|(y, g)| y * f64::from(*g)).sum::<f64>();
+    let loss =
+        |numbers: &[f64]| output(numbers).iter().zip(gradient).map(|(y, g)| y * f64::from(*g)).sum::<f64>();
     let mut moved = numbers.to_vec();
     let mut one = |place: usize| {
         moved[place] = numbers[place] + STEP;
@@ -29,10 +34,10 @@ pub(crate) fn wide(numbers: &[f32]) -> Vec<f64> {
 }
 
 /// How many layers round, one after the other: attention is two products with weights, one for the shares and one with them.
-pub(crate) fn roundings(recipe: &Recipe) -> f64 {
+pub(crate) fn roundings(recipe: &Spec) -> f64 {
     match recipe {
-        Recipe::Residual { layers, projection } => layers.iter().chain(projection).map(roundings).sum(),
-        Recipe::SelfAttention { .. } => 4.0,
+        Spec::Residual { layers, projection } => layers.iter().chain(projection).map(roundings).sum(),
+        Spec::SelfAttention { .. } => 4.0,
         _ => 1.0,
     }
 }
@@ -53,11 +58,13 @@ fn outputs_and_derivatives_are_those_of_the_definition() {
                 assert!(rest.is_empty() && shape == *case.layer.output(), "{name}: {shape:?}");
                 output
             };
-            let own = |numbers: &[f32]| numbers[numbers.len() / EXAMPLES * example..][..numbers.len() / EXAMPLES].to_vec();
+            let own = |numbers: &[f32]| {
+                numbers[numbers.len() / EXAMPLES * example..][..numbers.len() / EXAMPLES].to_vec()
+            };
             let far = distance(&own(&ran.output), &value(&weights, &input));
             assert!(far < bound, "{name}: output is off by {far}");
             // A word cannot move a little.
-            let expected = if matches!(case.recipe, Recipe::Embedding { .. }) {
+            let expected = if matches!(case.recipe, Spec::Embedding { .. }) {
                 vec![0.0; input.len()]
             } else {
                 differences(&input, |input| value(&weights, input), gradient)

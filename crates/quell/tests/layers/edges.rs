@@ -1,6 +1,6 @@
 //! Inputs at which a formula is not defined, or of which nothing is left.
 
-use quell::layer::{Dropout, Embedding, Layer, Normalization, Pool, Pooling, Recipe, SelfAttention};
+use quell::layer::{Dropout, Embedding, Layer, Normalization, Pool, Pooling, SelfAttention, Spec};
 
 use super::ran::Ran;
 
@@ -37,7 +37,7 @@ fn equal_numbers_are_normalised_to_zeros() {
         Normalization::over_all(&[3, 4]).unwrap(),
     ] {
         let mut weights = vec![0.0; layer.parameters()];
-        layer.initialize(&mut weights, &mut quell::chance::Chance::new(1));
+        layer.initialize(&mut weights, &mut quell::random::PublicRandom::new(1));
         let ran = Ran::new(&layer, &weights, &[1000.7; 12], &[1.0; 12], &[]);
         assert!(ran.output.iter().all(|y| *y == 0.0) && ran.input_gradient.iter().all(|g| g.is_finite()));
     }
@@ -46,7 +46,7 @@ fn equal_numbers_are_normalised_to_zeros() {
 #[test]
 fn a_filter_of_equal_weights_is_standardised_to_zeros() {
     let recipe = r#"{"kind":"convolution","outputs":2,"kernel":3,"standardized":true}"#;
-    let layer = serde_json::from_str::<Recipe>(recipe).unwrap().build(&[3, 3, 1]).unwrap();
+    let layer = serde_json::from_str::<Spec>(recipe).unwrap().build(&[3, 3, 1]).unwrap();
     let mut weights = vec![0.7; layer.parameters()];
     weights[18..].copy_from_slice(&[1.0, -2.0]);
     let mut ran = Ran::new(layer.as_ref(), &weights, &[1.0; 9], &[1.0, 1.0], &[]);

@@ -1,6 +1,6 @@
 //! Outputs and derivatives against PyTorch's, in double precision. `golden/layers/make.py` made the file.
 
-use quell::layer::{Layer, Recipe};
+use quell::layer::{Layer, Spec};
 use serde::Deserialize;
 
 use super::ran::{Ran, distance};
@@ -13,7 +13,7 @@ struct Golden {
 #[derive(Deserialize)]
 struct Case {
     name: String,
-    recipes: Vec<Recipe>,
+    recipes: Vec<Spec>,
     shape: Vec<usize>,
     weights: Vec<f32>,
     examples: Vec<Example>,
@@ -50,7 +50,8 @@ fn layers_agree_with_pytorch() {
             layers.push(recipe.build(&shape).unwrap());
         }
         for example in &case.examples {
-            let [output, input_gradient, weight_gradient] = run(&layers, &case.weights, &example.input, &example.output_gradient);
+            let [output, input_gradient, weight_gradient] =
+                run(&layers, &case.weights, &example.input, &example.output_gradient);
             for (what, found, expected) in [
                 ("output", output, &example.output),
                 ("input gradient", input_gradient, &example.input_gradient),

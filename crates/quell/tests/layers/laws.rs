@@ -19,7 +19,9 @@ fn an_example_is_the_same_to_the_last_bit_whatever_is_beside_it() {
             let (input, gradient) = case.example(example);
             let coins = &case.coins[example..=example];
             let mut alone = Ran::new(case.layer.as_ref(), &case.weights, input, gradient, coins);
-            let own = |numbers: &[f32]| bits(&numbers[numbers.len() / EXAMPLES * example..][..numbers.len() / EXAMPLES]);
+            let own = |numbers: &[f32]| {
+                bits(&numbers[numbers.len() / EXAMPLES * example..][..numbers.len() / EXAMPLES])
+            };
             assert_eq!(own(&batch.output), bits(&alone.output), "{name}: output");
             assert_eq!(own(&batch.input_gradient), bits(&alone.input_gradient), "{name}: input gradient");
             assert_eq!(batch.squared[example].to_bits(), alone.squared[0].to_bits(), "{name}: length");
@@ -47,10 +49,14 @@ fn sums_are_sums_of_scaled_gradients() {
         let mut batch = run(&case);
         let scales = [0.5, 2.0, 0.0, -1.0, 0.125];
         let gradients: Vec<Vec<f32>> = (0..EXAMPLES).map(|example| batch.gradient(example)).collect();
-        for (scales, sum) in [(scales, batch.sum(&scales)), ([1.0; 5], batch.add()), ([1.0; 5], batch.add())] {
+        for (scales, sum) in [(scales, batch.sum(&scales)), ([1.0; 5], batch.add()), ([1.0; 5], batch.add())]
+        {
             assert_eq!(sum.len(), case.layer.parameters());
             let terms = |place: usize| {
-                gradients.iter().zip(scales).map(move |(gradient, scale)| f64::from(gradient[place]) * f64::from(scale))
+                gradients
+                    .iter()
+                    .zip(scales)
+                    .map(move |(gradient, scale)| f64::from(gradient[place]) * f64::from(scale))
             };
             // Places of an example cancel, to nothing in the biases of keys: what is left is as uncertain as what it is made of, which is about as
             // large as the largest of all.
@@ -58,7 +64,11 @@ fn sums_are_sums_of_scaled_gradients() {
             let bound = 2e-6 * sizes.fold(0.0, f64::max);
             for (place, total) in sum.iter().enumerate() {
                 let exact = terms(place).sum::<f64>();
-                assert!((f64::from(*total) - exact).abs() <= bound, "{}: {total} {exact} {bound}", case.name());
+                assert!(
+                    (f64::from(*total) - exact).abs() <= bound,
+                    "{}: {total} {exact} {bound}",
+                    case.name()
+                );
             }
         }
     }
@@ -94,7 +104,14 @@ fn without_privacy_nothing_has_to_be_measured_before_the_sum() {
 fn gradients_do_not_depend_on_whether_that_of_the_input_is_wanted() {
     for case in cases(EXAMPLES) {
         let mut wanted = run(&case);
-        let mut not = Ran::back(case.layer.as_ref(), &case.weights, &case.input, &case.output_gradient, &case.coins, false);
+        let mut not = Ran::back(
+            case.layer.as_ref(),
+            &case.weights,
+            &case.input,
+            &case.output_gradient,
+            &case.coins,
+            false,
+        );
         not.measure();
         assert_eq!(wanted.squared, not.squared, "{}", case.name());
         assert_eq!(bits(&wanted.sum(&[0.5; EXAMPLES])), bits(&not.sum(&[0.5; EXAMPLES])), "{}", case.name());
@@ -159,7 +176,7 @@ fn tensors_are_all_weights_and_every_one_has_a_first_value() {
         names.dedup();
         assert_eq!(names.len(), tensors.len(), "{}", case.name());
         let mut weights = vec![f32::NAN; count];
-        case.layer.initialize(&mut weights, &mut quell::chance::Chance::new(3));
+        case.layer.initialize(&mut weights, &mut quell::random::PublicRandom::new(3));
         assert!(weights.iter().all(|x| x.is_finite() && x.abs() < 6.0), "{}", case.name());
     }
 }

@@ -1,6 +1,6 @@
 //! Dropout: who is left out.
 
-use quell::layer::{Dropout, Recipe};
+use quell::layer::{Dropout, Spec};
 
 use super::ran::Ran;
 
@@ -28,7 +28,9 @@ fn layers_of_one_network_leave_out_different_numbers() {
     const SIZE: usize = 1000;
     let (input, gradient) = (vec![1.0; SIZE], vec![1.0; SIZE]);
     let outputs: Vec<Vec<f32>> = [1, 2, 1]
-        .map(|number| Ran::new(&Dropout::new(0.5, number, vec![SIZE]).unwrap(), &[], &input, &gradient, &[5]).output)
+        .map(|number| {
+            Ran::new(&Dropout::new(0.5, number, vec![SIZE]).unwrap(), &[], &input, &gradient, &[5]).output
+        })
         .to_vec();
     assert_eq!(outputs[0], outputs[2]);
     let both = outputs[0].iter().zip(&outputs[1]).filter(|(a, b)| **a == 0.0 && **b == 0.0).count();
@@ -36,8 +38,8 @@ fn layers_of_one_network_leave_out_different_numbers() {
     assert!((both as f64 - 250.0).abs() < 6.0 * (1000.0_f64 * 0.25 * 0.75).sqrt(), "{both}");
 
     // Layers that are built together get different numbers, also inside of a block.
-    let dropout = || Recipe::Dropout { rate: 0.5 };
-    let block = Recipe::Residual { layers: vec![dropout(), dropout()], projection: Vec::new() };
+    let dropout = || Spec::Dropout { rate: 0.5 };
+    let block = Spec::Residual { layers: vec![dropout(), dropout()], projection: Vec::new() };
     let layer = block.build(&[SIZE]).unwrap();
     let ran = Ran::new(layer.as_ref(), &[], &input, &gradient, &[5]);
     // 1 + 4 where neither left the number out; were both the same, that would be a half.

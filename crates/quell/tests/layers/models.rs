@@ -10,7 +10,13 @@ fn named_models_are_what_the_papers_say() {
     // Weights, counted by hand from the shapes.
     let mnist: &[usize] = &[28, 28, 1];
     let cifar: &[usize] = &[32, 32, 3];
-    let convolutions = 3 * 9 * 32 + 32 * 9 * 32 + 32 * 9 * 64 + 64 * 9 * 64 + 64 * 9 * 128 + 128 * 9 * 128 + 2 * (32 + 64 + 128);
+    let convolutions = 3 * 9 * 32
+        + 32 * 9 * 32
+        + 32 * 9 * 64
+        + 64 * 9 * 64
+        + 64 * 9 * 128
+        + 128 * 9 * 128
+        + 2 * (32 + 64 + 128);
     for (name, shape, parameters) in [
         ("logistic", mnist, 7850),
         ("mlp", mnist, 785 * 1000 + 1001 * 10),
@@ -69,8 +75,14 @@ fn what_does_not_fit_is_refused_in_words() {
         "kernel of layer 6 (max_pool) is 2 × 2, expected at most 1 × 1, which is what there is"
     );
     let unknown = model("cnn-tahn", &[28, 28, 1], 10).unwrap_err();
-    assert!(matches!(unknown, Error::NoModel { .. }) && unknown.hint() == "did you mean \"cnn-tanh\"?", "{unknown}");
-    assert!(text("vgg", &[28, 28, 1]).starts_with("there is no model \"vgg\", expected one of \"logistic\", \"mlp\""));
+    assert!(
+        matches!(unknown, Error::NoModel { .. }) && unknown.hint() == "did you mean \"cnn-tanh\"?",
+        "{unknown}"
+    );
+    assert!(
+        text("vgg", &[28, 28, 1])
+            .starts_with("there is no model \"vgg\", expected one of \"logistic\", \"mlp\"")
+    );
     assert_eq!(
         model("logistic", &[3], 0).unwrap_err().to_string(),
         "outputs of layer 1 (linear) is 0, expected a whole number from 1 to 1048576"

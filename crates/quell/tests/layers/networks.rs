@@ -3,9 +3,9 @@
 use std::sync::Mutex;
 
 use quell::{
-    chance::Chance,
-    layer::Recipe,
+    layer::Spec,
     network::{Network, Task, Workspace, build, model},
+    random::PublicRandom,
 };
 
 use super::{
@@ -26,14 +26,14 @@ struct Made {
 }
 
 impl Made {
-    fn new(network: &Network, recipes: &[Recipe], examples: &[usize]) -> Self {
-        let words = matches!(recipes[0], Recipe::Embedding { .. });
+    fn new(network: &Network, recipes: &[Spec], examples: &[usize]) -> Self {
+        let words = matches!(recipes[0], Spec::Embedding { .. });
         let inputs = network.input().iter().product();
         Self { inputs, outputs: network.outputs(), words, examples: examples.to_vec(), broken: None }
     }
 
-    fn chance(record: usize, example: usize, purpose: u64) -> Chance {
-        Chance::of(Chance::of(record as u64, example as u64).bits(), purpose)
+    fn chance(record: usize, example: usize, purpose: u64) -> PublicRandom {
+        PublicRandom::of(PublicRandom::of(record as u64, example as u64).bits(), purpose)
     }
 
     fn input(&self, record: usize, example: usize) -> Vec<f32> {
@@ -111,11 +111,16 @@ const NETWORKS: &[(&str, &[usize])] = &[
     ),
 ];
 
-fn networks() -> impl Iterator<Item = (Vec<Recipe>, Network, Vec<f32>)> {
+fn networks() -> impl Iterator<Item = (Vec<Spec>, Network, Vec<f32>)> {
     NETWORKS.iter().map(|(recipes, shape)| {
-        let recipes: Vec<Recipe> = serde_json::from_str(recipes).unwrap();
+        let recipes: Vec<Spec> = serde_json::from_str(recipes).unwrap();
         let network = build(shape, &recipes).unwrap();
-        let weights = network.initialize(5).iter().zip(0..).map(|(w, k)| w + 0.2 * Chance::of(8, k).normal()).collect();
+        let weights = network
+            .initialize(5)
+            .iter()
+            .zip(0..)
+            .map(|(w, k)| w + 0.2 * PublicRandom::of(8, k).normal())
+            .collect();
         (recipes, network, weights)
     })
 }
@@ -127,7 +132,14 @@ fn clip(squared: &[f64], scales: &mut [f32]) {
     }
 }
 
-fn sum(network: &Network, weights: &[f32], task: &impl Task, blocks: &[&[usize]], parts: &[usize], clipped: bool) -> Vec<f64> {
+fn sum(
+    network: &Network,
+    weights: &[f32],
+    task: &impl Task,
+    blocks: &[&[usize]],
+    parts: &[usize],
+    clipped: bool,
+) -> Vec<f64> {
     let mut sum = vec![0.0; network.parameters()];
     let scales = clipped.then_some(&clip as &(dyn Fn(&[f64], &mut [f32]) + Sync));
     network.add_gradients(weights, task, blocks, parts, scales, &mut sum, &mut Workspace::default());
@@ -157,8 +169,10 @@ fn batches_in_blocks_are_sums_of_records_one_at_a_time() {
         let mut task = Made::new(&network, &recipes, &[1]);
         task.broken = Some(20);
         for parts in [vec![network.parameters()], network.parts()] {
-            let alone: Vec<Vec<f64>> =
-                records.iter().map(|record| sum(&network, &weights, &task, &[&[*record]], &parts, true)).collect();
+            let alone: Vec<Vec<f64>> = records
+                .iter()
+                .map(|record| sum(&network, &weights, &task, &[&[*record]], &parts, true))
+                .collect();
             assert!(alone[20].iter().all(|x| *x == 0.0), "scale zero adds nothing");
             for blocks in &cuts {
                 check(&sum(&network, &weights, &task, blocks, &parts, true), &alone, "clipped");
@@ -166,13 +180,18 @@ fn batches_in_blocks_are_sums_of_records_one_at_a_time() {
         }
         task.broken = None;
         let parts = [network.parameters()];
-        let alone: Vec<Vec<f64>> =
-            records.iter().map(|record| sum(&network, &weights, &task, &[&[*record]], &parts, false)).collect();
+        let alone: Vec<Vec<f64>> = records
+            .iter()
+            .map(|record| sum(&network, &weights, &task, &[&[*record]], &parts, false))
+            .collect();
         for blocks in &cuts {
             check(&sum(&network, &weights, &task, blocks, &parts, false), &alone, "plain");
         }
         for empty in [vec![], vec![&[][..]], vec![&[][..]; 2]] {
-            assert!(sum(&network, &weights, &task, &empty, &parts, true).iter().all(|x| *x == 0.0), "an empty batch is a batch");
+            assert!(
+                sum(&network, &weights, &task, &empty, &parts, true).iter().all(|x| *x == 0.0),
+                "an empty batch is a batch"
+            );
         }
     }
 }
@@ -200,7 +219,8 @@ fn every_part_is_clipped_by_its_own_length() {
 fn the_gradient_of_a_record_is_the_derivative_of_its_loss() {
     for (recipes, network, weights) in networks() {
         // The definition knows no lots.
-        let recipes: Vec<Recipe> = recipes.iter().filter(|recipe| recipe.name() != "dropout").map(without_lots).collect();
+        let recipes: Vec<Spec> =
+            recipes.iter().filter(|recipe| recipe.name() != "dropout").map(without_lots).collect();
         let network = build(network.input(), &recipes).unwrap();
         let task = Made::new(&network, &recipes, &[1]);
         for record in 0..2 {
@@ -217,10 +237,10 @@ fn the_gradient_of_a_record_is_the_derivative_of_its_loss() {
     }
 }
 
-fn without_lots(recipe: &Recipe) -> Recipe {
-    let Recipe::Residual { layers, projection } = recipe else { return recipe.clone() };
+fn without_lots(recipe: &Spec) -> Spec {
+    let Spec::Residual { layers, projection } = recipe else { return recipe.clone() };
     let layers = layers.iter().filter(|recipe| recipe.name() != "dropout").cloned().collect();
-    Recipe::Residual { layers, projection: projection.clone() }
+    Spec::Residual { layers, projection: projection.clone() }
 }
 
 #[test]
@@ -229,7 +249,8 @@ fn a_record_of_several_examples_has_the_mean_of_their_gradients() {
     for (recipes, network, weights) in networks() {
         let task = Made::new(&network, &recipes, &[1, 3, 2, 0, 40]);
         for parts in [vec![network.parameters()], network.parts()] {
-            let expected: Vec<Vec<f64>> = records.iter().map(|record| mean(&network, &weights, &task, *record, &parts)).collect();
+            let expected: Vec<Vec<f64>> =
+                records.iter().map(|record| mean(&network, &weights, &task, *record, &parts)).collect();
             assert!(expected[3].iter().all(|x| *x == 0.0), "no examples, no gradient");
             for blocks in [vec![&records[..]], records.chunks(3).collect(), records.chunks(1).collect()] {
                 check(&sum(&network, &weights, &task, &blocks, &parts, true), &expected, "grouped");
@@ -279,7 +300,7 @@ fn a_workspace_forgets_the_batch_before() {
 #[test]
 fn a_batch_that_is_too_large_to_put_off_is_added_part_by_part_to_the_same_sum() {
     // 1,024 records of this width are put off at a time.
-    let network = build(&[8192], &[Recipe::Linear { outputs: 2 }]).unwrap();
+    let network = build(&[8192], &[Spec::Linear { outputs: 2 }]).unwrap();
     let weights = network.initialize(3);
     let task = Made { inputs: 8192, outputs: 2, words: false, examples: vec![1], broken: None };
     let records: Vec<usize> = (0..2100).collect();
@@ -308,7 +329,8 @@ fn a_record_of_a_named_model_is_the_same_to_the_last_bit_alone_and_in_a_batch() 
     for (name, shape, outputs, count) in cases {
         let network = build(shape, &model(name, shape, outputs).unwrap()).unwrap();
         let weights = network.initialize(2);
-        let task = Made { inputs: shape.iter().product(), outputs, words: false, examples: vec![1], broken: None };
+        let task =
+            Made { inputs: shape.iter().product(), outputs, words: false, examples: vec![1], broken: None };
         let records: Vec<usize> = (0..count).collect();
 
         // What comes out.
@@ -330,7 +352,15 @@ fn a_record_of_a_named_model_is_the_same_to_the_last_bit_alone_and_in_a_batch() 
                 scales.fill(1.0);
             };
             let mut sum = vec![0.0; network.parameters()];
-            network.add_gradients(&weights, &task, blocks, &network.parts(), Some(&ask), &mut sum, &mut workspace);
+            network.add_gradients(
+                &weights,
+                &task,
+                blocks,
+                &network.parts(),
+                Some(&ask),
+                &mut sum,
+                &mut workspace,
+            );
             let mut found = found.into_inner().unwrap();
             found.sort();
             found

@@ -1,11 +1,11 @@
 //! Layers as they are written down: what is read is what was written, and what cannot be is said in words.
 
 use proptest::prelude::*;
-use quell::{Error, layer::Recipe, network::build};
+use quell::{Error, layer::Spec, network::build};
 
 use super::cases::cases;
 
-fn read(text: &str) -> Recipe {
+fn read(text: &str) -> Spec {
     serde_json::from_str(text).unwrap()
 }
 
@@ -19,17 +19,17 @@ fn refusal(text: &str, shape: &[usize]) -> String {
 fn recipes_are_read_as_they_are_written() {
     #[derive(serde::Serialize, serde::Deserialize)]
     struct File {
-        layers: Vec<Recipe>,
+        layers: Vec<Spec>,
     }
     let file = File { layers: cases(0).map(|case| case.recipe).collect() };
     let text = toml::to_string(&file).unwrap();
     let again: File = toml::from_str(&text).unwrap();
     assert_eq!(again.layers, file.layers);
     for recipe in file.layers {
-        assert_eq!(serde_json::from_str::<Recipe>(&serde_json::to_string(&recipe).unwrap()).unwrap(), recipe);
+        assert_eq!(serde_json::from_str::<Spec>(&serde_json::to_string(&recipe).unwrap()).unwrap(), recipe);
     }
     let by_hand = "layers = [{ kind = \"max_pool\", kernel = [3, 2] }, { kind = \"relu\" }]";
-    assert_eq!(toml::from_str::<File>(by_hand).unwrap().layers[1], Recipe::Relu {});
+    assert_eq!(toml::from_str::<File>(by_hand).unwrap().layers[1], Spec::Relu {});
 }
 
 #[test]
@@ -43,13 +43,13 @@ fn unknown_words_are_refused() {
         r#"{"kind":"max_pool","kernel":[1,2,3]}"#,
         r#"{"outputs":3}"#,
     ] {
-        assert!(serde_json::from_str::<Recipe>(text).is_err(), "{text}");
+        assert!(serde_json::from_str::<Spec>(text).is_err(), "{text}");
     }
 }
 
 #[test]
 fn batch_norm_is_refused_with_the_reason_and_the_replacement() {
-    let error = build(&[5, 5, 4], &[Recipe::Relu {}, read(r#"{"kind":"batch_norm"}"#)]).err().unwrap();
+    let error = build(&[5, 5, 4], &[Spec::Relu {}, read(r#"{"kind":"batch_norm"}"#)]).err().unwrap();
     assert_eq!(
         error.to_string(),
         "layer 2 (batch_norm) mixes the examples of a batch, so that no example has a gradient of its own to clip, \
@@ -76,7 +76,11 @@ fn what_does_not_fit_is_said_in_words() {
             vec![4],
             "layer 1 (self_attention) gets numbers arranged as [4], expected a sequence [length, channels]",
         ),
-        (r#"{"kind":"dropout","rate":1.5}"#, vec![4], "rate of layer 1 (dropout) is 1.5, expected a number in [0, 1)"),
+        (
+            r#"{"kind":"dropout","rate":1.5}"#,
+            vec![4],
+            "rate of layer 1 (dropout) is 1.5, expected a number in [0, 1)",
+        ),
         (
             r#"{"kind":"convolution","outputs":4,"kernel":9,"padding":1}"#,
             vec![5, 6, 1],
@@ -107,7 +111,11 @@ fn what_does_not_fit_is_said_in_words() {
             vec![5],
             "output of layer 1 (residual) is [3], expected [5], the shape of what it is added to",
         ),
-        (r#"{"kind":"residual","layers":[]}"#, vec![5], "layer 1 (residual) has no layers, expected at least one"),
+        (
+            r#"{"kind":"residual","layers":[]}"#,
+            vec![5],
+            "layer 1 (residual) has no layers, expected at least one",
+        ),
         (
             r#"{"kind":"residual","layers":[{"kind":"relu"},{"kind":"group_norm","groups":2}]}"#,
             vec![5],
@@ -126,7 +134,10 @@ fn what_does_not_fit_is_said_in_words() {
     ] {
         assert_eq!(refusal(text, &shape), expected);
     }
-    assert_eq!(build(&[3], &[]).err().unwrap().to_string(), "the network has no layers, expected at least one");
+    assert_eq!(
+        build(&[3], &[]).err().unwrap().to_string(),
+        "the network has no layers, expected at least one"
+    );
     assert!(
         read(r#"{"kind":"group_norm","groups":3}"#)
             .build(&[4])
@@ -163,13 +174,16 @@ fn a_forged_recipe_is_refused_before_anything_is_allocated() {
         assert!(read(&text).build(&shape).is_err(), "{text}");
     }
     // Each by itself would do.
-    let wide = Recipe::Linear { outputs: 1 << 18 };
+    let wide = Spec::Linear { outputs: 1 << 18 };
     let error =
-        build(&[1 << 11], &[wide, Recipe::Linear { outputs: 1 << 11 }, Recipe::Linear { outputs: 1 << 18 }]).err().unwrap();
+        build(&[1 << 11], &[wide, Spec::Linear { outputs: 1 << 11 }, Spec::Linear { outputs: 1 << 18 }])
+            .err()
+            .unwrap();
     assert!(matches!(error, Error::NetworkSize { what: "weights", .. }), "{error}");
-    let many = vec![Recipe::Relu {}; 5000];
+    let many = vec![Spec::Relu {}; 5000];
     assert!(matches!(build(&[1], &many).err().unwrap(), Error::NetworkSize { what: "layers", .. }));
-    let deep = (0..50).fold(Recipe::Relu {}, |inner, _| Recipe::Residual { layers: vec![inner], projection: Vec::new() });
+    let deep = (0..50)
+        .fold(Spec::Relu {}, |inner, _| Spec::Residual { layers: vec![inner], projection: Vec::new() });
     assert!(matches!(deep.build(&[1]).err().unwrap(), Error::LayersInLayers { .. }));
 }
 
@@ -184,19 +198,19 @@ proptest! {
     ) {
         use quell::layer::{Axes, Sides::{Each, Same}};
         let recipes = [
-            Recipe::Linear { outputs: a },
-            Recipe::Pointwise { outputs: a },
-            Recipe::Convolution { outputs: a, kernel: Same(b), stride: Same(c), padding: Same(d), groups: e, standardized },
-            Recipe::Convolution { outputs: a, kernel: Each([b, c]), stride: Same(1), padding: Each([d, e]), groups: 1, standardized },
-            Recipe::MaxPool { kernel: Each([a, b]), stride: Some(Each([c, d])) },
-            Recipe::MeanPool { kernel: Same(a), stride: None },
-            Recipe::GlobalMean {},
-            Recipe::GroupNorm { groups: a },
-            Recipe::LayerNorm { over: Axes::All },
-            Recipe::Embedding { words: a, width: b },
-            Recipe::Reshape { shape: vec![a, b] },
-            Recipe::SelfAttention { heads: a, causal: true },
-            Recipe::Residual { layers: vec![Recipe::Pointwise { outputs: a }], projection: vec![Recipe::Pointwise { outputs: a }] },
+            Spec::Linear { outputs: a },
+            Spec::Pointwise { outputs: a },
+            Spec::Convolution { outputs: a, kernel: Same(b), stride: Same(c), padding: Same(d), groups: e, standardized },
+            Spec::Convolution { outputs: a, kernel: Each([b, c]), stride: Same(1), padding: Each([d, e]), groups: 1, standardized },
+            Spec::MaxPool { kernel: Each([a, b]), stride: Some(Each([c, d])) },
+            Spec::MeanPool { kernel: Same(a), stride: None },
+            Spec::GlobalMean {},
+            Spec::GroupNorm { groups: a },
+            Spec::LayerNorm { over: Axes::All },
+            Spec::Embedding { words: a, width: b },
+            Spec::Reshape { shape: vec![a, b] },
+            Spec::SelfAttention { heads: a, causal: true },
+            Spec::Residual { layers: vec![Spec::Pointwise { outputs: a }], projection: vec![Spec::Pointwise { outputs: a }] },
         ];
         for recipe in recipes {
             if let Ok(layer) = recipe.build(&sizes) {

@@ -1,74 +1,105 @@
 //! Layers by their definitions, one example at a time, in double precision and without any thought of speed.
 
-use quell::layer::{Axes, Recipe, Sides};
+use quell::layer::{Axes, Sides, Spec};
 
 /// Takes an example through a layer. Weights are used up from the front.
-pub(crate) fn forward(recipe: &Recipe, shape: &[usize], weights: &mut &[f64], input: &[f64]) -> (Vec<usize>, Vec<f64>) {
+pub(crate) fn forward(
+    recipe: &Spec,
+    shape: &[usize],
+    weights: &mut &[f64],
+    input: &[f64],
+) -> (Vec<usize>, Vec<f64>) {
     let same = |f: &dyn Fn(f64) -> f64| (shape.to_vec(), input.iter().map(|x| f(*x)).collect());
     let channels = *shape.last().unwrap();
     let places = input.len() / channels;
     match recipe {
-        Recipe::Linear { outputs } => (vec![*outputs], linear(input, *outputs, weights)),
-        Recipe::Pointwise { outputs } => {
+        Spec::Linear { outputs } => (vec![*outputs], linear(input, *outputs, weights)),
+        Spec::Pointwise { outputs } => {
             let (matrix, bias) = (take(weights, channels * outputs), take(weights, *outputs));
             let sum = |place: usize, o: usize| {
-                bias[o] + (0..channels).map(|c| input[place * channels + c] * matrix[c * outputs + o]).sum::<f64>()
+                bias[o]
+                    + (0..channels)
+                        .map(|c| input[place * channels + c] * matrix[c * outputs + o])
+                        .sum::<f64>()
             };
-            let all =
-                (0..places).flat_map(|place| (0..*outputs).map(move |o| (place, o))).map(|(place, o)| sum(place, o)).collect();
+            let all = (0..places)
+                .flat_map(|place| (0..*outputs).map(move |o| (place, o)))
+                .map(|(place, o)| sum(place, o))
+                .collect();
             ([&shape[..shape.len() - 1], &[*outputs]].concat(), all)
         }
-        Recipe::Convolution { outputs, kernel, stride, padding, groups, standardized } => {
+        Spec::Convolution { outputs, kernel, stride, padding, groups, standardized } => {
             let sides = [sides(*kernel, shape, 1), sides(*stride, shape, 1), sides(*padding, shape, 0)];
             convolution(shape, *outputs, sides, (*groups, *standardized), weights, input)
         }
-        Recipe::MaxPool { kernel, stride } | Recipe::MeanPool { kernel, stride } => {
-            let largest = matches!(recipe, Recipe::MaxPool { .. });
-            pool(shape, [sides(*kernel, shape, 1), sides(stride.unwrap_or(*kernel), shape, 1)], input, largest)
+        Spec::MaxPool { kernel, stride } | Spec::MeanPool { kernel, stride } => {
+            let largest = matches!(recipe, Spec::MaxPool { .. });
+            pool(
+                shape,
+                [sides(*kernel, shape, 1), sides(stride.unwrap_or(*kernel), shape, 1)],
+                input,
+                largest,
+            )
         }
-        Recipe::GlobalMean {} => {
-            let mean = |c: usize| (0..places).map(|place| input[place * channels + c]).sum::<f64>() / places as f64;
+        Spec::GlobalMean {} => {
+            let mean =
+                |c: usize| (0..places).map(|place| input[place * channels + c]).sum::<f64>() / places as f64;
             (vec![channels], (0..channels).map(mean).collect())
         }
-        Recipe::GroupNorm { groups } => {
+        Spec::GroupNorm { groups } => {
             let width = channels / groups;
             (shape.to_vec(), normalize(input, channels, weights, |place| place % channels / width))
         }
-        Recipe::LayerNorm { over: Axes::Last } => (shape.to_vec(), normalize(input, channels, weights, |place| place / channels)),
-        Recipe::LayerNorm { over: Axes::All } => (shape.to_vec(), normalize(input, input.len(), weights, |_| 0)),
-        Recipe::Embedding { words, width } => {
+        Spec::LayerNorm { over: Axes::Last } => {
+            (shape.to_vec(), normalize(input, channels, weights, |place| place / channels))
+        }
+        Spec::LayerNorm { over: Axes::All } => {
+            (shape.to_vec(), normalize(input, input.len(), weights, |_| 0))
+        }
+        Spec::Embedding { words, width } => {
             let table = take(weights, words * width);
             let row = |word: f64| (0..*words).find(|row| *row as f64 == word);
-            let vector = |word: f64| row(word).map_or(vec![0.0; *width], |row| table[row * width..][..*width].to_vec());
+            let vector = |word: f64| {
+                row(word).map_or(vec![0.0; *width], |row| table[row * width..][..*width].to_vec())
+            };
             (vec![shape[0], *width], input.iter().flat_map(|word| vector(*word)).collect())
         }
-        Recipe::Positions {} => {
+        Spec::Positions {} => {
             let own = take(weights, input.len());
             (shape.to_vec(), input.iter().zip(own).map(|(x, w)| x + w).collect())
         }
-        Recipe::Dropout { .. } => same(&|x| x),
-        Recipe::Flatten {} => (vec![input.len()], input.to_vec()),
-        Recipe::Reshape { shape } => (shape.clone(), input.to_vec()),
-        Recipe::Residual { layers, projection } => {
+        Spec::Dropout { .. } => same(&|x| x),
+        Spec::Flatten {} => (vec![input.len()], input.to_vec()),
+        Spec::Reshape { shape } => (shape.clone(), input.to_vec()),
+        Spec::Residual { layers, projection } => {
             let (shape_of_block, block) = chain(layers, shape, weights, input);
             let (_, other) = chain(projection, shape, weights, input);
             (shape_of_block, block.iter().zip(other).map(|(a, b)| a + b).collect())
         }
-        Recipe::SelfAttention { heads, causal } => {
+        Spec::SelfAttention { heads, causal } => {
             (shape.to_vec(), attention([shape[0], channels], *heads, *causal, weights, input))
         }
-        Recipe::Relu {} => same(&|x| x.max(0.0)),
-        Recipe::Tanh {} => same(&f64::tanh),
-        Recipe::Selu {} => same(&|x| 1.050_700_987_355_480_5 * if x > 0.0 { x } else { 1.673_263_242_354_377_2 * x.exp_m1() }),
-        Recipe::Gelu {} => same(&|x| 0.5 * x * (1.0 + (std::f64::consts::FRAC_2_PI.sqrt() * (x + 0.044_715 * x.powi(3))).tanh())),
-        Recipe::Silu {} => same(&|x| x / (1.0 + (-x).exp())),
-        Recipe::Sigmoid {} => same(&|x| 1.0 / (1.0 + (-x).exp())),
+        Spec::Relu {} => same(&|x| x.max(0.0)),
+        Spec::Tanh {} => same(&f64::tanh),
+        Spec::Selu {} => same(&|x| {
+            1.050_700_987_355_480_5 * if x > 0.0 { x } else { 1.673_263_242_354_377_2 * x.exp_m1() }
+        }),
+        Spec::Gelu {} => same(&|x| {
+            0.5 * x * (1.0 + (std::f64::consts::FRAC_2_PI.sqrt() * (x + 0.044_715 * x.powi(3))).tanh())
+        }),
+        Spec::Silu {} => same(&|x| x / (1.0 + (-x).exp())),
+        Spec::Sigmoid {} => same(&|x| 1.0 / (1.0 + (-x).exp())),
         other => panic!("{} has no reference", other.name()),
     }
 }
 
 /// Layers one after the other.
-pub(crate) fn chain(recipes: &[Recipe], shape: &[usize], weights: &mut &[f64], input: &[f64]) -> (Vec<usize>, Vec<f64>) {
+pub(crate) fn chain(
+    recipes: &[Spec],
+    shape: &[usize],
+    weights: &mut &[f64],
+    input: &[f64],
+) -> (Vec<usize>, Vec<f64>) {
     let start = (shape.to_vec(), input.to_vec());
     recipes.iter().fold(start, |(shape, values), recipe| forward(recipe, &shape, weights, &values))
 }
@@ -81,7 +112,11 @@ fn take<'a>(weights: &mut &'a [f64], count: usize) -> &'a [f64] {
 
 fn linear(input: &[f64], outputs: usize, weights: &mut &[f64]) -> Vec<f64> {
     let (matrix, bias) = (take(weights, input.len() * outputs), take(weights, outputs));
-    matrix.chunks(input.len()).zip(bias).map(|(row, b)| b + row.iter().zip(input).map(|(w, x)| w * x).sum::<f64>()).collect()
+    matrix
+        .chunks(input.len())
+        .zip(bias)
+        .map(|(row, b)| b + row.iter().zip(input).map(|(w, x)| w * x).sum::<f64>())
+        .collect()
 }
 
 fn sides(sides: Sides, shape: &[usize], row: usize) -> [usize; 2] {
@@ -114,8 +149,9 @@ fn convolution(
     let patch = kernel[0] * kernel[1] * per_group;
     let mut filters = take(weights, patch * outputs).to_vec();
     let bias = take(weights, outputs);
-    let place =
-        |g: usize, i: usize, j: usize, c: usize, o: usize| (((g * kernel[0] + i) * kernel[1] + j) * per_group + c) * width + o;
+    let place = |g: usize, i: usize, j: usize, c: usize, o: usize| {
+        (((g * kernel[0] + i) * kernel[1] + j) * per_group + c) * width + o
+    };
     if standardized {
         for (g, o) in (0..groups).flat_map(|g| (0..width).map(move |o| (g, o))) {
             let places: Vec<usize> = (0..patch).map(|p| (g * patch + p) * width + o).collect();
@@ -126,17 +162,23 @@ fn convolution(
             }
         }
     }
-    let (down, across) =
-        ((rows + 2 * padding[0] - kernel[0]) / stride[0] + 1, (columns + 2 * padding[1] - kernel[1]) / stride[1] + 1);
+    let (down, across) = (
+        (rows + 2 * padding[0] - kernel[0]) / stride[0] + 1,
+        (columns + 2 * padding[1] - kernel[1]) / stride[1] + 1,
+    );
     let mut output = Vec::new();
     for (y, x) in (0..down).flat_map(|y| (0..across).map(move |x| (y, x))) {
         for o in 0..outputs {
             let (g, mut sum) = (o / width, bias[o]);
             for (i, j) in (0..kernel[0]).flat_map(|i| (0..kernel[1]).map(move |j| (i, j))) {
-                let (v, u) = ((y * stride[0] + i).wrapping_sub(padding[0]), (x * stride[1] + j).wrapping_sub(padding[1]));
+                let (v, u) = (
+                    (y * stride[0] + i).wrapping_sub(padding[0]),
+                    (x * stride[1] + j).wrapping_sub(padding[1]),
+                );
                 if v < rows && u < columns {
                     let pixel = &input[(v * columns + u) * channels + g * per_group..][..per_group];
-                    sum += (0..per_group).map(|c| pixel[c] * filters[place(g, i, j, c, o % width)]).sum::<f64>();
+                    sum +=
+                        (0..per_group).map(|c| pixel[c] * filters[place(g, i, j, c, o % width)]).sum::<f64>();
                 }
             }
             output.push(sum);
@@ -145,13 +187,23 @@ fn convolution(
     (arranged(shape, down, across, outputs), output)
 }
 
-fn pool(shape: &[usize], [kernel, stride]: [[usize; 2]; 2], input: &[f64], largest: bool) -> (Vec<usize>, Vec<f64>) {
+fn pool(
+    shape: &[usize],
+    [kernel, stride]: [[usize; 2]; 2],
+    input: &[f64],
+    largest: bool,
+) -> (Vec<usize>, Vec<f64>) {
     let [rows, columns, channels] = image(shape);
     let (down, across) = ((rows - kernel[0]) / stride[0] + 1, (columns - kernel[1]) / stride[1] + 1);
     let mut output = Vec::new();
-    for (y, x, c) in (0..down).flat_map(|y| (0..across).flat_map(move |x| (0..channels).map(move |c| (y, x, c)))) {
+    for (y, x, c) in
+        (0..down).flat_map(|y| (0..across).flat_map(move |x| (0..channels).map(move |c| (y, x, c))))
+    {
         let window: Vec<f64> = (0..kernel[0] * kernel[1])
-            .map(|k| input[((y * stride[0] + k / kernel[1]) * columns + x * stride[1] + k % kernel[1]) * channels + c])
+            .map(|k| {
+                input[((y * stride[0] + k / kernel[1]) * columns + x * stride[1] + k % kernel[1]) * channels
+                    + c]
+            })
             .collect();
         let mean = window.iter().sum::<f64>() / window.len() as f64;
         output.push(if largest { window.iter().copied().fold(f64::MIN, f64::max) } else { mean });
@@ -163,7 +215,8 @@ fn pool(shape: &[usize], [kernel, stride]: [[usize; 2]; 2], input: &[f64], large
 fn normalize(input: &[f64], period: usize, weights: &mut &[f64], team: impl Fn(usize) -> usize) -> Vec<f64> {
     let (weight, bias) = (take(weights, period), take(weights, period));
     let one = |place: usize| {
-        let own: Vec<f64> = (0..input.len()).filter(|other| team(*other) == team(place)).map(|other| input[other]).collect();
+        let own: Vec<f64> =
+            (0..input.len()).filter(|other| team(*other) == team(place)).map(|other| input[other]).collect();
         let mean = own.iter().sum::<f64>() / own.len() as f64;
         let variance = own.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / own.len() as f64;
         (input[place] - mean) / (variance + 1e-5).sqrt() * weight[place % period] + bias[place % period]
@@ -171,16 +224,24 @@ fn normalize(input: &[f64], period: usize, weights: &mut &[f64], team: impl Fn(u
     (0..input.len()).map(one).collect()
 }
 
-fn attention([length, channels]: [usize; 2], heads: usize, causal: bool, weights: &mut &[f64], input: &[f64]) -> Vec<f64> {
+fn attention(
+    [length, channels]: [usize; 2],
+    heads: usize,
+    causal: bool,
+    weights: &mut &[f64],
+    input: &[f64],
+) -> Vec<f64> {
     let shape = [length, channels];
-    let (_, all) = forward(&Recipe::Pointwise { outputs: 3 * channels }, &shape, weights, input);
+    let (_, all) = forward(&Spec::Pointwise { outputs: 3 * channels }, &shape, weights, input);
     let width = channels / heads;
-    let number =
-        |which: usize, place: usize, head: usize, k: usize| all[place * 3 * channels + which * channels + head * width + k];
+    let number = |which: usize, place: usize, head: usize, k: usize| {
+        all[place * 3 * channels + which * channels + head * width + k]
+    };
     let mut found = vec![0.0; length * channels];
     for (head, i) in (0..heads).flat_map(|head| (0..length).map(move |i| (head, i))) {
         let seen = if causal { i + 1 } else { length };
-        let product = |j: usize| (0..width).map(|k| number(0, i, head, k) * number(1, j, head, k)).sum::<f64>();
+        let product =
+            |j: usize| (0..width).map(|k| number(0, i, head, k) * number(1, j, head, k)).sum::<f64>();
         let scores: Vec<f64> = (0..seen).map(|j| (product(j) / (width as f64).sqrt()).exp()).collect();
         let total: f64 = scores.iter().sum();
         for k in 0..width {
@@ -188,5 +249,5 @@ fn attention([length, channels]: [usize; 2], heads: usize, causal: bool, weights
             found[i * channels + head * width + k] = mean;
         }
     }
-    forward(&Recipe::Pointwise { outputs: channels }, &shape, weights, &found).1
+    forward(&Spec::Pointwise { outputs: channels }, &shape, weights, &found).1
 }

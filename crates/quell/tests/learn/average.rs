@@ -1,12 +1,16 @@
 //! Averages against their sums written out.
 
-use quell::{Error, average::Average};
+use quell::{Error, learner::average::Average};
 
 use super::{assert_close, numbers};
 
 const DIMENSION: usize = 5;
-const AVERAGES: [Average; 4] =
-    [Average::Uniform { skip: 0 }, Average::Uniform { skip: 7 }, Average::Exponential { decay: 0.75 }, Average::Linear];
+const AVERAGES: [Average; 4] = [
+    Average::Uniform { skip: 0 },
+    Average::Uniform { skip: 7 },
+    Average::Exponential { decay: 0.75 },
+    Average::Linear,
+];
 
 /// Σ wₜxₜ / Σ wₜ.
 fn weighted(iterates: &[Vec<f32>], weight: impl Fn(usize) -> f64) -> Vec<f64> {
@@ -24,7 +28,9 @@ fn an_average_is_its_weighted_sum() {
             mean.add(&iterates[last - 1]).unwrap();
             let expected = weighted(&iterates[..last], |t| match average {
                 // Until something is left in, the last iterate.
-                Average::Uniform { skip } => f64::from(u8::from(t > skip as usize || (t == last && last <= skip as usize))),
+                Average::Uniform { skip } => {
+                    f64::from(u8::from(t > skip as usize || (t == last && last <= skip as usize)))
+                }
                 Average::Exponential { decay } => decay.powi((last - t) as i32),
                 Average::Linear => 2.0 * t as f64 / (last * (last + 1)) as f64,
                 Average::None => unreachable!(),
@@ -64,7 +70,8 @@ fn long_vectors_are_averaged_like_short_ones() {
     let length = 150_001;
     for average in AVERAGES {
         let mut whole = average.start(length).unwrap();
-        let mut parts = [average.start(50_000).unwrap(), average.start(50_000).unwrap(), average.start(50_001).unwrap()];
+        let mut parts =
+            [average.start(50_000).unwrap(), average.start(50_000).unwrap(), average.start(50_001).unwrap()];
         for t in 0..3 {
             let x = numbers(t, length);
             whole.add(&x).unwrap();
@@ -102,7 +109,10 @@ fn wrong_lengths_states_and_settings_are_refused_and_change_nothing() {
     assert!(matches!(mean.restore(3, &[1.0, f64::NAN]), Err(Error::SavedState { .. })));
     assert_eq!(mean, before);
     for decay in [-0.5, 1.0, f64::NAN] {
-        assert!(matches!(Average::Exponential { decay }.start(2), Err(Error::OutOfRange { what: "decay", .. })));
+        assert!(matches!(
+            Average::Exponential { decay }.start(2),
+            Err(Error::OutOfRange { what: "decay", .. })
+        ));
     }
     assert!(serde_json::from_str::<Average>(r#"{"uniform": {"from": 3}}"#).is_err());
     assert_eq!(serde_json::from_str::<Average>(r#""linear""#).unwrap(), Average::Linear);

@@ -1,7 +1,7 @@
 //! The convex loss of clipped gradients: it is one, and its gradients are the clipped ones.
 
 use proptest::prelude::*;
-use quell::{
+use quell::learner::{
     convex::{ClippedGlm, Glm, Logistic, Squared},
     loss::{Loss, Target},
 };
@@ -19,11 +19,22 @@ fn clipped_derivative(glm: &impl Glm, z: f64, features: &[f64], clip_norm: f64) 
     scale * glm.derivative(z)
 }
 
-fn check(glm: impl Glm + Copy, features: &[f64], clip_norm: f64, z: f64, other: f64) -> Result<(), TestCaseError> {
+fn check(
+    glm: impl Glm + Copy,
+    features: &[f64],
+    clip_norm: f64,
+    z: f64,
+    other: f64,
+) -> Result<(), TestCaseError> {
     let norm = features.iter().map(|x| x * x).sum::<f64>().sqrt();
     let clipped = ClippedGlm::new(glm, norm, clip(clip_norm));
     let expected = clipped_derivative(&glm, z, features, clip_norm);
-    prop_assert!((clipped.derivative(z) - expected).abs() <= 1e-9 * expected.abs(), "{} {}", clipped.derivative(z), expected);
+    prop_assert!(
+        (clipped.derivative(z) - expected).abs() <= 1e-9 * expected.abs(),
+        "{} {}",
+        clipped.derivative(z),
+        expected
+    );
     // g' is the derivative of g. It changes by at most the width of the difference, as both ℓ'' ≤ 1.
     let width = 1e-5 * (1.0 + z.abs());
     let difference = (clipped.loss(z + width) - clipped.loss(z - width)) / (2.0 * width);
@@ -106,7 +117,8 @@ fn a_length_that_is_none_has_no_loss() {
     for norm in [f64::NAN, f64::INFINITY, -1.0] {
         for z in [0.0, 1.0, -1e30, f64::INFINITY] {
             let (logistic, squared) = (Logistic { target: 1.0 }, Squared { target: 1.0 });
-            let (logistic, squared) = (ClippedGlm::new(logistic, norm, clip(1.0)), ClippedGlm::new(squared, norm, clip(1.0)));
+            let (logistic, squared) =
+                (ClippedGlm::new(logistic, norm, clip(1.0)), ClippedGlm::new(squared, norm, clip(1.0)));
             let all = [logistic.loss(z), logistic.derivative(z), squared.loss(z), squared.derivative(z)];
             assert!(all.iter().all(|x| x.is_nan()), "{norm} {z}: {all:?}");
         }

@@ -1,8 +1,8 @@
 //! Every case of golden/learn, at the accuracy of single precision.
 
-use quell::{
+use quell::learner::{
     loss::{Loss, Target},
-    optimizer::{Optimizer, Step},
+    optimizer::{Optimizer, Update},
     schedule::Schedule,
 };
 use serde_json::Value;
@@ -41,9 +41,13 @@ fn losses_and_gradients_are_those_of_pytorch() {
         let mut gradient = vec![f32::NAN; outputs.len()];
         let value = loss.loss_and_gradient(&outputs, target, &mut gradient);
         // PyTorch's own 1 - p and ln(1 + p) have no more than sixteen digits behind the point.
-        let close = |found: f32, expected: f64| (f64::from(found) - expected).abs() <= 1e-7 * expected.abs() + 2e-16;
+        let close =
+            |found: f32, expected: f64| (f64::from(found) - expected).abs() <= 1e-7 * expected.abs() + 2e-16;
         assert!(close(value, case["loss"].as_f64().unwrap()), "{case}: {value}");
-        assert!(gradient.iter().zip(doubles(&case["gradient"])).all(|(g, expected)| close(*g, expected)), "{case}: {gradient:?}");
+        assert!(
+            gradient.iter().zip(doubles(&case["gradient"])).all(|(g, expected)| close(*g, expected)),
+            "{case}: {gradient:?}"
+        );
     }
 }
 
@@ -53,7 +57,7 @@ fn optimizers_go_where_those_of_pytorch_go() {
         let optimizer: Optimizer = recipe(&case);
         let mut weights = singles(&case["start"]);
         let mut stepper = optimizer.start(&[weights.len()]).unwrap();
-        let step = Step { learning_rate: case["learning_rate"].as_f64().unwrap(), ..Step::default() };
+        let step = Update { learning_rate: case["learning_rate"].as_f64().unwrap(), ..Update::default() };
         let iterates = case["iterates"].as_array().unwrap();
         assert_eq!(iterates.len(), 20);
         for (gradient, iterate) in case["gradients"].as_array().unwrap().iter().zip(iterates) {

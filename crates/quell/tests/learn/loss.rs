@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use quell::{
     Error,
-    loss::{Loss, Target, arg_max},
+    learner::loss::{Loss, Target, arg_max},
 };
 
 const ENTROPY: Loss = Loss::CrossEntropy { label_smoothing: 0.0 };
@@ -18,21 +18,25 @@ fn of(loss: Loss, outputs: &[f32], target: Target) -> (f32, Vec<f32>) {
 #[track_caller]
 fn assert_no_answer(loss: Loss, outputs: &[f32], target: Target) {
     let (value, gradient) = of(loss, outputs, target);
-    assert!(value.is_nan() && gradient.iter().all(|g| g.is_nan()), "{loss:?} {outputs:?} {target:?}: {value} {gradient:?}");
+    assert!(
+        value.is_nan() && gradient.iter().all(|g| g.is_nan()),
+        "{loss:?} {outputs:?} {target:?}: {value} {gradient:?}"
+    );
 }
 
 fn losses() -> impl Strategy<Value = (Loss, Vec<f32>, Target)> {
     let number = || (-4.0f32..4.0).prop_map(Target::Number);
-    let entropy =
-        (prop::collection::vec(-6.0f32..6.0, 1..8), any::<prop::sample::Index>(), 0.0f32..0.9).prop_map(|(z, class, s)| {
+    let entropy = (prop::collection::vec(-6.0f32..6.0, 1..8), any::<prop::sample::Index>(), 0.0f32..0.9)
+        .prop_map(|(z, class, s)| {
             let class = Target::Class(class.index(z.len()) as u32);
             (Loss::CrossEntropy { label_smoothing: s }, z, class)
         });
     let one = |loss| (Just(loss), prop::collection::vec(-6.0f32..6.0, 1));
-    let binary = (one(Loss::BinaryCrossEntropy), (0.0f32..=1.0).prop_map(Target::Number)).prop_map(|((l, z), y)| (l, z, y));
+    let binary = (one(Loss::BinaryCrossEntropy), (0.0f32..=1.0).prop_map(Target::Number))
+        .prop_map(|((l, z), y)| (l, z, y));
     let squared = (one(Loss::Squared), number()).prop_map(|((l, z), y)| (l, z, y));
-    let huber =
-        (0.1f32..5.0, prop::collection::vec(-6.0f32..6.0, 1), number()).prop_map(|(delta, z, y)| (Loss::Huber { delta }, z, y));
+    let huber = (0.1f32..5.0, prop::collection::vec(-6.0f32..6.0, 1), number())
+        .prop_map(|(delta, z, y)| (Loss::Huber { delta }, z, y));
     prop_oneof![entropy, binary, squared, huber]
 }
 
@@ -121,7 +125,9 @@ fn what_is_no_example_has_no_gradient() {
     assert_no_answer(Loss::BinaryCrossEntropy, &[0.0], Target::Class(2));
     assert_no_answer(Loss::BinaryCrossEntropy, &[0.0], Target::Number(1.5));
     let mut short = [1.0];
-    assert!(ENTROPY.loss_and_gradient(&[0.0, 1.0], Target::Class(0), &mut short).is_nan() && short[0].is_nan());
+    assert!(
+        ENTROPY.loss_and_gradient(&[0.0, 1.0], Target::Class(0), &mut short).is_nan() && short[0].is_nan()
+    );
 }
 
 #[test]
@@ -143,10 +149,14 @@ fn certain_predictions_keep_their_small_losses() {
 #[test]
 fn a_pinball_is_least_at_its_quantile() {
     let sample: Vec<f32> = (0..100).map(|i| i as f32).collect();
-    let total =
-        |quantile, at| -> f32 { sample.iter().map(|y| of(Loss::Pinball { quantile }, &[at], Target::Number(*y)).0).sum() };
+    let total = |quantile, at| -> f32 {
+        sample.iter().map(|y| of(Loss::Pinball { quantile }, &[at], Target::Number(*y)).0).sum()
+    };
     for quantile in [0.1, 0.5, 0.9] {
-        let best = (0..100).map(|i| i as f32 + 0.5).min_by(|a, b| total(quantile, *a).total_cmp(&total(quantile, *b))).unwrap();
+        let best = (0..100)
+            .map(|i| i as f32 + 0.5)
+            .min_by(|a, b| total(quantile, *a).total_cmp(&total(quantile, *b)))
+            .unwrap();
         assert!((best - 100.0 * quantile).abs() <= 1.0, "{best} for {quantile}");
     }
 }
@@ -169,7 +179,10 @@ fn a_batch_is_its_rows() {
 fn rows_without_outputs_or_target_have_no_gradient() {
     let (mut gradients, mut losses) = ([9.0; 6], [9.0; 4]);
     ENTROPY.losses_and_gradients(2, &[0.0; 5], [Target::Class(0)], &mut gradients, &mut losses);
-    assert!(gradients[..2].iter().all(|g| g.abs() == 0.5) && gradients[2..].iter().all(|g| g.is_nan()), "{gradients:?}");
+    assert!(
+        gradients[..2].iter().all(|g| g.abs() == 0.5) && gradients[2..].iter().all(|g| g.is_nan()),
+        "{gradients:?}"
+    );
     assert!(losses[0] == 2f32.ln() && losses[1..].iter().all(|loss| loss.is_nan()), "{losses:?}");
     // Half a row is none, even if gradient and outputs agree on it.
     let mut gradients = [9.0; 3];
@@ -196,7 +209,10 @@ fn predictions_are_classes_or_numbers() {
     assert_eq!(Loss::Squared.predict(&[-0.5, 1.0]), None);
     let rows = [0.0, 1.0, 1.0, 0.0, f32::NAN, 0.0, 5.0, 5.0];
     assert_eq!(ENTROPY.correct(2, &rows, [1, 1, 1, 0].map(Target::Class)), 3);
-    assert_eq!((ENTROPY.outputs(10), Loss::BinaryCrossEntropy.outputs(2), Loss::Squared.outputs(0)), (10, 1, 1));
+    assert_eq!(
+        (ENTROPY.outputs(10), Loss::BinaryCrossEntropy.outputs(2), Loss::Squared.outputs(0)),
+        (10, 1, 1)
+    );
     assert!(ENTROPY.classifies() && Loss::BinaryCrossEntropy.classifies() && !Loss::Squared.classifies());
 }
 
@@ -212,9 +228,12 @@ fn settings_out_of_range_and_misspelt_ones_are_refused() {
     }
     let error = Loss::Pinball { quantile: 1.5 }.check().unwrap_err();
     assert_eq!(error.to_string(), "quantile is 1.5, expected a number in (0, 1)");
-    for text in
-        [r#"{"cross_entropy": {"smoothing": 0.1}}"#, r#"{"pinball": {}}"#, r#""absolute""#, r#"{"huber": {"delta": 1, "d": 2}}"#]
-    {
+    for text in [
+        r#"{"cross_entropy": {"smoothing": 0.1}}"#,
+        r#"{"pinball": {}}"#,
+        r#""absolute""#,
+        r#"{"huber": {"delta": 1, "d": 2}}"#,
+    ] {
         assert!(serde_json::from_str::<Loss>(text).is_err(), "{text}");
     }
     let read: Loss = toml::from_str::<toml::Table>("huber.delta = 2.0").unwrap().try_into().unwrap();
@@ -224,7 +243,10 @@ fn settings_out_of_range_and_misspelt_ones_are_refused() {
 #[test]
 fn scores_are_probabilities_of_which_the_prediction_has_the_largest() {
     let scores = ENTROPY.scores(&[1000.0, 1000.0 + 3f32.ln(), f32::NEG_INFINITY]);
-    assert!((scores[0] - 0.25).abs() < 1e-4 && (scores[1] - 0.75).abs() < 1e-4 && scores[2] == 0.0, "{scores:?}");
+    assert!(
+        (scores[0] - 0.25).abs() < 1e-4 && (scores[1] - 0.75).abs() < 1e-4 && scores[2] == 0.0,
+        "{scores:?}"
+    );
     let [no, yes] = Loss::BinaryCrossEntropy.scores(&[3f32.ln()])[..] else { panic!("two classes") };
     assert!((no - 0.25).abs() < 1e-6 && (yes - 0.75).abs() < 1e-6, "{no} {yes}");
     assert_eq!(Loss::BinaryCrossEntropy.scores(&[1000.0]), [0.0, 1.0]);

@@ -21,5 +21,8 @@ fn numbers(seed: u64, count: usize) -> Vec<f32> {
 
 #[track_caller]
 fn assert_close(found: f64, expected: f64, tolerance: f64) {
-    assert!((found - expected).abs() <= tolerance * (1.0 + expected.abs()), "{found} is not {expected} to {tolerance}");
+    assert!(
+        (found - expected).abs() <= tolerance * (1.0 + expected.abs()),
+        "{found} is not {expected} to {tolerance}"
+    );
 }

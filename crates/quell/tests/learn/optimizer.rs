@@ -2,7 +2,7 @@
 
 use quell::{
     Error,
-    optimizer::{Optimizer, Step},
+    learner::optimizer::{Optimizer, Update},
 };
 
 use super::{assert_close, numbers};
@@ -44,7 +44,7 @@ fn norm(numbers: &[f64]) -> f64 {
 
 #[test]
 fn dp_adam_bc_takes_the_variance_of_the_noise_out() {
-    let step = Step { learning_rate: 0.5, scale: 0.25, noise_variance: 3.0 };
+    let step = Update { learning_rate: 0.5, scale: 0.25, noise_variance: 3.0 };
     // Of the first step v̂ = g²: 4 - 3 = 1, and 1 - 3 is under the floor.
     let mut weights = [0.0, 0.0];
     let mut stepper = read(r#"{"adam_bc": {"floor": 0.0625}}"#).start(&[2]).unwrap();
@@ -66,11 +66,14 @@ fn dp_adam_bc_follows_its_formula() {
         let gradient = numbers(t, DIMENSION);
         // As clip norms adapt, so does the noise.
         let noise_variance = 0.05 + 0.01 * (t % 7) as f64;
-        stepper.step(&mut weights, &gradient, Step { learning_rate: rate, scale: 0.5, noise_variance }).unwrap();
+        stepper
+            .step(&mut weights, &gradient, Update { learning_rate: rate, scale: 0.5, noise_variance })
+            .unwrap();
         history.push((gradient.iter().map(|g| 0.5 * f64::from(*g)).collect(), noise_variance));
         let mean = |beta: f64, of: &dyn Fn(&Released) -> f64| {
             let weights = (0..history.len()).rev().map(|age| beta.powi(age as i32));
-            history.iter().zip(weights.clone()).map(|(h, weight)| weight * of(h)).sum::<f64>() / weights.sum::<f64>()
+            history.iter().zip(weights.clone()).map(|(h, weight)| weight * of(h)).sum::<f64>()
+                / weights.sum::<f64>()
         };
         let noise = mean(beta2, &|(_, noise)| *noise);
         for (k, w) in expected.iter_mut().enumerate() {
@@ -95,7 +98,7 @@ fn without_noise_dp_adam_bc_is_adam_and_with_noise_it_undoes_what_noise_does() {
         let mut weights = [0.0];
         for t in 0..steps {
             let sign = if numbers(t, 1)[0] < 0.0 { -1.0 } else { 1.0 };
-            let step = Step { learning_rate: 0.001, noise_variance: variance, ..Step::default() };
+            let step = Update { learning_rate: 0.001, noise_variance: variance, ..Update::default() };
             stepper.step(&mut weights, &[0.1 + sign * deviation], step).unwrap();
         }
         f64::from(-weights[0]) / (0.001 * steps as f64)
@@ -118,7 +121,9 @@ fn lamb_follows_its_formula_layer_by_layer() {
     let (mut m, mut v) = ([0.0; DIMENSION], [0.0; DIMENSION]);
     for t in 1..=20 {
         let gradient = numbers(t, DIMENSION);
-        stepper.step(&mut weights, &gradient, Step { learning_rate: rate, scale: 0.5, noise_variance: 9.0 }).unwrap();
+        stepper
+            .step(&mut weights, &gradient, Update { learning_rate: rate, scale: 0.5, noise_variance: 9.0 })
+            .unwrap();
         let mut direction = [0.0; DIMENSION];
         for k in 0..DIMENSION {
             let g = 0.5 * f64::from(gradient[k]);
@@ -146,7 +151,9 @@ fn lamb_follows_its_formula_layer_by_layer() {
 fn lamb_trusts_a_layer_of_zeros_with_the_plain_step() {
     let mut weights = [0.0, 0.0, 3.0, 4.0];
     let mut stepper = read(r#"{"lamb": {}}"#).start(&[2, 2]).unwrap();
-    stepper.step(&mut weights, &[1.0, -1.0, 0.0, 0.0], Step { learning_rate: 0.5, ..Step::default() }).unwrap();
+    stepper
+        .step(&mut weights, &[1.0, -1.0, 0.0, 0.0], Update { learning_rate: 0.5, ..Update::default() })
+        .unwrap();
     assert_close(weights[0].into(), -0.5, 1e-5);
     assert_close(weights[1].into(), 0.5, 1e-5);
     assert_eq!(weights[2..], [3.0, 4.0]);
@@ -160,9 +167,9 @@ fn a_sum_and_its_scale_are_the_gradient() {
         for t in 0..5 {
             let sum: Vec<f32> = numbers(t, DIMENSION);
             let mean: Vec<f32> = sum.iter().map(|x| x / 64.0).collect();
-            let step = Step { learning_rate: 0.125, scale: 1.0 / 64.0, noise_variance: 1e-3 };
+            let step = Update { learning_rate: 0.125, scale: 1.0 / 64.0, noise_variance: 1e-3 };
             first.step(&mut of_sum, &sum, step).unwrap();
-            second.step(&mut of_mean, &mean, Step { scale: 1.0, ..step }).unwrap();
+            second.step(&mut of_mean, &mean, Update { scale: 1.0, ..step }).unwrap();
         }
         assert_eq!(of_sum, of_mean, "{optimizer:?}");
     }
@@ -174,12 +181,13 @@ fn long_vectors_are_stepped_like_short_ones() {
     let total: usize = lengths.iter().sum();
     for optimizer in all() {
         let mut whole = numbers(99, total);
-        let mut parts: Vec<Vec<f32>> = [0..60_000, 60_000..119_999, 119_999..total].map(|part| whole[part].to_vec()).to_vec();
+        let mut parts: Vec<Vec<f32>> =
+            [0..60_000, 60_000..119_999, 119_999..total].map(|part| whole[part].to_vec()).to_vec();
         let mut stepper = optimizer.start(&lengths).unwrap();
         let mut steppers = lengths.map(|length| optimizer.start(&[length]).unwrap());
         for t in 0..2 {
             let gradient = numbers(t, total);
-            let step = Step { learning_rate: 0.125, scale: 0.5, noise_variance: 1e-3 };
+            let step = Update { learning_rate: 0.125, scale: 0.5, noise_variance: 1e-3 };
             stepper.step(&mut whole, &gradient, step).unwrap();
             let mut start = 0;
             for (stepper, part) in steppers.iter_mut().zip(&mut parts) {
@@ -197,13 +205,14 @@ fn a_restored_state_goes_on_as_if_nothing_had_happened() {
     for optimizer in all() {
         let mut whole = optimizer.start(&[4, 2]).unwrap();
         let mut weights = numbers(99, DIMENSION);
-        let step = |t: u64| Step { learning_rate: 0.125, scale: 1.0, noise_variance: 0.1 / (t + 3) as f64 };
+        let step = |t: u64| Update { learning_rate: 0.125, scale: 1.0, noise_variance: 0.1 / (t + 3) as f64 };
         (0..9).for_each(|t| whole.step(&mut weights, &numbers(t, DIMENSION), step(t)).unwrap());
         let mut resumed = optimizer.start(&[4, 2]).unwrap();
         let saved: Vec<(String, Vec<f32>)> =
             whole.state().iter().map(|(name, part)| ((*name).to_owned(), part.to_vec())).collect();
         // In any order, as a file may have it.
-        let saved: Vec<Part> = saved.iter().rev().map(|(name, part)| (name.as_str(), part.as_slice())).collect();
+        let saved: Vec<Part> =
+            saved.iter().rev().map(|(name, part)| (name.as_str(), part.as_slice())).collect();
         resumed.restore(whole.steps(), &saved).unwrap();
         let mut copy = weights.clone();
         for t in 9..20 {
@@ -218,7 +227,7 @@ fn a_restored_state_goes_on_as_if_nothing_had_happened() {
 fn the_mean_of_a_constant_variance_is_that_variance() {
     let mut stepper = read(r#"{"adam_bc": {}}"#).start(&[1]).unwrap();
     for _ in 0..50_000 {
-        stepper.step(&mut [0.0], &[0.0], Step { noise_variance: 0.1, ..Step::default() }).unwrap();
+        stepper.step(&mut [0.0], &[0.0], Update { noise_variance: 0.1, ..Update::default() }).unwrap();
     }
     let state = stepper.state();
     let (_, parts) = state.iter().find(|(name, _)| *name == "noise_variance").unwrap();
@@ -228,7 +237,7 @@ fn the_mean_of_a_constant_variance_is_that_variance() {
 #[test]
 fn a_state_of_another_run_is_refused_and_changes_nothing() {
     let mut stepper = read(r#"{"adam": {}}"#).start(&[2]).unwrap();
-    stepper.step(&mut [1.0, 2.0], &[0.5, 0.5], Step::default()).unwrap();
+    stepper.step(&mut [1.0, 2.0], &[0.5, 0.5], Update::default()).unwrap();
     let before = stepper.clone();
     let (first, second): (Part, Part) = (("first_moment", &[1.0, 2.0]), ("second_moment", &[1.0, 2.0]));
     let cases: [(&[Part], &str); 7] = [
@@ -265,14 +274,20 @@ fn lengths_and_numbers_that_make_no_sense_are_refused_and_nothing_moves() {
         let mut stepper = optimizer.start(&[2, 1]).unwrap();
         let before = stepper.clone();
         let mut weights = [1.0, 2.0, 3.0];
-        let good = Step { learning_rate: 0.5, ..Step::default() };
-        assert_eq!(stepper.step(&mut weights, &[1.0], good), Err(Error::Length { what: "gradient", found: 1, expected: 3 }));
-        assert!(matches!(stepper.step(&mut weights[..2], &[1.0; 3], good), Err(Error::Length { what: "weights", .. })));
+        let good = Update { learning_rate: 0.5, ..Update::default() };
+        assert_eq!(
+            stepper.step(&mut weights, &[1.0], good),
+            Err(Error::Length { what: "gradient", found: 1, expected: 3 })
+        );
+        assert!(matches!(
+            stepper.step(&mut weights[..2], &[1.0; 3], good),
+            Err(Error::Length { what: "weights", .. })
+        ));
         for step in [
-            Step { learning_rate: f64::NAN, ..good },
-            Step { learning_rate: -0.5, ..good },
-            Step { scale: f64::INFINITY, ..good },
-            Step { noise_variance: -1.0, ..good },
+            Update { learning_rate: f64::NAN, ..good },
+            Update { learning_rate: -0.5, ..good },
+            Update { scale: f64::INFINITY, ..good },
+            Update { noise_variance: -1.0, ..good },
         ] {
             assert!(matches!(stepper.step(&mut weights, &[1.0; 3], step), Err(Error::OutOfRange { .. })));
         }
@@ -313,13 +328,17 @@ fn a_weight_without_gradient_stays_where_it_is() {
     for name in ["sgd", "momentum", "adam", "adam_bc", "adagrad", "lamb"] {
         let mut weights = [0.5];
         let mut stepper = read(&format!(r#"{{"{name}": {{}}}}"#)).start(&[1]).unwrap();
-        (0..3).for_each(|_| stepper.step(&mut weights, &[0.0], Step { learning_rate: 0.5, ..Step::default() }).unwrap());
+        (0..3).for_each(|_| {
+            stepper.step(&mut weights, &[0.0], Update { learning_rate: 0.5, ..Update::default() }).unwrap();
+        });
         assert_eq!(weights, [0.5], "{name}");
     }
     for optimizer in all() {
         let mut weights = [0.0];
         let mut stepper = optimizer.start(&[1]).unwrap();
-        (0..3).for_each(|_| stepper.step(&mut weights, &[0.0], Step { learning_rate: 0.5, ..Step::default() }).unwrap());
+        (0..3).for_each(|_| {
+            stepper.step(&mut weights, &[0.0], Update { learning_rate: 0.5, ..Update::default() }).unwrap();
+        });
         assert_eq!(weights, [0.0], "{optimizer:?}");
     }
 }

@@ -2,7 +2,7 @@
 
 use quell::{
     Error,
-    schedule::{Schedule, Shape},
+    learner::schedule::{Schedule, Shape},
 };
 
 const SHAPES: [Shape; 6] = [
@@ -45,13 +45,20 @@ fn runs_of_no_step_or_shorter_than_their_warm_up_have_finite_rates() {
             }
         }
     }
-    assert!(Schedule { shape: Shape::Step { factor: 0.5, every: 0 }, ..Schedule::constant(1.0) }.learning_rate(3, 9).is_finite());
+    assert!(
+        Schedule { shape: Shape::Step { factor: 0.5, every: 0 }, ..Schedule::constant(1.0) }
+            .learning_rate(3, 9)
+            .is_finite()
+    );
 }
 
 #[test]
 fn settings_out_of_range_and_misspelt_ones_are_refused() {
     for rate in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert!(matches!(Schedule::constant(rate).check(), Err(Error::OutOfRange { what: "learning_rate", .. })));
+        assert!(matches!(
+            Schedule::constant(rate).check(),
+            Err(Error::OutOfRange { what: "learning_rate", .. })
+        ));
     }
     for shape in [
         Shape::Linear { last: -0.5 },

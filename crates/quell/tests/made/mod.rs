@@ -118,7 +118,12 @@ pub(crate) fn cifar(label: u8, colour: [u8; 3]) -> Vec<u8> {
     bytes
 }
 
-pub(crate) fn png(color: png::ColorType, depth: png::BitDepth, [columns, rows]: [u32; 2], pixels: &[u8]) -> Vec<u8> {
+pub(crate) fn png(
+    color: png::ColorType,
+    depth: png::BitDepth,
+    [columns, rows]: [u32; 2],
+    pixels: &[u8],
+) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, columns, rows);
     encoder.set_color(color);

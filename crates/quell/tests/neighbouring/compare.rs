@@ -48,13 +48,17 @@ pub(crate) fn compare(
 ) -> Result<(usize, f64), String> {
     let base = run(all);
     if base.statistics.is_empty() {
-        let words: Vec<String> =
-            base.public.iter().map(|(name, bytes)| format!("{name}: {}", String::from_utf8_lossy(bytes))).collect();
+        let words: Vec<String> = base
+            .public
+            .iter()
+            .map(|(name, bytes)| format!("{name}: {}", String::from_utf8_lossy(bytes)))
+            .collect();
         return Err(format!("nothing was released: {words:?}"));
     }
     let (mut compared, mut most) = (0, 0.0_f64);
     for (number, other) in others.enumerate() {
-        most = most.max(leak(&base, &run(&other), neighbors).map_err(|leak| format!("neighbour {number}: {leak}"))?);
+        most = most
+            .max(leak(&base, &run(&other), neighbors).map_err(|leak| format!("neighbour {number}: {leak}"))?);
         compared += base.statistics.len();
     }
     Ok((compared, most))
@@ -80,7 +84,10 @@ pub(crate) fn leak(base: &Seen, other: &Seen, neighbors: Neighbors) -> Result<f6
         let moved = a.distance(b) / allowed;
         // A NaN is not within it.
         if !(moved <= 1.0 && a.mechanism == b.mechanism) {
-            return Err(format!("release {number}, {}: moved by {moved} of what was charged for", a.mechanism));
+            return Err(format!(
+                "release {number}, {}: moved by {moved} of what was charged for",
+                a.mechanism
+            ));
         }
         most = most.max(moved);
     }
@@ -90,8 +97,12 @@ pub(crate) fn leak(base: &Seen, other: &Seen, neighbors: Neighbors) -> Result<f6
 /// Everything in a folder but times and receipts, which no two runs have in common.
 fn files(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
-    let mut entries: Vec<_> =
-        std::fs::read_dir(folder).into_iter().flatten().map(Result::unwrap).map(|entry| entry.path()).collect();
+    let mut entries: Vec<_> = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .map(Result::unwrap)
+        .map(|entry| entry.path())
+        .collect();
     entries.sort();
     for path in entries {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
@@ -117,7 +128,9 @@ fn without_times(bytes: &[u8]) -> Vec<u8> {
     fn strip(value: &mut serde_json::Value) {
         match value {
             serde_json::Value::Object(fields) => {
-                ["seconds", "receipt", "head", "time"].iter().for_each(|name| drop(fields.remove(*name)));
+                ["seconds", "receipt", "head", "ledger", "time"]
+                    .iter()
+                    .for_each(|name| drop(fields.remove(*name)));
                 fields.values_mut().for_each(strip);
             }
             serde_json::Value::Array(items) => items.iter_mut().for_each(strip),

@@ -1,15 +1,24 @@
 //! Datasets as people have them, in every format, and what one person can do to them.
 
-use std::{fmt::Write, path::PathBuf};
+use std::{fmt::Write, path::PathBuf, sync::Arc};
 
+use parquet::{
+    basic::Compression,
+    data_type::{ByteArray, ByteArrayType, DataType, FloatType},
+    file::{
+        properties::WriterProperties,
+        writer::{SerializedFileWriter, SerializedRowGroupWriter},
+    },
+    schema::parser::parse_message_type,
+};
 use quell::{
-    chance::Chance,
     data::{Examples, Schema},
+    random::PublicRandom,
     run::Source,
 };
 use quell_privacy::{Neighbors, ledger::Unit};
 
-use crate::made::{Folder, idx, npy, npz, png};
+use crate::made::{Folder, cifar, idx, npy, npz, png};
 
 /// One record, before it is written into a file.
 #[derive(Clone, Debug)]
@@ -33,15 +42,27 @@ pub(crate) const WIDTH: usize = 4;
 pub(crate) enum Format {
     Table,
     Tabs,
+    Parquet,
     Npy,
     Npz,
     Idx,
+    Cifar,
     Pictures,
 }
 
-pub(crate) const FORMATS: [Format; 6] = [Format::Table, Format::Tabs, Format::Npy, Format::Npz, Format::Idx, Format::Pictures];
+/// All of them; the last one is that of records without places.
+pub(crate) const FORMATS: [Format; 8] = [
+    Format::Table,
+    Format::Tabs,
+    Format::Parquet,
+    Format::Npy,
+    Format::Npz,
+    Format::Idx,
+    Format::Cifar,
+    Format::Pictures,
+];
 
-fn value(chance: &mut Chance) -> f32 {
+fn value(chance: &mut PublicRandom) -> f32 {
     let sign = [1.0, -1.0][chance.below(2)];
     sign * match chance.below(14) {
         0 => f32::NAN,
@@ -58,7 +79,7 @@ fn value(chance: &mut Chance) -> f32 {
 
 impl Record {
     /// One like any other, or, if it is hostile, whatever can be written down.
-    pub(crate) fn new(chance: &mut Chance, users: usize, hostile: bool) -> Self {
+    pub(crate) fn new(chance: &mut PublicRandom, users: usize, hostile: bool) -> Self {
         let mut values = [0.0; WIDTH];
         values.iter_mut().for_each(|x| *x = if hostile { value(chance) } else { chance.normal() });
         let odd = hostile && chance.below(4) == 0;
@@ -73,7 +94,7 @@ impl Record {
     }
 
     /// One that is hostile every other time.
-    fn any(chance: &mut Chance, users: usize) -> Self {
+    fn any(chance: &mut PublicRandom, users: usize) -> Self {
         let hostile = chance.below(2) == 0;
         Self::new(chance, users, hostile)
     }
@@ -84,7 +105,7 @@ impl Record {
 }
 
 /// So many records, some of them hostile.
-pub(crate) fn records(chance: &mut Chance, count: usize, users: usize) -> Vec<Record> {
+pub(crate) fn records(chance: &mut PublicRandom, count: usize, users: usize) -> Vec<Record> {
     (0..count)
         .map(|_| {
             let hostile = chance.below(5) == 0;
@@ -94,7 +115,13 @@ pub(crate) fn records(chance: &mut Chance, count: usize, users: usize) -> Vec<Re
 }
 
 /// A neighbour: one unit comes, goes or is exchanged for another.
-pub(crate) fn neighbour(chance: &mut Chance, all: &[Record], unit: Unit, neighbors: Neighbors, users: usize) -> Vec<Record> {
+pub(crate) fn neighbour(
+    chance: &mut PublicRandom,
+    all: &[Record],
+    unit: Unit,
+    neighbors: Neighbors,
+    users: usize,
+) -> Vec<Record> {
     let mut other = all.to_vec();
     match (unit, neighbors) {
         (Unit::Example, Neighbors::AddRemove) if chance.below(2) == 0 && !all.is_empty() => {
@@ -102,8 +129,12 @@ pub(crate) fn neighbour(chance: &mut Chance, all: &[Record], unit: Unit, neighbo
         }
         (Unit::Example, Neighbors::AddRemove) => {
             // One more, maybe the same as another.
-            let copy = Record { identity: chance.bits(), ..all[chance.below(all.len())].clone() };
-            let record = if chance.below(4) == 0 { copy } else { Record::any(chance, users) };
+            let same = chance.below(4) == 0 && !all.is_empty();
+            let record = if same {
+                Record { identity: chance.bits(), ..all[chance.below(all.len())].clone() }
+            } else {
+                Record::any(chance, users)
+            };
             other.insert(chance.below(all.len() + 1), record);
         }
         (Unit::Example, Neighbors::Replace) => {
@@ -138,16 +169,126 @@ pub(crate) fn neighbour(chance: &mut Chance, all: &[Record], unit: Unit, neighbo
     other
 }
 
+/// What the worst that somebody can do makes of a dataset, one neighbour for each way. The first record, and whoever it belongs to, does it.
+///
+/// A dataset without records has those neighbours that have one more.
+pub(crate) fn hostile(all: &[Record], unit: Unit, neighbors: Neighbors) -> Vec<Vec<Record>> {
+    let plain =
+        Record { identity: 1, user: Some(500), values: [0.5; WIDTH], label: 0, damaged: false, long: false };
+    let first = all.first().cloned().unwrap_or(plain);
+    let with = |values: [f32; WIDTH]| Record { values, ..first.clone() };
+    let ways = [
+        Record { label: 2, ..first.clone() },
+        Record { label: 1 - first.label.min(1), ..first.clone() },
+        Record { user: None, ..first.clone() },
+        Record { damaged: true, ..first.clone() },
+        Record { long: true, ..first.clone() },
+        with([f32::NAN; WIDTH]),
+        with([f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 0.0]),
+        with([f32::MAX; WIDTH]),
+        with([f32::MIN; WIDTH]),
+        with([f32::from_bits(1); WIDTH]),
+        with([0.0; WIDTH]),
+        all.last().cloned().unwrap_or_else(|| first.clone()),
+    ];
+    let theirs = |record: &Record| match unit {
+        Unit::Example => record.identity == first.identity,
+        Unit::User => record.user.is_some() && record.user == first.user,
+    };
+    let without: Vec<Record> = all.iter().filter(|record| !theirs(record)).cloned().collect();
+    match (unit, neighbors) {
+        (Unit::Example, Neighbors::Replace) => {
+            let at_first = |record: Record| [vec![record], all[1..].to_vec()].concat();
+            if all.is_empty() { Vec::new() } else { ways.into_iter().map(at_first).collect() }
+        }
+        // One more, before all others: their places change.
+        (Unit::Example, Neighbors::AddRemove) => {
+            let more = ways
+                .into_iter()
+                .map(|record| [vec![Record { identity: 2, ..record }], all.to_vec()].concat());
+            more.chain((!all.is_empty()).then_some(without)).collect()
+        }
+        (Unit::User, neighbors) => {
+            let rest = if neighbors == Neighbors::Replace { &without } else { all };
+            // Somebody with two records, at both ends.
+            let who =
+                |record: &Record| Record { identity: 2, user: record.user.map(|_| 600), ..record.clone() };
+            let two = |record: &Record| {
+                [vec![who(record)], rest.to_vec(), vec![Record { identity: 3, ..who(record) }]].concat()
+            };
+            ways.iter().map(two).chain((!all.is_empty()).then(|| without.clone())).collect()
+        }
+    }
+}
+
+/// A Parquet file of columns that hold text, or nothing, and numbers; some rows to a group.
+fn parquet(all: &[Record]) -> Vec<u8> {
+    type Group<'a> = SerializedRowGroupWriter<'a, Vec<u8>>;
+    fn column<T: DataType>(group: &mut Group<'_>, values: &[Option<T::T>]) {
+        let levels: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
+        let there: Vec<T::T> = values.iter().flatten().cloned().collect();
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<T>().write_batch(&there, Some(&levels), None).unwrap();
+        column.close().unwrap();
+    }
+    let numbers: String = (0..WIDTH).map(|i| format!("optional float x{i}; ")).collect();
+    let schema =
+        format!("message people {{ optional binary u (UTF8); {numbers} optional binary y (UTF8); }}");
+    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+    let schema = Arc::new(parse_message_type(&schema).unwrap());
+    let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties)).unwrap();
+    for records in all.chunks(16) {
+        let mut group = writer.next_row_group().unwrap();
+        let texts = |of: &dyn Fn(&Record) -> Option<String>| {
+            records
+                .iter()
+                .map(|record| of(record).map(|text| ByteArray::from(text.into_bytes())))
+                .collect::<Vec<_>>()
+        };
+        column::<ByteArrayType>(&mut group, &texts(&|record| record.user.map(|user| format!("u{user}"))));
+        for i in 0..WIDTH {
+            // A damaged row has no cells.
+            let numbers: Vec<Option<f32>> =
+                records.iter().map(|record| (!record.damaged).then_some(record.values[i])).collect();
+            column::<FloatType>(&mut group, &numbers);
+        }
+        let label = |record: &Record| match (record.damaged, record.long) {
+            (true, _) => None,
+            (false, true) => Some("c".repeat(17 << 20)),
+            (false, false) => Some(["a", "b", "", "c"][usize::from(record.label)].to_owned()),
+        };
+        column::<ByteArrayType>(&mut group, &texts(&label));
+        group.close().unwrap();
+    }
+    writer.into_inner().unwrap()
+}
+
 const SCHEMA: &str = "[label]\ncolumn = 'y'\nclasses = ['a', 'b']\n";
 
 /// Writes records over those that were there, and says what is public about them.
-pub(crate) fn write(folder: &Folder, all: &[Record], format: Format, unit: Unit, share: Option<f64>) -> Source {
+pub(crate) fn write(
+    folder: &Folder,
+    all: &[Record],
+    format: Format,
+    unit: Unit,
+    share: Option<f64>,
+) -> Source {
     let by_user = unit == Unit::User;
     let mut source = Source { unit, dataset: Some("people".into()), ..Source::default() };
     let names = || Some(vec!["a".to_owned(), "b".to_owned()]);
-    let users =
-        || all.iter().map(|record| record.user.map(|user| format!("u{user}")).unwrap_or_default() + "\n").collect::<String>();
+    let users = || {
+        all.iter()
+            .map(|record| record.user.map(|user| format!("u{user}")).unwrap_or_default() + "\n")
+            .collect::<String>()
+    };
     let users = || folder.put("users.txt", users());
+    let schema = || {
+        let user = if by_user { "user = 'u'\n" } else { "ignore = ['u']\n" };
+        let columns: String =
+            (0..WIDTH).map(|i| format!("[[column]]\nname = 'x{i}'\nbounds = [-3, 3]\n")).collect();
+        let test = share.map(|share| format!("[test]\nshare = {share}\n")).unwrap_or_default();
+        Some(Schema::parse(&format!("{user}{SCHEMA}{test}{columns}")).unwrap())
+    };
     match format {
         Format::Table | Format::Tabs => {
             let mut text = String::from("u,x0,x1,x2,x3,y\n");
@@ -159,23 +300,35 @@ pub(crate) fn write(folder: &Folder, all: &[Record], format: Format, unit: Unit,
                 if *damaged && format == Format::Tabs {
                     cells[0].insert(0, '"');
                 }
-                let (user, label) =
-                    (user.map(|user| format!("u{user}")).unwrap_or_default(), ["a", "b", "", "c"][usize::from(*label)]);
+                let (user, label) = (
+                    user.map(|user| format!("u{user}")).unwrap_or_default(),
+                    ["a", "b", "", "c"][usize::from(*label)],
+                );
                 // A damaged row ends early.
-                let row = if *damaged { format!("{user},{}", cells[0]) } else { format!("{user},{},{label}", cells.join(",")) };
+                let row = if *damaged {
+                    format!("{user},{}", cells[0])
+                } else {
+                    format!("{user},{},{label}", cells.join(","))
+                };
                 writeln!(text, "{row}").unwrap();
             }
             let tabs = format == Format::Tabs;
-            source.path =
-                Some(if tabs { folder.put("people.tsv", text.replace(',', "\t")) } else { folder.put("people.csv", text) });
-            let user = if by_user { "user = 'u'\n" } else { "ignore = ['u']\n" };
-            let columns: String = (0..WIDTH).map(|i| format!("[[column]]\nname = 'x{i}'\nbounds = [-3, 3]\n")).collect();
-            let test = share.map(|share| format!("[test]\nshare = {share}\n")).unwrap_or_default();
-            source.schema = Some(Schema::parse(&format!("{user}{SCHEMA}{test}{columns}")).unwrap());
+            source.path = Some(if tabs {
+                folder.put("people.tsv", text.replace(',', "\t"))
+            } else {
+                folder.put("people.csv", text)
+            });
+            source.schema = schema();
+        }
+        Format::Parquet => {
+            source.path = Some(folder.put("people.parquet", parquet(all)));
+            source.schema = schema();
         }
         Format::Npy | Format::Npz => {
-            let features: Vec<u8> = all.iter().flat_map(|record| record.values).flat_map(f32::to_le_bytes).collect();
-            let labels: Vec<u8> = all.iter().flat_map(|record| i64::from(record.label).to_le_bytes()).collect();
+            let features: Vec<u8> =
+                all.iter().flat_map(|record| record.values).flat_map(f32::to_le_bytes).collect();
+            let labels: Vec<u8> =
+                all.iter().flat_map(|record| i64::from(record.label).to_le_bytes()).collect();
             let features = npy("<f4", &format!("({}, {WIDTH})", all.len()), &features);
             let labels = npy("<i8", &format!("({},)", all.len()), &labels);
             source.classes = names();
@@ -192,7 +345,23 @@ pub(crate) fn write(folder: &Folder, all: &[Record], format: Format, unit: Unit,
             let labels: Vec<u8> = all.iter().map(|record| record.label).collect();
             folder.put("train-labels-idx1-ubyte", idx(8, &[all.len() as u32], &labels));
             source.classes = names();
-            source.path = Some(folder.put("train-images-idx3-ubyte", idx(8, &[all.len() as u32, 2, 2], &pixels)));
+            source.path =
+                Some(folder.put("train-images-idx3-ubyte", idx(8, &[all.len() as u32, 2, 2], &pixels)));
+            source.users = by_user.then(users);
+        }
+        Format::Cifar => {
+            // Two files, as people have several. A label that is no class is any other byte.
+            let picture = |record: &Record| {
+                let [red, green, blue, corner] = record.bytes();
+                let mut bytes = cifar([0, 1, 10, 255][usize::from(record.label)], [red, green, blue]);
+                bytes[1] = corner;
+                bytes
+            };
+            let (first, second) = all.split_at(all.len().min(16));
+            folder.put("cifar/data_batch_1.bin", first.iter().flat_map(picture).collect::<Vec<u8>>());
+            folder.put("cifar/data_batch_2.bin", second.iter().flat_map(picture).collect::<Vec<u8>>());
+            source.classes = names();
+            source.path = Some(folder.path().join("cifar"));
             source.users = by_user.then(users);
         }
         Format::Pictures => {
@@ -213,7 +382,12 @@ pub(crate) fn write(folder: &Folder, all: &[Record], format: Format, unit: Unit,
 }
 
 /// Public records in the same format, to test on or to ask about.
-pub(crate) fn write_public(folder: &Folder, chance: &mut Chance, count: usize, format: Format) -> PathBuf {
+pub(crate) fn write_public(
+    folder: &Folder,
+    chance: &mut PublicRandom,
+    count: usize,
+    format: Format,
+) -> PathBuf {
     let all: Vec<Record> = (0..count).map(|_| Record::new(chance, 1, false)).collect();
     let place = Folder::new();
     let source = write(&place, &all, format, Unit::Example, None);

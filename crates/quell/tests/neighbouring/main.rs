@@ -10,6 +10,7 @@
     reason = "short records of made-up data read better in one line, and all file names are ours"
 )]
 
+mod ballots;
 mod compare;
 mod datasets;
 mod faults;

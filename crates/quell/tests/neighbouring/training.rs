@@ -1,17 +1,20 @@
 //! `train`: every sampler, clipping, unit, relation and format.
 
 use quell::{
-    chance::Chance,
     data::Examples,
-    dp_sgd::{Augmentation, Clip, Going, Sampler},
-    run::{Allowance, Configuration, Job, Source},
+    learner::{
+        Augmentation, Control,
+        dp_sgd::{Clip, Sampler},
+    },
+    random::PublicRandom,
+    run::{Allowance, Configuration, Job, Source, Training},
 };
 use quell_privacy::{Neighbors, ledger::Unit};
 
 use crate::{
     cases,
     compare::{Seen, compare, left, opened, seen},
-    datasets::{FORMATS, Format, Record, identities, neighbour, records, write, write_public},
+    datasets::{FORMATS, Format, Record, hostile, identities, neighbour, records, write, write_public},
     made::Folder,
 };
 
@@ -33,15 +36,15 @@ struct Way {
 const USERS: usize = 9;
 
 impl Way {
-    fn new(chance: &mut Chance) -> Self {
-        let format = FORMATS[chance.below(FORMATS.len())];
-        let unit = if format != Format::Pictures && chance.below(3) == 0 { Unit::User } else { Unit::Example };
+    fn new(chance: &mut PublicRandom, format: Format) -> Self {
+        let unit =
+            if format != Format::Pictures && chance.below(3) == 0 { Unit::User } else { Unit::Example };
         let neighbors = [Neighbors::AddRemove, Neighbors::Replace][chance.below(2)];
         // Batches of a fixed size are few: their price takes long to compute.
         let samplers = [Sampler::Poisson, Sampler::Full, Sampler::Shuffled].repeat(4);
         let samplers = [samplers, vec![Sampler::WithoutReplacement]].concat();
         let norm = [1.0, 1e-7, 1e-20, 1e3][chance.below(4)];
-        let picture = matches!(format, Format::Idx | Format::Pictures);
+        let picture = matches!(format, Format::Idx | Format::Cifar | Format::Pictures);
         Self {
             format,
             unit,
@@ -53,10 +56,14 @@ impl Way {
                 2 => Clip::Automatic { norm, stability: 0.01 },
                 _ => Clip::Adaptive { norm, quantile: 0.5, learning_rate: 0.2, count_noise: Some(8.0) },
             },
-            model: ["logistic", "mlp"][chance.below(2)],
+            // Pictures of CIFAR-10 have 3072 numbers.
+            model: ["logistic", "mlp"][chance.below(if format == Format::Cifar { 1 } else { 2 })],
             versions: (picture && chance.below(3) == 0).then_some(3),
             // Where records are exchanged, none may be split off by what they hold.
-            share: (format == Format::Table && neighbors == Neighbors::AddRemove && chance.below(2) == 0).then_some(0.3),
+            share: (matches!(format, Format::Table | Format::Parquet)
+                && neighbors == Neighbors::AddRemove
+                && chance.below(2) == 0)
+                .then_some(0.3),
             public: chance.below(2) == 0,
             seed: chance.bits(),
         }
@@ -109,29 +116,41 @@ impl Way {
         }
     }
 
-    fn run(&self, folder: &Folder, all: &[Record], public: Option<&std::path::PathBuf>, count: usize) -> Seen {
+    fn run(
+        &self,
+        folder: &Folder,
+        all: &[Record],
+        public: Option<&std::path::PathBuf>,
+        count: usize,
+    ) -> Seen {
         let mut source = write(folder, all, self.format, self.unit, self.share);
         source.test = public.cloned();
         // A public number, which need not be right; where rows are exchanged it is that of the rows.
-        let count = if self.neighbors == Neighbors::Replace && self.unit == Unit::Example { all.len() } else { count };
+        let count = if self.neighbors == Neighbors::Replace && self.unit == Unit::Example {
+            all.len()
+        } else {
+            count
+        };
         let of = self.identities(&source, all, count);
         seen(self.seed, of, || self.public(folder, source, count))
     }
 
     /// Everything that a run shows.
     fn public(&self, folder: &Folder, source: Source, count: usize) -> Vec<(String, Vec<u8>)> {
-        let job = match Job::new(self.configuration(source, count)) {
+        let job = match Training::new(self.configuration(source, count)) {
             Ok(job) => job,
             Err(error) => return vec![("error".into(), format!("{error}\n{}", error.hint()).into_bytes())],
         };
         let (mut ledger, place) = opened(folder, job.terms().unwrap());
         let mut shown = Vec::new();
-        let outcome = job.start(&mut ledger, &place, |moment| {
+        let outcome = job.go(&mut ledger, &place, &mut |moment| {
             shown.push(format!("{moment:?}"));
-            Going::On
+            Control::Continue
         });
         let mut public = vec![("shown".to_owned(), shown.join("\n").into_bytes())];
-        match outcome.and_then(|outcome| Ok((outcome.position, outcome.finished, job.model(&mut ledger, &place)?))) {
+        match outcome
+            .and_then(|outcome| Ok((outcome.position, outcome.is_finished, job.model(&mut ledger, &place)?)))
+        {
             Ok((position, finished, model)) => {
                 let bits: Vec<u8> = model.weights.iter().flat_map(|weight| weight.to_le_bytes()).collect();
                 public.push(("weights".into(), bits));
@@ -152,8 +171,8 @@ impl Way {
 }
 
 /// Neighbours of one dataset, trained on in one way.
-fn look(chance: &mut Chance, neighbours: usize) -> Result<(usize, f64), String> {
-    let way = Way::new(chance);
+fn look(chance: &mut PublicRandom, format: Format, neighbours: usize) -> Result<(usize, f64), String> {
+    let way = Way::new(chance, format);
     let folder = Folder::new();
     let public = way.public.then(|| write_public(&folder, chance, 5, way.format));
     let count = 3 + chance.below(40);
@@ -171,11 +190,56 @@ fn look(chance: &mut Chance, neighbours: usize) -> Result<(usize, f64), String> 
 #[test]
 fn training_moves_by_what_is_charged_for_and_shows_nothing_else() {
     let (mut statistics, mut most) = (0, 0.0_f64);
-    for case in 0..cases(40) {
-        let (seen, moved) = look(&mut Chance::of(2, case as u64), 3).unwrap_or_else(|leak| panic!("case {case}: {leak}"));
+    for case in 0..cases(48) {
+        let format = FORMATS[case % FORMATS.len()];
+        let (seen, moved) = look(&mut PublicRandom::of(2, case as u64), format, 3)
+            .unwrap_or_else(|leak| panic!("case {case}: {leak}"));
         (statistics, most) = (statistics + seen, most.max(moved));
     }
     // Some neighbours come close: clipping does not take more than it must.
     assert!(most > 0.9, "{most}");
-    println!("{statistics} statistics of training compared, the farthest moved by {most} of what was charged for");
+    println!(
+        "{statistics} statistics of training compared, the farthest moved by {most} of what was charged for"
+    );
+}
+
+/// The worst that one record, or one person, can do to datasets of none, one and several.
+#[test]
+fn the_worst_that_one_can_do_to_training_is_charged_for_and_does_not_show() {
+    let (mut cases, mut statistics, mut most) = (0, 0, 0.0_f64);
+    let relations = [Neighbors::AddRemove, Neighbors::Replace];
+    for format in FORMATS {
+        for (unit, neighbors) in
+            [Unit::Example, Unit::User].into_iter().flat_map(|unit| relations.map(|of| (unit, of)))
+        {
+            if format == Format::Pictures && unit == Unit::User {
+                continue;
+            }
+            cases += 1;
+            let count = [5, 1, 0][cases % 3];
+            let mut chance = PublicRandom::of(4, cases as u64);
+            let by = [Sampler::Full, Sampler::Poisson][chance.below(2)];
+            let clipping = Clip::Flat { norm: 0.1 };
+            let any = Way::new(&mut chance, format);
+            let way =
+                Way { unit, neighbors, by, clipping, versions: None, public: false, share: None, ..any };
+            let mut all: Vec<Record> = (0..count).map(|_| Record::new(&mut chance, 2, false)).collect();
+            // The first is alone in its class.
+            all.iter_mut().enumerate().for_each(|(place, record)| record.label = u8::from(place == 0));
+            let others = hostile(&all, unit, neighbors);
+            // There is no exchange where there is nobody.
+            if others.is_empty() {
+                continue;
+            }
+            let folder = Folder::new();
+            let found =
+                compare(neighbors, &all, others.into_iter(), |all| way.run(&folder, all, None, count.max(2)));
+            let (seen, moved) = found.unwrap_or_else(|leak| panic!("{count} records, {way:?}: {leak}"));
+            (statistics, most) = (statistics + seen, most.max(moved));
+        }
+    }
+    assert!(most > 0.9, "{most}");
+    println!(
+        "{statistics} statistics of hostile training compared, the farthest moved by {most} of what was charged for"
+    );
 }

@@ -1,14 +1,15 @@
-//! Laws with finitely many losses: discrete noise, randomized response, and the pairs that dominate given guarantees.
+//! Laws with finitely many losses: discrete noise, randomized response, and pairs that dominate given
+//! guarantees.
 
 use super::law::{Lattice, Sides, Tails};
 
-/// Finitely many losses with their probabilities under P and Q, and perhaps an infinite one.
+/// Finitely many losses with their probabilities under P and Q, and possibly an infinite loss.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Atoms {
     losses: Vec<f64>,
     /// Probabilities under P and under Q.
     masses: Vec<(f64, f64)>,
-    /// `above[j]`: probability of the atoms from j on; `below[j]`: of those before j.
+    /// For each j: the probability of the atoms from j on, and of the atoms before j.
     p: Vec<Sides2>,
     q: Vec<Sides2>,
     infinite: f64,
@@ -32,7 +33,9 @@ impl Compensated {
 }
 
 impl Atoms {
-    /// From (loss, probability under P, probability under Q) in increasing order of loss, and P[L = ∞] = Q[L = -∞].
+    /// Builds the law from (loss, probability under P, probability under Q), sorted by loss.
+    ///
+    /// `infinite` is P[L = ∞] = Q[L = -∞].
     pub(crate) fn new(atoms: &[(f64, f64, f64)], infinite: f64) -> Self {
         let cumulate = |mass: &dyn Fn(&(f64, f64, f64)) -> f64, beneath: f64, beyond: f64| {
             let mut sides = vec![(beyond, beneath); atoms.len() + 1];
@@ -65,18 +68,28 @@ impl Atoms {
         self.losses.iter().zip(&self.masses).map(|(loss, (p, q))| (*loss, *p, *q))
     }
 
-    /// In increasing order.
+    /// The losses in increasing order.
     pub(super) fn losses(&self) -> &[f64] {
         &self.losses
     }
 
-    /// The likeliest loss and the distance between neighbours, if that is always the same.
+    /// The likeliest loss and the distance between adjacent losses, if that distance is constant.
     pub(super) fn lattice(&self) -> Option<Lattice> {
         let (first, second) = (*self.losses.first()?, *self.losses.get(1)?);
         let spacing = second - first;
         let even = self.losses.windows(2).all(|pair| ((pair[1] - pair[0]) / spacing - 1.0).abs() < 1e-9);
         let likeliest = self.masses.iter().zip(&self.losses).max_by(|a, b| a.0.0.total_cmp(&b.0.0))?;
         even.then_some(Lattice { atom: *likeliest.1, spacing })
+    }
+
+    /// The law conditioned on finite losses.
+    ///
+    /// The infinite losses have the same probability under P as under Q.
+    pub(super) fn given_finite(&self) -> Self {
+        let rest = 1.0 - self.infinite;
+        let atoms: Vec<(f64, f64, f64)> =
+            self.triples().map(|(loss, p, q)| (loss, p / rest, q / rest)).collect();
+        Self::new(&atoms, 0.0)
     }
 
     /// P[L = ∞].
@@ -90,12 +103,12 @@ impl Atoms {
         Tails { p: sides(&self.p), q: sides(&self.q) }
     }
 
-    /// Two losses ±ε, the pair that dominates everything ε-DP. [KOV15]
+    /// Two losses ±ε: the pair that dominates every ε-DP mechanism. [KOV15]
     pub(crate) fn pure(epsilon: f64) -> Self {
         Self::approximate(epsilon, 0.0)
     }
 
-    /// The pair that dominates everything (ε, δ)-DP. [KOV15]
+    /// The pair that dominates every (ε, δ)-DP mechanism. [KOV15]
     pub(crate) fn approximate(epsilon: f64, delta: f64) -> Self {
         let likely = (1.0 - delta) / (1.0 + (-epsilon).exp());
         let unlikely = (1.0 - delta) * (-epsilon).exp() / (1.0 + (-epsilon).exp());
@@ -105,7 +118,7 @@ impl Atoms {
         Self::new(&[(-epsilon, unlikely, likely), (epsilon, likely, unlikely)], delta)
     }
 
-    /// k-ary randomized response; `None` where every answer is true.
+    /// k-ary randomized response; `None` if every answer is true.
     pub(crate) fn randomized_response(choices: u32, randomized: f64) -> Option<Self> {
         let other = randomized / f64::from(choices);
         let same = 1.0 - randomized + other;
@@ -120,7 +133,7 @@ impl Atoms {
         Some(Self::new(&[(-loss, other, same), (0.0, neither, neither), (loss, same, other)], 0.0))
     }
 
-    /// Discrete Laplace noise of scale s against itself shifted by k: Pr[n] ∝ e^(-|n|/s).
+    /// Discrete Laplace noise of scale s against the same noise shifted by k: Pr[n] ∝ e^(-|n|/s).
     pub(crate) fn discrete_laplace(scale: f64, shift: u32) -> Self {
         let (a, k) = (1.0 / scale, f64::from(shift));
         let outer = 1.0 / (1.0 + (-a).exp()); // Pr[n ≤ 0]
@@ -134,7 +147,7 @@ impl Atoms {
         Self::new(&atoms, 0.0)
     }
 
-    /// Discrete Gaussian noise of deviation σ against itself shifted by k: Pr[n] ∝ e^(-n²/2σ²).
+    /// Discrete Gaussian noise of deviation σ against the same noise shifted by k: Pr[n] ∝ e^(-n²/2σ²).
     pub(crate) fn discrete_gaussian(deviation: f64, shift: u32) -> Self {
         let (s, k) = (2.0 * deviation * deviation, f64::from(shift));
         let reach = (39.0 * deviation).ceil(); // beyond it the weights are below the smallest positive number

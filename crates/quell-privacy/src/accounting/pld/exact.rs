@@ -11,18 +11,25 @@ use crate::{
 
 /// δ(ε) = P[L > ε] - e^ε Q[L > ε] of a single pair, rounded outward.
 ///
-/// The profile falls with ε. So the upper bound is taken at a threshold below ε, and the lower bound at one above it, by
-/// what rounding may do to a loss ([`Law::rounding`]). Tails that may have underflowed count as the largest that would.
+/// The profile decreases with ε. So the upper bound is taken at a threshold below ε, and the lower bound at a
+/// threshold above it. The distance covers the rounding of a loss ([`Law::rounding`]). Tails that may have
+/// underflowed count as the largest value that would underflow.
 pub(crate) fn exact_delta(law: &Law, epsilon: f64) -> Bound {
+    if law.is_trivial() {
+        return Bound { lower: 0.0, upper: 0.0 };
+    }
     if let Law::Gaussian { mu } = law {
         let delta = ln_gaussian_delta(*mu, epsilon).exp();
         // The argument a = ε/μ - μ/2 of the density is off by a few units in the last place of its terms.
         let argument = 1.0 + (epsilon / mu - mu / 2.0).abs();
         let error = 1e-10 + 8.0 * ROUNDOFF * argument * (mu + epsilon / mu);
-        return Bound { lower: delta * (1.0 - error).max(0.0), upper: (delta * (1.0 + error) + f64::MIN_POSITIVE).min(1.0) };
+        return Bound {
+            lower: delta * (1.0 - error).max(0.0),
+            upper: (delta * (1.0 + error) + f64::MIN_POSITIVE).min(1.0),
+        };
     }
     let slack = law.rounding(epsilon);
-    // As many units of e^ε Q[L > ε] as of the tail itself.
+    // The relative error of e^ε Q[L > ε] is that of the tail itself.
     let error = |tails: Tails, q: f64| {
         let tail = tails.q.above.max(SMALLEST_TAIL);
         tail_error(tails.p.above) + q * (tail_error(tail) / tail)
@@ -43,15 +50,16 @@ pub(crate) fn exact_delta(law: &Law, epsilon: f64) -> Bound {
     Bound { lower: if lower.is_nan() { 0.0 } else { lower.clamp(0.0, upper) }, upper }
 }
 
-/// Tails above this are normal numbers, with all their digits.
+/// Tails above this are normal numbers, with full precision.
 const SMALLEST_TAIL: f64 = 1e-290;
 
 /// The least ε ≥ 0 with δ(ε) ≤ δ of a single pair.
 pub(crate) fn exact_epsilon(law: &Law, delta: f64) -> Bound {
     if law.infinite() > delta {
-        // Mass that is called infinite because it is small proves nothing from below.
+        // Mass that is treated as infinite because it is small proves nothing from below.
         let attained = law.attained(Way::Remove);
-        let lower = if attained.infinite() > delta { f64::INFINITY } else { exact_epsilon(&attained, delta).lower };
+        let lower =
+            if attained.infinite() > delta { f64::INFINITY } else { exact_epsilon(&attained, delta).lower };
         return Bound { lower, upper: f64::INFINITY };
     }
     let solve = |side: &dyn Fn(Bound) -> f64| {
@@ -69,7 +77,13 @@ pub(crate) fn exact_epsilon(law: &Law, delta: f64) -> Bound {
         bisect_smallest(0.0, far, 80, fits)
     };
     let upper = solve(&|b| b.upper);
-    // The step of the bisection is below one part in 1e15, so one more is a lower bound.
+    // The last step of the bisection is below one part in 1e15, so subtracting one more step gives a lower
+    // bound.
     let lower = solve(&|b| b.lower) * (1.0 - 1e-14);
     Bound { lower: lower.min(upper), upper }
+}
+
+/// The least ε at which N(μ, 1) against N(0, 1) has profile δ, rounded up. [BW18, Theorem 8]
+pub(crate) fn gaussian_epsilon(mu: f64, delta: f64) -> f64 {
+    if mu == 0.0 { 0.0 } else { exact_epsilon(&Law::Gaussian { mu }, delta).upper }
 }

@@ -1,4 +1,4 @@
-//! From events to laws: which dominating pairs an event is made of, in each direction.
+//! From events to laws: the dominating pairs of an event, in each direction.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::{
 pub(crate) struct Direction {
     pub(crate) factors: Vec<(Law, u64)>,
     pub(crate) non_private: bool,
-    /// Σ μ² over the Gaussians, which compose to one.
+    /// Σ μ² over the Gaussians, which compose to one Gaussian.
     gaussian: f64,
 }
 
 impl Direction {
-    /// The law, if there is just one.
+    /// The law, if there is exactly one.
     pub(crate) fn single(&self) -> Option<&Law> {
         match self.factors.as_slice() {
             [(law, 1)] => Some(law),
@@ -26,11 +26,19 @@ impl Direction {
         }
     }
 
-    /// The laws of mechanisms that really have this event, where the dominating laws are not attained.
+    /// Whether no outcome depends on the record.
+    pub(crate) fn is_free(&self) -> bool {
+        self.factors.is_empty() && !self.non_private
+    }
+
+    /// Laws of mechanisms that really have this event, for lower bounds.
     ///
-    /// Each element is one mechanism; the truth is at least what any of them attains.
+    /// `None` if the dominating laws are attained. Each element is one mechanism; the truth is at least what
+    /// any of them attains.
     pub(crate) fn attained(&self) -> Option<Vec<Vec<(Law, u64)>>> {
-        let by = |way| -> Vec<(Law, u64)> { self.factors.iter().map(|(law, count)| (law.attained(way), *count)).collect() };
+        let by = |way| -> Vec<(Law, u64)> {
+            self.factors.iter().map(|(law, count)| (law.attained(way), *count)).collect()
+        };
         let (remove, add) = (by(Way::Remove), by(Way::Add));
         if remove == self.factors {
             return None;
@@ -40,15 +48,25 @@ impl Direction {
 
     /// The probability of an infinite loss that some mechanism with this event attains, rounded down.
     pub(crate) fn infinite(&self) -> f64 {
-        let ln_finite = |(law, count): &(Law, u64)| *count as f64 * (-law.attained(Way::Remove).infinite().min(1.0)).ln_1p();
+        let ln_finite = |(law, count): &(Law, u64)| {
+            *count as f64 * (-law.attained(Way::Remove).infinite().min(1.0)).ln_1p()
+        };
         -self.factors.iter().map(ln_finite).sum::<f64>().exp_m1() * (1.0 - 1e-12)
     }
 
-    /// μ, if everything is Gaussian.
+    /// μ, if all laws are Gaussian.
     pub(crate) fn gaussian(&self) -> Option<f64> {
         match self.single() {
             Some(Law::Gaussian { mu }) => Some(*mu),
             _ => None,
+        }
+    }
+
+    fn add(&mut self, price: Price, count: u64) {
+        match price {
+            Price::Free => {}
+            Price::One(law) => self.push(law, count),
+            Price::NonPrivate => self.non_private |= count > 0,
         }
     }
 
@@ -57,9 +75,9 @@ impl Direction {
             self.gaussian += mu * mu * count as f64;
             return;
         }
-        // Laws that are written several times are composed as one power; among many laws only the newest are compared.
+        // Equal laws are composed as one power. Among many laws, only the newest are compared.
         if let Some((_, times)) = self.factors.iter_mut().rev().take(64).find(|(known, _)| *known == law) {
-            // More than there may be is found by `directions`.
+            // `directions` rejects counts that are too large.
             *times = times.saturating_add(count);
         } else if count > 0 {
             self.factors.push((law, count));
@@ -74,14 +92,29 @@ impl Direction {
     }
 }
 
-/// Which of two neighbouring datasets has the record.
+/// Direction of the change between two neighbouring datasets.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Way {
     Remove,
     Add,
 }
 
-/// The event's laws: one direction if it is symmetric, else two.
+/// The cost of one release.
+enum Price {
+    /// No cost: no outcome depends on the record.
+    Free,
+    One(Law),
+    /// There is no guarantee.
+    NonPrivate,
+}
+
+impl Price {
+    fn map(self, sampled: impl FnOnce(Law) -> Law) -> Self {
+        if let Self::One(law) = self { Self::One(sampled(law)) } else { self }
+    }
+}
+
+/// The laws of the event: one direction if the event is symmetric, otherwise two.
 pub(crate) fn directions(event: &Event, neighbors: Neighbors) -> Result<Vec<Direction>, Error> {
     let mut remove = Direction::default();
     collect(event, neighbors, Way::Remove, 1, &mut remove)?;
@@ -99,7 +132,13 @@ pub(crate) fn directions(event: &Event, neighbors: Neighbors) -> Result<Vec<Dire
     Ok(directions)
 }
 
-fn collect(event: &Event, neighbors: Neighbors, way: Way, count: u64, into: &mut Direction) -> Result<(), Error> {
+fn collect(
+    event: &Event,
+    neighbors: Neighbors,
+    way: Way,
+    count: u64,
+    into: &mut Direction,
+) -> Result<(), Error> {
     match event {
         Event::Composed(events) => events.iter().try_for_each(|e| collect(e, neighbors, way, count, into)),
         Event::Repeated { count: times, event } => {
@@ -114,25 +153,19 @@ fn collect(event: &Event, neighbors: Neighbors, way: Way, count: u64, into: &mut
             if rate.get() == 1.0 {
                 return collect(inner, neighbors, way, count, into);
             }
-            if let Some(law) = poisson_sampled(rate.get(), inner, neighbors, way)? {
-                into.push(law, count);
-            } else {
-                into.non_private |= count > 0;
-            }
+            into.add(poisson_sampled(rate.get(), inner, neighbors, way)?, count);
             Ok(())
         }
         Event::SampledWithoutReplacement { batch, records, event: inner } => {
             let rate = fixed_size_rate(event, *batch, *records, neighbors)?;
-            match only(inner, neighbors, way)? {
-                Some(law) if rate == 1.0 => into.push(law, count),
-                Some(law) => into.push(Law::FixedSize { rate, inner: Box::new(law) }, count),
-                None => into.non_private |= count > 0,
-            }
+            let sampled =
+                |law: Law| if rate == 1.0 { law } else { Law::FixedSize { rate, inner: Box::new(law) } };
+            into.add(only(inner, neighbors, way)?.map(sampled), count);
             Ok(())
         }
         Event::SampledWithReplacement { batch, records, event: inner } => {
             fixed_size_rate(event, (*batch).min(*records), *records, neighbors)?;
-            into.push(with_replacement(event, inner, *batch, *records, neighbors)?, count);
+            into.add(with_replacement(event, inner, *batch, *records, neighbors)?, count);
             Ok(())
         }
         Event::Gaussian { .. }
@@ -145,10 +178,7 @@ fn collect(event: &Event, neighbors: Neighbors, way: Way, count: u64, into: &mut
         | Event::Approximate { .. }
         | Event::ZeroConcentrated { .. }
         | Event::Renyi { .. } => {
-            match leaf(event, neighbors)? {
-                Some(law) => into.push(law, count),
-                None => into.non_private |= count > 0,
-            }
+            into.add(leaf(event, neighbors)?.map_or(Price::NonPrivate, Price::One), count);
             Ok(())
         }
     }
@@ -158,24 +188,33 @@ fn unsupported(event: &Event, because: &'static str) -> Error {
     Error::Unsupported { accountant: "PLD", event: event.to_string(), because }
 }
 
-/// The law of an event that is neither sampled nor composed; `None` if it has no guarantee.
+/// The law of an event that is neither sampled nor composed; `None` without a guarantee.
 fn leaf(event: &Event, neighbors: Neighbors) -> Result<Option<Law>, Error> {
     let reach = neighbors.reach();
     let atoms = |atoms: Atoms| Ok(Some(Law::Atoms(Arc::new(atoms))));
     let shift = |sensitivity: u32| {
         let shift = sensitivity.checked_mul(reach as u32).filter(|s| (1..=1_000_000).contains(s));
-        shift.ok_or_else(|| Error::Malformed { event: event.to_string(), because: "expected a sensitivity in [1, 500000]" })
+        shift.ok_or_else(|| Error::Malformed {
+            event: event.to_string(),
+            because: "expected a sensitivity in [1, 500000]",
+        })
     };
     match event {
-        Event::Gaussian { noise_multiplier } => Ok(Some(Law::Gaussian { mu: reach / noise_multiplier.get() })),
-        Event::Laplace { noise_multiplier } => Ok(Some(Law::Laplace { epsilon: reach / noise_multiplier.get() })),
+        Event::Gaussian { noise_multiplier } => {
+            Ok(Some(Law::Gaussian { mu: reach / noise_multiplier.get() }))
+        }
+        Event::Laplace { noise_multiplier } => {
+            Ok(Some(Law::Laplace { epsilon: reach / noise_multiplier.get() }))
+        }
         Event::DiscreteGaussian { deviation, sensitivity } => {
             if deviation.get() > 2e4 {
                 return Err(unsupported(event, "with a deviation above 20000: the Rényi accountant has one"));
             }
             atoms(Atoms::discrete_gaussian(deviation.get(), shift(*sensitivity)?))
         }
-        Event::DiscreteLaplace { scale, sensitivity } => atoms(Atoms::discrete_laplace(scale.get(), shift(*sensitivity)?)),
+        Event::DiscreteLaplace { scale, sensitivity } => {
+            atoms(Atoms::discrete_laplace(scale.get(), shift(*sensitivity)?))
+        }
         Event::RandomizedResponse { choices, randomized } => {
             if neighbors != Neighbors::Replace {
                 return Err(unsupported(
@@ -184,20 +223,26 @@ fn leaf(event: &Event, neighbors: Neighbors) -> Result<Option<Law>, Error> {
                 ));
             }
             if *choices < 2 {
-                return Err(Error::Malformed { event: event.to_string(), because: "expected at least two choices" });
+                return Err(Error::Malformed {
+                    event: event.to_string(),
+                    because: "expected at least two choices",
+                });
             }
             match Atoms::randomized_response(*choices, randomized.get()) {
                 Some(response) => atoms(response),
                 None => Ok(None),
             }
         }
-        Event::Exponential { epsilon } | Event::Pure { epsilon } if epsilon.get() == 0.0 => atoms(Atoms::pure(0.0)),
+        Event::Exponential { epsilon } | Event::Pure { epsilon } if epsilon.get() == 0.0 => {
+            atoms(Atoms::pure(0.0))
+        }
         Event::Exponential { epsilon } => Ok(Some(Law::BoundedRange { epsilon: epsilon.get() })),
         Event::Pure { epsilon } => atoms(Atoms::pure(epsilon.get())),
         Event::Approximate { epsilon, delta } => atoms(Atoms::approximate(epsilon.get(), delta.get())),
-        Event::ZeroConcentrated { .. } | Event::Renyi { .. } => {
-            Err(unsupported(event, "because Rényi bounds have no dominating pair; the Rényi accountant has one"))
-        }
+        Event::ZeroConcentrated { .. } | Event::Renyi { .. } => Err(unsupported(
+            event,
+            "because Rényi bounds have no dominating pair; the Rényi accountant has one",
+        )),
         Event::NonPrivate => Ok(None),
         Event::PoissonSampled { .. }
         | Event::SampledWithoutReplacement { .. }
@@ -207,38 +252,52 @@ fn leaf(event: &Event, neighbors: Neighbors) -> Result<Option<Law>, Error> {
     }
 }
 
-/// The one law an event consists of, as sampling theorems need it; `None` if it has no guarantee.
-fn only(event: &Event, neighbors: Neighbors, way: Way) -> Result<Option<Law>, Error> {
+/// The single law of an event, as sampling theorems need it.
+fn only(event: &Event, neighbors: Neighbors, way: Way) -> Result<Price, Error> {
     let mut direction = Direction::default();
     collect(event, neighbors, way, 1, &mut direction)?;
-    let direction = direction.finish();
+    let mut direction = direction.finish();
     if direction.non_private {
-        return Ok(None);
+        return Ok(Price::NonPrivate);
     }
-    // The sampling theorems are about one pair that dominates whichever of two datasets has the record.
+    // A release that never depends on the record does not depend on it in a sample either.
+    direction.factors.retain(|(law, _)| !law.is_trivial());
+    // The sampling theorems need one pair that dominates in both directions.
     let is_symmetric = |(law, _): &(Law, u64)| {
-        matches!(law, Law::Gaussian { .. } | Law::Laplace { .. } | Law::BoundedRange { .. } | Law::Atoms(_) | Law::Between { .. })
+        matches!(
+            law,
+            Law::Gaussian { .. }
+                | Law::Laplace { .. }
+                | Law::BoundedRange { .. }
+                | Law::Atoms(_)
+                | Law::Between { .. }
+        )
     };
     match direction.single() {
-        _ if !direction.factors.iter().all(is_symmetric) || direction.factors.is_empty() => {
+        _ if direction.is_free() => Ok(Price::Free),
+        _ if !direction.factors.iter().all(is_symmetric) => {
             Err(unsupported(event, "inside a sample: it is not a composition of unsampled releases"))
         }
-        Some(law) => Ok(Some(law.clone())),
+        Some(law) => Ok(Price::One(law.clone())),
         None => match composite(&direction) {
-            Some(law) => Ok(Some(law)),
+            Some(law) => Ok(Price::One(law)),
             None => Err(unsupported(event, "inside a sample: its composition has no bound")),
         },
     }
 }
 
-fn poisson_sampled(rate: f64, inner: &Event, neighbors: Neighbors, way: Way) -> Result<Option<Law>, Error> {
+fn poisson_sampled(rate: f64, inner: &Event, neighbors: Neighbors, way: Way) -> Result<Price, Error> {
     match neighbors {
         Neighbors::AddRemove => Ok(only(inner, neighbors, way)?.map(|law| match way {
             Way::Remove => Law::Removed { rate, inner: Box::new(law) },
             Way::Add => Law::Added { rate, inner: Box::new(law) },
         })),
-        // The theorems are about noise on contributions, not about sensitivities: `one` is the law of one contribution.
+        // The theorems are about noise on contributions, not about sensitivities: `one` is the law of one
+        // contribution.
         Neighbors::Replace => {
+            if let Ok(Price::Free) = only(inner, neighbors, way) {
+                return Ok(Price::Free);
+            }
             if !is_additive_noise(inner) && !matches!(inner, Event::NonPrivate) {
                 return Err(unsupported(
                     inner,
@@ -246,27 +305,33 @@ fn poisson_sampled(rate: f64, inner: &Event, neighbors: Neighbors, way: Way) -> 
                 ));
             }
             Ok(match (only(inner, Neighbors::AddRemove, way)?, only(inner, neighbors, way)?) {
-                (Some(Law::Gaussian { mu }), _) => Some(Law::Exchanged { rate, mu }),
-                (Some(one), Some(two)) => {
+                (Price::One(Law::Gaussian { mu }), _) => Price::One(Law::Exchanged { rate, mu }),
+                (Price::One(one), Price::One(two)) => {
                     let bound = Box::new(Law::FixedSize { rate, inner: Box::new(two) });
-                    Some(Law::Replaced { rate, one: Box::new(one), bound })
+                    Price::One(Law::Replaced { rate, one: Box::new(one), bound })
                 }
-                _ => None,
+                _ => Price::NonPrivate,
             })
         }
     }
 }
 
-/// Whether the event is noise on a sum of contributions, whose law for a replaced record dominates that for a lost one.
+/// Whether the event is additive noise on a sum of contributions.
+///
+/// For such noise the law of a replaced record dominates that of a lost record.
 ///
 /// # Theorem
-/// Let C be the output without the record, A with it and B with its replacement. By advanced joint convexity [BBG18,
-/// Theorem 2] the sampled pair has, at ε' = ln(1 + q(e^ε - 1)), the profile q((1 - β)δ_AC(ε) + βδ_AB(ε)) at most, with β in
-/// [0, 1]. A shift by one contribution is dominated by a shift by two, so that is at most qδ_AB(ε): a sample of fixed size.
+/// Let C be the output without the record, A with it and B with its replacement. By advanced joint convexity
+/// [BBG18, Theorem 2] the sampled pair has, at ε' = ln(1 + q(e^ε - 1)), the profile q((1 - β)δ_AC(ε) +
+/// βδ_AB(ε)) at most, with β in [0, 1]. A shift by one contribution is dominated by a shift by two, so that
+/// is at most qδ_AB(ε): a sample of fixed size.
 fn is_additive_noise(event: &Event) -> bool {
     match event {
-        Event::Gaussian { .. } | Event::Laplace { .. } | Event::DiscreteGaussian { .. } | Event::DiscreteLaplace { .. } => true,
-        // Several Gaussians are one Gaussian.
+        Event::Gaussian { .. }
+        | Event::Laplace { .. }
+        | Event::DiscreteGaussian { .. }
+        | Event::DiscreteLaplace { .. } => true,
+        // Several Gaussians compose to one Gaussian.
         Event::Composed(events) => events.iter().all(is_additive_noise),
         Event::Repeated { event, .. } => is_additive_noise(event),
         Event::RandomizedResponse { .. }
@@ -282,8 +347,13 @@ fn is_additive_noise(event: &Event) -> bool {
     }
 }
 
-/// The sampling rate of a batch of fixed size; the theorems are about replacing a record.
-pub(crate) fn fixed_size_rate(event: &Event, batch: u64, records: u64, neighbors: Neighbors) -> Result<f64, Error> {
+/// The sampling rate of a batch of fixed size; the theorems require the replace relation.
+pub(crate) fn fixed_size_rate(
+    event: &Event,
+    batch: u64,
+    records: u64,
+    neighbors: Neighbors,
+) -> Result<f64, Error> {
     if neighbors != Neighbors::Replace {
         return Err(unsupported(
             event,
@@ -296,21 +366,33 @@ pub(crate) fn fixed_size_rate(event: &Event, batch: u64, records: u64, neighbors
     Ok(batch as f64 / records as f64)
 }
 
-/// Chances of many draws below this are called infinite.
+/// Drawing a record so often that the probability is below this counts as an infinite loss.
 const SMALLEST_PART: f64 = 1e-100;
 
-/// m draws with replacement out of n, one record replaced.
+/// m draws with replacement out of n records, with one record replaced.
 ///
 /// # Theorem
-/// [BBG18, Theorem 10]: with q = 1 - (1 - 1/n)^m and Bⱼ the chance that the record is drawn j times,
-/// δ'(ln(1 + q(e^ε - 1))) ≤ Σ_{j≥1} Bⱼ δⱼ(ε), δⱼ the profile for groups of j. That is a mixture with weights Bⱼ/q of
-/// the profiles of samples of fixed size with rate q.
-fn with_replacement(event: &Event, inner: &Event, batch: u64, records: u64, neighbors: Neighbors) -> Result<Law, Error> {
+/// [BBG18, Theorem 10]: with q = 1 - (1 - 1/n)^m and Bⱼ the probability that the record is drawn j times,
+/// δ'(ln(1 + q(e^ε - 1))) ≤ Σ_{j≥1} Bⱼ δⱼ(ε), δⱼ the profile for groups of j. That is a mixture with weights
+/// Bⱼ/q of the profiles of samples of fixed size with rate q.
+fn with_replacement(
+    event: &Event,
+    inner: &Event,
+    batch: u64,
+    records: u64,
+    neighbors: Neighbors,
+) -> Result<Price, Error> {
     let base = only(inner, neighbors, Way::Remove)?;
+    if matches!(base, Price::Free) {
+        return Ok(Price::Free);
+    }
     let group = |j: f64| match base {
-        Some(Law::Gaussian { mu }) => Ok(Law::Gaussian { mu: mu * j }),
-        Some(Law::Laplace { epsilon }) => Ok(Law::Laplace { epsilon: epsilon * j }),
-        _ => Err(unsupported(event, "because groups of records are only worked out for Gaussian and Laplace noise")),
+        Price::One(Law::Gaussian { mu }) => Ok(Law::Gaussian { mu: mu * j }),
+        Price::One(Law::Laplace { epsilon }) => Ok(Law::Laplace { epsilon: epsilon * j }),
+        _ => Err(unsupported(
+            event,
+            "because groups of records are only worked out for Gaussian and Laplace noise",
+        )),
     };
     let (m, n) = (batch as f64, records as f64);
     if m > 30.0 * n {
@@ -334,10 +416,11 @@ fn with_replacement(event: &Event, inner: &Event, batch: u64, records: u64, neig
         left = if j > m / n { chance / rate } else { 1.0 };
         j += 1.0;
     }
-    // What was cut off is called infinite: with at most thirty draws a record the terms more than halve from here on.
+    // The terms that were cut off count as infinite losses. With at most thirty draws per record, each
+    // further term is less than half of the one before.
     let rest = if j > m { 0.0 } else { 2.0 * chance / rate };
     if rest > 0.0 {
         parts.push((rest, Law::Atoms(Arc::new(Atoms::approximate(0.0, 1.0)))));
     }
-    Ok(Law::Mixture(parts))
+    Ok(Price::One(Law::Mixture(parts)))
 }

@@ -1,33 +1,35 @@
-//! Compositions of laws with finitely many losses, enumerated: no grid, no transform.
+//! Compositions of laws with finitely many losses, by enumeration: no grid, no transform.
 //!
-//! A law with a losses that is repeated c times has C(c + a - 1, a - 1) sums of losses, with multinomial probabilities.
-//! Where all sums of a composition can be listed, its profile is a finite sum of positive terms, good to the last digits.
+//! A law with a losses that is repeated c times has C(c + a - 1, a - 1) sums of losses, with multinomial
+//! probabilities. Where all sums of a composition can be listed, its profile is a finite sum of positive
+//! terms, precise to the last digits.
 
 use super::law::Law;
 use crate::{Bound, special::ROUNDOFF};
 
-/// Most sums that are listed; a list of that length takes a tenth of a second.
+/// Most sums that are listed; listing so many takes a tenth of a second.
 const MOST_SUMS: u64 = 1 << 20;
 
 /// All sums of losses of a composition, with their probabilities under P.
 pub(super) struct Finite {
-    /// Sums and their probabilities, in decreasing order.
+    /// Sums and their probabilities, in decreasing order of the sums.
     sums: Vec<(f64, f64)>,
-    /// P[L = ∞] from below, and from above, where it has the losses that were too unlikely to be listed.
+    /// Lower and upper bound on P[L = ∞]. The upper one includes losses too unlikely to be listed.
     infinite: (f64, f64),
-    /// What the probabilities may be off by, relatively.
+    /// Relative error bound on the probabilities.
     relative_error: f64,
-    /// What a sum may be off by.
+    /// Error bound on a sum.
     slack: f64,
 }
 
-/// Probabilities below this may have lost digits, or vanished.
+/// Probabilities below this may have lost digits or underflowed.
 const SMALLEST: f64 = 1e-300;
 
 impl Finite {
-    /// Lists all sums; `None` if a law has a density, or there are too many sums.
+    /// Lists all sums; `None` if a law has a density or there are too many sums.
     ///
-    /// Losses of probability at most `negligible` are not listed: they count as infinite from above, and not at all from below.
+    /// Losses of probability at most `negligible` are not listed. The upper bound counts them as infinite,
+    /// and the lower bound ignores them.
     pub(super) fn new(factors: &[(Law, u64)], negligible: f64) -> Option<Self> {
         let mut laws = Vec::with_capacity(factors.len());
         let mut states = 1_u64;
@@ -35,7 +37,8 @@ impl Finite {
             let (mut losses, infinite) = law.finite()?;
             let unlikely: f64 = losses.iter().map(|(_, mass)| mass).filter(|mass| **mass <= negligible).sum();
             losses.retain(|(_, mass)| *mass > negligible);
-            states = states.checked_mul(compositions(*count, losses.len() as u64)?).filter(|n| *n <= MOST_SUMS)?;
+            states =
+                states.checked_mul(compositions(*count, losses.len() as u64)?).filter(|n| *n <= MOST_SUMS)?;
             laws.push((losses, infinite, infinite + unlikely));
         }
         let mut sums = vec![(0.0, 1.0)];
@@ -44,7 +47,9 @@ impl Finite {
             let power = Power::new(losses, *count);
             sums = sums
                 .iter()
-                .flat_map(|(sum, mass)| power.sums.iter().map(move |(more, share)| (sum + more, mass * share)))
+                .flat_map(|(sum, mass)| {
+                    power.sums.iter().map(move |(more, share)| (sum + more, mass * share))
+                })
                 .collect();
             relative_error += power.relative_error + 4.0 * ROUNDOFF;
             let farthest = losses.iter().map(|(loss, _)| loss.abs()).fold(0.0, f64::max);
@@ -71,7 +76,11 @@ impl Finite {
     /// δ(ε) = P[L = ∞] + Σ p (1 - e^(ε - l)) over the sums l above ε.
     pub(super) fn delta(&self, epsilon: f64) -> Bound {
         let at = |epsilon: f64| -> f64 {
-            self.sums.iter().take_while(|(loss, _)| *loss > epsilon).map(|(loss, mass)| mass * -(epsilon - loss).exp_m1()).sum()
+            self.sums
+                .iter()
+                .take_while(|(loss, _)| *loss > epsilon)
+                .map(|(loss, mass)| mass * -(epsilon - loss).exp_m1())
+                .sum()
         };
         let underflow = SMALLEST * self.sums.len() as f64;
         let upper = self.infinite.1 + at(epsilon - self.slack) * (1.0 + self.relative_error) + underflow;
@@ -79,12 +88,13 @@ impl Finite {
         Bound { lower: lower.clamp(0.0, 1.0), upper: upper.clamp(0.0, 1.0) }
     }
 
-    /// The ε at which the sum over finite losses is `delta`; infinity if that is negative.
+    /// The ε at which the sum over finite losses is `delta`; infinite if `delta` is negative.
     fn solve(&self, delta: f64) -> f64 {
         if delta.is_nan() || delta < 0.0 {
             return f64::INFINITY;
         }
-        // At a loss x: δ(x), and V = Σ p e^(x - l) over the sums l > x. Below x: δ(x - t) = δ(x) + (1 - e^-t)(V + p).
+        // At a loss x: δ(x), and V = Σ p e^(x - l) over the sums l > x.
+        // Below x: δ(x - t) = δ(x) + (1 - e^-t)(V + p).
         let (mut at_node, mut discounted) = (0.0, 0.0);
         for (j, (loss, mass)) in self.sums.iter().enumerate() {
             let mass = discounted + mass;
@@ -112,7 +122,7 @@ fn compositions(count: u64, parts: u64) -> Option<u64> {
     Some(ways)
 }
 
-/// One law, repeated.
+/// The sums of one law, repeated.
 struct Power {
     sums: Vec<(f64, f64)>,
     relative_error: f64,
@@ -124,12 +134,12 @@ impl Power {
         let mut power = Self { sums: Vec::new(), relative_error: 0.0 };
         let start = ln_factorial(count);
         power.list(losses, &ln_masses, count, State { loss: 0.0, ln_mass: start, size: start });
-        // Every probability of the law counts, with its own error, up to `count` times.
+        // Every probability of the law enters, with its own error, up to `count` times.
         power.relative_error += 66.0 * ROUNDOFF * count as f64;
         power
     }
 
-    /// Adds all sums with `left` losses to come from `losses`.
+    /// Adds all sums for which `left` more losses are to be chosen from `losses`.
     fn list(&mut self, losses: &[(f64, f64)], ln_masses: &[f64], left: u64, state: State) {
         if left == 0 {
             let mass = state.ln_mass.exp();
@@ -143,7 +153,7 @@ impl Power {
         let last = more.is_empty();
         for times in if last { left..=left } else { 0..=left } {
             let (count, ways) = (times as f64, ln_factorial(times));
-            // No loss of probability zero, and 0 · ln 0 = 0.
+            // No loss has probability zero, and 0 · ln 0 = 0.
             let ln_share = if times == 0 { 0.0 } else { count * ln_mass };
             let next = State {
                 loss: state.loss + count * loss,
@@ -155,12 +165,12 @@ impl Power {
     }
 }
 
-/// A sum of losses on its way.
+/// A partial sum of losses.
 #[derive(Clone, Copy)]
 struct State {
     loss: f64,
     ln_mass: f64,
-    /// Sum of the sizes of the terms of `ln_mass`, which its rounding is relative to.
+    /// Sum of the absolute values of the terms of `ln_mass`; its rounding is relative to this.
     size: f64,
 }
 

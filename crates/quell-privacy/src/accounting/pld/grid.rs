@@ -1,9 +1,10 @@
-//! A law of loss laid on a grid of losses ih, once from above and once from below.
+//! Discretises a law on a grid of losses ih, from above and from below.
 //!
-//! A pair (P, Q) is, up to what matters for privacy, the random variable Y = dQ/dP under P, and one pair dominates
-//! another exactly if its Y is larger in convex order: δ(ε) = E[(1 - e^ε Y)₊] is an expectation of a convex function of Y.
-//! So an upper bound is a mean-preserving *spread* of Y onto the grid, and a lower bound is a mean-preserving *contraction*
-//! onto the grid. Both move the profile by O(h²), and both stay bounds under composition. [DGKKM22, §3; THEORY, Grid]
+//! A pair (P, Q) is, up to what matters for privacy, the random variable Y = dQ/dP under P, and one pair
+//! dominates another exactly if its Y is larger in convex order: δ(ε) = E[(1 - e^ε Y)₊] is an expectation of
+//! a convex function of Y. So an upper bound is a mean-preserving *spread* of Y onto the grid, and a lower
+//! bound is a mean-preserving *contraction* onto the grid. Both move the profile by O(h²), and both stay
+//! bounds under composition. [DGKKM22, §3; THEORY, Grid]
 //!
 //! Not every point of the grid needs a node: where there is little mass the nodes are far apart.
 
@@ -14,13 +15,13 @@ use crate::special::{ROUNDOFF, bisect_smallest};
 #[derive(Clone, Debug)]
 pub(crate) struct Masses {
     pub(crate) offset: f64,
-    /// Increasing.
+    /// Increasing order.
     pub(crate) indices: Vec<i64>,
     pub(crate) weights: Vec<f64>,
     pub(crate) infinite: f64,
 }
 
-/// A grid for one law: its step, where it ends, and what says how finely which losses must be resolved.
+/// A grid for one law: its step, its ends, and how finely it must resolve which losses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grid {
     pub(crate) h: f64,
@@ -32,7 +33,7 @@ pub(crate) struct Grid {
     pub(crate) relevant: f64,
 }
 
-/// A law at the nodes of a grid: exact, but for the rounding of its tails.
+/// A law at the nodes of a grid: exact, except for the rounding of its tails.
 pub(crate) struct OnGrid {
     offset: f64,
     h: f64,
@@ -41,7 +42,7 @@ pub(crate) struct OnGrid {
 }
 
 impl OnGrid {
-    /// `None` if it takes too many nodes.
+    /// Evaluates the law at the nodes; `None` if there are too many nodes.
     pub(crate) fn new(law: &Law, grid: Grid) -> Option<Self> {
         let offset = anchor(law, grid);
         Some(Self { offset, h: grid.h, nodes: nodes(law, grid, offset)?, infinite: law.infinite() })
@@ -56,10 +57,17 @@ impl OnGrid {
     }
 
     fn masses(&self, weights: Vec<f64>, infinite: f64) -> Masses {
-        Masses { offset: self.offset, indices: self.nodes.iter().map(|node| node.index).collect(), weights, infinite }
+        Masses {
+            offset: self.offset,
+            indices: self.nodes.iter().map(|node| node.index).collect(),
+            weights,
+            infinite,
+        }
     }
 
-    /// Masses that dominate the pair: what lies above the last node becomes infinite, what lies below the first rises to it.
+    /// Masses that dominate the pair.
+    ///
+    /// Mass above the last node becomes infinite, and mass below the first node moves up to it.
     pub(crate) fn upper(&self) -> Masses {
         let mut weights = vec![0.0; self.nodes.len()];
         for (j, cell) in self.cells().enumerate() {
@@ -72,7 +80,9 @@ impl OnGrid {
         self.masses(weights, last.p.above + tail_error(last.p.above))
     }
 
-    /// Masses that are dominated by the pair: what lies beyond the nodes, but for infinite losses, is dropped.
+    /// Masses that are dominated by the pair.
+    ///
+    /// Mass beyond the nodes is dropped, except for infinite losses.
     pub(crate) fn lower(&self) -> Masses {
         let cells: Vec<Cell> = self
             .cells()
@@ -85,15 +95,16 @@ impl OnGrid {
         self.masses(weights, self.infinite)
     }
 
-    /// Everything at one node, at or below the mean of all: dominated by anything with these totals.
+    /// All mass at one node, at or below the mean: dominated by any law with these totals.
     fn collapse(&self) -> Vec<f64> {
         let (first, last) = (&self.nodes[0].tails, &self.nodes[self.nodes.len() - 1].tails);
         let ((p, p_error), (q, q_error)) = (first.p.between(last.p), first.q.between(last.q));
         let (p, q) = ((p - p_error).max(0.0), q + q_error);
         let mean = (p / q).ln();
         let mut weights = vec![0.0; self.nodes.len()];
-        // A node that is above the mean by rounding alone is charged to the slack of the loss.
-        let below = |node: &GridNode| self.offset + node.index as f64 * self.h <= mean + 1.5 * (p_error + q_error);
+        // A node that is above the mean by rounding alone is covered by the slack of the loss.
+        let below =
+            |node: &GridNode| self.offset + node.index as f64 * self.h <= mean + 1.5 * (p_error + q_error);
         if let Some(j) = self.nodes.iter().rposition(below) {
             weights[j] = p.min(q * (self.offset + self.nodes[j].index as f64 * self.h).exp());
         }
@@ -101,11 +112,14 @@ impl OnGrid {
     }
 }
 
-/// Where the grid is anchored: at an atom if the grid tells atoms apart, else at the mean of the losses within a step of
-/// it, near the median. A record that is rarely sampled has nearly all its mass at one small loss; with a node there the
-/// grid loses nothing, next to one nearly all.
+/// The anchor of the grid: an atom, or a mean loss near the median.
+///
+/// It is an atom if the grid separates the atoms, otherwise the mean of the losses within a step of the
+/// anchor. A record that is rarely sampled has nearly all its mass at one small loss. A node at that loss
+/// makes the grid nearly exact; a node next to it loses nearly everything.
 fn anchor(law: &Law, Grid { h, low, high, theta, .. }: Grid) -> f64 {
-    // Without a tilt the whole profile is wanted, also next to the largest loss, where a node at the atom spoils the density.
+    // Without a tilt the whole profile is needed, also next to the largest loss, where a node at the atom
+    // makes the bounds on the density worse.
     if let Some(lattice) = law.lattice().filter(|lattice| theta > 0.0 && lattice.spacing >= 2.0 * h) {
         return lattice.atom;
     }
@@ -125,10 +139,12 @@ fn anchor(law: &Law, Grid { h, low, high, theta, .. }: Grid) -> f64 {
     anchor
 }
 
-/// Units of roundoff by which the loss of a node may exceed that of the mass at it; `compose` adds them to the slack of each step.
+/// Largest excess of a node's loss over that of its mass, in units of roundoff.
+///
+/// `compose` adds them to the slack of each step.
 pub(super) const CHARGED_TO_SLACK: f64 = 600.0;
 
-/// Most nodes of one law, about 100 MB of them.
+/// Most nodes of one law; so many take about 100 MB.
 const MOST_NODES: usize = 1 << 20;
 
 /// A point of the grid that may carry mass.
@@ -137,9 +153,10 @@ struct GridNode {
     tails: Tails,
 }
 
-/// Nodes from `low` to `high`, at every point around the anchor and ever farther apart where the tilted mass beyond falls.
+/// Nodes from `low` to `high`: every point around the anchor, and wider strides in the tails.
 ///
-/// A law with few losses has nodes beside each of them, and nowhere else.
+/// The strides grow as the tilted mass beyond decreases. A law with few losses has nodes beside each loss,
+/// and nowhere else.
 fn nodes(law: &Law, Grid { h, low, high, theta, relevant }: Grid, offset: f64) -> Option<Vec<GridNode>> {
     let at = |index: i64| GridNode { index, tails: law.tails(offset + index as f64 * h) };
     if let Some((losses, _)) = law.finite().filter(|(losses, _)| 3 * losses.len() <= MOST_NODES) {
@@ -154,8 +171,9 @@ fn nodes(law: &Law, Grid { h, low, high, theta, relevant }: Grid, offset: f64) -
         indices.dedup();
         return Some(indices.into_iter().map(at).collect());
     }
-    // A cell of width m that holds the share w of the tilted mass does as much harm as one of width 1 that holds m²w, as
-    // long as the tilt does not vary much in it; where there is next to nothing it may.
+    // A cell of width m with the share w of the tilted mass causes as large an error as a cell of width 1
+    // with the share m²w, as long as the tilt varies little within the cell. Where there is almost no mass,
+    // the tilt may vary.
     let stride = |beyond: f64, loss: f64, last: i64| {
         let spare = 0.02 * relevant / (beyond * (theta * loss).min(600.0).exp()).max(1e-300);
         let widest = (0.25 + 0.3 * spare.ln().max(0.0)) / ((theta + 1.0) * h);
@@ -194,7 +212,9 @@ fn nodes(law: &Law, Grid { h, low, high, theta, relevant }: Grid, offset: f64) -
     Some(nodes)
 }
 
-/// Mass of the losses in one cell (x, x + width] under P and, times e^x, under Q, with what each may be off by.
+/// Mass of the losses in one cell (x, x + width], with error bounds.
+///
+/// `p` is the mass under P, and `q` is the mass under Q times e^x.
 struct CellMasses {
     p: f64,
     p_error: f64,
@@ -210,14 +230,15 @@ impl CellMasses {
         if scale.is_finite() && scale > 0.0 {
             return Self { p, p_error, q: q * scale, q_error: q_error * scale, width };
         }
-        // e^x is out of range, so only P is known here; the widest q that goes with it is safe for either bound.
+        // e^x is out of range, so only P is known here; the widest q that is compatible with it is safe for
+        // either bound.
         Self { p, p_error, q: p, q_error: p, width }
     }
 
     /// P-masses at the two ends of the cell: at least p in all, at most q under Q.
     ///
-    /// For k outside the cell the profile Σ w (1 - k/kᵢ)₊ is then at least the true one, p - kq or 0; inside it is the
-    /// chord of a convex function.
+    /// For k outside the cell the profile Σ w (1 - k/kᵢ)₊ is then at least the true one, p - kq or 0; inside
+    /// it is the chord of a convex function.
     fn spread(&self) -> (f64, f64) {
         let (p, q) = (self.p + self.p_error, (self.q - self.q_error).max(0.0));
         // a + b = p and a + b e^-width = q (in units of e^-x)
@@ -225,7 +246,7 @@ impl CellMasses {
         (p - b, b)
     }
 
-    /// P-masses at the two ends with at most p in all and at least q under Q, as if the cell lay at its mean.
+    /// P-masses at the two ends: at most p in all, at least q under Q, with the cell at its mean.
     fn reduced(&self) -> (f64, f64) {
         let (p, q) = ((self.p - self.p_error).max(0.0), self.q + self.q_error);
         if p <= q {
@@ -235,26 +256,26 @@ impl CellMasses {
         if b > p {
             return (0.0, q * self.width.exp());
         }
-        // An atom at the right end is below it by rounding alone: that is charged to the slack of the loss.
+        // An atom at the right end is below it by rounding alone: the slack of the loss covers this.
         if (p - b) * self.width.exp_m1() <= CHARGED_TO_SLACK * ROUNDOFF * p { (0.0, p) } else { (p - b, b) }
     }
 }
 
-/// The P-masses (a, b) at the ends of a cell that have the mass and the mean of the cell.
+/// P-masses (a, b) at the ends of a cell, with its mass and mean.
 struct Cell {
     a: f64,
     b: f64,
     width: f64,
 }
 
-/// The largest contraction onto the nodes, nearly: see the module header.
+/// Nearly the largest contraction onto the nodes; see the module documentation.
 ///
-/// The cells' masses have a profile δ⁺ that is piecewise linear in k = e^ε with kinks at the nodes. Inside a cell it exceeds
-/// the true one by at most a tent of height D = at(e^width - 1) at the fraction t = b/(ae^width + b) of the cell, reached when
-/// the cell's mass sits at one point. So lowering δ⁺ at the nodes by c with (1-t)cⱼ + tcⱼ₊₁ ≥ D in each cell gives a
-/// piecewise linear function below the true profile. Where it would fall below the trivial profiles, 0 or
-/// (total P) - k (total Q), it is held at them. The largest convex function below it is the profile that is returned; `None`
-/// if the grid is too coarse for any.
+/// The cells' masses have a profile δ⁺ that is piecewise linear in k = e^ε with kinks at the nodes. Inside a
+/// cell it exceeds the true profile by at most a tent of height D = at(e^width - 1) at the fraction t =
+/// b/(ae^width + b) of the cell, reached when the cell's mass sits at one point. So lowering δ⁺ at the nodes
+/// by c with (1-t)cⱼ + tcⱼ₊₁ ≥ D in each cell gives a piecewise linear function below the true profile. Where
+/// it would fall below the trivial profiles, 0 or (total P) - k (total Q), it is clamped to them. The largest
+/// convex function below it is the profile that is returned; `None` if the grid is too coarse for any.
 fn contract(cells: &[Cell]) -> Option<Vec<f64>> {
     let nodes = cells.len() + 1;
     let mut spread = vec![0.0; nodes];
@@ -268,11 +289,13 @@ fn contract(cells: &[Cell]) -> Option<Vec<f64>> {
     let mut weights = vec![0.0; nodes];
     for i in 0..nodes {
         let (before, after) = (i.checked_sub(1), (i + 1 < nodes).then_some(i + 1));
-        let trivial = |bound: &[f64]| [before, Some(i), after].into_iter().flatten().all(|j| c[j] == bound[j]);
+        let trivial =
+            |bound: &[f64]| [before, Some(i), after].into_iter().flatten().all(|j| c[j] == bound[j]);
         if trivial(&above_zero) || trivial(&above_line) {
             continue; // a line, without a kink
         }
-        // The slope of c changes at node i by this much, in P-mass: k ((cᵢ₊₁ - cᵢ)/(kᵢ₊₁ - k) - (cᵢ - cᵢ₋₁)/(k - kᵢ₋₁)).
+        // The slope of c changes at node i by this much, in P-mass: k ((cᵢ₊₁ - cᵢ)/(kᵢ₊₁ - k) - (cᵢ -
+        // cᵢ₋₁)/(k - kᵢ₋₁)).
         let after = after.map_or(0.0, |j| (c[j] - c[i]) / cells[i].width.exp_m1());
         let before = before.map_or(0.0, |j| (c[i] - c[j]) / -(-cells[j].width).exp_m1());
         weights[i] = spread[i] - after + before;
@@ -281,7 +304,9 @@ fn contract(cells: &[Cell]) -> Option<Vec<f64>> {
     Some(weights)
 }
 
-/// By how much the chord of a cell may exceed the profile: at most a tent of this height at this fraction of the cell.
+/// The largest excess of the chord of a cell over the profile.
+///
+/// It is at most a tent of this height at this fraction of the cell.
 struct Tent {
     height: f64,
     at: f64,
@@ -293,15 +318,16 @@ impl Tent {
             return Self { height: 0.0, at: 0.5 };
         }
         let at = b / (a * width.exp() + b);
-        Self { height: a * at * width.exp_m1() * (1.0 + 1e-12), at } // the factor covers the rounding of these lines
+        Self { height: a * at * width.exp_m1() * (1.0 + 1e-12), at } // 1e-12 covers the rounding here
     }
 
-    /// What to take off at the two ends, of which there is `left` and `right`: more at the end that is nearer and has more,
-    /// and never most of what is there if the other end can give it. Any pair that covers the tent is valid; these were
-    /// found to lose least.
+    /// How much to lower the profile at the two ends, where `left` and `right` are available.
+    ///
+    /// The end that is nearer and has more gives more. Neither end gives most of what it has if the other end
+    /// can give it. Any pair that covers the tent is valid; in trials these pairs lost least.
     fn asked(&self, left: f64, right: f64) -> (f64, f64) {
         let t = self.at;
-        // In the upper tail the right end has next to nothing, and gives next to nothing.
+        // In the upper tail the right end has almost nothing, and gives almost nothing.
         let share = if right < 0.05 * left && t < 0.99 { right / left } else { 1.0 };
         let (near, far) = ((1.0 - t).powi(3), (t * share).powi(3));
         let scale = self.height / ((1.0 - t) * near + t * far);
@@ -321,7 +347,9 @@ impl Tent {
     }
 }
 
-/// How far to lower the profile at each node, never below a trivial one; `None` if that cannot be.
+/// How far to lower the profile at each node, never below a trivial profile.
+///
+/// `None` if that is impossible.
 fn lowering(tents: &[Tent], above_zero: &[f64], above_line: &[f64]) -> Option<Vec<f64>> {
     let cap = |i: usize| above_zero[i].min(above_line[i]);
     let mut c = vec![0.0_f64; tents.len() + 1];
@@ -333,7 +361,7 @@ fn lowering(tents: &[Tent], above_zero: &[f64], above_line: &[f64]) -> Option<Ve
     for (i, c) in c.iter_mut().enumerate() {
         *c = c.min(cap(i));
     }
-    // Beyond a node that is held at a trivial profile, all nodes are.
+    // Beyond a node that is clamped to a trivial profile, all nodes are clamped to it.
     let peak = (0..c.len()).max_by(|&i, &j| cap(i).total_cmp(&cap(j))).unwrap_or(0);
     if let Some(first) = (peak..c.len()).find(|&i| c[i] == above_zero[i]) {
         c[first..].copy_from_slice(&above_zero[first..]);
@@ -341,7 +369,7 @@ fn lowering(tents: &[Tent], above_zero: &[f64], above_line: &[f64]) -> Option<Ve
     if let Some(last) = (0..=peak).rev().find(|&i| c[i] == above_line[i]) {
         c[..=last].copy_from_slice(&above_line[..=last]);
     }
-    // What an end that is held cannot give, the other end of the cell gives.
+    // What a clamped end cannot give, the other end of the cell gives.
     for (j, tent) in tents.iter().enumerate() {
         if c[j] == above_line[j] && !tent.covered(c[j], c[j + 1]) {
             c[j + 1] = ((tent.height - (1.0 - tent.at) * c[j]) / tent.at).min(cap(j + 1));
@@ -353,11 +381,15 @@ fn lowering(tents: &[Tent], above_zero: &[f64], above_line: &[f64]) -> Option<Ve
         }
     }
     let held = |j: usize, bound: &[f64]| c[j] == bound[j] && c[j + 1] == bound[j + 1];
-    let fine = |(j, tent): (usize, &Tent)| tent.covered(c[j], c[j + 1]) || held(j, above_zero) || held(j, above_line);
+    let fine = |(j, tent): (usize, &Tent)| {
+        tent.covered(c[j], c[j + 1]) || held(j, above_zero) || held(j, above_line)
+    };
     tents.iter().enumerate().all(fine).then_some(c)
 }
 
-/// At each node i: Σ_{j>i} wⱼ(1 - e^(lᵢ-lⱼ)), the profile, and Σ_{j<i} wⱼ(e^(lᵢ-lⱼ) - 1), its height above its tangent at k = 0.
+/// The profile at each node, and its height above its tangent at k = 0.
+///
+/// At node i these are Σ_{j>i} wⱼ(1 - e^(lᵢ-lⱼ)) and Σ_{j<i} wⱼ(e^(lᵢ-lⱼ) - 1).
 fn profile_at_nodes(weights: &[f64], cells: &[Cell]) -> (Vec<f64>, Vec<f64>) {
     let nodes = weights.len();
     let (mut above_zero, mut above_line) = (vec![0.0; nodes], vec![0.0; nodes]);
@@ -376,8 +408,10 @@ fn profile_at_nodes(weights: &[f64], cells: &[Cell]) -> (Vec<f64>, Vec<f64>) {
     (above_zero, above_line)
 }
 
-/// Replaces the profile with kinks `weights` by the largest convex one below it: a node with negative mass is removed
-/// and its mass divided between its neighbours so that the sums under P and Q stay.
+/// Replaces the profile with kinks `weights` by the largest convex profile below it.
+///
+/// A node with negative mass is removed. Its mass is divided between its neighbours so that the sums under P
+/// and Q stay the same.
 fn make_convex(weights: &mut [f64], cells: &[Cell]) {
     let mut position = vec![0.0; weights.len()];
     for (j, cell) in cells.iter().enumerate() {
@@ -386,7 +420,7 @@ fn make_convex(weights: &mut [f64], cells: &[Cell]) {
     let mut kept: Vec<usize> = Vec::with_capacity(weights.len());
     for i in 0..weights.len() {
         kept.push(i);
-        // The right neighbour of the top of the stack is the next node; the last one has none.
+        // The right neighbour of the top of the stack is the next node; the last node has none.
         let right = i + 1;
         while let Some(&node) = kept.last() {
             if weights[node] >= 0.0 {
@@ -395,7 +429,8 @@ fn make_convex(weights: &mut [f64], cells: &[Cell]) {
             let debt = std::mem::take(&mut weights[node]);
             kept.pop();
             match kept.last().copied() {
-                // The profile ends at zero from above, so a debt of the last node is rounding, which the caller pays for.
+                // The profile ends at zero from above, so a negative mass at the last node is rounding, which
+                // the caller covers.
                 _ if right >= weights.len() => {}
                 Some(left) => {
                     let (l, r) = (position[node] - position[left], position[right] - position[node]);

@@ -1,29 +1,32 @@
 //! Laws of the privacy loss: dominating pairs (P, Q), described by the tails of L = ln dP/dQ under both.
 //!
-//! Everything downstream (discretisation, profiles, Rényi bounds) asks a law for tails at a threshold and nothing else.
-//! The pairs under the leaves are symmetric, (P, Q) and (Q, P) having the same law of loss; sampling breaks the symmetry,
-//! so a sampled law exists once for each direction.
+//! All later computations (discretisation, profiles, Rényi bounds) use only the tails of a law at a
+//! threshold. The unsampled pairs are symmetric: (P, Q) and (Q, P) have the same law of the loss. Sampling
+//! breaks the symmetry, so a sampled law exists once for each direction.
 
 use std::sync::Arc;
 
 use super::{atoms::Atoms, factors::Way};
 use crate::special::normal_below;
 
-/// Relative error of every tail below, generously: `erfc` is good to one ulp, and a handful of operations follow it.
-/// (Errors of the threshold itself are errors of the loss and are paid for separately, see [`super`].)
+/// Generous bound on the relative error of every tail below.
+///
+/// `erfc` is precise to one ulp, and a few operations follow it. (Errors of the threshold itself are errors
+/// of the loss and are accounted for separately, see [`super`].)
 pub(crate) const TAIL_ERROR: f64 = 64.0 * crate::special::ROUNDOFF;
 
-/// What rounding may do to a tail of this mass.
+/// Bound on the rounding error of a tail of this mass.
 ///
-/// The argument z of a normal tail is off by a few units in its last place, which are z² as many of the tail, and z² is at most 2 ln(1/tail).
+/// The argument z of a normal tail is off by a few units in its last place. The tail is then off by z² times
+/// as many units, and z² is at most 2 ln(1/tail).
 pub(crate) fn tail_error(mass: f64) -> f64 {
     mass * (TAIL_ERROR - 16.0 * crate::special::ROUNDOFF * mass.clamp(f64::MIN_POSITIVE, 1.0).ln())
 }
 
-/// Both sides of a threshold x, each accurate where it is small.
+/// Probabilities on both sides of a threshold x, each accurate where it is small.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sides {
-    /// Pr[L > x], an infinite loss included.
+    /// Pr[L > x], including an infinite loss.
     pub(crate) above: f64,
     /// Pr[L ≤ x].
     pub(crate) below: f64,
@@ -41,7 +44,7 @@ impl Sides {
         Self { above: 1.0 - below, below }
     }
 
-    /// Of a standard normal at z.
+    /// The sides of a standard normal variable at z.
     fn normal(z: f64) -> Self {
         let small = normal_below(-z.abs());
         if z > 0.0 { Self::from_above(small) } else { Self::from_below(small) }
@@ -56,7 +59,8 @@ impl Sides {
 
     /// Pr[x < L ≤ y] with its error bound, from the sides at x and at y > x.
     pub(crate) fn between(self, upper: Self) -> (f64, f64) {
-        let (low, high) = if self.above < 0.5 { (upper.above, self.above) } else { (self.below, upper.below) };
+        let (low, high) =
+            if self.above < 0.5 { (upper.above, self.above) } else { (self.below, upper.below) };
         ((high - low).max(0.0), tail_error(high) + tail_error(low))
     }
 }
@@ -73,11 +77,11 @@ impl Tails {
     const ALL_BELOW: Self = Self { p: Sides::ALL_BELOW, q: Sides::ALL_BELOW };
 }
 
-/// Evenly spaced losses that have a probability of their own.
+/// Evenly spaced losses with positive probability.
 pub(super) struct Lattice {
-    /// One of them, a likely one.
+    /// A likely loss of the lattice.
     pub(super) atom: f64,
-    /// Distance between neighbours.
+    /// Distance between adjacent losses.
     pub(super) spacing: f64,
 }
 
@@ -92,19 +96,25 @@ pub(crate) enum Law {
     BoundedRange { epsilon: f64 },
     /// Finitely many losses.
     Atoms(Arc<Atoms>),
-    /// ((1-q)Q + qP, Q): the record is there and was perhaps sampled, against not there. [ZDW22, Theorem 11]
+    /// ((1-q)Q + qP, Q): with the record, perhaps sampled, against without it. [ZDW22, Theorem 11]
     Removed { rate: f64, inner: Box<Law> },
     /// (P, (1-q)P + qQ): the other direction. [ZDW22, Theorem 11]
     Added { rate: f64, inner: Box<Law> },
-    /// (1-q)N(0, 1) + qN(μ, 1) against (1-q)N(0, 1) + qN(-μ, 1): Poisson sampling, one record replaced. [THEORY, Replace]
+    /// (1-q)N(0, 1) + qN(μ, 1) against (1-q)N(0, 1) + qN(-μ, 1).
+    ///
+    /// Poisson sampling with one record replaced. [THEORY, Replace]
     Exchanged { rate: f64, mu: f64 },
-    /// A sample of fixed size, one record replaced: `Removed` for losses above zero, `Added` below. [ZDW22, Theorem 11]
+    /// A sample of fixed size with one record replaced.
+    ///
+    /// `Removed` for losses above zero, `Added` below. [ZDW22, Theorem 11]
     FixedSize { rate: f64, inner: Box<Law> },
-    /// A Poisson sample, one record replaced, other noise than Gaussian: at most `bound`; `one` is the law of a lost record.
+    /// A Poisson sample with one record replaced and noise other than Gaussian.
+    ///
+    /// The law is dominated by `bound`; `one` is the law of a lost record.
     Replaced { rate: f64, one: Box<Law>, bound: Box<Law> },
     /// Several releases on one sample: a pair that is dominated by `upper` and dominates `lower`.
     Between { lower: Arc<Atoms>, upper: Arc<Atoms> },
-    /// One of several pairs, drawn by known weights and revealed.
+    /// One of several pairs, drawn with known weights; the choice is revealed.
     Mixture(Vec<(f64, Law)>),
 }
 
@@ -112,9 +122,10 @@ impl Law {
     /// Tails of the loss at the threshold `x`.
     pub(crate) fn tails(&self, x: f64) -> Tails {
         match self {
-            Self::Gaussian { mu } => {
-                Tails { p: Sides::normal((x - mu * mu / 2.0) / mu), q: Sides::normal((x + mu * mu / 2.0) / mu) }
-            }
+            Self::Gaussian { mu } => Tails {
+                p: Sides::normal((x - mu * mu / 2.0) / mu),
+                q: Sides::normal((x + mu * mu / 2.0) / mu),
+            },
             Self::Laplace { epsilon } => {
                 if x < -epsilon {
                     return Tails::ALL_ABOVE;
@@ -136,13 +147,21 @@ impl Law {
                     return Tails::ALL_BELOW;
                 }
                 // The profile is the largest of those of the two-point pairs with losses t and t - ε [DDR20]:
-                // sup_t gives δ(x) = (1 - e^((x-ε)/2))² / (1 - e^-ε), and Q[L > x] = -dδ/de^x, P[L > x] = δ + e^x Q[L > x].
+                // sup_t gives δ(x) = (1 - e^((x-ε)/2))² / (1 - e^-ε), and Q[L > x] = -dδ/de^x, P[L > x] = δ +
+                // e^x Q[L > x].
                 let mass = -(-epsilon).exp_m1();
                 // e^-ε (e^y - 1), also where e^y is out of range.
-                let shrunk = |y: f64| if y > 40.0 { (y - epsilon).exp() } else { y.exp_m1() * (-epsilon).exp() };
+                let shrunk =
+                    |y: f64| if y > 40.0 { (y - epsilon).exp() } else { y.exp_m1() * (-epsilon).exp() };
                 Tails {
-                    p: Sides { above: -(0.5 * (x - epsilon)).exp_m1() / mass, below: shrunk(0.5 * (x + epsilon)) / mass },
-                    q: Sides { above: shrunk(0.5 * (epsilon - x)) / mass, below: -(-0.5 * (x + epsilon)).exp_m1() / mass },
+                    p: Sides {
+                        above: -(0.5 * (x - epsilon)).exp_m1() / mass,
+                        below: shrunk(0.5 * (x + epsilon)) / mass,
+                    },
+                    q: Sides {
+                        above: shrunk(0.5 * (epsilon - x)) / mass,
+                        below: -(-0.5 * (x + epsilon)).exp_m1() / mass,
+                    },
                 }
             }
             Self::Atoms(atoms) | Self::Between { upper: atoms, .. } => atoms.tails(x),
@@ -180,20 +199,27 @@ impl Law {
 
     /// The law of a pair that some mechanism with this event really has, for lower bounds.
     ///
-    /// A dominating pair bounds every mechanism at every ε at once; where no mechanism attains it everywhere, its own
-    /// composition is not a lower bound on anything. The two-point pair with losses ±ε/2 has bounded range ε. In a sample of
-    /// fixed size let the record contribute as much as it may one way in one dataset, and exactly what all others contribute in
-    /// the other: then a batch without it looks like a batch with its replacement, and the pair is that of Poisson sampling
-    /// in the given direction. With replacement the record may be drawn several times; noise that is shifted farther only
-    /// makes every threshold a better test, so the pair for one draw with the chance of at least one is a lower bound.
+    /// A dominating pair bounds every mechanism at every ε at once. Where no mechanism attains it everywhere,
+    /// its own composition is not a lower bound on anything.
+    /// - Bounded range: the two-point pair with losses ±ε/2 has bounded range ε.
+    /// - Sample of fixed size: let the record contribute as much as it may in one direction in one dataset,
+    ///   and exactly what all others contribute in the other dataset. Then a batch without it looks like a
+    ///   batch with its replacement, and the pair is that of Poisson sampling in the given direction.
+    /// - With replacement, the record may be drawn several times. Noise that is shifted farther only makes
+    ///   every threshold a better test, so the pair for one draw with the probability of at least one draw is
+    ///   a lower bound.
     pub(crate) fn attained(&self, way: Way) -> Self {
         match self {
-            Self::Gaussian { .. } | Self::Laplace { .. } | Self::Atoms(_) | Self::Exchanged { .. } => self.clone(),
+            Self::Gaussian { .. } | Self::Laplace { .. } | Self::Atoms(_) | Self::Exchanged { .. } => {
+                self.clone()
+            }
             Self::BoundedRange { epsilon } => Self::Atoms(Arc::new(Atoms::pure(epsilon / 2.0))),
             Self::Between { lower, .. } => Self::Atoms(Arc::clone(lower)),
-            Self::Removed { rate, inner } => Self::Removed { rate: *rate, inner: Box::new(inner.attained(way)) },
+            Self::Removed { rate, inner } => {
+                Self::Removed { rate: *rate, inner: Box::new(inner.attained(way)) }
+            }
             Self::Added { rate, inner } => Self::Added { rate: *rate, inner: Box::new(inner.attained(way)) },
-            // A replacement that contributes nothing is as good as a lost record.
+            // A replacement that contributes nothing has the same effect as a lost record.
             Self::FixedSize { rate, inner } | Self::Replaced { rate, one: inner, .. } => {
                 let inner = Box::new(inner.attained(way));
                 match way {
@@ -205,7 +231,9 @@ impl Law {
         }
     }
 
-    /// Whether a single release attains the profile of the law at each ε, if not the same one at all of them.
+    /// Whether at each ε some single release attains the profile of the law.
+    ///
+    /// Different releases may attain it at different ε.
     pub(super) fn is_attained(&self) -> bool {
         match self {
             Self::Gaussian { .. }
@@ -213,12 +241,16 @@ impl Law {
             | Self::BoundedRange { .. }
             | Self::Atoms(_)
             | Self::Exchanged { .. } => true,
-            Self::Removed { inner, .. } | Self::Added { inner, .. } | Self::FixedSize { inner, .. } => inner.is_attained(),
+            Self::Removed { inner, .. } | Self::Added { inner, .. } | Self::FixedSize { inner, .. } => {
+                inner.is_attained()
+            }
             Self::Mixture(_) | Self::Replaced { .. } | Self::Between { .. } => false,
         }
     }
 
-    /// All finite losses with their probabilities under P, and P[L = ∞]; `None` where the loss has a density.
+    /// All finite losses with their probabilities under P, and P[L = ∞].
+    ///
+    /// `None` for a law with a density.
     pub(super) fn finite(&self) -> Option<(Vec<(f64, f64)>, f64)> {
         let inside = |inner: &Self| match inner {
             Self::Atoms(atoms) => Some(Arc::clone(atoms)),
@@ -228,16 +260,19 @@ impl Law {
             Self::Atoms(atoms) => atoms.list(),
             Self::Removed { rate, inner } => {
                 let atoms = inside(inner)?;
-                let at = |(loss, p, q): (f64, f64, f64)| (sampled_loss(*rate, loss), (1.0 - rate) * q + rate * p);
+                let at =
+                    |(loss, p, q): (f64, f64, f64)| (sampled_loss(*rate, loss), (1.0 - rate) * q + rate * p);
                 // Where P has no mass, the mixture has some.
-                let without = (atoms.infinite() > 0.0).then(|| ((-rate).ln_1p(), (1.0 - rate) * atoms.infinite()));
+                let without =
+                    (atoms.infinite() > 0.0).then(|| ((-rate).ln_1p(), (1.0 - rate) * atoms.infinite()));
                 without.into_iter().chain(atoms.triples().map(at)).collect()
             }
             Self::Added { rate, inner } => {
                 let atoms = inside(inner)?;
                 let at = |(loss, p, _): (f64, f64, f64)| (-sampled_loss(*rate, -loss), p);
                 // Where Q has no mass, the mixture has some.
-                let only = (atoms.infinite() > 0.0 && *rate < 1.0).then(|| (-(-rate).ln_1p(), atoms.infinite()));
+                let only =
+                    (atoms.infinite() > 0.0 && *rate < 1.0).then(|| (-(-rate).ln_1p(), atoms.infinite()));
                 atoms.triples().map(at).chain(only).collect()
             }
             Self::FixedSize { rate, inner } => {
@@ -284,9 +319,10 @@ impl Law {
         }
     }
 
-    /// Where the atoms of the loss lie, if they are evenly spaced.
+    /// The lattice of the atoms of the loss, if the atoms are evenly spaced.
     pub(super) fn lattice(&self) -> Option<Lattice> {
-        let ends = |low: f64, high: f64, heavy_end: f64| Some(Lattice { atom: heavy_end, spacing: high - low });
+        let ends =
+            |low: f64, high: f64, heavy_end: f64| Some(Lattice { atom: heavy_end, spacing: high - low });
         match self {
             Self::Laplace { epsilon } => ends(-epsilon, *epsilon, *epsilon),
             Self::Atoms(atoms) => atoms.lattice(),
@@ -314,7 +350,7 @@ impl Law {
         }
     }
 
-    /// The least and the largest loss, if they are the only atoms.
+    /// The smallest and the largest loss, if they are the only atoms.
     fn end_atoms(&self) -> Option<(f64, f64)> {
         match self {
             Self::Laplace { epsilon } => Some((-epsilon, *epsilon)),
@@ -326,21 +362,23 @@ impl Law {
         }
     }
 
-    /// What rounding may do to a loss near `x`, or to the threshold that stands for it.
+    /// Bound on the rounding error of a loss or threshold near `x`.
     ///
-    /// A threshold goes through a few operations on numbers of the size of x, of the loss of the unsampled release that it
-    /// stands for (at most |x| + ln(1/q), below |x| + 35) and of the parameter of the law.
+    /// A threshold is the result of a few operations on numbers of the size of x, of the corresponding loss
+    /// of the unsampled release (at most |x| + ln(1/q), below |x| + 35) and of the parameter of the law.
     pub(crate) fn rounding(&self, x: f64) -> f64 {
         32.0 * crate::special::ROUNDOFF * (64.0 + x.abs() + self.size())
     }
 
-    /// The size of the numbers that the loss is computed from.
+    /// The size of the numbers from which the loss is computed.
     fn size(&self) -> f64 {
         match self {
             Self::Gaussian { mu } | Self::Exchanged { mu, .. } => mu * mu,
             Self::Laplace { epsilon } | Self::BoundedRange { epsilon } => *epsilon,
             Self::Atoms(_) | Self::Between { .. } => 0.0, // every loss is computed by itself
-            Self::Removed { inner, .. } | Self::Added { inner, .. } | Self::FixedSize { inner, .. } => inner.size(),
+            Self::Removed { inner, .. } | Self::Added { inner, .. } | Self::FixedSize { inner, .. } => {
+                inner.size()
+            }
             Self::Replaced { bound, .. } => bound.size(),
             Self::Mixture(parts) => parts.iter().map(|(_, law)| law.size()).fold(0.0, f64::max),
         }
@@ -349,7 +387,10 @@ impl Law {
     /// P[L = ∞].
     pub(crate) fn infinite(&self) -> f64 {
         match self {
-            Self::Gaussian { .. } | Self::Laplace { .. } | Self::BoundedRange { .. } | Self::Exchanged { .. } => 0.0,
+            Self::Gaussian { .. }
+            | Self::Laplace { .. }
+            | Self::BoundedRange { .. }
+            | Self::Exchanged { .. } => 0.0,
             Self::Atoms(atoms) | Self::Between { upper: atoms, .. } => atoms.infinite(),
             Self::Removed { rate, inner } | Self::FixedSize { rate, inner } => rate * inner.infinite(),
             // Where Q has no mass the mixture (1-q)P + qQ still has some.
@@ -365,7 +406,29 @@ impl Law {
         }
     }
 
-    /// The largest loss, rounded up; infinite where there is none.
+    /// The law of the same pair, conditioned on a finite loss.
+    ///
+    /// This is exact for pairs with P[L = ∞] = Q[L = -∞].
+    pub(super) fn given_finite(&self) -> Self {
+        let given = |atoms: &Arc<Atoms>| Arc::new(atoms.given_finite());
+        match self {
+            Self::Atoms(atoms) if atoms.infinite() > 0.0 => Self::Atoms(given(atoms)),
+            Self::Between { lower, upper } => Self::Between { lower: given(lower), upper: given(upper) },
+            _ => self.clone(),
+        }
+    }
+
+    /// The law of a release that does not depend on the record.
+    pub(super) fn nothing() -> Self {
+        Self::Atoms(Arc::new(Atoms::pure(0.0)))
+    }
+
+    /// Whether the loss is always zero.
+    pub(super) fn is_trivial(&self) -> bool {
+        matches!(self, Self::Atoms(atoms) if atoms.infinite() == 0.0 && atoms.losses() == [0.0])
+    }
+
+    /// The largest loss, rounded up; infinite if the loss is unbounded.
     pub(super) fn largest(&self) -> f64 {
         if self.infinite() > 0.0 {
             return f64::INFINITY;
@@ -376,15 +439,21 @@ impl Law {
             Self::Atoms(atoms) | Self::Between { upper: atoms, .. } => {
                 atoms.losses().iter().copied().fold(f64::NEG_INFINITY, f64::max)
             }
-            Self::Removed { rate, inner } | Self::FixedSize { rate, inner } => sampled_loss(*rate, inner.largest()),
+            Self::Removed { rate, inner } | Self::FixedSize { rate, inner } => {
+                sampled_loss(*rate, inner.largest())
+            }
             Self::Added { rate, .. } => -(-rate).ln_1p(),
             Self::Replaced { bound, .. } => bound.largest(),
-            Self::Mixture(parts) => parts.iter().map(|(_, law)| law.largest()).fold(f64::NEG_INFINITY, f64::max),
+            Self::Mixture(parts) => {
+                parts.iter().map(|(_, law)| law.largest()).fold(f64::NEG_INFINITY, f64::max)
+            }
         };
         largest + 1e-12 * largest.abs()
     }
 
-    /// Losses below and above which at most `low_tail` and `high_tail` of the finite mass of P lies.
+    /// A range of losses with at most `low_tail` below and `high_tail` above.
+    ///
+    /// Both are probabilities of finite losses under P.
     pub(crate) fn range(&self, low_tail: f64, high_tail: f64) -> (f64, f64) {
         let infinite = self.infinite() * (1.0 + TAIL_ERROR);
         let reach = |fits: &dyn Fn(f64) -> bool| {
@@ -399,14 +468,16 @@ impl Law {
         (-low, high)
     }
 
-    /// Losses in increasing order, dense where the law has its features: enough for a sketch, not for a bound.
+    /// Losses in increasing order, dense where the law has its features.
+    ///
+    /// They are enough for a sketch, not for a bound.
     pub(crate) fn landmarks(&self) -> Vec<f64> {
         const COUNT: i32 = 80;
         let spread = |half: f64| (-COUNT..=COUNT).map(|i| half * f64::from(i) / f64::from(COUNT)).collect();
         match self {
-            Self::Gaussian { mu } => {
-                (-COUNT..=COUNT).map(|i| mu * mu / 2.0 + mu * 15.0 * f64::from(i) / f64::from(COUNT)).collect()
-            }
+            Self::Gaussian { mu } => (-COUNT..=COUNT)
+                .map(|i| mu * mu / 2.0 + mu * 15.0 * f64::from(i) / f64::from(COUNT))
+                .collect(),
             Self::Laplace { epsilon } | Self::BoundedRange { epsilon } => spread(*epsilon),
             Self::Atoms(atoms) | Self::Between { upper: atoms, .. } => {
                 let stride = atoms.losses().len().div_ceil(2 * COUNT as usize).max(1);
@@ -414,8 +485,12 @@ impl Law {
                 marks.extend(atoms.losses().last());
                 marks
             }
-            Self::Removed { rate, inner } => inner.landmarks().into_iter().map(|l| sampled_loss(*rate, l)).collect(),
-            Self::Added { rate, inner } => inner.landmarks().into_iter().map(|l| -sampled_loss(*rate, -l)).collect(),
+            Self::Removed { rate, inner } => {
+                inner.landmarks().into_iter().map(|l| sampled_loss(*rate, l)).collect()
+            }
+            Self::Added { rate, inner } => {
+                inner.landmarks().into_iter().map(|l| -sampled_loss(*rate, -l)).collect()
+            }
             Self::Exchanged { rate, mu } => {
                 let loss = |y: f64| {
                     let side = |shift: f64| sampled_loss(*rate, shift * y - mu * mu / 2.0);
@@ -444,7 +519,7 @@ pub(crate) fn sampled_loss(rate: f64, l: f64) -> f64 {
     if l > 600.0 { l + rate.ln() } else { (rate * l.exp_m1()).ln_1p() }
 }
 
-/// The l at which ln(1 - q + q e^l) = x; -∞ where there is none because x is below ln(1 - q).
+/// The l with ln(1 - q + q e^l) = x; -∞ if x is below ln(1 - q).
 fn unsampled_loss(rate: f64, x: f64) -> f64 {
     if x > 600.0 {
         return x - rate.ln();
@@ -453,7 +528,7 @@ fn unsampled_loss(rate: f64, x: f64) -> f64 {
     if lifted <= -1.0 { f64::NEG_INFINITY } else { lifted.ln_1p() }
 }
 
-/// Of ((1-q)Q + qP, Q), whose loss is ln(1 - q + q e^l).
+/// Tails of ((1-q)Q + qP, Q), whose loss is ln(1 - q + q e^l).
 fn removed_tails(rate: f64, inner: &Law, x: f64) -> Tails {
     let threshold = unsampled_loss(rate, x);
     if threshold == f64::NEG_INFINITY {
@@ -463,7 +538,7 @@ fn removed_tails(rate: f64, inner: &Law, x: f64) -> Tails {
     Tails { p: q.mix(rate, p), q }
 }
 
-/// Of (P, (1-q)P + qQ), whose loss is -ln(1 - q + q e^-l).
+/// Tails of (P, (1-q)P + qQ), whose loss is -ln(1 - q + q e^-l).
 fn added_tails(rate: f64, inner: &Law, x: f64) -> Tails {
     let threshold = -unsampled_loss(rate, -x);
     if threshold == f64::INFINITY {
@@ -475,7 +550,8 @@ fn added_tails(rate: f64, inner: &Law, x: f64) -> Tails {
 
 /// The y at which ln((r + ce^(μy))/(r + ce^(-μy))) = x, with r = 1 - q and c = q e^(-μ²/2).
 ///
-/// w = e^(μy) solves cw² - r(K - 1)w - Kc = 0 for K = e^x; odd in x, so the root is taken where nothing cancels.
+/// w = e^(μy) solves cw² - r(K - 1)w - Kc = 0 for K = e^x. The function is odd in x, so the root is computed
+/// on the side without cancellation.
 fn exchanged_threshold(rate: f64, mu: f64, x: f64) -> f64 {
     if x < 0.0 {
         return -exchanged_threshold(rate, mu, -x);
@@ -485,7 +561,7 @@ fn exchanged_threshold(rate: f64, mu: f64, x: f64) -> f64 {
         return x / (2.0 * mu);
     }
     let ln_half = if x < 30.0 { (rest * x.exp_m1() / 2.0).ln() } else { (rest / 2.0).ln() + x } - ln_c;
-    // w = t + √(t² + K) with ln t = ln_half; beyond e^300 the K no longer shows.
+    // w = t + √(t² + K) with ln t = ln_half; beyond e^300 the term K is negligible.
     if ln_half > 300.0 {
         return (ln_half + std::f64::consts::LN_2) / mu;
     }

@@ -1,8 +1,9 @@
-//! Privacy loss distributions: ε and δ of anything for which a dominating pair is known, as an interval.
+//! Privacy loss distributions: ε and δ, as an interval, of every event with known dominating pairs.
 //!
-//! An event becomes one list of [`law::Law`]s per direction (record there, record not there). Each law is laid on a grid
-//! from above and from below ([`grid`]), the grids are composed with an account of every error ([`compose`]), and the step of the
-//! grid is refined until the two answers are as close as asked. What remains is then a theorem: `lower ≤ truth ≤ upper`.
+//! An event becomes one list of [`law::Law`]s per direction (record removed, record added). Each law is
+//! discretised on a grid from above and from below ([`grid`]). The grids are composed with a bound on every
+//! error ([`compose`]). The step of the grid is refined until the two answers are as close as requested. The
+//! result is then a theorem: `lower ≤ truth ≤ upper`.
 
 mod atoms;
 mod compose;
@@ -17,7 +18,7 @@ mod sketch;
 mod spectrum;
 
 use compose::{Composed, Side, Target, compose};
-pub(crate) use exact::{exact_delta, exact_epsilon};
+pub(crate) use exact::{exact_delta, exact_epsilon, gaussian_epsilon};
 pub(crate) use factors::{Direction, directions, fixed_size_rate};
 pub(crate) use grid::Masses;
 use grid::{Grid, OnGrid};
@@ -29,11 +30,12 @@ use sketch::Tilt;
 use super::Bound;
 use crate::{Error, Event, Neighbors, units::Delta};
 
-/// The accountant by privacy loss distributions.
+/// The accountant that uses privacy loss distributions.
 ///
 /// # Theorem
-/// Dominating pairs compose adaptively [ZDW22, Theorem 10]; sampled pairs by [ZDW22, Theorem 11] and, for Poisson sampling
-/// under replacement of a record, by THEORY, Replace. Upper bounds are rounded up, lower bounds down.
+/// Dominating pairs compose adaptively [ZDW22, Theorem 10]; sampled pairs by [ZDW22, Theorem 11] and, for
+/// Poisson sampling under replacement of a record, by THEORY, Replace. Upper bounds are rounded up, lower
+/// bounds down.
 ///
 /// ```
 /// use quell_privacy::{Event, Neighbors, accounting::Pld, units::{Delta, NoiseMultiplier, SamplingRate}};
@@ -45,17 +47,19 @@ use crate::{Error, Event, Neighbors, units::Delta};
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Pld {
-    /// `upper - lower` aimed at, as a fraction of ε …
+    /// The target for `upper - lower`, as a fraction of ε …
     pub relative: f64,
-    /// … or absolutely, whichever is larger.
+    /// … or as an absolute number, whichever is larger.
     pub absolute: f64,
-    /// Longest Fourier transform, in points of 8 bytes; about ten such arrays are alive at once.
+    /// Longest Fourier transform, in points of 8 bytes. About ten such arrays exist at once.
     pub longest: usize,
 }
 
 impl Default for Pld {
-    /// 0.1 % of ε or 1e-4, in at most about 350 MB. Where memory, or the rounding of the transform at a tiny δ, does not allow
-    /// that, the bracket is wider, and as true.
+    /// 0.1 % of ε or 1e-4, in at most about 350 MB.
+    ///
+    /// The bracket is wider, but still valid, where memory or the rounding of the transform at a tiny δ does
+    /// not allow that.
     fn default() -> Self {
         Self { relative: 1e-3, absolute: 1e-4, longest: 1 << 22 }
     }
@@ -64,7 +68,7 @@ impl Default for Pld {
 /// A transform of more points than this takes a noticeable part of a second.
 const LONG: usize = 1 << 17;
 
-/// How often the grid is refined at most.
+/// Most refinements of the grid.
 const REFINEMENTS: usize = 16;
 
 impl Pld {
@@ -81,27 +85,34 @@ impl Pld {
         self.answer(event, neighbors, &Question::Delta { epsilon })
     }
 
-    /// The answer as narrow as asked; where that is out of reach, at least as narrow as the usual one.
+    /// The answer as narrow as requested, or at least as narrow as with the default settings.
     fn answer(&self, event: &Event, neighbors: Neighbors, question: &Question) -> Result<Bound, Error> {
         let found = self.largest(event, neighbors, question)?;
         let usual = Self { longest: self.longest, ..Self::default() };
-        let is_wide = found.upper.is_infinite() || found.upper - found.lower > question.tolerance(self, found.upper);
+        let is_wide =
+            found.upper.is_infinite() || found.upper - found.lower > question.tolerance(self, found.upper);
         if self.relative >= usual.relative || !is_wide || found.lower.is_infinite() {
             return Ok(found);
         }
         let other = usual.largest(event, neighbors, question)?;
         let both = Bound { lower: found.lower.max(other.lower), upper: found.upper.min(other.upper) };
-        // Bounds that contradict each other are no bounds.
-        Ok(if both.lower <= both.upper * (1.0 + 1e-9) + f64::MIN_POSITIVE { both } else { question.worst_bracket() })
+        // Bounds that contradict each other are invalid.
+        Ok(if both.lower <= both.upper * (1.0 + 1e-9) + f64::MIN_POSITIVE {
+            both
+        } else {
+            question.worst_bracket()
+        })
     }
 
-    /// The larger answer of the two directions; the second is only worked out where it might be the larger.
+    /// The larger answer of the two directions.
+    ///
+    /// The second direction is computed only if its answer could be the larger one.
     fn largest(&self, event: &Event, neighbors: Neighbors, question: &Question) -> Result<Bound, Error> {
         let directions = directions(event, neighbors)?;
         if directions.iter().any(|d| d.non_private || question.is_exceeded(d.infinite())) {
             return Ok(question.worst());
         }
-        // The direction that looks larger first: it may show that the other one does not matter.
+        // Start with the direction that looks larger: it may show that the other one is irrelevant.
         let mut starts: Vec<(f64, Option<Bound>, &Direction)> = Vec::new();
         for direction in &directions {
             let exact = question.exact(&direction.factors);
@@ -110,18 +121,28 @@ impl Pld {
         }
         starts.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut answer = Bound { lower: 0.0, upper: 0.0 };
+        // A direction that costs no more than this is irrelevant. If `enough` is the upper end of the answer,
+        // the maximum over both directions lies in the same bracket.
+        let mut enough = 0.0;
         let mut h = None;
         for (_, exact, direction) in starts {
             // A coarse grid often shows that this direction is the smaller one.
-            if exact.is_none() && h.is_some_and(|h| self.is_smaller(direction, question, answer, 4.0 * h)) {
+            if exact.is_none()
+                && h.is_some_and(|h| self.is_smaller(direction, question, answer, enough, 4.0 * h))
+            {
+                answer.lower = self.raised(direction, question, answer, h);
                 continue;
             }
             let refined = match exact {
-                Some(bound) => Refined { bound, target: question.target_at(bound), h: None },
-                None => self.refine(&direction.factors, question),
+                Some(bound) => Refined { bound, target: question.target_at(bound), h: None, settled: true },
+                None => self.refine(&direction.factors, question, enough),
             };
+            if exact.is_none() && refined.bound.upper <= enough {
+                answer.lower = self.raised(direction, question, answer, h);
+                continue;
+            }
             let mut bound = refined.bound;
-            // Of a single law the exact answer knows what is attained.
+            // For a single law the exact answer already uses what is attained.
             if direction.single().is_none()
                 && let Some(alternatives) = direction.attained()
             {
@@ -129,15 +150,44 @@ impl Pld {
                 bound.lower = attained.fold(0.0, f64::max).min(bound.upper);
             }
             answer = answer.max(bound);
+            // If the bracket is wide, the other direction may have a better lower end.
+            enough = if self.is_narrow(question, refined.bound) { answer.upper } else { answer.lower };
             h = refined.h;
         }
         Ok(answer)
     }
 
-    /// Whether a grid of step `h` shows that this direction costs no more than `answer`, which is proven.
-    fn is_smaller(&self, direction: &Direction, question: &Question, answer: Bound, h: f64) -> bool {
+    /// The lower end of an answer, raised by what another direction attains.
+    ///
+    /// That direction does not matter for the upper end.
+    fn raised(&self, direction: &Direction, question: &Question, answer: Bound, h: Option<f64>) -> f64 {
+        if self.is_narrow(question, answer) {
+            return answer.lower;
+        }
+        let target = question.next_target(answer, question.first_target(&direction.factors));
+        let refined = Refined { bound: answer, target, h, settled: true };
+        let alternatives = direction.attained().unwrap_or_else(|| vec![direction.factors.clone()]);
+        let attained = alternatives.iter().map(|factors| self.attained(factors, question, refined));
+        attained.fold(answer.lower, f64::max).min(answer.upper)
+    }
+
+    fn is_narrow(&self, question: &Question, bound: Bound) -> bool {
+        bound.upper.is_finite() && bound.upper - bound.lower <= 2.0 * question.tolerance(self, bound.upper)
+    }
+
+    /// Whether a grid of step `h` shows that this direction costs at most `enough`.
+    ///
+    /// `answer` is the approximate answer.
+    fn is_smaller(
+        &self,
+        direction: &Direction,
+        question: &Question,
+        answer: Bound,
+        enough: f64,
+        h: f64,
+    ) -> bool {
         let Some(bound) = self.upper_once(direction, question, answer, h) else { return false };
-        bound <= answer.lower
+        bound <= enough
     }
 
     fn upper_once(&self, direction: &Direction, question: &Question, answer: Bound, h: f64) -> Option<f64> {
@@ -149,39 +199,52 @@ impl Pld {
         Some(question.ask(&compose(&upper, h, tilt.theta, target, self.longest, false)?, Side::Upper))
     }
 
-    /// The bracket for dominating laws, which may be attained by none.
-    fn bracket(&self, factors: &[(Law, u64)], question: &Question) -> Bound {
-        question.exact(factors).unwrap_or_else(|| self.refine(factors, question).bound)
-    }
-
-    /// Refines the grid until the bracket is as narrow as asked, with as little called infinite as possible.
-    fn refine(&self, factors: &[(Law, u64)], question: &Question) -> Refined {
+    /// Refines the grid until the bracket is as narrow as requested.
+    ///
+    /// It also stops once the bracket ends at or below `enough`. As little mass as possible is treated as
+    /// infinite loss.
+    fn refine(&self, factors: &[(Law, u64)], question: &Question, enough: f64) -> Refined {
         let first = question.first_target(factors);
-        let found = self.refine_from(first, factors, question);
-        let is_narrow = |bound: Bound| bound.upper - bound.lower <= 2.0 * question.tolerance(self, bound.upper);
-        if is_narrow(found.bound) || factors.iter().all(|(law, _)| law.is_smooth()) {
+        let found = self.refine_from(first, factors, question, enough);
+        // Where the upper end no longer decreases, treating more losses as infinite does not lower it.
+        let is_done = found.settled || found.bound.upper <= enough || self.is_narrow(question, found.bound);
+        if is_done || factors.iter().all(|(law, _)| law.is_smooth()) {
             return found;
         }
-        let other = self.refine_from(Target { negligible: LESS_NEGLIGIBLE, ..first }, factors, question);
-        let bound = Bound { lower: found.bound.lower.max(other.bound.lower), upper: found.bound.upper.min(other.bound.upper) };
-        // Bounds that contradict each other are no bounds.
+        let other =
+            self.refine_from(Target { negligible: LESS_NEGLIGIBLE, ..first }, factors, question, enough);
+        let bound = Bound {
+            lower: found.bound.lower.max(other.bound.lower),
+            upper: found.bound.upper.min(other.bound.upper),
+        };
+        // Bounds that contradict each other are invalid.
         let is_sound = bound.lower <= bound.upper * (1.0 + 1e-9) + f64::MIN_POSITIVE;
         let narrower = if other.bound.upper < found.bound.upper { other } else { found };
         Refined { bound: if is_sound { bound } else { question.worst_bracket() }, ..narrower }
     }
 
-    /// The same from where the answer probably lies, or until the transform is too long or rounding all that is left.
-    fn refine_from(&self, first: Target, factors: &[(Law, u64)], question: &Question) -> Refined {
+    /// Refines as `refine` does, starting from a likely place of the answer.
+    ///
+    /// It also stops when the transform gets too long or when only rounding errors remain.
+    fn refine_from(
+        &self,
+        first: Target,
+        factors: &[(Law, u64)],
+        question: &Question,
+        enough: f64,
+    ) -> Refined {
         let mut target = first;
         let mut sketch = Sketch::new(factors, Question::negligible(target, factors));
         let mut tilt = sketch.tilt_for(target.epsilon, target.ln_delta);
         let mut h = snapped(factors, question.first_step(self, &sketch, tilt, target));
         let is_smooth = factors.iter().all(|(law, _)| law.is_smooth());
         let mut bound = question.first_bracket(factors);
-        let (mut coarsened, mut last_width, mut last_upper, mut stalled) = (false, f64::INFINITY, f64::INFINITY, 0);
+        let (mut coarsened, mut last_width, mut last_upper, mut stalled) =
+            (false, f64::INFINITY, f64::INFINITY, 0);
+        let (mut last_step, mut settled) = (h, false);
         for _ in 0..REFINEMENTS {
             let Some((upper, lower)) = self.compose_both(factors, factors, tilt, target, h, false) else {
-                // Too many points: coarser, and that is then the answer.
+                // Too many points: use a coarser grid and accept its answer.
                 coarsened = true;
                 h *= 2.0;
                 continue;
@@ -189,16 +252,16 @@ impl Pld {
             let (noise, is_long) = (question.noise(&upper, tilt, target), upper.points() > LONG);
             let upper = question.ask(&upper, Side::Upper);
             let lower = lower.map_or(0.0, |lower| question.ask(&lower, Side::Lower));
-            // Bounds that contradict each other are no bounds.
+            // Bounds that contradict each other are invalid.
             if lower.max(bound.lower) > upper.min(bound.upper) * (1.0 + 1e-9) + f64::MIN_POSITIVE {
-                return Refined { bound: question.worst_bracket(), target, h: None };
+                return Refined { bound: question.worst_bracket(), target, h: None, settled: false };
             }
             bound = Bound { lower: bound.lower.max(lower.min(upper)), upper: bound.upper.min(upper) };
             let (gap, wanted) = (bound.upper - bound.lower, question.tolerance(self, bound.upper));
-            if bound.upper.is_finite() && gap <= wanted {
+            if bound.upper <= enough || (bound.upper.is_finite() && gap <= wanted) {
                 break;
             }
-            // Where the answer is elsewhere than it was looked for, tilt and window were chosen badly, not the grid.
+            // If the answer is far from the target, the tilt and the window were chosen badly, not the grid.
             let moved = question.next_target(bound, target);
             if target.is_far_from(moved, tilt) {
                 target = moved;
@@ -208,20 +271,23 @@ impl Pld {
                 (coarsened, last_width, last_upper) = (false, f64::INFINITY, f64::INFINITY);
                 continue;
             }
-            // A finer grid does not help against the rounding of longer transforms.
+            // A finer grid does not reduce the rounding of longer transforms.
             let width = upper - lower;
             stalled = if width.is_finite() && width > 0.8 * last_width { stalled + 1 } else { 0 };
-            // Lower bounds of laws with atoms are slow to rise, and nothing but their looks is at stake.
-            let settled = is_long && !is_smooth && last_upper - upper < 0.1 * wanted;
+            // Lower bounds of laws with atoms rise slowly, and they only show how tight the answer is. The
+            // rest estimates how much the upper bound can still fall, if its excess is proportional to the
+            // step. The excess of a grid is proportional to the step or to its square.
+            let share = h / last_step;
+            settled = is_long && !is_smooth && (last_upper - upper) * share < 0.1 * wanted * (1.0 - share);
             let is_hopeless = is_long && bound.upper.is_infinite();
             if is_hopeless || coarsened || settled || stalled == 3 || noise > 0.5 * gap {
                 break;
             }
-            (last_width, last_upper) = (width, upper);
+            (last_width, last_upper, last_step) = (width, upper, h);
             let finer = if gap.is_finite() { (0.5 * wanted / gap).sqrt().clamp(0.05, 0.6) } else { 0.25 };
             h = snapped(factors, h * finer);
         }
-        Refined { bound, target, h: Some(h) }
+        Refined { bound, target, h: Some(h), settled }
     }
 
     /// A lower bound that a mechanism with these laws attains.
@@ -261,40 +327,54 @@ impl Pld {
     }
 }
 
-/// A step of at most `h` that fits the atoms of the law with the most of them: atoms beside the nodes cost a lower bound dear.
+/// A step of at most `h` that divides the spacing of the most important atoms.
+///
+/// Atoms beside the nodes make a lower bound much worse.
 fn snapped(factors: &[(Law, u64)], h: f64) -> f64 {
     let lattices = factors.iter().filter_map(|(law, count)| Some((law.lattice()?.spacing, *count as f64)));
-    let widest = lattices.filter(|(spacing, _)| *spacing > h).max_by(|a, b| (a.0 * a.1).total_cmp(&(b.0 * b.1)));
+    let widest =
+        lattices.filter(|(spacing, _)| *spacing > h).max_by(|a, b| (a.0 * a.1).total_cmp(&(b.0 * b.1)));
     widest.map_or(h, |(spacing, _)| spacing / (spacing / h).ceil())
 }
 
-/// What refining a grid came to.
+/// The result of refining a grid.
 #[derive(Clone, Copy)]
 struct Refined {
     /// Bracket of the answer for the dominating laws.
     bound: Bound,
-    /// Where the answer was looked for.
+    /// Where the answer was expected.
     target: Target,
     /// The last step of the grid, if there was one.
     h: Option<f64>,
+    /// Whether a finer grid would hardly lower the upper end.
+    settled: bool,
 }
 
-/// Profiles of one direction at many ε, negative ones included: (ε, δ(ε)) in decreasing order of ε, from above and from below.
+/// Upper and lower profiles of one direction at many ε, including negative ones.
+///
+/// Each is a list of (ε, δ(ε)) in decreasing order of ε.
 pub(crate) struct Profiles {
     pub(crate) upper: Vec<(f64, f64)>,
     pub(crate) lower: Vec<(f64, f64)>,
 }
 
 impl Profiles {
-    /// Says nothing, truly.
+    /// The trivial profiles: valid, but without information.
     fn trivial() -> Self {
         Self { upper: vec![(f64::NEG_INFINITY, 1.0)], lower: Vec::new() }
     }
 }
 
 impl Pld {
-    /// The profiles of the event, good for probabilities down to `tail`; none if it has no guarantee.
-    pub(crate) fn profiles(&self, event: &Event, neighbors: Neighbors, tail: f64) -> Result<Option<Vec<Profiles>>, Error> {
+    /// The profiles of the event, precise for probabilities down to `tail`.
+    ///
+    /// `None` if the event has no guarantee.
+    pub(crate) fn profiles(
+        &self,
+        event: &Event,
+        neighbors: Neighbors,
+        tail: f64,
+    ) -> Result<Option<Vec<Profiles>>, Error> {
         let directions = directions(event, neighbors)?;
         if directions.iter().any(|d| d.non_private) {
             return Ok(None);
@@ -310,14 +390,15 @@ impl Pld {
         let sketch = Sketch::new(&direction.factors, Question::negligible(likely, &direction.factors));
         let tilt = sketch.tilt_for(likely.epsilon, likely.ln_delta);
         let mut h = question.first_step(self, &sketch, tilt, likely);
-        // Without a tilt: all probabilities are wanted alike.
+        // No tilt: all probabilities matter equally.
         let flat = Tilt { theta: 0.0, ln_total: 0.0, ..tilt };
         let lower = direction.attained().and_then(|alternatives| alternatives.into_iter().next());
         let lower = lower.as_deref().unwrap_or(&direction.factors);
         let (mut best, mut last_gap): (Option<Profiles>, f64) = (None, f64::INFINITY);
         for _ in 0..REFINEMENTS {
             let step = snapped(&direction.factors, h);
-            let Some((upper, lower)) = self.compose_both(&direction.factors, lower, flat, target, step, true) else {
+            let Some((upper, lower)) = self.compose_both(&direction.factors, lower, flat, target, step, true)
+            else {
                 if best.is_some() {
                     break;
                 }
@@ -328,10 +409,11 @@ impl Pld {
                 upper: upper.profile(Side::Upper),
                 lower: lower.as_ref().map_or_else(Vec::new, |lower| lower.profile(Side::Lower)),
             };
-            // The widest place may be next to an atom, anywhere.
-            // No profile is below that of a pair of equals, 1 - e^ε.
-            let from_below =
-                |epsilon: f64| lower.as_ref().map_or(0.0, |lower| lower.delta(Side::Lower, epsilon)).max(-epsilon.exp_m1());
+            // The widest gap may be next to an atom, anywhere. No profile is below that of two equal
+            // distributions, 1 - e^ε.
+            let from_below = |epsilon: f64| {
+                lower.as_ref().map_or(0.0, |lower| lower.delta(Side::Lower, epsilon)).max(-epsilon.exp_m1())
+            };
             let nodes = found.upper.iter().filter(|(epsilon, _)| epsilon.is_finite());
             let gap = nodes.map(|(epsilon, delta)| delta - from_below(*epsilon)).fold(0.0, f64::max);
             best = Some(found);
@@ -345,7 +427,30 @@ impl Pld {
         best.unwrap_or_else(Profiles::trivial)
     }
 
-    /// The composition of `from_above` from above, and of `from_below` from below if anything can be said.
+    /// The upper profile, tilted to where δ is about `likely`.
+    ///
+    /// It is precise for probabilities down to `least`, and empty if it takes too many points.
+    fn far_profile(&self, factors: &[(Law, u64)], likely: f64, least: f64) -> Vec<(f64, f64)> {
+        let question = Question::Epsilon { delta: likely };
+        let first = question.first_target(factors);
+        let sketch = Sketch::new(factors, Question::negligible(first, factors));
+        let tilt = sketch.tilt_for(first.epsilon, first.ln_delta);
+        let target = Target { ln_delta: least.ln(), ..first };
+        let mut h = snapped(factors, question.first_step(self, &sketch, tilt, target));
+        for _ in 0..REFINEMENTS {
+            let composed = Self::grids(factors, tilt, target, h).and_then(|grids| {
+                let upper: Vec<_> = grids.iter().map(|(grid, count)| (grid.upper(), *count)).collect();
+                compose(&upper, h, tilt.theta, target, self.longest, true)
+            });
+            if let Some(composed) = composed {
+                return composed.profile(Side::Upper);
+            }
+            h *= 2.0;
+        }
+        Vec::new()
+    }
+
+    /// Composes `from_above` from above, and `from_below` from below if a lower bound exists.
     fn compose_both(
         &self,
         from_above: &[(Law, u64)],
@@ -373,7 +478,7 @@ impl Pld {
     /// Laws on grids of step `h`; `None` if that takes too many nodes.
     fn grids(factors: &[(Law, u64)], tilt: Tilt, target: Target, h: f64) -> Option<Vec<(OnGrid, u64)>> {
         let steps: f64 = factors.iter().map(|(_, count)| *count as f64).sum();
-        // Without a tilt all probabilities are wanted alike.
+        // Without a tilt all probabilities matter equally.
         let relevant = if tilt.theta == 0.0 { 1e-5 } else { Question::relevant(tilt, target) };
         let high_tail = Question::negligible(target, factors);
         let lay = |(law, count): &(Law, u64)| {
@@ -384,20 +489,32 @@ impl Pld {
     }
 }
 
-/// The one law an event consists of, in each direction; none if it has no guarantee.
+/// The single law of an event, in each direction; empty without a guarantee.
 pub(crate) fn one_law_each_way(event: &Event, neighbors: Neighbors) -> Result<Vec<Law>, Error> {
     let directions = directions(event, neighbors)?;
     if directions.iter().any(|d| d.non_private) {
         return Ok(Vec::new());
     }
-    let laws: Option<Vec<Law>> = directions.iter().map(|d| d.single().cloned()).collect();
-    laws.ok_or_else(|| Error::Unsupported { accountant: "PLD", event: event.to_string(), because: "as a single release" })
+    // An event without releases counts as one constant release.
+    let one = |d: &Direction| if d.is_free() { Some(Law::nothing()) } else { d.single().cloned() };
+    let laws: Option<Vec<Law>> = directions.iter().map(one).collect();
+    laws.ok_or_else(|| Error::Unsupported {
+        accountant: "PLD",
+        event: event.to_string(),
+        because: "as a single release",
+    })
 }
 
-/// Grids of about `cells` cells that dominate laws, and their step; `None` if there are far too many.
+/// Grids of about `cells` cells that dominate the laws, and their step.
 ///
-/// At most `high_tail` of the finite losses becomes infinite: with a tail of zero, losses must be bounded.
-pub(crate) fn upper_masses(laws: &[Law], cells: usize, low_tail: f64, high_tail: f64) -> Option<(Vec<Masses>, f64)> {
+/// `None` if there are far too many nodes. At most `high_tail` of the finite losses becomes infinite: with a
+/// tail of zero, losses must be bounded.
+pub(crate) fn upper_masses(
+    laws: &[Law],
+    cells: usize,
+    low_tail: f64,
+    high_tail: f64,
+) -> Option<(Vec<Masses>, f64)> {
     let ranges: Vec<(f64, f64)> = laws.iter().map(|law| law.range(low_tail, high_tail)).collect();
     let widest = ranges.iter().map(|(low, high)| high - low).fold(0.0, f64::max);
     let h = widest.max(1e-12) / cells as f64;
@@ -416,7 +533,8 @@ mod tests {
 
     #[test]
     fn profiles_have_no_more_points_than_their_accuracy_needs() {
-        let training = Event::dp_sgd(NoiseMultiplier::new(2.0).unwrap(), SamplingRate::new(0.01).unwrap(), 100);
+        let training =
+            Event::dp_sgd(NoiseMultiplier::new(2.0).unwrap(), SamplingRate::new(0.01).unwrap(), 100);
         let profiles = Pld::default().profiles(&training, Neighbors::AddRemove, 1e-9).unwrap().unwrap();
         for direction in profiles {
             assert!(direction.upper.len() < 1 << 14, "{} points", direction.upper.len());

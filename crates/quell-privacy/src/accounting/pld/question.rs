@@ -1,8 +1,8 @@
-//! What is asked of a composition, ε or δ, and how to go about it.
+//! The question to a composition, ε or δ, and the strategy for answering it.
 
 use super::{
     Pld,
-    compose::{Composed, Side, Target},
+    compose::{Composed, STEEPEST, Side, Target},
     exact::{exact_delta, exact_epsilon},
     finite::Finite,
     law::Law,
@@ -10,20 +10,22 @@ use super::{
 };
 use crate::Bound;
 
-/// What is asked of a composition.
+/// The quantity to compute for a composition.
 pub(super) enum Question {
     Epsilon { delta: f64 },
     Delta { epsilon: f64 },
 }
 
-/// Share of δ that may be called infinite: it raises δ by as much, which does not show.
+/// Share of δ that may be treated as infinite loss. It raises δ by a negligible amount.
 pub(super) const NEGLIGIBLE: f64 = 1e-5;
 
-/// The share where that leaves a wide bracket: losses that are huge, and rare but not rare enough, then no longer choose tilt and grid.
+/// The larger share that is used where `NEGLIGIBLE` leaves a wide bracket.
+///
+/// Then losses that are huge, and rare but not rare enough, no longer determine the tilt and the grid.
 pub(super) const LESS_NEGLIGIBLE: f64 = 0.02;
 
 impl Question {
-    /// The exact answer, where there is just one law or all sums of losses can be listed.
+    /// The exact answer, for a single law or if all sums of losses can be listed.
     pub(super) fn exact(&self, factors: &[(Law, u64)]) -> Option<Bound> {
         if let [(law, 1)] = factors {
             return Some(match self {
@@ -31,7 +33,7 @@ impl Question {
                 Self::Delta { epsilon } => exact_delta(law, *epsilon),
             });
         }
-        // Of an unknown δ no loss is negligible.
+        // If δ is unknown, no loss is negligible.
         let negligible = if let Self::Epsilon { delta } = self { 1e-6 * delta / steps(factors) } else { 0.0 };
         let finite = Finite::new(factors, negligible)?;
         Some(match self {
@@ -47,18 +49,21 @@ impl Question {
         }
     }
 
-    /// The answer for an event without any guarantee.
+    /// The answer for an event without a guarantee.
     pub(super) fn worst(&self) -> Bound {
         let worst = self.worst_bracket().upper;
         Bound { lower: worst, upper: worst }
     }
 
-    /// What is known before anything is composed: ε is at most the largest loss.
+    /// The bracket known before composing: ε is at most the largest loss.
     pub(super) fn first_bracket(&self, factors: &[(Law, u64)]) -> Bound {
         let worst = self.worst_bracket();
         let Self::Epsilon { .. } = self else { return worst };
         let largest: f64 = factors.iter().map(|(law, count)| law.largest() * *count as f64).sum();
-        Bound { upper: if largest.is_nan() { worst.upper } else { (largest * (1.0 + 1e-12)).max(0.0) }, ..worst }
+        Bound {
+            upper: if largest.is_nan() { worst.upper } else { (largest * (1.0 + 1e-12)).max(0.0) },
+            ..worst
+        }
     }
 
     pub(super) fn worst_bracket(&self) -> Bound {
@@ -72,21 +77,27 @@ impl Question {
         }
     }
 
-    /// A step at which the bracket should be two thirds as wide as asked.
+    /// A step at which the bracket should be two thirds as wide as requested.
+    ///
+    /// No loss moves by more than a step. So with few releases, a step that is this fraction of the bracket
+    /// is small enough, however narrow the distribution of their sum is. The step must not be so large that
+    /// the tilt is too steep for the grid: then the sum has no bound.
     pub(super) fn first_step(&self, pld: &Pld, sketch: &Sketch, tilt: Tilt, target: Target) -> f64 {
         let gap = match self {
             Self::Epsilon { .. } => self.tolerance(pld, target.epsilon),
             Self::Delta { .. } => pld.relative / tilt.theta.max(1e-3),
         };
-        sketch.step_for(0.7 * gap, tilt.theta).min(tilt.deviation.max(1e-9) / 4.0)
+        let resolved = sketch.step_for(0.7 * gap, tilt.theta).min(tilt.deviation.max(1e-9) / 4.0);
+        let steepest = if tilt.theta > 0.0 { 0.1 * STEEPEST / tilt.theta } else { f64::INFINITY };
+        resolved.max((0.3 * gap / sketch.releases()).min(steepest))
     }
 
-    /// Whether losses that are infinite with this probability leave no finite answer.
+    /// Whether an infinite loss of this probability rules out a finite answer.
     pub(super) fn is_exceeded(&self, infinite: f64) -> bool {
         matches!(self, Self::Epsilon { delta } if infinite > *delta)
     }
 
-    /// A guess at the answer, to compare directions by.
+    /// An estimate of the answer, for comparing directions.
     pub(super) fn guess(&self, factors: &[(Law, u64)]) -> f64 {
         let target = self.first_target(factors);
         match self {
@@ -95,18 +106,19 @@ impl Question {
         }
     }
 
-    /// Where the answer probably lies, before anything is known but sketches.
+    /// Where the answer probably lies, estimated from sketches alone.
     ///
-    /// Losses above the tail that makes up a third of δ are left out: Rényi's conversion is then near the truth also where
-    /// losses are rare and huge.
+    /// Losses above the tail that makes up a third of δ are left out. The Rényi conversion is then close to
+    /// the truth also where losses are rare and huge.
     pub(super) fn first_target(&self, factors: &[(Law, u64)]) -> Target {
         let steps = steps(factors);
         match self {
             Self::Epsilon { delta } => {
                 let sketch = Sketch::new(factors, 0.3 * delta / steps);
                 let (epsilon, mean) = (sketch.epsilon(*delta), sketch.mean());
-                // Rényi's conversion is above the truth, by some part of the distance from the mean.
-                let below = if epsilon > mean { mean.max(0.0) + 0.85 * (epsilon - mean.max(0.0)) } else { epsilon };
+                // The Rényi conversion is above the truth, by some fraction of the distance from the mean.
+                let below =
+                    if epsilon > mean { mean.max(0.0) + 0.85 * (epsilon - mean.max(0.0)) } else { epsilon };
                 Target { epsilon: below, ln_delta: delta.ln(), negligible: NEGLIGIBLE }
             }
             Self::Delta { epsilon } => {
@@ -120,11 +132,11 @@ impl Question {
         }
     }
 
-    /// How much of a bracket around the target is the rounding of the transform.
+    /// How much the rounding of the transform contributes to a bracket around the target.
     pub(super) fn noise(&self, composed: &Composed, tilt: Tilt, target: Target) -> f64 {
         let noise = 2.0 * composed.noise(target.epsilon);
         match self {
-            // δ falls about as e^(-θε).
+            // δ decreases about as e^(-θε).
             Self::Epsilon { delta } => noise / (delta * tilt.theta.max(1e-3)),
             Self::Delta { .. } => noise,
         }
@@ -139,12 +151,16 @@ impl Question {
         Target { epsilon, ln_delta, negligible: NEGLIGIBLE }
     }
 
-    /// Where the answer lies, given a bracket of it and where it was looked for.
+    /// Where the answer lies, given a bracket of it and the previous target.
     pub(super) fn next_target(&self, bound: Bound, last: Target) -> Target {
         match self {
             Self::Epsilon { .. } => {
-                // Looking too high spoils the window, looking too low only makes it longer.
+                // A target that is too high spoils the window; one that is too low only makes the window
+                // longer.
+                let is_near = bound.upper - bound.lower <= 0.05 * bound.upper;
                 let epsilon = match (bound.lower > 0.0, bound.upper.is_finite()) {
+                    // The bracket may be wide because the grid is coarse: a target inside it is fine.
+                    (true, true) if is_near => last.epsilon.clamp(bound.lower, bound.upper),
                     (_, true) => bound.lower.max(0.6 * bound.upper),
                     (true, false) => bound.lower,
                     (false, false) => last.epsilon / 4.0,
@@ -162,12 +178,14 @@ impl Question {
         }
     }
 
-    /// The share of the tilted mass that decides the answer: δ over what undoing the tilt makes of a mass of one at ε.
+    /// The share of the tilted mass that decides the answer.
+    ///
+    /// It is δ divided by the untilted value of a tilted mass of one at ε.
     pub(super) fn relevant(tilt: Tilt, target: Target) -> f64 {
         (30.0 * (target.ln_delta - tilt.ln_total + tilt.theta * target.epsilon).exp()).clamp(1e-60, 1.0)
     }
 
-    /// Mass of one law that may be called infinite without showing.
+    /// Mass of one law that may be treated as infinite loss without a visible effect.
     pub(super) fn negligible(target: Target, factors: &[(Law, u64)]) -> f64 {
         target.negligible * target.ln_delta.exp() / steps(factors)
     }

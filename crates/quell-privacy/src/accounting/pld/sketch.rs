@@ -1,4 +1,4 @@
-//! A rough picture of a composition, to choose the tilt, the grid and the window by. No bound depends on it.
+//! A rough estimate of a composition, used to choose tilt, grid and window. No bound depends on it.
 
 use super::law::Law;
 
@@ -7,7 +7,7 @@ pub(crate) struct Sketch {
     factors: Vec<(Vec<(f64, f64)>, f64)>,
 }
 
-/// A tilt of the losses, and what it makes of their sum.
+/// A tilt of the losses, and the properties of their tilted sum.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tilt {
     pub(crate) theta: f64,
@@ -18,21 +18,22 @@ pub(crate) struct Tilt {
 }
 
 impl Tilt {
-    /// Chernoff's bound on ln δ(ε), but for the factor that the tilt's own payoff brings.
+    /// Chernoff's bound on ln δ(ε), up to the factor from the payoff of the tilt.
     pub(crate) fn ln_delta(&self, epsilon: f64) -> f64 {
         self.ln_total - self.theta * epsilon - self.theta.ln_1p()
     }
 }
 
 impl Sketch {
-    /// Sketches a composition without the losses in the upper tail of mass `negligible` of each law.
+    /// Sketches a composition without the upper tail of mass `negligible` of each law.
     ///
-    /// A rarely sampled law has a few huge losses that are too unlikely to matter. Left in, they would decide every moment.
+    /// A rarely sampled law has a few huge losses that are too unlikely to matter. If they were kept, they
+    /// would dominate every moment.
     pub(crate) fn new(factors: &[(Law, u64)], negligible: f64) -> Self {
         Self { factors: factors.iter().map(|(law, count)| (cells(law, negligible), *count as f64)).collect() }
     }
 
-    /// ln E[e^(θL)] of the sum under P, its mean and its variance when tilted.
+    /// ln E[e^(θL)] of the sum under P, and the mean and variance of the tilted sum.
     fn cumulants(&self, theta: f64) -> (f64, f64, f64) {
         let (mut ln_total, mut mean, mut variance) = (0.0, 0.0, 0.0);
         for (cells, count) in &self.factors {
@@ -52,6 +53,11 @@ impl Sketch {
         (ln_total, mean, variance)
     }
 
+    /// The number of composed releases.
+    pub(crate) fn releases(&self) -> f64 {
+        self.factors.iter().map(|(_, count)| count).sum::<f64>().max(1.0)
+    }
+
     /// The mean of the sum under P.
     pub(crate) fn mean(&self) -> f64 {
         self.cumulants(0.0).1
@@ -62,13 +68,13 @@ impl Sketch {
         Tilt { theta, ln_total, deviation: variance.sqrt() }
     }
 
-    /// The tilt at which the objective, a function of θ and ln E[e^(θL)], is least.
+    /// The tilt that minimises the objective, a function of θ and ln E[e^(θL)].
     fn best(&self, objective: impl Fn(f64, f64) -> f64) -> Tilt {
         let value = |ln_theta: f64| {
             let theta = ln_theta.exp();
             objective(theta, self.cumulants(theta).0)
         };
-        // Golden section on ln θ; the objective is quasi-convex up to the sketch's coarseness.
+        // Golden section on ln θ; the objective is quasi-convex up to the coarseness of the sketch.
         let (mut low, mut high) = (-7.0_f64, 17.0_f64);
         let ratio = 0.618_033_988_749_894_9;
         let (mut left, mut right) = (high - ratio * (high - low), low + ratio * (high - low));
@@ -87,11 +93,11 @@ impl Sketch {
         self.tilt((0.5 * (low + high)).exp())
     }
 
-    /// The largest step at which the grid should widen the bracket of ε by no more than `gap`.
+    /// The largest step at which the grid should widen the bracket of ε by at most `gap`.
     ///
-    /// A loss at distance u from a node and h - u from the next is spread over both, which adds u(h - u) to the variance: on
-    /// average h²/6, and at most rh at distance r from the node where the grid is anchored. Per step this adds (θ+1)/2 of it
-    /// to the upper bound, and about twice that comes off the lower one.
+    /// A loss at distance u from a node and h - u from the next is spread over both, which adds u(h - u) to
+    /// the variance: on average h²/6, and at most rh at distance r from the node where the grid is anchored.
+    /// Each release adds (θ+1)/2 of this to the upper bound, and lowers the lower bound by about twice that.
     pub(crate) fn step_for(&self, gap: f64, theta: f64) -> f64 {
         let mut spots: Vec<(f64, f64)> = Vec::new();
         for (cells, count) in &self.factors {
@@ -106,8 +112,10 @@ impl Sketch {
             let anchor = anchor.map_or(0.0, |(_, loss)| *loss);
             spots.extend(cells.iter().map(|cell| (count * weight(cell) / total, (cell.1 - anchor).abs())));
         }
-        let widening =
-            |h: f64| 1.5 * (theta + 1.0) * spots.iter().map(|(weight, r)| weight * (r * h).min(h * h / 6.0)).sum::<f64>();
+        let widening = |h: f64| {
+            1.5 * (theta + 1.0)
+                * spots.iter().map(|(weight, r)| weight * (r * h).min(h * h / 6.0)).sum::<f64>()
+        };
         let (mut low, mut high) = (-30.0_f64, 5.0_f64);
         for _ in 0..20 {
             let middle = 0.5 * (low + high);
@@ -116,17 +124,19 @@ impl Sketch {
         low.exp()
     }
 
-    /// The least ε that Rényi's conversion gives for δ.
+    /// The least ε that the Rényi conversion gives for δ.
     pub(crate) fn epsilon(&self, delta: f64) -> f64 {
-        let convert = |theta: f64, ln_total: f64| (ln_total - delta.ln() - theta.ln_1p()) / theta + (theta / (1.0 + theta)).ln();
+        let convert = |theta: f64, ln_total: f64| {
+            (ln_total - delta.ln() - theta.ln_1p()) / theta + (theta / (1.0 + theta)).ln()
+        };
         let tilt = self.best(convert);
         convert(tilt.theta, tilt.ln_total).max(0.0)
     }
 
-    /// The tilt at which Chernoff's bound on δ(ε) is least.
+    /// The tilt that minimises Chernoff's bound on δ(ε).
     ///
-    /// It is no larger than lifts a probability of e^`ln_delta` at loss ε to one: where losses are bounded and ε is near
-    /// their largest sum, the best bound is at infinity.
+    /// The tilt is capped near the one that raises a probability of e^`ln_delta` at loss ε to one. Where
+    /// losses are bounded and ε is near their largest sum, the uncapped minimum is at infinity.
     pub(crate) fn tilt_for(&self, epsilon: f64, ln_delta: f64) -> Tilt {
         let tilt = self.best(|theta, ln_total| ln_total - theta * epsilon - theta.ln_1p());
         let distance = (epsilon - self.mean()).max(1e-12);
@@ -135,18 +145,18 @@ impl Sketch {
     }
 }
 
-/// What to take off the exponents θL, so that the largest of them stays in range.
+/// The number to subtract from the exponents θL, so that the largest stays in range.
 fn largest_exponent(cells: &[(f64, f64)], theta: f64) -> f64 {
     let top = cells.iter().map(|(_, loss)| theta * loss).fold(f64::NEG_INFINITY, f64::max);
     (top - 600.0).max(0.0)
 }
 
-/// Cells of one law, up to where no more than `negligible` of its mass lies above.
+/// Cells of one law, up to where at most `negligible` of its mass lies above.
 fn cells(law: &Law, negligible: f64) -> Vec<(f64, f64)> {
     let mut marks = law.landmarks();
     marks.dedup();
     let infinite = law.infinite();
-    // A mark that stands for an atom may be rounded to either side of it.
+    // A mark at an atom may be rounded to either side of the atom.
     let tails = |mark: f64| law.tails(mark + law.rounding(mark));
     let mut cells = Vec::with_capacity(marks.len() + 2);
     let Some(&first) = marks.first() else { return cells };
@@ -158,7 +168,7 @@ fn cells(law: &Law, negligible: f64) -> Vec<(f64, f64)> {
         }
         let right = tails(mark);
         let ((p, p_error), (q, q_error)) = (left.p.between(right.p), left.q.between(right.q));
-        // Masses of rounding size have no mean; elsewhere it lies in the cell.
+        // Masses of the size of rounding errors have no meaningful mean; other means lie in the cell.
         if p > 4.0 * p_error && q > 4.0 * q_error {
             cells.push((p, (p / q).ln().clamp(at, mark)));
         } else if p > 0.0 {
@@ -166,7 +176,7 @@ fn cells(law: &Law, negligible: f64) -> Vec<(f64, f64)> {
         }
         (left, at) = (right, mark);
     }
-    // What no mark stands for.
+    // The mass above the last mark.
     let beyond = left.p.above - infinite;
     if beyond > negligible {
         cells.push((beyond, at));

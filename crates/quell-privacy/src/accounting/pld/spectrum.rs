@@ -1,4 +1,4 @@
-//! Products of powers of Fourier transforms, with a bound on what rounding does to them.
+//! Products of powers of Fourier transforms, with a bound on their rounding error.
 
 use std::{cell::RefCell, f64::consts::TAU, sync::Arc};
 
@@ -7,19 +7,22 @@ use realfft::{ComplexToReal, RealFftPlanner, RealToComplex, num_complex::Complex
 use super::compose::Tilted;
 use crate::special::ROUNDOFF;
 
-/// Values of the composed, tilted masses at indices first, first + 1, …, and a bound on the error of all of them.
+/// The composed, tilted masses at indices first, first + 1, …, with a total error bound.
 ///
 /// # Theorem
-/// A transform of length n passes every input to every output through log₂n additions and multiplications by factors of
-/// modulus one, each of which rounds by a few u. So with η = 16 u log₂n, with room, each coefficient is off by at most η times
-/// the sum of the inputs, and all together by at most η times the Euclidean norm of the exact ones [Hig02, Theorem 24.2].
-/// Coefficients have modulus at most one. So a product of powers is off in norm by at most Σ countⱼ times the error of φⱼ,
-/// times exp(Σ countⱼ maxₖ|eⱼₖ|) for the higher orders; and in each coefficient by at most Π(|φⱼ| + |eⱼ|)^countⱼ - Π|φⱼ|^countⱼ,
-/// which is tiny wherever the product is. The smaller of the two bounds holds. The inverse transform keeps norms and adds η again.
+/// A transform of length n passes every input to every output through log₂n additions and multiplications by
+/// factors of modulus one, each of which rounds by a few u. So with η = 16 u log₂n, which leaves a margin,
+/// each coefficient is off by at most η times the sum of the inputs, and all together by at most η times the
+/// Euclidean norm of the exact ones [Hig02, Theorem 24.2]. Coefficients have modulus at most one. So a
+/// product of powers is off in norm by at most Σ countⱼ times the error of φⱼ, times exp(Σ countⱼ maxₖ|eⱼₖ|)
+/// for the higher orders; and in each coefficient by at most Π(|φⱼ| + |eⱼ|)^countⱼ - Π|φⱼ|^countⱼ, which is
+/// tiny wherever the product is tiny. The smaller of the two bounds holds. The inverse transform keeps norms
+/// and adds η again.
 ///
-/// The largest weight of each law and its neighbours are transformed by hand: where a record is rarely sampled they are
-/// nearly all, and the transform's error is then that of the little that is left. By hand, a weight at distance one is off by
-/// at most 16 u of itself, at distance two by 64 u: the angle is good to 2 u of at most π.
+/// The largest weight of each law and its neighbours are transformed directly. Where a record is rarely
+/// sampled they hold nearly all of the mass, so the error of the transform applies only to the small
+/// remainder. In the direct transform, a weight at distance one is off by at most 16 u of itself, at distance
+/// two by 64 u: the angle is precise to 2 u of at most π.
 pub(super) fn convolve(tilted: &[Tilted<'_>], points: usize, first: i64, dense: bool) -> (Convolved, f64) {
     let (forward, inverse) = plans(points);
     let n = points as f64;
@@ -28,7 +31,8 @@ pub(super) fn convolve(tilted: &[Tilted<'_>], points: usize, first: i64, dense: 
     let mut buffer = forward.make_input_vec();
     let mut output = forward.make_output_vec();
     let mut scratch = forward.make_scratch_vec();
-    let turns: Vec<Complex64> = (0..=points / 2).map(|k| Complex64::from_polar(1.0, -TAU * k as f64 / n)).collect();
+    let turns: Vec<Complex64> =
+        (0..=points / 2).map(|k| Complex64::from_polar(1.0, -TAU * k as f64 / n)).collect();
     let (mut in_norm, mut worst, mut shift) = (0.0, 0.0, -i128::from(first));
     for t in tilted {
         let mode = t.mode();
@@ -42,7 +46,7 @@ pub(super) fn convolve(tilted: &[Tilted<'_>], points: usize, first: i64, dense: 
         let near = Near::take(&mut buffer);
         let norm = buffer.iter().map(|w| w * w).sum::<f64>().sqrt();
         let sum: f64 = buffer.iter().sum();
-        // Lengths are the planner's own: there is nothing that can fail.
+        // The planner chose the lengths, so this call cannot fail.
         let _ = forward.process_with_scratch(&mut buffer, &mut output, &mut scratch);
         near.add_to(&mut output, &turns);
         let each = eta * sum + near.error();
@@ -62,7 +66,7 @@ pub(super) fn convolve(tilted: &[Tilted<'_>], points: usize, first: i64, dense: 
         output[k] = value;
     }
     let mut scratch = inverse.make_scratch_vec();
-    // Lengths are the planner's own, and the bins that must be real are.
+    // The planner chose the lengths, and the bins that must be real are real.
     let _ = inverse.process_with_scratch(&mut output, &mut buffer, &mut scratch);
     for value in &mut buffer {
         *value /= n;
@@ -70,21 +74,25 @@ pub(super) fn convolve(tilted: &[Tilted<'_>], points: usize, first: i64, dense: 
     (Convolved::Masses(buffer), error)
 }
 
-/// The weights one and two places below and above the largest.
+/// The weights one and two places below and above the largest weight.
 struct Near {
     one: (f64, f64),
     two: (f64, f64),
 }
 
 impl Near {
-    /// Takes them out of masses that are folded so that the largest is the first; there are at least 64 places.
+    /// Removes these weights from folded masses whose largest weight is first.
+    ///
+    /// There are at least 64 places.
     fn take(masses: &mut [f64]) -> Self {
         let n = masses.len();
-        let mut pair = |distance: usize| (std::mem::take(&mut masses[distance]), std::mem::take(&mut masses[n - distance]));
+        let mut pair = |distance: usize| {
+            (std::mem::take(&mut masses[distance]), std::mem::take(&mut masses[n - distance]))
+        };
         Self { one: pair(1), two: pair(2) }
     }
 
-    /// Adds their transform, given e^(-2πik/n).
+    /// Adds the transform of these weights, given e^(-2πik/n).
     fn add_to(&self, spectrum: &mut [Complex64], turns: &[Complex64]) {
         for (bin, turn) in spectrum.iter_mut().zip(turns) {
             let twice = turn * turn;
@@ -93,61 +101,71 @@ impl Near {
         }
     }
 
-    /// What their transform may be off by, in each coefficient.
+    /// Error bound on the transform of these weights, in each coefficient.
     fn error(&self) -> f64 {
         ROUNDOFF * (16.0 * (self.one.0 + self.one.1) + 64.0 * (self.two.0 + self.two.1))
     }
 }
 
-/// The composed masses, or their transform where nearly all of it vanishes.
+/// The composed masses, or their transform if nearly all of it vanishes.
 pub(super) enum Convolved {
     Masses(Vec<f64>),
     Spectrum(Vec<(usize, Complex64)>),
 }
 
-/// Plans of the transforms, kept for the lengths that come up again and again: a plan costs as much as several transforms.
+/// Plans of the transforms, cached for lengths that recur.
+///
+/// Making a plan costs as much as several transforms.
 fn plans(points: usize) -> (Arc<dyn RealToComplex<f64>>, Arc<dyn ComplexToReal<f64>>) {
     thread_local!(static PLANNER: RefCell<RealFftPlanner<f64>> = RefCell::new(RealFftPlanner::new()));
-    let plan = |planner: &mut RealFftPlanner<f64>| (planner.plan_fft_forward(points), planner.plan_fft_inverse(points));
+    let plan = |planner: &mut RealFftPlanner<f64>| {
+        (planner.plan_fft_forward(points), planner.plan_fft_inverse(points))
+    };
     if points > 1 << 20 {
         return plan(&mut RealFftPlanner::new());
     }
     PLANNER.with_borrow_mut(plan)
 }
 
-/// A product of powers of transforms, kept as logarithms.
+/// A product of powers of transforms, stored as logarithms.
 struct Spectrum {
     ln_size: Vec<f64>,
     angle: Vec<f64>,
     /// Roundings of the logarithms so far, in units of the roundoff.
     roundings: Vec<f64>,
-    /// How much the logarithm of the size may grow by the errors of the transforms.
+    /// How much the errors of the transforms may increase the logarithm of the size.
     growth: Vec<f64>,
 }
 
-/// Coefficients of a product, and bounds on their errors.
+/// The coefficients of a product, and bounds on their errors.
 struct Product {
-    /// Those that are not zero, with their numbers.
+    /// The nonzero coefficients with their indices.
     alive: Vec<(usize, Complex64)>,
     norm: f64,
-    /// A bound on the norm of what the arithmetic of the powers adds.
+    /// Bound on the norm of the rounding errors of the powers.
     rounding: f64,
-    /// A bound on the norm of what the errors of the transforms become, coefficient by coefficient.
+    /// Bound on the norm of the propagated transform errors, from bounds on each coefficient.
     in_each: f64,
 }
 
 impl Spectrum {
-    /// Below e^-90 a coefficient counts as zero, and as error.
+    /// Coefficients below e^-90 count as zero, and as error.
     const DEAD: f64 = -90.0;
 
     fn one(bins: usize) -> Self {
-        Self { ln_size: vec![0.0; bins], angle: vec![0.0; bins], roundings: vec![8.0; bins], growth: vec![0.0; bins] }
+        Self {
+            ln_size: vec![0.0; bins],
+            angle: vec![0.0; bins],
+            roundings: vec![8.0; bins],
+            growth: vec![0.0; bins],
+        }
     }
 
-    /// Multiplies by (largest + rest)^count, where each coefficient of `rest` may be off by `error`.
+    /// Multiplies by (largest + rest)^count; each coefficient of `rest` may be off by `error`.
     fn multiply(&mut self, rest: &[Complex64], largest: f64, count: f64, error: f64) {
         let ln_largest = largest.ln();
-        // |φ| below this is dead whatever came before, without a logarithm.
+        // If |φ| is below this, the product is below e^-90 whatever the other factors are; no logarithm is
+        // needed.
         let hopeless = (Self::DEAD / count).exp();
         for (k, bin) in rest.iter().enumerate() {
             if self.ln_size[k] + self.growth[k] < Self::DEAD {
@@ -178,7 +196,7 @@ impl Spectrum {
         }
     }
 
-    /// The coefficients that are not zero, moved by `shift` places.
+    /// The nonzero coefficients, with the masses shifted by `shift` places.
     fn product(&self, shift: u64, points: usize) -> Product {
         let mut product = Product { alive: Vec::new(), norm: 0.0, rounding: 0.0, in_each: 0.0 };
         for (k, (ln_size, growth)) in self.ln_size.iter().zip(&self.growth).enumerate() {

@@ -11,7 +11,8 @@ use crate::{accounting::pld::Masses, special::ROUNDOFF};
 /// A bound ε(α) on the Rényi divergence of order α between neighbours, for every α > 1.
 #[derive(Clone, Debug)]
 pub(crate) enum Curve {
-    /// ρα: Gaussian noise, continuous [Mir17, Corollary 3] or discrete [CKS20, Theorem 4], and anything ρ-zCDP [BS16].
+    /// ρα: Gaussian noise, continuous [Mir17, Corollary 3] or discrete [CKS20, Theorem 4], and anything
+    /// ρ-zCDP [BS16].
     Linear { rho: f64 },
     /// Laplace noise. [Mir17, Proposition 6]
     Laplace { epsilon: f64 },
@@ -19,23 +20,27 @@ pub(crate) enum Curve {
     BoundedRange { epsilon: f64 },
     /// Finitely many losses with their probabilities under P.
     Atoms { atoms: Vec<(f64, f64)> },
-    /// Given at some orders.
+    /// Bounds given at some orders.
     Given { points: Vec<(f64, f64)> },
-    /// Several releases on the same records, each with how often it occurs. [Mir17, Proposition 1]
+    /// Several releases on the same records, each with its number of occurrences. [Mir17, Proposition 1]
     Sum { parts: Vec<(Curve, f64)> },
-    /// Gaussian noise on a Poisson sample, a record added or removed. [MTZ19]
+    /// Gaussian noise on a Poisson sample, for adding or removing a record. [MTZ19]
     SampledGaussian { rate: f64, sigma: f64 },
     /// Grids that dominate a pair, one for each direction, given that the loss is finite.
     ///
-    /// Only for losses that are bounded, or cut off where somebody pays for what is beyond ([`super::Renyi::for_delta`]): a grid ends somewhere.
+    /// A grid is finite. So this is only for losses that are bounded, or that are cut off where the caller
+    /// charges for the tail ([`super::Renyi::for_delta`]).
     Grid { directions: Arc<Vec<Masses>>, h: f64 },
-    /// Anything with a Rényi curve on a Poisson sample, a record added or removed. [ZW19, Theorem 5]
+    /// Any Rényi curve on a Poisson sample, for adding or removing a record. [ZW19, Theorem 5]
     ///
-    /// `symmetric`: some pair with this curve dominates, and exchanging its two sides changes nothing (THEORY, Rényi on samples).
+    /// `symmetric`: some pair with this curve dominates, and exchanging its two sides changes nothing
+    /// (THEORY, Rényi on samples).
     Sampled { rate: f64, inner: Box<Curve>, symmetric: bool },
-    /// Anything with a Rényi curve on a Poisson sample, a record replaced, as if it were known whether the record was sampled.
-    Coin { rate: f64, inner: Box<Curve> },
-    /// A sample of fixed size, a record replaced. [WBK19, Theorems 9 and 27]
+    /// Any Rényi curve on a Poisson sample, for replacing a record.
+    ///
+    /// The bound reveals whether the record was sampled.
+    RevealedSample { rate: f64, inner: Box<Curve> },
+    /// A sample of fixed size, for replacing a record. [WBK19, Theorems 9 and 27]
     FixedSize { rate: f64, inner: Box<Curve>, moments: FixedSizeMoments },
     /// No bound at any order.
     Infinite,
@@ -44,16 +49,18 @@ pub(crate) enum Curve {
 impl Curve {
     /// ε(α), rounded up.
     pub(crate) fn at(&self, alpha: f64) -> f64 {
-        // A divergence is never negative: what falls below zero by more than rounding is no divergence, and nothing is known.
-        let (value, lost) = self.computed(alpha);
-        // What rounding and quadrature may have lost: relatively, more at large orders, where many terms are added, and next to
-        // one, where they cancel; and absolutely, where a small divergence is the difference of larger numbers.
+        // A divergence is never negative. A value below zero by more than rounding is invalid, so nothing is
+        // known.
+        let (value, error) = self.computed(alpha);
+        // Bound on the loss by rounding and quadrature. The relative loss grows at large orders, where many
+        // terms are added, and next to one, where terms cancel. The absolute loss matters where a small
+        // divergence is the difference of larger numbers.
         let relative = 1e-11 + 1e-13 * alpha + 1e-14 / (alpha - 1.0);
-        let rounded = value.max(0.0) * (1.0 + relative) + lost;
-        if value >= -(1e-9 + lost) && rounded >= 0.0 { rounded } else { f64::INFINITY }
+        let rounded = value.max(0.0) * (1.0 + relative) + error;
+        if value >= -(1e-9 + error) && rounded >= 0.0 { rounded } else { f64::INFINITY }
     }
 
-    /// ε(α) as computed, and how much of it may have been lost absolutely.
+    /// ε(α) as computed, and a bound on its absolute error.
     fn computed(&self, alpha: f64) -> (f64, f64) {
         let exact = |value: f64| (value, 0.0);
         match self {
@@ -61,49 +68,58 @@ impl Curve {
             Self::Laplace { epsilon } => {
                 // ln( α/(2α-1) e^((α-1)ε) + (α-1)/(2α-1) e^(-αε) ) / (α-1), less its leading term (α-1)ε.
                 let weight = (alpha - 1.0) / (2.0 * alpha - 1.0);
-                let value = epsilon + (weight * (-(2.0 * alpha - 1.0) * epsilon).exp_m1()).ln_1p() / (alpha - 1.0);
+                let value =
+                    epsilon + (weight * (-(2.0 * alpha - 1.0) * epsilon).exp_m1()).ln_1p() / (alpha - 1.0);
                 (value, 16.0 * ROUNDOFF * epsilon)
             }
             Self::BoundedRange { epsilon } if *epsilon < SMALL_RANGE => {
                 exact((alpha * epsilon * epsilon / 8.0).min(*epsilon)) // ε²/8-zCDP, and tight enough where the exact form cancels
             }
-            Self::BoundedRange { epsilon } => (bounded_range(alpha, *epsilon), 16.0 * ROUNDOFF * (epsilon + 1.0 / (alpha - 1.0))),
+            Self::BoundedRange { epsilon } => {
+                (bounded_range(alpha, *epsilon), 16.0 * ROUNDOFF * (epsilon + 1.0 / (alpha - 1.0)))
+            }
             Self::Atoms { atoms } => ln_moment_of_atoms(atoms, alpha - 1.0),
             Self::Given { points } => exact(given(alpha, points)),
             Self::Sum { parts } => exact(sum(parts, alpha)),
             Self::SampledGaussian { rate, sigma } => exact(sampled::gaussian(alpha, *rate, *sigma)),
             Self::Grid { directions, h } => {
                 let moments = directions.iter().map(|masses| ln_moment(masses, *h, alpha - 1.0));
-                // `f64::max` would forget what is not a number.
+                // `f64::max` would ignore NaN.
                 let largest =
-                    moments.fold(0.0, |most: f64, moment| if moment.is_nan() { f64::INFINITY } else { most.max(moment) });
+                    moments.fold(
+                        0.0,
+                        |most: f64, moment| if moment.is_nan() { f64::INFINITY } else { most.max(moment) },
+                    );
                 exact(largest / (alpha - 1.0))
             }
             Self::Sampled { rate, inner, symmetric } => {
-                // The coin may be shown here, too, which is all that is left where the curve has no whole orders.
-                let shown = sampled::coin(alpha, *rate, inner.at(alpha));
-                let hidden = between_integers(alpha, |a| sampled::general(a, *rate, |k| inner.at(k), *symmetric));
-                exact(if hidden < shown { hidden } else { shown })
+                // The bound for a revealed sample is also valid, and the only one if the curve has no integer
+                // orders.
+                let revealed = sampled::coin(alpha, *rate, inner.at(alpha));
+                let hidden =
+                    between_integers(alpha, |a| sampled::general(a, *rate, |k| inner.at(k), *symmetric));
+                exact(if hidden < revealed { hidden } else { revealed })
             }
-            Self::Coin { rate, inner } => exact(sampled::coin(alpha, *rate, inner.at(alpha))),
+            Self::RevealedSample { rate, inner } => exact(sampled::coin(alpha, *rate, inner.at(alpha))),
             Self::FixedSize { rate, inner, moments } => {
-                // As above: whether the record is in the batch may be shown.
-                let shown = sampled::coin(alpha, *rate, inner.at(alpha));
-                let hidden = between_integers(alpha, |a| sampled::fixed_size(a, *rate, |k| inner.at(k), moments));
-                exact(if hidden < shown { hidden } else { shown })
+                // As above: the bound for a revealed sample is also valid.
+                let revealed = sampled::coin(alpha, *rate, inner.at(alpha));
+                let hidden =
+                    between_integers(alpha, |a| sampled::fixed_size(a, *rate, |k| inner.at(k), moments));
+                exact(if hidden < revealed { hidden } else { revealed })
             }
             Self::Infinite => exact(f64::INFINITY),
         }
     }
 }
 
-/// The sum of curves at one order; infinite if it is not a number.
+/// The sum of curves at one order; infinite if it is NaN.
 pub(crate) fn sum(parts: &[(Curve, f64)], alpha: f64) -> f64 {
     let sum: f64 = parts.iter().map(|(curve, count)| count * curve.at(alpha)).sum();
     if sum.is_nan() { f64::INFINITY } else { sum }
 }
 
-/// Below this a bounded range is taken as ε²/8-zCDP.
+/// Below this ε a bounded range is treated as ε²/8-zCDP.
 const SMALL_RANGE: f64 = 0.01;
 
 /// ln of the largest E[(dP/dQ)^α] over the pairs with losses t and t - ε, over α - 1.
@@ -117,6 +133,8 @@ fn bounded_range(alpha: f64, epsilon: f64) -> f64 {
     t + ((a - (t - epsilon).exp() * b) / -(-epsilon).exp_m1()).ln() / (alpha - 1.0)
 }
 
+/// Interpolates between given orders.
+///
 /// (α-1)ε(α) is convex, so between given orders a chord bounds it; ε(1) is at most ε at any given order.
 fn given(alpha: f64, points: &[(f64, f64)]) -> f64 {
     let after = points.partition_point(|(order, _)| *order < alpha);

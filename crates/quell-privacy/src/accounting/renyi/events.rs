@@ -1,4 +1,4 @@
-//! From events to Rényi curves.
+//! Conversion of events to Rényi curves.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     accounting::pld::{Law, fixed_size_rate, one_law_each_way, upper_masses},
 };
 
-/// The curves an event is made of, each with how often it occurs, outside a set of outcomes.
+/// The curves of an event, each with its number of occurrences, outside a set of outcomes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Parts {
     pub(super) curves: Vec<(Curve, f64)>,
@@ -20,14 +20,16 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// The curves of an event, which cover everything.
+    /// The curves of an event, without leaving out any outcome.
     pub(super) fn new(event: &Event, neighbors: Neighbors) -> Result<Self, Error> {
         let mut parts = Self::default();
         parts.collect(event, neighbors, 1.0, None)?;
         Ok(parts)
     }
 
-    /// The curves of an event outside as few outcomes as will do. `tail` is what may be left out of each release whose losses have no end.
+    /// The curves of an event outside as few outcomes as necessary.
+    ///
+    /// `tail` is the probability that may be left out of each release whose losses are unbounded.
     pub(super) fn outside(event: &Event, neighbors: Neighbors, tail: f64) -> Result<Self, Error> {
         let mut parts = Self::default();
         parts.collect(event, neighbors, 1.0, Some(tail))?;
@@ -35,15 +37,25 @@ impl Parts {
         Ok(parts)
     }
 
-    /// Whether a dominating pair may say more than one of the curves.
+    /// Whether a dominating pair may give a smaller bound than one of the curves.
     pub(super) fn is_loose(&self) -> bool {
-        self.curves.iter().any(|(curve, _)| matches!(curve, Curve::Coin { .. }))
+        self.curves.iter().any(|(curve, _)| matches!(curve, Curve::RevealedSample { .. }))
     }
 
-    fn collect(&mut self, event: &Event, neighbors: Neighbors, count: f64, tail: Option<f64>) -> Result<(), Error> {
+    fn collect(
+        &mut self,
+        event: &Event,
+        neighbors: Neighbors,
+        count: f64,
+        tail: Option<f64>,
+    ) -> Result<(), Error> {
         match event {
-            Event::Composed(events) => events.iter().try_for_each(|e| self.collect(e, neighbors, count, tail)),
-            Event::Repeated { count: times, event } => self.collect(event, neighbors, count * *times as f64, tail),
+            Event::Composed(events) => {
+                events.iter().try_for_each(|e| self.collect(e, neighbors, count, tail))
+            }
+            Event::Repeated { count: times, event } => {
+                self.collect(event, neighbors, count * *times as f64, tail)
+            }
             Event::Gaussian { .. }
             | Event::Laplace { .. }
             | Event::DiscreteGaussian { .. }
@@ -58,11 +70,13 @@ impl Parts {
             | Event::SampledWithoutReplacement { .. }
             | Event::SampledWithReplacement { .. }
             | Event::NonPrivate => {
-                // An event that is refused is refused, however often it occurs.
+                // An unsupported event is an error even if it occurs zero times.
                 let (curve, slack) = match (single(event, neighbors), tail) {
                     (Err(Error::Unsupported { .. }), Some(tail)) => cut_off(event, neighbors, tail)?,
-                    // A pair says more than a coin that is shown.
-                    (Ok(curve @ Curve::Coin { .. }), Some(tail)) => cut_off(event, neighbors, tail).unwrap_or((curve, 0.0)),
+                    // A dominating pair gives a smaller bound than a revealed sample.
+                    (Ok(curve @ Curve::RevealedSample { .. }), Some(tail)) => {
+                        cut_off(event, neighbors, tail).unwrap_or((curve, 0.0))
+                    }
                     (curve, _) => (curve?, 0.0),
                 };
                 if count > 0.0 {
@@ -79,7 +93,7 @@ fn unsupported(event: &Event, because: &'static str) -> Error {
     Error::Unsupported { accountant: "Rényi", event: event.to_string(), because }
 }
 
-/// Points of a grid on which a dominating pair is laid.
+/// Number of grid points for a dominating pair.
 const CELLS: usize = 4096;
 
 fn single(event: &Event, neighbors: Neighbors) -> Result<Curve, Error> {
@@ -88,17 +102,29 @@ fn single(event: &Event, neighbors: Neighbors) -> Result<Curve, Error> {
     Ok(match event {
         Event::Gaussian { noise_multiplier } => linear(reach / noise_multiplier.get()),
         Event::DiscreteGaussian { sensitivity: 0, .. } => {
-            return Err(Error::Malformed { event: event.to_string(), because: "expected a sensitivity of at least one" });
+            return Err(Error::Malformed {
+                event: event.to_string(),
+                because: "expected a sensitivity of at least one",
+            });
         }
-        Event::DiscreteGaussian { deviation, sensitivity } => linear(reach * f64::from(*sensitivity) / deviation.get()),
+        Event::DiscreteGaussian { deviation, sensitivity } => {
+            linear(reach * f64::from(*sensitivity) / deviation.get())
+        }
         Event::Laplace { noise_multiplier } => Curve::Laplace { epsilon: reach / noise_multiplier.get() },
-        Event::Exponential { epsilon } if epsilon.get() > 0.0 => Curve::BoundedRange { epsilon: epsilon.get() },
+        Event::Exponential { epsilon } if epsilon.get() > 0.0 => {
+            Curve::BoundedRange { epsilon: epsilon.get() }
+        }
         Event::Exponential { .. } => Curve::Linear { rho: 0.0 },
+        Event::Pure { epsilon } if epsilon.get() == 0.0 => Curve::Linear { rho: 0.0 },
         Event::ZeroConcentrated { rho } => Curve::Linear { rho: rho.get() },
         Event::Renyi { curve } => {
-            let points: Vec<(f64, f64)> = curve.iter().map(|(order, epsilon)| (order.get(), epsilon.get())).collect();
+            let points: Vec<(f64, f64)> =
+                curve.iter().map(|(order, epsilon)| (order.get(), epsilon.get())).collect();
             if points.is_empty() || points.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
-                return Err(Error::Malformed { event: event.to_string(), because: "expected orders in increasing order" });
+                return Err(Error::Malformed {
+                    event: event.to_string(),
+                    because: "expected orders in increasing order",
+                });
             }
             Curve::Given { points }
         }
@@ -108,29 +134,45 @@ fn single(event: &Event, neighbors: Neighbors) -> Result<Curve, Error> {
                 _ => Curve::Infinite,
             }
         }
-        Event::Approximate { .. } => return Err(unsupported(event, "because a δ above zero makes every order infinite")),
+        Event::Approximate { .. } => {
+            return Err(unsupported(event, "because a δ above zero makes every order infinite"));
+        }
         Event::NonPrivate => Curve::Infinite,
         Event::PoissonSampled { rate, event: inner } => poisson_sampled(event, rate.get(), inner, neighbors)?,
         Event::SampledWithoutReplacement { batch, records, event: inner } => {
             let rate = fixed_size_rate(event, *batch, *records, neighbors)?;
-            let curve = whole(inner, neighbors)?;
+            let curve = summed(inner, neighbors)?;
+            if is_free(&curve) {
+                return Ok(curve);
+            }
             let moments = match one_law_each_way(inner, neighbors).as_deref() {
                 Ok([Law::Gaussian { mu }]) => FixedSizeMoments::Gaussian { mu: *mu },
                 _ => FixedSizeMoments::Unknown,
             };
             if rate == 1.0 { curve } else { Curve::FixedSize { rate, inner: Box::new(curve), moments } }
         }
-        Event::SampledWithReplacement { .. } => {
-            return Err(unsupported(event, "because a record that is drawn several times contributes several times"));
+        Event::SampledWithReplacement { batch, records, event: inner } => {
+            fixed_size_rate(event, (*batch).min(*records), *records, neighbors)?;
+            if let Ok(curve) = summed(inner, neighbors)
+                && is_free(&curve)
+            {
+                return Ok(curve);
+            }
+            return Err(unsupported(
+                event,
+                "because a record that is drawn several times contributes several times",
+            ));
         }
-        Event::Composed(_) | Event::Repeated { .. } => whole(event, neighbors)?,
+        Event::Composed(_) | Event::Repeated { .. } => summed(event, neighbors)?,
     })
 }
 
-/// The sum of an event's curves, as sampling theorems need it.
-fn whole(event: &Event, neighbors: Neighbors) -> Result<Curve, Error> {
+/// The sum of an event's curves as one curve, for sampling theorems.
+fn summed(event: &Event, neighbors: Neighbors) -> Result<Curve, Error> {
     let mut parts = Parts::new(event, neighbors)?.curves;
-    let rho = |(curve, count): &(Curve, f64)| if let Curve::Linear { rho } = curve { Some(rho * count) } else { None };
+    let rho = |(curve, count): &(Curve, f64)| {
+        if let Curve::Linear { rho } = curve { Some(rho * count) } else { None }
+    };
     let linear: Option<f64> = parts.iter().map(rho).sum();
     match (linear, parts.as_slice()) {
         (Some(rho), _) => Ok(Curve::Linear { rho }),
@@ -139,16 +181,26 @@ fn whole(event: &Event, neighbors: Neighbors) -> Result<Curve, Error> {
     }
 }
 
+/// Whether no outcome depends on the record, on a sample or not.
+fn is_free(curve: &Curve) -> bool {
+    matches!(curve, Curve::Linear { rho: 0.0 })
+}
+
 fn poisson_sampled(event: &Event, rate: f64, inner: &Event, neighbors: Neighbors) -> Result<Curve, Error> {
-    // A sample of a sample is a sample: a record enters on two coins.
+    // A sample of a sample is a sample: a record must enter both.
     if let Event::PoissonSampled { rate: second, event: inner } = inner {
-        return poisson_sampled(event, (rate * second.get() * (1.0 + f64::EPSILON)).min(1.0), inner, neighbors);
+        return poisson_sampled(
+            event,
+            (rate * second.get() * (1.0 + f64::EPSILON)).min(1.0),
+            inner,
+            neighbors,
+        );
     }
-    let curve = whole(inner, neighbors)?;
-    if rate == 1.0 {
+    let curve = summed(inner, neighbors)?;
+    if rate == 1.0 || is_free(&curve) {
         return Ok(curve);
     }
-    // Where a dominating pair is known its own divergences are the tightest bound.
+    // If a dominating pair is known, its own divergences are the tightest bound.
     let laws = match laws(event, neighbors) {
         Ok(laws) => laws,
         Err(Error::Unsupported { .. }) => Vec::new(),
@@ -167,17 +219,21 @@ fn poisson_sampled(event: &Event, rate: f64, inner: &Event, neighbors: Neighbors
         return Ok(Curve::Grid { directions: Arc::new(directions), h });
     }
     Ok(match neighbors {
-        Neighbors::AddRemove => Curve::Sampled { rate, inner: Box::new(curve), symmetric: is_symmetric(inner) },
-        Neighbors::Replace => Curve::Coin { rate, inner: Box::new(curve) },
+        Neighbors::AddRemove => {
+            Curve::Sampled { rate, inner: Box::new(curve), symmetric: is_symmetric(inner) }
+        }
+        Neighbors::Replace => Curve::RevealedSample { rate, inner: Box::new(curve) },
     })
 }
 
-/// The dominating pairs of one release, in each direction; none if it has no guarantee.
+/// The dominating pairs of one release, in each direction; empty if it has no guarantee.
 fn laws(event: &Event, neighbors: Neighbors) -> Result<Vec<Law>, Error> {
     if let (Event::PoissonSampled { rate, event: inner }, Neighbors::Replace) = (event, neighbors)
-        && let Event::Laplace { .. } | Event::DiscreteLaplace { .. } | Event::DiscreteGaussian { .. } = **inner
+        && let Event::Laplace { .. } | Event::DiscreteLaplace { .. } | Event::DiscreteGaussian { .. } =
+            **inner
     {
-        // Additive noise, one record of a Poisson sample replaced (THEORY, Replace): the pair of a sample of fixed size.
+        // Additive noise, one record of a Poisson sample replaced (THEORY, Replace): the pair of a sample of
+        // fixed size.
         let unsampled = one_law_each_way(inner, neighbors)?;
         let sampled = |law: Law| Law::FixedSize { rate: rate.get(), inner: Box::new(law) };
         return Ok(unsampled.into_iter().map(sampled).collect());
@@ -185,7 +241,7 @@ fn laws(event: &Event, neighbors: Neighbors) -> Result<Vec<Law>, Error> {
     one_law_each_way(event, neighbors)
 }
 
-/// Whether the loss of a release is bounded, so that a grid can hold all of it.
+/// Whether the loss is bounded, so that a grid can represent all of it.
 fn is_bounded(event: &Event) -> bool {
     match event {
         Event::Laplace { .. }
@@ -193,7 +249,7 @@ fn is_bounded(event: &Event) -> bool {
         | Event::RandomizedResponse { .. }
         | Event::Exponential { .. }
         | Event::Pure { .. } => true,
-        // A discrete Gaussian has finitely many losses in memory, and infinitely many in truth.
+        // A discrete Gaussian is stored with finitely many losses, but truly has infinitely many.
         Event::Gaussian { .. }
         | Event::DiscreteGaussian { .. }
         | Event::Approximate { .. }
@@ -208,7 +264,9 @@ fn is_bounded(event: &Event) -> bool {
     }
 }
 
-/// Whether the curve of an event is that of a dominating pair that can be turned around (THEORY, Rényi on samples).
+/// Whether the sides of a dominating pair can be exchanged (THEORY, Rényi on samples).
+///
+/// The pair must have the same curve as the event.
 fn is_symmetric(event: &Event) -> bool {
     match event {
         Event::Gaussian { .. }
@@ -216,7 +274,7 @@ fn is_symmetric(event: &Event) -> bool {
         | Event::DiscreteGaussian { .. }
         | Event::DiscreteLaplace { .. }
         | Event::Pure { .. } => true,
-        // The worst pair differs from order to order, or there is none, or exchanging its sides changes it.
+        // The worst pair depends on the order, or there is none, or exchanging its sides changes it.
         Event::RandomizedResponse { .. }
         | Event::Exponential { .. }
         | Event::Approximate { .. }
@@ -231,18 +289,23 @@ fn is_symmetric(event: &Event) -> bool {
     }
 }
 
-/// The curve of a release given that its loss is finite and, where it has no end, not beyond a tail; and the probability of the rest.
+/// The curve of a release without infinite losses and its tail.
+///
+/// Also returns the probability left out. The tail is left out only if losses are unbounded.
 ///
 /// # Theorem
-/// THEORY, Slack: a composition costs at most what it costs with each pair replaced by the one without the rest, and the rests added to δ.
+/// THEORY, Slack: a composition costs at most what it costs with each pair replaced by the one without the
+/// rest, and the rests added to δ.
 fn cut_off(event: &Event, neighbors: Neighbors, tail: f64) -> Result<(Curve, f64), Error> {
     if let Event::Approximate { epsilon, delta } = event {
-        // [KOV15]: randomized response, but for δ.
+        // [KOV15]: randomized response, except for δ.
         return Ok((single(&Event::Pure { epsilon: *epsilon }, neighbors)?, delta.get()));
     }
     let laws = laws(event, neighbors).map_err(|error| match error {
-        // The event is refused by both, and what this accountant misses is what the other one misses.
-        Error::Unsupported { event, because, .. } => Error::Unsupported { accountant: "Rényi", event, because },
+        // Both accountants reject the event for the same reason.
+        Error::Unsupported { event, because, .. } => {
+            Error::Unsupported { accountant: "Rényi", event, because }
+        }
         other => other,
     })?;
     if laws.is_empty() {
@@ -255,7 +318,7 @@ fn cut_off(event: &Event, neighbors: Neighbors, tail: f64) -> Result<(Curve, f64
     Ok((Curve::Grid { directions: Arc::new(directions), h }, slack))
 }
 
-/// The divergence of everything at one order.
+/// The divergence of all parts at one order.
 pub(super) fn divergence(parts: &Parts, alpha: f64) -> f64 {
     sum(&parts.curves, alpha)
 }

@@ -1,4 +1,4 @@
-//! Rényi differential privacy: curves ε(α), which add up under composition, and what they say about (ε, δ).
+//! Rényi differential privacy: curves ε(α), which add up under composition, and their conversion to (ε, δ).
 
 mod curve;
 mod events;
@@ -14,7 +14,7 @@ use crate::{
     units::{Delta, Order},
 };
 
-/// How a Rényi bound becomes an (ε, δ) bound.
+/// The conversion of a Rényi bound to an (ε, δ) bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conversion {
     /// ε = ε(α) + ln((α-1)/α) - (ln δ + ln α)/(α-1). [CKS20, Proposition 12; BBGHS20, Theorem 21]
@@ -26,14 +26,16 @@ pub enum Conversion {
 /// The Rényi accountant.
 ///
 /// # Theorem
-/// Curves add under adaptive composition [Mir17, Proposition 1]; every order gives a valid ε, and the least is returned.
+/// Curves add under adaptive composition [Mir17, Proposition 1]; every order gives a valid ε, and the least
+/// is returned.
 ///
 /// ```
-/// use quell_privacy::{Event, Neighbors, accounting::{Conversion, Renyi}, units::{Delta, NoiseMultiplier, SamplingRate}};
+/// use quell_privacy::{Event, Neighbors, accounting::{Conversion, Renyi}};
+/// use quell_privacy::units::{Delta, NoiseMultiplier, SamplingRate};
 /// let votes = Event::dp_sgd(NoiseMultiplier::new(5.0)?, SamplingRate::new(0.01)?, 1000);
 /// let renyi = Renyi::new(&votes, Neighbors::AddRemove)?;
 /// let epsilon = renyi.epsilon(Delta::new(1e-6)?, Conversion::Tight).upper;
-/// assert!((epsilon - 0.271056).abs() < 1e-5); // what the lecture's autodp says
+/// assert!((epsilon - 0.271056).abs() < 1e-5); // the result of the lecture's autodp
 /// # Ok::<(), quell_privacy::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -41,11 +43,11 @@ pub struct Renyi {
     parts: Parts,
 }
 
-/// Largest order that is tried.
+/// The largest order that is tried.
 const LARGEST_ORDER: f64 = 1e9;
 
-/// The part of δ that pays for outcomes that were cut off.
-const SPARED: f64 = 1e-3;
+/// The share of δ that covers outcomes that were cut off.
+const TAIL_SHARE: f64 = 1e-3;
 
 /// Number of releases in an event.
 fn releases(event: &Event) -> f64 {
@@ -70,28 +72,30 @@ fn releases(event: &Event) -> f64 {
 }
 
 impl Renyi {
-    /// Refuses what has no Rényi bound.
+    /// Builds the curve of an event; fails if the event has no Rényi bound.
     pub fn new(event: &Event, neighbors: Neighbors) -> Result<Self, Error> {
         Ok(Self { parts: Parts::new(event, neighbors)? })
     }
 
-    /// Good for answers at δ, also where something in the event has no Rényi bound but is (ε, δ')-DP or has a dominating pair.
+    /// Builds a curve for answers at δ, even if parts have no Rényi bound.
+    ///
+    /// Such a part must be (ε, δ')-DP or have a dominating pair.
     ///
     /// # Theorem
-    /// THEORY, Slack: each such part is replaced by what it is outside a set of outcomes, which then has a Rényi bound; the probabilities of these sets
-    /// are taken off δ.
+    /// THEORY, Slack: each such part is replaced by its restriction to the outcomes outside a set, which has
+    /// a Rényi bound; the probabilities of these sets are subtracted from δ.
     pub fn for_delta(event: &Event, neighbors: Neighbors, delta: Delta) -> Result<Self, Error> {
         match Parts::new(event, neighbors) {
             Ok(parts) if !parts.is_loose() => Ok(Self { parts }),
             Ok(_) | Err(Error::Unsupported { .. }) => {
-                let tail = (SPARED * delta.get() / releases(event)).max(f64::MIN_POSITIVE);
+                let tail = (TAIL_SHARE * delta.get() / releases(event)).max(f64::MIN_POSITIVE);
                 Ok(Self { parts: Parts::outside(event, neighbors, tail)? })
             }
             Err(other) => Err(other),
         }
     }
 
-    /// ε(α) of the whole event; infinite where some outcomes are left out ([`Renyi::for_delta`]).
+    /// ε(α) of the whole event; infinite if some outcomes are left out ([`Renyi::for_delta`]).
     #[must_use]
     pub fn divergence(&self, order: Order) -> f64 {
         if self.parts.slack > 0.0 { f64::INFINITY } else { self.at(order.get()) }
@@ -101,12 +105,12 @@ impl Renyi {
         divergence(&self.parts, alpha)
     }
 
-    /// What is left of δ; none if that is nothing.
+    /// The part of δ that remains after the slack; `None` if nothing remains.
     fn left_of(&self, delta: f64) -> Option<f64> {
-        Some((delta - self.parts.slack) * (1.0 - 1e-15)).filter(|left| *left > 0.0)
+        Some((delta - self.parts.slack) * (1.0 - 1e-15)).filter(|remaining| *remaining > 0.0)
     }
 
-    /// The least ε over all orders; a Rényi bound says nothing from below.
+    /// The least ε over all orders; a Rényi bound gives no lower bound.
     #[must_use]
     pub fn epsilon(&self, delta: Delta, conversion: Conversion) -> Bound {
         let upper = self.best_order(delta, conversion).1;
@@ -124,25 +128,35 @@ impl Renyi {
     #[must_use]
     pub fn delta(&self, epsilon: f64) -> Bound {
         // [CKS20, Proposition 12]: δ = e^((α-1)(ε(α)-ε)) (1-1/α)^α / (α-1)
-        let ln_delta =
-            |alpha: f64| (alpha - 1.0) * (self.at(alpha) - epsilon) + alpha * (-alpha.recip()).ln_1p() - (alpha - 1.0).ln();
+        let ln_delta = |alpha: f64| {
+            (alpha - 1.0) * (self.at(alpha) - epsilon) + alpha * (-alpha.recip()).ln_1p() - (alpha - 1.0).ln()
+        };
         let ln_delta = minimize_over_orders(ln_delta).1;
-        // A probability that is too small to be written is not zero.
-        let delta = (ln_delta + 1e-12 * (1.0 + ln_delta.abs())).exp().max(f64::MIN_POSITIVE) + self.parts.slack;
+        // A probability that is too small to represent is not zero.
+        let delta =
+            (ln_delta + 1e-12 * (1.0 + ln_delta.abs())).exp().max(f64::MIN_POSITIVE) + self.parts.slack;
         Bound { lower: 0.0, upper: if delta < 1.0 { delta } else { 1.0 } }
     }
 
-    /// The moments accountant: integer moments λ up to `largest`, and Markov's inequality. [ACGMMTZ16, Theorem 2]
+    /// The moments accountant: integer moments λ up to `largest`, and Markov's inequality. [ACGMMTZ16,
+    /// Theorem 2]
     #[must_use]
     pub fn moments_accountant(&self, delta: Delta, largest: u32) -> Bound {
         // The log moment α(λ) is λ times the divergence of order λ + 1, and ε = (α(λ) - ln δ)/λ.
-        let Some(delta) = self.left_of(delta.get()) else { return Bound { lower: 0.0, upper: f64::INFINITY } };
+        let Some(delta) = self.left_of(delta.get()) else {
+            return Bound { lower: 0.0, upper: f64::INFINITY };
+        };
+        if self.at(2.0) == 0.0 {
+            return Bound { lower: 0.0, upper: 0.0 }; // neighbours do the same
+        }
         let epsilon = |lambda: f64| self.at(lambda + 1.0) - delta.ln() / lambda;
         let upper = (1..=largest.max(1)).map(|l| epsilon(f64::from(l))).fold(f64::INFINITY, f64::min);
         Bound { lower: 0.0, upper: upper.max(0.0) }
     }
 
-    /// ε(α) for groups of 2^`doublings` records: 3^doublings times ε(2^doublings α), for α ≥ 2. [Mir17, Proposition 2]
+    /// ε(α) for groups of 2^`doublings` records. [Mir17, Proposition 2]
+    ///
+    /// It is 3^doublings times ε(2^doublings α), for α ≥ 2.
     #[must_use]
     pub fn group(&self, order: Order, doublings: u32) -> f64 {
         if order.get() < 2.0 || doublings > 30 || self.parts.slack > 0.0 {
@@ -153,23 +167,27 @@ impl Renyi {
 }
 
 pub(crate) fn convert(conversion: Conversion, alpha: f64, divergence: f64, delta: f64) -> f64 {
-    // Total variation is at most √(1 - e^-KL) [BH78], and KL at most any ε(α): then ε = 0 will do.
+    // Total variation is at most √(1 - e^-KL) [BH78], and KL is at most any ε(α): then ε = 0 is valid.
     if delta * delta * (1.0 - 1e-12) + (-divergence).exp_m1() >= 0.0 {
         return 0.0;
     }
     let terms = match conversion {
-        Conversion::Tight => [divergence, (-alpha.recip()).ln_1p(), -delta.ln() / (alpha - 1.0), -alpha.ln() / (alpha - 1.0)],
+        Conversion::Tight => {
+            [divergence, (-alpha.recip()).ln_1p(), -delta.ln() / (alpha - 1.0), -alpha.ln() / (alpha - 1.0)]
+        }
         Conversion::Classic => [divergence, -delta.ln() / (alpha - 1.0), 0.0, 0.0],
     };
     let epsilon: f64 = terms.iter().sum();
-    // Each term is good to a few units in its last place, and so is their sum.
-    let lost = 8.0 * ROUNDOFF * terms.iter().map(|term| term.abs()).sum::<f64>();
-    let rounded = epsilon + lost;
+    // The error of each term is a few units in its last place, and so is the error of their sum.
+    let error = 8.0 * ROUNDOFF * terms.iter().map(|term| term.abs()).sum::<f64>();
+    let rounded = epsilon + error;
     if rounded.is_nan() { f64::INFINITY } else { rounded.max(0.0) }
 }
 
-/// The least value over orders: a coarse geometric scan, then golden section, first over integers (whose divergences cost
-/// least), then over all reals near the best.
+/// Minimizes a value over orders.
+///
+/// Scans orders on a coarse geometric grid, then uses golden section over all reals near the best one. The
+/// scan uses integer orders, whose divergences cost least.
 fn minimize_over_orders(value: impl Fn(f64) -> f64) -> (f64, f64) {
     let mut best = (2.0, f64::INFINITY);
     let mut order = 2.0_f64;

@@ -1,11 +1,13 @@
-//! What a vote costs at the votes that were cast: little where the teachers agree.
+//! Data-dependent costs of votes: a vote costs little if the teachers agree.
 //!
-//! Functions here take counts as plain numbers, for votes that are *public* or made up: to plan, to compare, to test. What they return depends on the votes
-//! and tells about them. A run has its votes in [`Votes`](crate::mechanism::Votes), which nobody can read, adds costs up in a
-//! [`VoteCost`](crate::mechanism::VoteCost), which nobody can read either, and pays to see it.
+//! Functions here take counts as plain numbers, for votes that are *public* or invented: to plan, to compare,
+//! to test. Their results depend on the votes and reveal information about them. A run keeps its votes in
+//! [`Votes`](crate::mechanism::Votes), which is not readable. It adds costs up in a
+//! [`VoteCost`](crate::mechanism::VoteCost), which is not readable either, and pays to release the sum.
 //!
-//! A neighbour of a dataset changes one ballot of each question: it moves to another candidate, comes or goes. A divergence is that of the dataset's own
-//! outputs from any neighbour's, D(P‖Q), not the other way round; THEORY, Votes, says what may be claimed with it.
+//! A neighbour of a dataset changes one ballot of each question: the ballot moves to another candidate, is
+//! added or is removed. A divergence is that of the dataset's own outputs from any neighbour's, D(P‖Q), not
+//! the reverse; THEORY, Votes, says what may be claimed with it.
 
 mod ladder;
 mod likely;
@@ -21,7 +23,7 @@ use crate::{
     units::{NoiseMultiplier, Order, Scale},
 };
 
-/// The candidate with most votes after Gaussian noise on every count (GNMax).
+/// The candidate with the most votes after Gaussian noise on every count (GNMax).
 ///
 /// ```
 /// use quell_privacy::{accounting::votes::GaussianMax, units::{NoiseMultiplier, Order}};
@@ -37,10 +39,11 @@ pub struct GaussianMax {
 }
 
 impl GaussianMax {
-    /// ln of the probability that another than the plurality wins, rounded up.
+    /// ln of the probability that a candidate other than the plurality wins, rounded up.
     ///
     /// # Theorem
-    /// [PSMRTE18, Proposition 7]: by the union bound at most Σ ½ erfc((n* - nᵢ)/2σ) over the others; and 1 - 1/m, because of m nobody is likelier.
+    /// [PSMRTE18, Proposition 7]: by the union bound at most Σ ½ erfc((n* - nᵢ)/2σ) over the others; and
+    /// 1 - 1/m, because no one of m candidates is likelier than the plurality.
     #[must_use]
     pub fn ln_error(&self, counts: &[u64]) -> f64 {
         ln_error(counts, self.deviation.get(), 0.0)
@@ -55,7 +58,9 @@ impl GaussianMax {
         concentrated(self.ln_error(counts), rho(self.deviation.get()), order.get())
     }
 
-    /// Divergence whatever the votes: a ballot that moves takes the counts √2 away, so α(√2)²/2σ². [Mir17, Corollary 3]
+    /// Divergence for arbitrary votes. [Mir17, Corollary 3]
+    ///
+    /// A ballot that moves changes the counts by √2 in L2, so the divergence is α(√2)²/2σ².
     #[must_use]
     pub fn independent(&self, order: Order) -> f64 {
         concentrated(0.0, rho(self.deviation.get()), order.get())
@@ -67,24 +72,28 @@ pub(crate) fn rho(deviation: f64) -> f64 {
     1.0 / (deviation * deviation)
 }
 
-/// [`GaussianMax::ln_error`], with all others closer to the plurality by `closer` standard deviations of a difference.
+/// [`GaussianMax::ln_error`], with all others moved towards the plurality.
+///
+/// They are closer by `closer` standard deviations of a difference.
 pub(crate) fn ln_error(counts: &[u64], deviation: f64, closer: f64) -> f64 {
     let width = std::f64::consts::SQRT_2 * deviation;
     union(counts, |gap| ln_normal_below(closer - gap / width))
 }
 
-/// ln of Σ e^beats(n* - nᵢ) over all but one plurality, rounded up, and at most ln(1 - 1/m). With fewer than two candidates nobody else can win.
+/// ln of Σ e^beats(n* - nᵢ) over all but one plurality, rounded up, and at most ln(1 - 1/m).
+///
+/// With fewer than two candidates no other candidate can win.
 fn union(counts: &[u64], beats: impl Fn(f64) -> f64) -> f64 {
     let Some(plurality) = (0..counts.len()).max_by_key(|&i| counts[i]) else { return f64::NEG_INFINITY };
     let others = counts.iter().enumerate().filter(|(i, _)| *i != plurality);
     let terms: Vec<f64> = others.map(|(_, &count)| beats((counts[plurality] - count) as f64)).collect();
     let sum = ln_sum_exp(&terms);
-    // The tails are good to some ulps of their logarithms.
-    let most = (-1.0 / counts.len() as f64).ln_1p();
-    if sum == f64::NEG_INFINITY { sum } else { (sum + 4e-15 * (4.0 - sum.min(0.0))).min(most) }
+    // The error of the tails is a few ulps of their logarithms.
+    let largest = (-1.0 / counts.len() as f64).ln_1p();
+    if sum == f64::NEG_INFINITY { sum } else { (sum + 4e-15 * (4.0 - sum.min(0.0))).min(largest) }
 }
 
-/// The candidate with most votes after Laplace noise on every count (LNMax).
+/// The candidate with the most votes after Laplace noise on every count (LNMax).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LaplaceMax {
     /// Scale of the noise, in votes.
@@ -92,7 +101,7 @@ pub struct LaplaceMax {
 }
 
 impl LaplaceMax {
-    /// ln of the probability that another than the plurality wins, rounded up.
+    /// ln of the probability that a candidate other than the plurality wins, rounded up.
     ///
     /// # Theorem
     /// [PAEGT17, Lemma 4]: at most Σ (2 + g)/4 e^-g over the others, g = (n* - nᵢ)/scale; and 1 - 1/m.
@@ -101,23 +110,26 @@ impl LaplaceMax {
         union(counts, |gap| (0.5 + 0.25 * gap / self.scale.get()).ln() - gap / self.scale.get())
     }
 
-    /// Divergence at these votes, rounded up: at most that of anything (2/scale)-DP.
+    /// Divergence at these votes, rounded up: at most that of any (2/scale)-DP mechanism.
     ///
     /// # Theorem
-    /// [PAEGT17, Theorem 3]. A ballot that moves takes two counts by one, each 1/scale. Continuous noise.
+    /// [PAEGT17, Theorem 3]. A ballot that moves changes two counts by one, each at a cost of 1/scale. The
+    /// noise is continuous.
     #[must_use]
     pub fn divergence(&self, counts: &[u64], order: Order) -> f64 {
         pure(self.ln_error(counts), 2.0 / self.scale.get(), order.get())
     }
 
-    /// Divergence whatever the votes. [BS16]
+    /// Divergence for arbitrary votes. [BS16]
     #[must_use]
     pub fn independent(&self, order: Order) -> f64 {
         pure(0.0, 2.0 / self.scale.get(), order.get())
     }
 }
 
-/// Whether the largest count reaches a threshold after Gaussian noise: the first half of Confident-GNMax.
+/// Whether the largest count reaches a threshold after Gaussian noise.
+///
+/// This is the first half of Confident-GNMax.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Screen {
     /// The threshold.
@@ -127,7 +139,7 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// How many deviations the largest count is above the threshold.
+    /// By how many deviations the largest count exceeds the threshold.
     fn above(&self, counts: &[u64]) -> f64 {
         (counts.iter().copied().max().unwrap_or(0) as f64 - self.threshold as f64) / self.deviation.get()
     }
@@ -141,20 +153,24 @@ impl Screen {
     /// Divergence at these votes, rounded up: at most [`independent`](Self::independent).
     ///
     /// # Theorem
-    /// Exact: the outcome is a coin, the largest count moves by at most one, and the divergence is convex in the neighbour's probability, so it is largest
-    /// where that count has moved by one (THEORY, Votes). Never above [PSMRTE18, Theorem 6], which knows less.
+    /// Exact: the outcome is a Bernoulli variable, the largest count moves by at most one, and the divergence
+    /// is convex in the neighbour's probability, so it is largest where that count has moved by one (THEORY,
+    /// Votes). Never above [PSMRTE18, Theorem 6], which uses less information.
     #[must_use]
     pub fn divergence(&self, counts: &[u64], order: Order) -> f64 {
-        coin(self.above(counts), self.deviation.get(), 0.0, order.get())
+        screen_divergence(self.above(counts), self.deviation.get(), 0.0, order.get())
     }
 
-    /// Divergence whatever the votes: one ballot moves the largest count by at most one. [Mir17, Corollary 3]
+    /// Divergence for arbitrary votes: one ballot moves the largest count by at most one. [Mir17, Corollary
+    /// 3]
     #[must_use]
     pub fn independent(&self, order: Order) -> f64 {
         0.5 * rho(self.deviation.get()) * order.get() * (1.0 + 1e-14)
     }
 
-    /// What [PSMRTE18, Theorem 6] says, which knows of the likelier outcome and of ρ = 1/2σ² alone; for comparison.
+    /// The bound of [PSMRTE18, Theorem 6], for comparison.
+    ///
+    /// It uses only the likelier outcome and ρ = 1/2σ².
     #[must_use]
     pub fn by_likely_outcome(&self, counts: &[u64], order: Order) -> f64 {
         let rarer = ln_normal_below(-self.above(counts).abs());
@@ -162,16 +178,19 @@ impl Screen {
     }
 }
 
-/// Divergence of a screen whose largest count is x deviations above the threshold, if what follows a pass costs `after` more; rounded up.
-pub(crate) fn coin(x: f64, deviation: f64, after: f64, alpha: f64) -> f64 {
-    // Two outcomes: the likelier one first, so that its probability keeps its distance from one.
+/// Divergence of a screen whose largest count is x deviations above the threshold, rounded up.
+///
+/// The step after a pass costs `after` more.
+pub(crate) fn screen_divergence(x: f64, deviation: f64, after: f64, alpha: f64) -> f64 {
+    // Two outcomes: the likelier one first, so that the distance of its probability from one keeps its
+    // digits.
     let ways = [x - 1.0 / deviation, x + 1.0 / deviation].map(|y| {
         let sides = if x >= 0.0 { [(x, y, after), (-x, -y, 0.0)] } else { [(-x, -y, 0.0), (x, y, after)] };
         let [likely, rare] = sides.map(|(x, y, after)| {
             let (ours, theirs) = (ln_normal_below(x), ln_normal_below(y));
-            // What rounding of x may have moved the logarithms by.
-            let lost = 1e-15 * (8.0 + x * x) * (alpha * -ours + (alpha - 1.0) * -theirs);
-            alpha * ours - (alpha - 1.0) * theirs + (alpha - 1.0) * after + lost
+            // Bound on the error of the logarithms by the rounding of x.
+            let error = 1e-15 * (8.0 + x * x) * (alpha * -ours + (alpha - 1.0) * -theirs);
+            alpha * ours - (alpha - 1.0) * theirs + (alpha - 1.0) * after + error
             // p^α          q^(1-α)                 e^((α-1)·after)
         });
         moment(likely, rare, alpha)
@@ -179,36 +198,40 @@ pub(crate) fn coin(x: f64, deviation: f64, after: f64, alpha: f64) -> f64 {
     ways[0].max(ways[1]).min(0.5 * rho(deviation) * alpha * (1.0 + 1e-14) + after)
 }
 
-/// A question that is answered by a noisy maximum if it passes a screen (Confident-GNMax).
+/// A question that a noisy maximum answers if it passes a screen (Confident-GNMax).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Confident {
-    /// Whether it is answered.
+    /// The screen, which decides whether the question is answered.
     pub screen: Screen,
-    /// The answer.
+    /// The noisy maximum, which answers it.
     pub max: GaussianMax,
 }
 
 impl Confident {
-    /// Divergence at these votes of both steps together, before it is known whether the question passes; rounded up.
+    /// Divergence at these votes of both steps together, rounded up.
+    ///
+    /// This is the cost before it is known whether the question passes.
     ///
     /// # Theorem
-    /// The divergence of the answer counts by the weight of "passes" under P^α Q^(1-α) (THEORY, Votes). It adds up over questions that were chosen in
-    /// advance. For those chosen on the way, what each step cost is added as it happens: [`VoteCost`](crate::mechanism::VoteCost).
+    /// The divergence of the answer counts by the weight of "passes" under P^α Q^(1-α) (THEORY, Votes). It
+    /// adds up over questions that were chosen in advance. For adaptively chosen questions, the cost of each
+    /// step is added as it happens: [`VoteCost`](crate::mechanism::VoteCost).
     #[must_use]
     pub fn divergence(&self, counts: &[u64], order: Order) -> f64 {
         let after = self.max.divergence(counts, order);
-        coin(self.screen.above(counts), self.screen.deviation.get(), after, order.get())
+        screen_divergence(self.screen.above(counts), self.screen.deviation.get(), after, order.get())
     }
 
-    /// Divergence whatever the votes and the outcome.
+    /// Divergence for arbitrary votes and outcomes.
     #[must_use]
     pub fn independent(&self, order: Order) -> f64 {
         self.screen.independent(order) + self.max.independent(order)
     }
 
-    /// Divergence of the screen plus the probability to pass times that of the maximum: what is reported for PATE, *not a bound*, for comparison only.
+    /// The divergence that is reported for PATE, *not a bound*, for comparison only.
     ///
-    /// An average of costs is no divergence: ln E[e^X] ≥ E[X]. [`divergence`](Self::divergence) is the bound.
+    /// It is the divergence of the screen plus the probability to pass times that of the maximum. An average
+    /// of costs is no divergence: ln E[e^X] ≥ E[X]. [`divergence`](Self::divergence) is the bound.
     #[must_use]
     pub fn expected(&self, counts: &[u64], order: Order) -> f64 {
         let passes = self.screen.ln_passes(counts).exp();

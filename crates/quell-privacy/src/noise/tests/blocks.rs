@@ -1,9 +1,9 @@
-//! The table and what it is made of, against numbers from elsewhere.
+//! The alias table and its fixed-point weights, against independently computed numbers.
 
 use super::super::{
     blocks::{
-        COLUMN_BITS, COLUMNS, GAUSSIAN_BLOCKS, LAPLACE_BLOCKS, TICKET_BITS, TRAILING_BITS, Table, gaussian_tickets,
-        laplace_tickets,
+        COLUMN_BITS, COLUMNS, GAUSSIAN_BLOCKS, LAPLACE_BLOCKS, TICKET_BITS, TRAILING_BITS, Table,
+        gaussian_tickets, laplace_tickets,
     },
     fixed::{ERROR, exp_minus, multiply_high},
 };
@@ -55,7 +55,8 @@ fn tickets(table: &Table) -> Vec<u128> {
 fn check(wanted: &[u128], known: &[(usize, u128)], slack: u128) {
     let table = Table::new(wanted.to_vec());
     let found = tickets(&table);
-    // To the last ticket; what is left over is one item, in nobody's place and too small for a leading bit.
+    // Exact to the last ticket. The rest is one item, which is no column's alias and is too small for a
+    // leading bit.
     assert_eq!(found[..wanted.len()], *wanted);
     assert_eq!(found.iter().sum::<u128>(), 1 << 126);
     assert!(found[wanted.len()] < 1 << 100 && table.leading[wanted.len()].0 == 0);

@@ -1,7 +1,9 @@
 //! Discrete distributions.
 
 use super::{
-    super::exact::{Ratio, bernoulli, bernoulli_exp, discrete_gaussian, discrete_laplace, exponent, proposal},
+    super::exact::{
+        Ratio, bernoulli, bernoulli_exp, discrete_gaussian, discrete_laplace, exponent, proposal,
+    },
     fits, is_coin, stream, uncorrelated,
 };
 use crate::{special::normal_below, units::Scale};
@@ -19,7 +21,9 @@ fn laplace_up_to(scale: f64, k: i64) -> f64 {
     if k < 0 { tail(-k as f64) } else { 1.0 - tail(k as f64 + 1.0) }
 }
 
-/// P[X ≤ k] of the discrete Gaussian: a sum, and from σ = 20 on the normal distribution, which is then closer than 1/24σ² < 2e-4.
+/// P[X ≤ k] of the discrete Gaussian.
+///
+/// This is a sum for σ < 20, and else the normal distribution, which is then closer than 1/24σ² < 2e-4.
 fn gaussian_up_to(sigma: f64) -> impl Fn(i64) -> f64 {
     let reach = if sigma < 20.0 { 400_i64 } else { 0 };
     let mass: Vec<f64> = (-reach..=reach).map(|x| (-0.5 * (x as f64 / sigma).powi(2)).exp()).collect();
@@ -32,7 +36,11 @@ fn gaussian_up_to(sigma: f64) -> impl Fn(i64) -> f64 {
         })
         .collect();
     move |k| {
-        if reach == 0 { normal_below((k as f64 + 0.5) / sigma) } else { sums[(k.clamp(-reach, reach) + reach) as usize] }
+        if reach == 0 {
+            normal_below((k as f64 + 0.5) / sigma)
+        } else {
+            sums[(k.clamp(-reach, reach) + reach) as usize]
+        }
     }
 }
 
@@ -56,11 +64,13 @@ fn coins_have_their_probability() {
         let (n, p) = (DRAWS as f64, numerator as f64 / denominator as f64);
         // Hoeffding's inequality, which holds at 0 and 1 too.
         assert!(
-            (ones as f64 - n * p).abs() <= (n * super::SURPRISE / 2.0).sqrt() * f64::from(u8::from(p != 0.0 && p != 1.0)),
+            (ones as f64 - n * p).abs()
+                <= (n * super::SURPRISE / 2.0).sqrt() * f64::from(u8::from(p != 0.0 && p != 1.0)),
             "{p}"
         );
     }
-    for (numerator, denominator) in [(1_u128, 1000_u128), (1, 2), (1, 1), (5, 2), (7 << 80, 1 << 80), ((1 << 127) - 1, 1 << 126)]
+    for (numerator, denominator) in
+        [(1_u128, 1000_u128), (1, 2), (1, 1), (5, 2), (7 << 80, 1 << 80), ((1 << 127) - 1, 1 << 126)]
     {
         let probability = (-(numerator as f64 / denominator as f64)).exp();
         assert!(
@@ -81,7 +91,10 @@ fn discrete_laplace_noise_has_its_distribution() {
         let true_scale = ratio(scale).get();
         assert!(fits(&numbers, |k| laplace_up_to(true_scale, k)), "scale {scale}");
         if scale >= 0.7 {
-            assert!(!fits(&numbers, |k| laplace_up_to(true_scale / 0.95, k)), "noise 5 % too small passes at {scale}");
+            assert!(
+                !fits(&numbers, |k| laplace_up_to(true_scale / 0.95, k)),
+                "noise 5 % too small passes at {scale}"
+            );
         }
     }
 }
@@ -94,7 +107,10 @@ fn discrete_gaussian_noise_has_its_distribution() {
         let true_scale = ratio(scale).get();
         assert!(fits(&numbers, gaussian_up_to(true_scale)), "scale {scale}");
         if scale >= 0.7 {
-            assert!(!fits(&numbers, gaussian_up_to(true_scale / 0.95)), "noise 5 % too small passes at {scale}");
+            assert!(
+                !fits(&numbers, gaussian_up_to(true_scale / 0.95)),
+                "noise 5 % too small passes at {scale}"
+            );
         }
     }
 }
@@ -111,7 +127,10 @@ fn exponents_are_those_of_the_theorem() {
             match exponent(ratio(scale), size as u64) {
                 Some((numerator, denominator)) => {
                     let found = numerator as f64 / denominator as f64;
-                    assert!((found - expected).abs() <= 1e-9 * expected.max(1e-6), "{scale}, {size}: {found} {expected}");
+                    assert!(
+                        (found - expected).abs() <= 1e-9 * expected.max(1e-6),
+                        "{scale}, {size}: {found} {expected}"
+                    );
                 }
                 None => assert!(expected > f64::from(1 << 25), "{scale}, {size}: {expected}"),
             }

@@ -1,4 +1,4 @@
-//! Choices among many.
+//! The exponential mechanism on a ladder.
 
 use super::{
     super::{
@@ -8,7 +8,7 @@ use super::{
     agrees, stream,
 };
 
-/// Σ xᵏ/k! up to so many terms of x = numerator/denominator, as a fraction over denominatorᵏ k!: below e^x.
+/// A lower bound of e^x: the first terms of Σ xᵏ/k! for x = numerator/denominator, over denominatorᵏ k!.
 fn below_exp(numerator: u128, denominator: u128, terms: u32) -> (u128, u128) {
     let (mut sum, mut power, mut scale) = (1, 1, 1);
     for k in 1..=u128::from(terms) {
@@ -26,7 +26,8 @@ fn wide(a: u128, b: u128) -> (u128, u128) {
 
 #[test]
 fn rungs_never_fall_by_more_than_their_factor() {
-    // γ times a stride, and so many terms of its exponential that what is missing is less than what a rung is rounded up by.
+    // γ times a stride, and enough terms of its exponential that the missing rest is less than a rung's
+    // rounding.
     for (gamma, (numerator, denominator), terms) in [
         (1.0, (1, 16), 14),
         (0.5, (1, 16), 14),
@@ -52,13 +53,17 @@ fn rungs_never_fall_by_more_than_their_factor() {
 fn weights_fall_at_every_distance_and_never_by_more_than_is_paid_for() {
     for gamma in [1e-12, 1e-9, 3e-5, 0.013, 0.5, 1.7, 30.0, 1e4, 1e6, 1e9] {
         let ladder = Ladder::new(gamma);
-        assert!(ladder.gamma() <= gamma && (ladder.gamma() > gamma * 0.999_998 || gamma > 1e6), "{gamma}: {}", ladder.gamma());
+        assert!(
+            ladder.gamma() <= gamma && (ladder.gamma() > gamma * 0.999_998 || gamma > 1e6),
+            "{gamma}: {}",
+            ladder.gamma()
+        );
         for records in [0.0, 0.3, 0.999, 1.0, 17.25, 1e3, 83.0 / gamma, 1e5, 1e7, 1e9] {
             for more in [0.25, 0.5, 0.9, 1.0] {
                 let parts = |records: f64| (records * RECORD as f64) as u128;
                 let (near, far) = (parts(records), parts(records) + parts(more));
                 let (fall, paid) = (ladder.ln_weight(near) - ladder.ln_weight(far), more * ladder.gamma());
-                // Logarithms as large as γ · distance err by a part in 2⁵².
+                // The error of a logarithm as large as γ · distance is a part in 2⁵².
                 let error = 1e-15 * (1.0 + ladder.gamma() * (records + more));
                 assert!(
                     fall <= paid + error && fall >= paid * 0.999 - error,
@@ -79,9 +84,11 @@ fn candidates_are_chosen_with_their_weights() {
     for gamma in [0.5, 0.02, 0.003] {
         let quarters = [(4, 12), (0, 8), (5, 5), (1, 0), (2, 3), (30, 1 << 40)];
         let scale = (0.5 / gamma) as u128;
-        let candidates = quarters.map(|(mass, quarters)| Candidates { mass, distance: quarters * scale * (RECORD / 4) });
+        let candidates =
+            quarters.map(|(mass, quarters)| Candidates { mass, distance: quarters * scale * (RECORD / 4) });
         let ladder = Ladder::new(gamma);
-        let weight = |some: &Candidates| some.mass as f64 * (-gamma * some.distance as f64 / RECORD as f64).exp();
+        let weight =
+            |some: &Candidates| some.mass as f64 * (-gamma * some.distance as f64 / RECORD as f64).exp();
         let weights: Vec<f64> = candidates.iter().map(weight).collect();
         let total: f64 = weights.iter().sum();
         let (mut counts, mut places) = (vec![0; 6], vec![0; 5]);
@@ -93,7 +100,7 @@ fn candidates_are_chosen_with_their_weights() {
                 places[place as usize] += 1;
             }
         }
-        // Nobody is never chosen, and one that is far away not within the age of the universe.
+        // A group without mass is never chosen, and a group that is so far away is never chosen in practice.
         assert_eq!((counts.remove(1), counts.pop()), (0, Some(0)));
         let expected: Vec<f64> = [0, 2, 3, 4].map(|i| weights[i] / total).to_vec();
         assert!(agrees(&counts, &expected), "{gamma}: {counts:?} {expected:?}");
@@ -110,7 +117,11 @@ fn one_that_is_right_is_found_among_billions_that_are_far_away() {
         let candidates = [(1 << 34, distance), (1, 0), (1 << 34, distance + 1)];
         let candidates = candidates.map(|(mass, distance)| Candidates { mass, distance });
         for _ in 0..200 {
-            assert_eq!(Ladder::new(gamma).choose(&candidates.into_iter(), &mut stream), Some((1, 0)), "{gamma} {records}");
+            assert_eq!(
+                Ladder::new(gamma).choose(&candidates.into_iter(), &mut stream),
+                Some((1, 0)),
+                "{gamma} {records}"
+            );
         }
     }
 }
@@ -122,11 +133,14 @@ fn edges_of_ladders() {
     assert!(ladder.choose(&[many, many].into_iter(), &mut stream).is_some());
     assert_eq!(ladder.choose(&[many, many, many].into_iter(), &mut stream), None);
     assert_eq!(ladder.choose(&[].into_iter(), &mut stream), None);
-    // γ = 0: anything goes.
+    // γ = 0: all candidates are equally likely.
     let far = Candidates { mass: 1, distance: 1 << 100 };
     let mut counts = [0; 2];
     for _ in 0..10_000 {
-        counts[Ladder::new(0.0).choose(&[Candidates { mass: 1, distance: 0 }, far].into_iter(), &mut stream).unwrap().0] += 1;
+        counts[Ladder::new(0.0)
+            .choose(&[Candidates { mass: 1, distance: 0 }, far].into_iter(), &mut stream)
+            .unwrap()
+            .0] += 1;
     }
     assert!(agrees(&counts, &[0.5; 2]), "{counts:?}");
 }

@@ -20,7 +20,7 @@ fn stream_is_chacha_with_twelve_rounds() {
 
 #[test]
 fn operating_system_never_gives_the_same_key_twice() {
-    // A source has no state that a fork or a copy of memory could repeat: asked twice, it asks the system twice.
+    // The source has no state that a fork or a copy of memory could repeat: each key is read from the system.
     let mut source = Randomness::OperatingSystem;
     let starts: Vec<_> = (0..4).map(|_| start(&source.key().unwrap(), 0)).collect();
     for (i, one) in starts.iter().enumerate() {
@@ -31,7 +31,8 @@ fn operating_system_never_gives_the_same_key_twice() {
 
 #[test]
 fn seeded_keys_repeat_from_the_start_and_differ_among_themselves() {
-    let (mut one, mut same, mut other) = (Randomness::seeded(7), Randomness::seeded(7), Randomness::seeded(8));
+    let (mut one, mut same, mut other) =
+        (Randomness::seeded(7), Randomness::seeded(7), Randomness::seeded(8));
     let mut seen = Vec::new();
     for _ in 0..100 {
         let key = start(&one.key().unwrap(), 0);

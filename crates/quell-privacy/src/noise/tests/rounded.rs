@@ -4,8 +4,8 @@ use super::{
     super::{
         random::{Key, Randomness},
         rounded::{
-            DISTANCE, Density, GRID, Gaussian, Laplace, Place, Shape, accept, add, add_on, guess, half_steps, rounded, sample,
-            settle,
+            DISTANCE, Density, GRID, Gaussian, Laplace, Place, Shape, accept, add, add_on, guess, half_steps,
+            rounded, sample, settle,
         },
     },
     agrees, fits, is_coin, remainders, stream, uncorrelated,
@@ -54,7 +54,8 @@ fn rounded_noise_has_its_distribution() {
 #[test]
 fn tails_are_as_heavy_as_they_should_be() {
     for shape in SHAPES {
-        let ends = [1.0, 2.0, 3.0, 3.5, 4.0, 4.4].map(|end: f64| if shape == Shape::Gaussian { end } else { 2.4 * end - 1.0 });
+        let ends = [1.0, 2.0, 3.0, 3.5, 4.0, 4.4]
+            .map(|end: f64| if shape == Shape::Gaussian { end } else { 2.4 * end - 1.0 });
         let beyond = |x: f64| if shape == Shape::Gaussian { 2.0 * normal_below(-x) } else { (-x).exp() };
         let mut probabilities = vec![1.0 - beyond(ends[0])];
         probabilities.extend(ends.windows(2).map(|pair| beyond(pair[0]) - beyond(pair[1])));
@@ -67,11 +68,16 @@ fn tails_are_as_heavy_as_they_should_be() {
             counts
         };
         let numbers = noise(shape, 32);
-        assert!(agrees(&count(&numbers), &probabilities), "{shape:?}: {:?} {probabilities:?}", count(&numbers));
+        assert!(
+            agrees(&count(&numbers), &probabilities),
+            "{shape:?}: {:?} {probabilities:?}",
+            count(&numbers)
+        );
         let smaller: Vec<i64> = numbers.iter().map(|k| k / 20 * 19).collect();
         assert!(!agrees(&count(&smaller), &probabilities), "{shape:?}");
         // Without the tail beyond 3.5: what a generator with too few bits gives.
-        let cut: Vec<i64> = numbers.iter().copied().filter(|k| k.abs() as f64 / (GRID as f64) < ends[3]).collect();
+        let cut: Vec<i64> =
+            numbers.iter().copied().filter(|k| k.abs() as f64 / (GRID as f64) < ends[3]).collect();
         assert!(!agrees(&count(&cut), &probabilities), "{shape:?}");
     }
 }
@@ -79,10 +85,15 @@ fn tails_are_as_heavy_as_they_should_be() {
 #[test]
 fn laplace_goes_on_beyond_its_table() {
     let numbers: Vec<i64> = (33..37).flat_map(|seed| noise(Shape::Laplace, seed)).collect();
-    // Beyond 8 the distribution begins anew.
-    let far: Vec<i64> = numbers.iter().filter(|k| k.abs() > 8 * GRID).map(|k| k.signum() * (k.abs() - 8 * GRID)).collect();
+    // Beyond 8 the distribution repeats itself.
+    let far: Vec<i64> =
+        numbers.iter().filter(|k| k.abs() > 8 * GRID).map(|k| k.signum() * (k.abs() - 8 * GRID)).collect();
     let near = numbers.len() - far.len();
-    assert!(agrees(&[far.len() as u64, near as u64], &[(-8_f64).exp(), 1.0 - (-8_f64).exp()]), "{}", far.len());
+    assert!(
+        agrees(&[far.len() as u64, near as u64], &[(-8_f64).exp(), 1.0 - (-8_f64).exp()]),
+        "{}",
+        far.len()
+    );
     assert!(fits(&far, up_to(Shape::Laplace)));
     let half: Vec<i64> = far.iter().map(|k| k / 2).collect();
     assert!(!fits(&half, up_to(Shape::Laplace)));
@@ -90,18 +101,24 @@ fn laplace_goes_on_beyond_its_table() {
 
 #[test]
 fn no_output_is_impossible_for_a_neighbour() {
-    // The last bits of floating-point noise tell what it was added to. Here every remainder is as frequent as the others, for
-    // one neighbour (0) and for the other (1).
+    // The last bits of floating-point noise reveal the value under it. Here all remainders are equally
+    // frequent, for one neighbour (0) and for the other (1).
     for shape in SHAPES {
         for value in [0, 1] {
             let mut numbers = vec![value; MILLION];
             add(shape, &key(38), &mut numbers);
             for modulus in [2, 3, 5, 7, 64, 1000, 4096] {
                 let uniform = vec![1.0 / modulus as f64; modulus as usize];
-                assert!(agrees(&remainders(&numbers, modulus), &uniform), "{shape:?} + {value} modulo {modulus}");
+                assert!(
+                    agrees(&remainders(&numbers, modulus), &uniform),
+                    "{shape:?} + {value} modulo {modulus}"
+                );
                 // Noise with a coarser grid than the values: every other number is impossible.
                 let coarse: Vec<i64> = numbers.iter().map(|k| k & !1).collect();
-                assert!(modulus % 2 == 1 || !agrees(&remainders(&coarse, modulus), &uniform), "{shape:?} modulo {modulus}");
+                assert!(
+                    modulus % 2 == 1 || !agrees(&remainders(&coarse, modulus), &uniform),
+                    "{shape:?} modulo {modulus}"
+                );
             }
         }
     }
@@ -116,14 +133,21 @@ fn noise_is_independent_across_keys_streams_and_halves() {
         for lag in [1, 2, 512, 1 << 14, 1 << 15] {
             assert!(uncorrelated(&one[lag..], &one[..MILLION - lag]), "{shape:?}: {lag} apart");
         }
-        // Signs, sizes and last bits each tell nothing about the other's.
+        // Signs, sizes and last bits are independent of each other.
         let absolute = |k: &i64| k.abs() / 1024 - GRID / 1280;
-        let (left, right): (Vec<i64>, Vec<i64>) = (one[1..].iter().map(absolute).collect(), one.iter().map(absolute).collect());
-        assert!(shape != Shape::Gaussian || uncorrelated(&left, &right[..MILLION - 1]), "{shape:?}: sizes of neighbours");
+        let (left, right): (Vec<i64>, Vec<i64>) =
+            (one[1..].iter().map(absolute).collect(), one.iter().map(absolute).collect());
+        assert!(
+            shape != Shape::Gaussian || uncorrelated(&left, &right[..MILLION - 1]),
+            "{shape:?}: sizes of neighbours"
+        );
         assert!(!uncorrelated(&one, &noise(shape, 39)), "{shape:?}: reused noise passes");
         let half_reused: Vec<i64> =
             other.iter().zip(&one).enumerate().map(|(i, (a, b))| if i % 50 == 0 { *b } else { *a }).collect();
-        assert!(!uncorrelated(&one, &half_reused), "{shape:?}: noise reused in one of fifty coordinates passes");
+        assert!(
+            !uncorrelated(&one, &half_reused),
+            "{shape:?}: noise reused in one of fifty coordinates passes"
+        );
     }
 }
 
@@ -140,7 +164,7 @@ fn result_follows_from_the_key_alone() {
             assert_eq!(one, draw(2, 41));
             assert_eq!(one, draw(7, 41));
             assert!(length == 0 || one != draw(1, 42));
-            // Noise is added: without the values it is the same noise.
+            // The noise does not depend on the values.
             let mut alone = vec![0; one.len()];
             add(shape, &key(41), &mut alone);
             assert!(one.iter().zip(0..).all(|(k, value)| k - value == alone[value as usize]));
@@ -181,7 +205,7 @@ fn acceptance_has_its_probability() {
 
 #[test]
 fn trials_have_their_probability_whatever_the_bits() {
-    // u = 1/4: below 2a it is u, at 2a it is u², above it is nothing.
+    // For u = 1/4 the probability is u below 2a, u² at 2a, and zero above.
     let mut stream = stream(47);
     let quarter = || Place { first: 1 << 23, more: Vec::new() };
     assert!(is_coin(0.25, 100_000, || Gaussian::trial(5, 9, &mut quarter(), &mut stream)));
@@ -193,9 +217,9 @@ fn trials_have_their_probability_whatever_the_bits() {
 
 #[test]
 fn bits_drawn_later_count_as_if_drawn_before() {
-    // A place that agrees with the draw in its first bits: what comes behind decides.
+    // The place agrees with the draw in its first bits, so later bits decide.
     let mut stream = stream(45);
-    let mut toss = || Place { first: 0, more: vec![1 << 62, 0] }.coin_beyond(&mut stream);
+    let mut toss = || Place { first: 0, more: vec![1 << 62, 0] }.bernoulli_beyond(&mut stream);
     assert!(is_coin(0.25, 400_000, &mut toss));
     assert!(!is_coin(0.25 * 0.95, 400_000, &mut toss));
 
@@ -237,7 +261,7 @@ fn what_is_not_doubtful_is_final() {
             doubts += u32::from(guess.doubtful);
             changed += u32::from(!same);
         }
-        // One word is enough for 98 of 100; about half of the others are accepted after all.
+        // One word is enough for 98 of 100 draws; about half of the doubtful draws are accepted.
         assert!(doubts < 20_000 && 4000 < changed && changed < doubts, "{changed} of {doubts}");
     }
     check::<Gaussian>();

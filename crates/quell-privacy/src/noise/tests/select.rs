@@ -1,4 +1,4 @@
-//! Choices.
+//! The exponential mechanism, and permute and flip.
 
 use std::num::NonZero;
 
@@ -24,20 +24,20 @@ fn counts(mut choose: impl FnMut() -> usize) -> Vec<u64> {
     counts
 }
 
-fn coin(epsilon: f64, utility: i64) -> f64 {
+fn acceptance(epsilon: f64, utility: i64) -> f64 {
     (epsilon * (utility - 5) as f64 / (2 * SENSITIVITY) as f64).exp()
 }
 
 fn exponential_probabilities(epsilon: f64) -> Vec<f64> {
-    let weights: Vec<f64> = UTILITIES.iter().map(|&u| coin(epsilon, u)).collect();
+    let weights: Vec<f64> = UTILITIES.iter().map(|&u| acceptance(epsilon, u)).collect();
     weights.iter().map(|w| w / weights.iter().sum::<f64>()).collect()
 }
 
-/// Over all orders of the candidates.
+/// The probabilities of permute and flip, by recursion over all orders of the candidates.
 fn permute_and_flip_probabilities(epsilon: f64) -> Vec<f64> {
     fn visit(left: &[usize], reached: f64, epsilon: f64, chosen: &mut [f64]) {
         for (position, &candidate) in left.iter().enumerate() {
-            let (reached, p) = (reached / left.len() as f64, coin(epsilon, UTILITIES[candidate]));
+            let (reached, p) = (reached / left.len() as f64, acceptance(epsilon, UTILITIES[candidate]));
             chosen[candidate] += reached * p;
             let rest = [&left[..position], &left[position + 1..]].concat();
             visit(&rest, reached * (1.0 - p), epsilon, chosen);
@@ -76,7 +76,7 @@ fn edges_of_choosing() {
         assert_eq!(choose(&[i64::MIN], coefficient(1.0, 1), &mut stream), Some(0));
         assert_eq!(choose(&[i64::MIN, i64::MAX], coefficient(1.0, 1), &mut stream), Some(1));
         assert_eq!(choose(&[0, 1], coefficient(1e300, 1), &mut stream), Some(1));
-        // ε = 0 and huge sensitivities: anything goes, and nothing overflows.
+        // ε = 0 and huge sensitivities: all candidates are equally likely, and nothing overflows.
         let mut chosen = [0; 2];
         for _ in 0..10_000 {
             chosen[choose(&[i64::MIN, i64::MAX], coefficient(0.0, u64::MAX), &mut stream).unwrap()] += 1;

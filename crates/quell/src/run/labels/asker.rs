@@ -1,51 +1,58 @@
-//! What is asked next, and whom.
+//! Chooses the next questions and asks the voters.
 
 use quell_privacy::{
     ledger::Unit,
     mechanism::{Answer, Electorate, Polling, Votes},
 };
 
-use super::{Choice, Job};
+use super::{Choice, Labelling};
 use crate::{
     Error,
-    knn::{Index, Metric},
-    pate::Ballots,
-    voting::{Aggregator, Asker, Journal},
+    voting::{
+        Aggregator, Asker, Journal,
+        knn::{Index, Metric},
+        pate::Ballots,
+    },
 };
 
-/// Questions that are put to teachers at a time, and to the nearest records.
+/// The number of questions in a block, for teachers and for nearest records.
 const TEACHERS_BLOCK: usize = 64;
 const NEAREST_BLOCK: usize = 256;
 
-/// Which questions come next.
+/// Chooses which questions come next.
 pub(super) struct Chooser {
     choice: Choice,
-    /// All questions, those to be asked first at the front.
+    /// All questions, in the order in which to ask them.
     order: Vec<usize>,
     asked: Vec<bool>,
-    /// Answers in all.
+    /// The total number of answers.
     answers: u64,
 }
 
 impl Chooser {
-    pub(super) fn new(job: &Job, order: Vec<usize>, journal: &Journal, answers: u64) -> Self {
+    pub(super) fn new(job: &Labelling, order: Vec<usize>, journal: &Journal, answers: u64) -> Self {
         let mut asked = vec![false; job.questions];
-        journal.entries().iter().filter(|entry| entry.question < job.questions).for_each(|entry| asked[entry.question] = true);
+        journal
+            .entries()
+            .iter()
+            .filter(|entry| entry.question < job.questions)
+            .for_each(|entry| asked[entry.question] = true);
         Self { choice: job.configuration.student.choice, order, asked, answers }
     }
 
-    /// At most so many that were not asked.
-    fn next(&self, job: &Job, journal: &Journal, most: usize) -> Result<Vec<usize>, Error> {
+    /// Chooses at most `most` questions that were not asked yet.
+    fn next(&self, job: &Labelling, journal: &Journal, most: usize) -> Result<Vec<usize>, Error> {
         let left = || self.order.iter().copied().filter(|question| !self.asked[*question]);
         let answered = journal.answers();
         if self.choice != Choice::Active || (answered.len() as u64) * 2 < self.answers {
             return Ok(left().take(most).collect());
         }
-        // Those whose two likeliest classes are closest.
+        // The questions whose two likeliest classes are closest in probability.
         let soft = job.spread(&answered)?;
-        let mut doubtful: Vec<(f32, usize)> = left().map(|question| (margin(job.row(&soft, question)), question)).collect();
+        let mut doubtful: Vec<(f32, usize)> =
+            left().map(|question| (margin(job.row(&soft, question)), question)).collect();
         doubtful.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        // Few at a time: each answer changes what is doubtful.
+        // Only a few at a time, because each answer changes which questions are uncertain.
         let few = most.min(self.answers.div_ceil(16) as usize).max(1);
         Ok(doubtful.into_iter().take(few).map(|(_, question)| question).collect())
     }
@@ -57,19 +64,20 @@ fn margin(row: &[f32]) -> f32 {
     sorted.first().zip(sorted.get(1)).map_or(0.0, |(first, second)| first - second)
 }
 
-/// Asks teachers.
+/// Asks the teachers.
 pub(super) struct Classroom<'a> {
-    pub(super) job: &'a Job,
+    pub(super) job: &'a Labelling,
     pub(super) chooser: Chooser,
     pub(super) ballots: &'a Ballots,
-    /// What the student thinks, for each question the expected counts; nothing if it is not asked.
+    /// The student's class probabilities for each question; empty if no student is used.
     pub(super) expected: Vec<f32>,
 }
 
 impl Asker for Classroom<'_> {
     fn choose(&mut self, journal: &Journal, polling: &Polling) -> Result<Vec<usize>, Error> {
         journal.entries().iter().for_each(|entry| self.chooser.asked[entry.question] = true);
-        if self.job.configuration.votes.aggregator == Aggregator::Interactive && !journal.answers().is_empty() {
+        if self.job.configuration.votes.aggregator == Aggregator::Interactive && !journal.answers().is_empty()
+        {
             self.expected = self.job.spread(&journal.answers())?;
         }
         let most = TEACHERS_BLOCK.min(polling.answers_left() as usize);
@@ -82,7 +90,11 @@ impl Asker for Classroom<'_> {
             let expected: Vec<i64> = if self.expected.is_empty() {
                 Vec::new()
             } else {
-                self.job.row(&self.expected, *question).iter().map(|share| (share * teachers).round() as i64).collect()
+                self.job
+                    .row(&self.expected, *question)
+                    .iter()
+                    .map(|share| (share * teachers).round() as i64)
+                    .collect()
             };
             Ok(polling.ask(&self.ballots.votes(*question), &expected)?)
         };
@@ -92,26 +104,32 @@ impl Asker for Classroom<'_> {
 
 /// Asks the nearest records.
 pub(super) struct Neighborhood<'a> {
-    pub(super) job: &'a Job,
+    pub(super) job: &'a Labelling,
     pub(super) chooser: Chooser,
     pub(super) voters: Nearest<'a>,
-    /// Turns that are over, and in all.
+    /// Turns that are over, and turns in total.
     pub(super) turn: u32,
     pub(super) turns: u32,
 }
 
-/// The private records, where near can be told.
+/// The private records, indexed for nearest-neighbour search.
 pub(super) struct Nearest<'a> {
     index: Index,
     labels: &'a [u32],
     classes: usize,
     neighbors: usize,
-    /// What the questions look like, row after row.
+    /// The features of the questions, row after row.
     questions: Vec<f32>,
 }
 
 impl<'a> Nearest<'a> {
-    pub(super) fn new(job: &'a Job, neighbors: usize, records: &[f32], questions: Vec<f32>, width: usize) -> Result<Self, Error> {
+    pub(super) fn new(
+        job: &'a Labelling,
+        neighbors: usize,
+        records: &[f32],
+        questions: Vec<f32>,
+        width: usize,
+    ) -> Result<Self, Error> {
         let labels = match job.private.targets() {
             crate::data::Targets::Classes { labels, .. } => labels.as_slice(),
             crate::data::Targets::Numbers(_) => &[],
@@ -130,9 +148,9 @@ impl Electorate for Nearest<'_> {
             .copied()
             .collect();
         let samples: Vec<Vec<usize>> = questions.iter().map(|(_, sample)| sample.clone()).collect();
-        // Nothing here can be wrong but by a mistake of this program; then nobody votes.
+        // Only a bug in this program can cause an error here. In that case nobody votes.
         let near = self.index.nearest_among(&rows, &samples, self.neighbors).unwrap_or_default();
-        let vote = |near: &Vec<crate::knn::Neighbor>| {
+        let vote = |near: &Vec<crate::voting::knn::Neighbor>| {
             Votes::tally(self.classes, near.iter().map(|near| self.labels[near.record as usize] as usize))
         };
         near.iter().map(vote).collect()
@@ -143,7 +161,8 @@ impl Asker for Neighborhood<'_> {
     fn choose(&mut self, journal: &Journal, polling: &Polling) -> Result<Vec<usize>, Error> {
         journal.entries().iter().for_each(|entry| self.chooser.asked[entry.question] = true);
         let answered = journal.answers();
-        // The next turn begins when its share of the answers is there: near is then measured by what a student has learned to see.
+        // The next turn begins when the share of answers before it is complete. From then on, distance is
+        // measured on features of a student of the answers so far.
         let turn = (answered.len() as u64 * u64::from(self.turns) / self.chooser.answers.max(1)) as u32;
         if turn > self.turn && turn < self.turns {
             self.turn = turn;
@@ -162,8 +181,9 @@ impl Asker for Neighborhood<'_> {
     }
 }
 
-/// Whether the unit that is protected is one record, which the nearest must be: of a person with several, several could vote.
-pub(super) fn one_record_each(job: &Job) -> Result<(), Error> {
+/// Checks that the privacy unit is one record.
+/// If the unit were a user, several records of one user could vote as nearest records.
+pub(super) fn one_record_each(job: &Labelling) -> Result<(), Error> {
     if job.configuration.data.unit == Unit::User {
         return Err(Error::Setting {
             name: "unit",

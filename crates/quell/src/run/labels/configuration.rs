@@ -1,4 +1,4 @@
-//! What a run that labels public records is asked to do, as a file.
+//! The settings of a labelling run, as a TOML file.
 
 use std::path::Path;
 
@@ -7,64 +7,73 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Error,
-    average::Average,
     features::Features,
-    optimizer::Optimizer,
+    learner::{
+        average::Average,
+        optimizer::Optimizer,
+        schedule::{Schedule, Shape},
+    },
     run::{Allowance, Architecture, Source, configuration::LARGEST_CONFIGURATION, file},
-    schedule::{Schedule, Shape},
-    student, toml_error, voting,
+    toml_error, voting,
+    voting::student,
 };
 
-/// What a run is asked to do.
+/// The settings of a labelling run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Configuration {
-    /// Private records, and public ones as what to test on.
+    /// The private records, with the public records as test data.
     pub data: Source,
-    /// Of the public records, the first so many may be asked about, and the others only measure the student; four fifths of them if left out.
+    /// The number of public records that may be asked about, from the first on.
+    /// The other public records only evaluate the student. If omitted, the number is four fifths of the
+    /// public records.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub questions: Option<usize>,
-    /// What voters look at.
+    /// The features that voters use.
     #[serde(skip_serializing_if = "Features::is_raw")]
     pub features: Features,
-    /// Who votes.
+    /// The voters.
     pub voters: Electors,
-    /// How questions are put, and what may be spent on them.
+    /// How questions are asked, and what may be spent on them.
     pub votes: voting::Recipe,
-    /// Who learns from the answers.
+    /// The student, which learns from the answers.
     pub student: Student,
-    /// What may be spent on the dataset in all, if its ledger is still to be opened; what this run costs if left out.
+    /// The total budget of the dataset, used if its ledger does not exist yet.
+    /// If omitted, the budget is the cost of this run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Allowance>,
-    /// What public chance follows from. Noise does not.
+    /// The seed of public randomness. It does not affect the noise.
     pub seed: u64,
 }
 
-/// Who votes.
+/// The voters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Electors {
-    /// Models that learned from disjoint shards.
+    /// Models trained on disjoint shards of the private records.
     Teachers {
-        /// How many.
+        /// The number of teachers.
         count: usize,
-        /// What they are; logistic regression on the features if left out.
+        /// Their model; logistic regression on the features if omitted.
         #[serde(default)]
         model: Architecture,
-        /// How they learn.
+        /// How they are trained.
         #[serde(default = "teacher")]
-        training: student::Recipe,
+        training: student::Training,
     },
-    /// The records nearest to a question, within a sample.
+    /// The records nearest to a question, within a random sample.
     Nearest {
-        /// How many of them vote.
+        /// The number of nearest records that vote.
         neighbors: usize,
         /// Probability that a record enters a sample.
         rate: f64,
-        /// On how many principal components of the public records' features near is measured; on the features themselves if left out.
+        /// The number of principal components on which distance is measured.
+        /// The components are those of the public records' features. If omitted, distance is measured on the
+        /// features.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         components: Option<usize>,
-        /// How often a student is trained and its features are used to ask again: the answers are divided among so many turns.
+        /// The number of turns, among which the answers are divided.
+        /// Before each turn but the first, a student is trained and distance is measured on its features.
         #[serde(default = "once")]
         turns: u32,
     },
@@ -74,9 +83,9 @@ fn once() -> u32 {
     1
 }
 
-/// How a teacher learns if nobody says: a convex problem with few examples, to its end.
-fn teacher() -> student::Recipe {
-    student::Recipe {
+/// The default training of a teacher: a small convex problem, solved to convergence.
+fn teacher() -> student::Training {
+    student::Training {
         epochs: 40,
         least_steps: 300,
         batch: 32,
@@ -90,7 +99,7 @@ fn teacher() -> student::Recipe {
 }
 
 impl Electors {
-    /// So many teachers, as they usually are.
+    /// The default teachers, `count` of them.
     #[must_use]
     pub fn teachers(count: usize) -> Self {
         Self::Teachers { count, model: Architecture::default(), training: teacher() }
@@ -103,48 +112,49 @@ impl Default for Electors {
     }
 }
 
-/// Who learns from the answers.
+/// The student, which learns from the answers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Student {
-    /// What it looks at; records as they are if left out.
+    /// The features that it uses; the raw records if omitted.
     #[serde(skip_serializing_if = "Features::is_raw")]
     pub features: Features,
-    /// What it is.
+    /// Its model.
     pub model: Architecture,
     /// Which questions are asked.
     pub choice: Choice,
-    /// How answers spread to the other public records.
+    /// How labels spread to the other public records.
     pub propagation: student::Propagation,
-    /// How it learns.
-    pub training: student::Recipe,
+    /// How it is trained.
+    pub training: student::Training,
 }
 
 /// Which questions are asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
-    /// Those in the midst of many others first.
+    /// Questions that represent many others first.
     #[default]
     Representative,
-    /// Half of them so, then those about which the answers so far leave most doubt.
+    /// Half of the answers for representative questions, then the most uncertain questions.
     Active,
     /// In the order of the file.
     InOrder,
 }
 
 impl Configuration {
-    /// Reads TOML.
+    /// Reads settings from TOML.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        toml::from_str(text).map_err(|error| Error::Configuration { because: toml_error::describe(text, &error) })
+        toml::from_str(text)
+            .map_err(|error| Error::Configuration { because: toml_error::describe(text, &error) })
     }
 
-    /// Reads a file.
+    /// Reads settings from a file.
     pub fn read(path: &Path) -> Result<Self, Error> {
         Self::parse(&file::read_text(path, LARGEST_CONFIGURATION)?)
     }
 
-    /// Writes down which public networks voters and the student look through.
+    /// Records the hashes of the public networks that compute features.
     pub(super) fn pin(&mut self) -> Result<(), Error> {
         self.features.pin(&mut self.data)?;
         let scaling = self.data.scaling.clone();
@@ -152,33 +162,44 @@ impl Configuration {
         match (&self.features, &self.student.features) {
             (Features::Network { .. }, Features::Network { path, .. }) if scaling != self.data.scaling => {
                 let found = "learned from records that were scaled otherwise than voters see them".into();
-                Err(Error::PublicNetwork { path: path.clone(), found, expected: "one that sees records as voters do" })
+                Err(Error::PublicNetwork {
+                    path: path.clone(),
+                    found,
+                    expected: "one that sees records as voters do",
+                })
             }
             _ => Ok(()),
         }
     }
 
-    /// What is public about the votes among so many classes.
-    pub fn election(&self, classes: usize) -> Result<voting::Facts, Error> {
+    /// The public facts about the votes among `classes` classes.
+    pub fn election(&self, classes: usize) -> Result<voting::Election, Error> {
         let (voters, ballots) = match self.voters {
             Electors::Teachers { count, .. } => (Voters::Teachers, count),
-            Electors::Nearest { neighbors, rate, .. } => (Voters::Nearest { rate: SamplingRate::new(rate)? }, neighbors),
+            Electors::Nearest { neighbors, rate, .. } => {
+                (Voters::Nearest { rate: SamplingRate::new(rate)? }, neighbors)
+            }
         };
         let most = |count: usize| count.try_into().unwrap_or(u32::MAX);
-        Ok(voting::Facts { candidates: classes, voters, ballots: most(ballots), questions: most(self.questions.unwrap_or(0)) })
+        Ok(voting::Election {
+            candidates: classes,
+            voters,
+            ballots: most(ballots),
+            questions: most(self.questions.unwrap_or(0)),
+        })
     }
 
-    /// How the embedded digits are labelled by teachers unless somebody says otherwise.
+    /// The default settings for labelling the embedded digits by teachers.
     pub fn digits_by_teachers() -> Result<Self, Error> {
         Self::parse(include_str!("teachers.toml"))
     }
 
-    /// How the embedded digits are labelled by their neighbours unless somebody says otherwise.
+    /// The default settings for labelling the embedded digits by nearest neighbours.
     pub fn digits_by_neighbors() -> Result<Self, Error> {
         Self::parse(include_str!("neighbors.toml"))
     }
 
-    /// The same as TOML.
+    /// Writes the settings as TOML.
     pub fn write(&self) -> Result<String, Error> {
         toml::to_string(self).map_err(|error| Error::Configuration { because: error.to_string() })
     }

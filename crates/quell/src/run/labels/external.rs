@@ -1,4 +1,4 @@
-//! Answers of teachers from elsewhere: there are ballots, and nothing else is known.
+//! Answers questions from external ballots, about which nothing else is known.
 
 use std::path::PathBuf;
 
@@ -8,136 +8,195 @@ use quell_privacy::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Moment, Outcome, payment, reveal};
+use super::{payment, reveal};
 use crate::{
     Error, data,
-    dp_sgd::Going,
-    pate::{Ballots, Cast, Replies},
-    run::{Allowance, Folder},
-    voting::{Aggregator, Asker, Facts, Journal, Plan, Recipe},
+    learner::Control,
+    run::{Allowance, Folder, Job, Outcome, Promise, Settings, Watch},
+    voting::{
+        Aggregator, Asker, Election, Journal, Plan, Recipe,
+        pate::{Ballots, Cast, Replies},
+    },
 };
 
-/// What somebody wants from ballots that lie in a file, as a file of its own.
+/// The settings of a run on ballots in a file, as a TOML file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Elsewhere {
-    /// A CSV or Parquet file with a row for each question and a column for each teacher.
+pub struct ExternalBallots {
+    /// The file of ballots, CSV or Parquet.
+    /// It has a row for each question and a column for each teacher.
     pub ballots: PathBuf,
-    /// Name of the dataset in the ledger; that of the file if left out.
+    /// Name of the dataset in the ledger; the name of the file if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dataset: Option<String>,
-    /// Who touches the ballots of one teacher alone: one record, or one person with all their records.
+    /// The privacy unit, a record or a user: it influences one teacher's ballots only.
     #[serde(default)]
     pub unit: Unit,
-    /// What the ballots say.
+    /// What the ballots vote on.
     pub about: About,
-    /// How questions are put, and what may be spent on them.
+    /// How questions are asked, and what may be spent on them.
     pub votes: Recipe,
+    /// The total budget of the dataset, used if its ledger does not exist yet.
+    /// If omitted, the budget is the cost of this run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Allowance>,
 }
 
-/// What ballots say.
+/// What ballots vote on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum About {
-    /// One of so many classes.
+    /// One class, of this number of classes.
     Classes(usize),
-    /// Some of so many labels.
+    /// A set of labels.
     Labels {
-        /// How many labels there are.
+        /// The number of labels.
         labels: usize,
-        /// How many of them a ballot may name.
+        /// The largest number of labels that a ballot may name.
         most: usize,
     },
-    /// A number, which is held to bounds.
+    /// A number, which is clamped to bounds.
     Range(Bounds),
 }
 
-impl Elsewhere {
-    /// Name of the ledger.
+impl ExternalBallots {
+    /// Name of the dataset in the ledger.
     #[must_use]
     pub fn name(&self) -> String {
         self.dataset.clone().or_else(|| data::name_of(&self.ballots)).unwrap_or_default()
     }
 
-    /// Reads the ballots and fills the gaps. Nothing is paid.
+    /// The settings as TOML.
+    pub(crate) fn write(&self) -> Result<String, Error> {
+        toml::to_string(self).map_err(|error| Error::Configuration { because: error.to_string() })
+    }
+
+    /// Names that earlier versions gave the dataset. None if the settings name the dataset.
+    #[must_use]
+    pub fn former_names(&self) -> Vec<String> {
+        if self.dataset.is_some() { Vec::new() } else { data::former_names(&self.ballots) }
+    }
+
+    /// Reads the ballots and completes the settings. Nothing is paid.
     pub fn open(&self) -> Result<External, Error> {
         let cast = match self.about {
             About::Classes(classes) => Ballots::read(&self.ballots, classes)?.into(),
-            About::Labels { labels, most } => Replies::read(&self.ballots, Form::Labels { labels, most })?.into(),
+            About::Labels { labels, most } => {
+                Replies::read(&self.ballots, Form::Labels { labels, most })?.into()
+            }
             About::Range(bounds) => Replies::read(&self.ballots, Form::Number(bounds))?.into(),
         };
-        External::new(cast, &self.votes, self.unit)
+        Ok(External {
+            file: Some(self.clone()),
+            ..External::new(&self.name(), cast, &self.votes, self.unit)?
+        })
     }
 }
 
-/// Ballots, and how questions are put to whoever cast them.
+/// A job that answers questions from ballots that others have cast.
 pub struct External {
+    dataset: String,
     cast: Cast,
     votes: Recipe,
     unit: Unit,
-    /// What will be asked and what it costs.
+    /// The file of settings, if the ballots come from a file.
+    file: Option<ExternalBallots>,
+    /// What will be asked, and what it costs.
     pub plan: Plan,
 }
 
 impl External {
-    /// Fills the gaps. Nothing is paid.
+    /// Makes a job from ballots and completes its settings. Nothing is paid.
     ///
     /// # Contract
-    /// One record, or one user if that is the unit, touches the ballots of one teacher alone; where one is exchanged for another, both touch the same teacher.
-    pub fn new(cast: Cast, votes: &Recipe, unit: Unit) -> Result<Self, Error> {
+    /// One record, or one user if that is the unit, influences the ballots of one teacher only. Where one
+    /// unit is replaced by another, both influence the same teacher.
+    pub fn new(dataset: &str, cast: Cast, votes: &Recipe, unit: Unit) -> Result<Self, Error> {
         let count = |number: usize| number.try_into().unwrap_or(u32::MAX);
         let teachers = match &cast {
             Cast::Classes(ballots) => ballots.teachers(),
             Cast::Replies(replies) => replies.teachers(),
         };
-        // In a file with one column a line without a ballot is no line at all, and would move all questions behind it.
+        // In a file with one column, an empty ballot is an empty line. A reader skips that line, which would
+        // shift all questions after it.
         if teachers < 2 {
-            return Err(Error::Setting { name: "teachers", found: teachers.to_string(), expected: "at least 2" });
+            return Err(Error::Setting {
+                name: "teachers",
+                found: teachers.to_string(),
+                expected: "at least 2",
+            });
         }
         let plan = match &cast {
             Cast::Classes(ballots) => {
                 check(votes)?;
-                votes.plan(&Facts {
+                votes.plan(&Election {
                     candidates: ballots.classes(),
                     voters: Voters::Teachers,
                     ballots: count(ballots.teachers()),
                     questions: count(ballots.questions()),
                 })
             }
-            Cast::Replies(replies) => votes.survey(replies.form(), count(replies.teachers()), count(replies.questions())),
+            Cast::Replies(replies) => {
+                votes.survey(replies.form(), count(replies.teachers()), count(replies.questions()))
+            }
         }?;
         if votes.reveal {
             reveal::check(&plan)?;
         }
-        Ok(Self { cast, votes: votes.clone(), unit, plan })
+        Ok(Self { dataset: dataset.to_owned(), cast, votes: votes.clone(), unit, file: None, plan })
+    }
+}
+
+impl Job for External {
+    fn dataset(&self) -> String {
+        self.dataset.clone()
     }
 
-    /// The first line of a ledger that is still to be opened.
-    pub fn terms(&self, dataset: &str, budget: Option<Allowance>) -> Result<Terms, Error> {
-        payment::terms(&self.plan, dataset.into(), self.unit, budget, &self.votes)
+    fn former_names(&self) -> Vec<String> {
+        self.file.as_ref().map(ExternalBallots::former_names).unwrap_or_default()
     }
 
-    /// What would be spent after it. Nothing is paid.
-    pub fn quote<B: Book>(&self, ledger: &mut Ledger<B>) -> Result<Spent, Error> {
+    fn is_demonstration(&self) -> bool {
+        false
+    }
+
+    fn promise(&self) -> Promise {
+        payment::promise(&self.plan, self.unit)
+    }
+
+    fn settings(&self) -> Result<Settings, Error> {
+        let toml = self.file.as_ref().map(ExternalBallots::write).transpose()?.unwrap_or_default();
+        Ok(Settings { toml, json: payment::settings(&self.plan), amount: payment::amount(&self.plan) })
+    }
+
+    fn terms(&self) -> Result<Terms, Error> {
+        let budget = self.file.as_ref().and_then(|file| file.budget);
+        payment::terms(&self.plan, self.dataset.clone(), self.unit, budget, &self.votes)
+    }
+
+    fn quote<B: Book>(&self, ledger: &mut Ledger<B>) -> Result<Spent, Error> {
         payment::quote(&self.plan, self.unit, &self.votes, ledger)
     }
 
-    /// Pays and asks, in the order of the questions; or goes on where the folder stands.
-    pub fn go<B: Book>(
+    /// Asks the questions in their order.
+    fn go<B: Book>(
         &self,
         ledger: &mut Ledger<B>,
         folder: &Folder,
-        watch: &mut (dyn FnMut(Moment) -> Going + Send),
+        watch: &mut Watch<'_>,
     ) -> Result<Outcome, Error> {
         let begun = std::time::Instant::now();
         let folder = &folder.clone().locked()?;
         payment::check(&self.plan, self.unit, ledger)?;
-        let mut outcome = folder.labels()?.unwrap_or_default();
-        if outcome.finished {
-            return Ok(outcome);
+        let mut results = folder.labels()?.unwrap_or_default();
+        if results.finished {
+            return Ok(results.describe(&self.plan, false));
+        }
+        if let Some(settings) = &self.file {
+            folder.write_ballots_configuration(settings)?;
         }
         let answers = folder.file(Folder::ANSWERS);
-        let going = match &self.cast {
+        let control = match &self.cast {
             Cast::Classes(ballots) => {
                 let mut journal = Journal::open(&answers)?;
                 let order: Vec<usize> = (0..ballots.questions()).collect();
@@ -146,29 +205,38 @@ impl External {
                 if self.votes.reveal {
                     reveal::reserve(&self.plan, ledger, folder)?;
                 }
-                let going = payment::answer(&self.plan, ledger, folder, &mut journal, &order, votes, &mut asker, watch)?;
-                outcome.count(&journal);
-                if going != Going::Stop && self.votes.reveal {
-                    outcome.revealed = reveal::reveal(&self.plan, ballots, &journal, ledger, folder)?;
-                    outcome.reveal_lost = outcome.revealed.is_none();
+                let control = payment::answer(
+                    &self.plan,
+                    ledger,
+                    folder,
+                    &mut journal,
+                    &order,
+                    votes,
+                    &mut asker,
+                    watch,
+                )?;
+                results.count(&journal);
+                if control != Control::Stop && self.votes.reveal {
+                    results.revealed = reveal::reveal(&self.plan, ballots, &journal, ledger, folder)?;
+                    results.reveal_lost = results.revealed.is_none();
                 }
-                going
+                control
             }
             Cast::Replies(replies) => {
                 let mut journal = Journal::open(&answers)?;
-                let going = payment::survey(&self.plan, ledger, folder, &mut journal, replies, watch)?;
-                outcome.count(&journal);
-                going
+                let control = payment::survey(&self.plan, ledger, folder, &mut journal, replies, watch)?;
+                results.count(&journal);
+                control
             }
         };
-        (outcome.paid, outcome.finished) = (folder.paid_if_any()?, going != Going::Stop);
-        outcome.seconds += begun.elapsed().as_secs_f64();
-        folder.write_labels(&outcome)?;
-        Ok(outcome)
+        (results.paid, results.finished) = (folder.paid_if_any()?, control != Control::Stop);
+        results.seconds += begun.elapsed().as_secs_f64();
+        folder.write_labels(&results)?;
+        Ok(results.describe(&self.plan, false))
     }
 }
 
-/// Whether there is a theorem, or a student, for what is wanted.
+/// Checks that a theorem covers the settings and that they need no student.
 fn check(votes: &Recipe) -> Result<(), Error> {
     if votes.aggregator == Aggregator::Interactive {
         let expected = "another: without public records there is no student";
@@ -180,7 +248,7 @@ fn check(votes: &Recipe) -> Result<(), Error> {
     Ok(())
 }
 
-/// Asks one question after the other.
+/// Asks the questions in their order.
 struct InOrder<'b> {
     ballots: &'b Ballots,
 }

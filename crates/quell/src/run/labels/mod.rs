@@ -1,19 +1,21 @@
-//! A run from private votes to a student: public records are labelled by teachers or by the nearest private records, and a student learns from the answers.
+//! A labelling run: private votes label public records, and a student learns from the labels.
+//! The voters are teachers, or the private records nearest to a question.
 //!
-//! Everything in the folder is public, but for the subfolder `private`, where the ballots of finished teachers wait for the others; it goes when the questions are
-//! answered.
+//! The subfolder `private` of the folder holds private data: shards, and the ballots of finished teachers
+//! while the other teachers are trained. The run removes the subfolder when the questions are answered. The
+//! [parent module](super) says which parts of the folder are public.
 
 mod asker;
 mod configuration;
 mod external;
-mod job;
-mod outcome;
+mod labelling;
 mod payment;
+mod results;
 mod reveal;
 mod voters;
 
 pub use configuration::{Choice, Configuration, Electors, Student};
-pub use external::{About, Elsewhere, External};
-pub use job::Job;
-pub use outcome::{Moment, Outcome};
+pub use external::{About, External, ExternalBallots};
+pub use labelling::Labelling;
+pub use results::Results;
 pub use reveal::Revealed;

@@ -1,46 +1,56 @@
-//! Who votes: teachers that learn from shards of the private records, or the private records where near can be told.
+//! The voters: teachers trained on shards, or nearest private records.
 
 use std::sync::Mutex;
 
 use super::{
-    Electors, Job, Moment,
+    Electors, Labelling,
     asker::Nearest,
-    job::{rows, seen},
+    labelling::{rows, seen},
 };
 use crate::{
     Error,
     data::Examples,
-    dp_sgd::{Going, outputs},
     features::Pca,
-    pate::{Ballots, Shards, Teachers},
-    run::{Architecture, Folder},
-    student,
+    learner::{Control, outputs},
+    run::{Architecture, Folder, Moment, Watch},
+    voting::{
+        pate::{Ballots, Shards, Teachers},
+        student,
+    },
 };
 
-impl Job {
-    /// What teachers say, those of earlier sittings included; nothing if it was stopped.
+impl Labelling {
+    /// The ballots of all teachers, including those from earlier sessions.
+    /// `None` if the callback stopped the run.
     pub(super) fn ballots(
         &self,
         count: usize,
         model: &mut Architecture,
-        training: &student::Recipe,
+        training: &student::Training,
         folder: &Folder,
-        watch: &mut (dyn FnMut(Moment) -> Going + Send),
+        watch: &mut Watch<'_>,
     ) -> Result<Option<Ballots>, Error> {
         let network = model.build(self.private.shape(), self.classes.len())?;
         let shards = Shards::deal(&self.records, count, self.plan.neighbors)?;
         folder.write_shards(shards.of(), &digest(&self.private))?;
-        let missing: Vec<usize> = (0..count).filter(|teacher| folder.ballots(*teacher, self.questions).is_none()).collect();
+        let missing: Vec<usize> =
+            (0..count).filter(|teacher| folder.ballots(*teacher, self.questions).is_none()).collect();
         let (seed, stop) = (self.configuration.seed, Mutex::new((count - missing.len(), watch, false)));
-        let teachers =
-            Teachers { examples: &self.private, shards: &shards, network: &network, training, public: &self.asked, seed };
+        let teachers = Teachers {
+            examples: &self.private,
+            shards: &shards,
+            network: &network,
+            training,
+            public: &self.asked,
+            seed,
+        };
         for some in missing.chunks(64) {
             teachers.vote(some, |teacher, ballots| {
                 folder.write_ballots(teacher, ballots)?;
                 let mut stop = stop.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 stop.0 += 1;
-                let moment = Moment::Teachers { done: stop.0, of: count };
-                stop.2 |= (stop.1)(moment) == Going::Stop;
+                let moment = Moment::counted("teacher", stop.0 as u64, count as u64);
+                stop.2 |= (stop.1)(moment) == Control::Stop;
                 Ok(())
             })?;
             if stop.lock().unwrap_or_else(std::sync::PoisonError::into_inner).2 {
@@ -58,17 +68,25 @@ impl Job {
         Ok(Some(ballots))
     }
 
-    /// The private records where near is measured on features, or on principal components of the public ones.
+    /// The private records, with distance measured on features or on principal components.
+    /// The components are fitted to the questions, which are public.
     pub(super) fn nearest(&self, neighbors: usize, components: Option<usize>) -> Result<Nearest<'_>, Error> {
         let Some(components) = components else {
-            return Nearest::new(self, neighbors, &rows(&self.private), rows(&self.asked), self.private.width());
+            return Nearest::new(
+                self,
+                neighbors,
+                &rows(&self.private),
+                rows(&self.asked),
+                self.private.width(),
+            );
         };
         let pca = Pca::fit(&self.asked, components)?;
         let (records, questions) = (pca.apply(&self.private)?, pca.apply(&self.asked)?);
         Nearest::new(self, neighbors, &rows(&records), rows(&questions), records.width())
     }
 
-    /// The same, where near is measured on what a student of the answers so far has learned to see: everything but its last layer.
+    /// The private records, with distance measured on features of a student.
+    /// The student is trained on the answers so far. Its features are the outputs of all layers but the last.
     pub(super) fn nearest_by_student(&self, answers: &[(usize, u32)]) -> Result<Nearest<'_>, Error> {
         let Electors::Nearest { neighbors, .. } = self.configuration.voters else {
             return Err(Error::Missing { what: "neighbour", hint: "teachers have no features to learn" });
@@ -78,12 +96,13 @@ impl Job {
         let weights = &weights[..trunk.parameters()];
         let private = seen(&self.configuration.student.features, self.records.clone())?;
         let pool = self.public.select(&(0..self.questions).collect::<Vec<_>>());
-        let [records, questions] = [&private, &pool].map(|examples| outputs(&trunk, weights, examples).concat());
+        let [records, questions] =
+            [&private, &pool].map(|examples| outputs(&trunk, weights, examples).concat());
         Nearest::new(self, neighbors, &records, questions, trunk.outputs())
     }
 }
 
-/// Tells datasets apart by all that teachers learn from, in its order.
+/// A hash of everything that teachers learn from, in order.
 fn digest(examples: &Examples) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     let mut row = vec![0.0_f32; examples.width()];

@@ -1,0 +1,314 @@
+//! Flags of `quell pate` and `quell knn`. Flags override the configuration.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use quell::{
+    run::{
+        Architecture,
+        labels::{About, Choice, Configuration, Electors, ExternalBallots},
+    },
+    voting::{self, Aggregator},
+};
+use quell_privacy::mechanism::Bounds;
+
+use crate::flags::{
+    run::{FeatureArgs, RunArgs, SourceArgs, UserArgs},
+    whole,
+};
+
+/// Flags that `quell pate` and `quell knn` share.
+#[derive(clap::Args)]
+pub(super) struct Common {
+    #[command(flatten)]
+    source: SourceArgs,
+    /// Public records to label, in the same format as the data; their own labels are used only for evaluation
+    #[arg(long, value_name = "DATA")]
+    public: Option<PathBuf>,
+    /// How many of the public records, from the first, may be labelled; the others are used only for
+    /// evaluation (four fifths if not given)
+    #[arg(long, value_name = "N", value_parser = whole)]
+    questions: Option<u64>,
+    #[command(flatten)]
+    features: FeatureArgs,
+    /// Model of the student: one of `quell models`
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// How ballots are aggregated into an answer
+    #[arg(long, value_enum)]
+    pub(super) aggregator: Option<AggregatorArg>,
+    /// ε of all answers together
+    #[arg(long, value_name = "E", allow_negative_numbers = true)]
+    epsilon: Option<f64>,
+    /// δ
+    #[arg(long, value_name = "D", allow_negative_numbers = true)]
+    delta: Option<f64>,
+    /// Number of questions that may be answered (as many as ε allows if not given)
+    #[arg(long, value_name = "N", value_parser = whole)]
+    answers: Option<u64>,
+    /// Standard deviation or scale of the noise on the counts, in ballots
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    deviation: Option<f64>,
+    /// Fraction of the ballots that must agree, after noise, for aggregators that refuse answers
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    threshold: Option<f64>,
+    /// Which questions are asked first
+    #[arg(long, value_enum)]
+    choice: Option<ChoiceArg>,
+    #[command(flatten)]
+    pub(super) terms: RunArgs,
+}
+
+/// How ballots are aggregated into an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum AggregatorArg {
+    /// Largest count after Laplace noise
+    Laplace,
+    /// Largest count after Gaussian noise
+    Gaussian,
+    /// As gaussian, only if enough ballots agree
+    Confident,
+    /// As gaussian, only if enough ballots disagree with the student
+    Interactive,
+    /// Largest count without noise, only if a few ballots could not change it; only the other questions are
+    /// charged
+    Stable,
+}
+
+impl From<AggregatorArg> for Aggregator {
+    fn from(by: AggregatorArg) -> Self {
+        match by {
+            AggregatorArg::Laplace => Self::Laplace,
+            AggregatorArg::Gaussian => Self::Gaussian,
+            AggregatorArg::Confident => Self::Confident,
+            AggregatorArg::Interactive => Self::Interactive,
+            AggregatorArg::Stable => Self::Stable,
+        }
+    }
+}
+
+/// Which questions are asked first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ChoiceArg {
+    /// Records close to many others
+    Representative,
+    /// Half representative, then the most uncertain records
+    Active,
+    /// In the order of the file
+    InOrder,
+}
+
+impl Common {
+    /// The configuration: flags override the file, which overrides the defaults.
+    pub(super) fn configuration(
+        &self,
+        defaults: impl FnOnce() -> Result<Configuration>,
+    ) -> Result<Configuration> {
+        let mut configuration = match &self.source.config {
+            Some(path) => Configuration::read(path).with_context(|| format!("in {}", path.display()))?,
+            None => defaults()?,
+        };
+        self.source.apply_to(&self.terms, &mut configuration.data)?;
+        configuration.data.test = self.public.clone().or(configuration.data.test.take());
+        if let Some(questions) = self.questions {
+            configuration.questions = Some(usize::try_from(questions).unwrap_or(usize::MAX));
+        }
+        self.features.apply_to(&mut configuration.features);
+        if let Some(model) = &self.model {
+            configuration.student.model = Architecture { name: Some(model.clone()), layers: Vec::new() };
+        }
+        if let Some(choice) = self.choice {
+            configuration.student.choice = match choice {
+                ChoiceArg::Representative => Choice::Representative,
+                ChoiceArg::Active => Choice::Active,
+                ChoiceArg::InOrder => Choice::InOrder,
+            };
+        }
+        self.votes(&mut configuration.votes);
+        configuration.seed = self.terms.seed.unwrap_or(configuration.seed);
+        configuration.budget = self.terms.allowance(configuration.votes.delta)?.or(configuration.budget);
+        Ok(configuration)
+    }
+
+    /// Applies the flags about the votes.
+    fn votes(&self, votes: &mut voting::Recipe) {
+        if let Some(aggregator) = self.aggregator {
+            votes.aggregator = aggregator.into();
+        }
+        if self.deviation.is_some() && self.answers.is_some() && self.epsilon.is_none() {
+            // Noise and answers determine ε; an ε from the configuration would contradict them.
+            votes.epsilon = None;
+        }
+        let given = [self.epsilon.is_some(), self.deviation.is_some(), self.answers.is_some()];
+        if given.iter().filter(|given| **given).count() == 2 {
+            // Any two of ε, noise and answers determine the third.
+            (votes.epsilon, votes.deviation, votes.answers) = (None, None, None);
+        }
+        votes.epsilon = self.epsilon.or(votes.epsilon);
+        votes.delta = self.delta.or(votes.delta);
+        votes.deviation = self.deviation.or(votes.deviation);
+        votes.answers =
+            self.answers.map(|answers| u32::try_from(answers).unwrap_or(u32::MAX)).or(votes.answers);
+        votes.threshold = self.threshold.or(votes.threshold);
+        if let Some(change) = self.terms.neighbors {
+            votes.neighbors = change.into();
+        }
+    }
+}
+
+const PATE_EXAMPLES: &str = "\
+Examples:
+  quell pate
+  quell pate --teachers 30 --aggregator confident --threshold 0.5 --answers 20 --epsilon 8 --output runs/confident
+  quell pate --ballots votes.csv --labels 10 --most 2 --epsilon 4 --dry-run
+  quell pate --ballots votes.csv --range 0,9 --answers 30 --epsilon 2 --dry-run
+  quell pate --ballots votes.csv --classes 10 --epsilon 2
+  quell pate --dry-run --format json";
+
+/// Label public records by a vote of teachers trained on disjoint parts of private records, and train a
+/// student on the answers
+///
+/// Without DATA, uses the embedded digits: one part is private, the other public. Records are assigned to
+/// teachers by their content (or by their user), so that one record affects only one teacher. If one of ε,
+/// noise and answers is left out, it follows from the other two. The answers are written to answers.jsonl in
+/// the folder of the run. Continue an interrupted run with `quell resume`: trained teachers are not trained
+/// again, and answers already given are not charged again.
+#[derive(clap::Args)]
+#[command(after_help = PATE_EXAMPLES)]
+pub(crate) struct Pate {
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// Number of teachers
+    #[arg(long, value_name = "N", value_parser = whole)]
+    teachers: Option<u64>,
+    /// Model of the teachers: one of `quell models`
+    #[arg(long, value_name = "NAME")]
+    teacher_model: Option<String>,
+    #[command(flatten)]
+    pub(super) users: UserArgs,
+    /// Ballots of external teachers, instead of DATA: a CSV or Parquet file with one row per question and one
+    /// column per teacher. Each ballot names one of --classes, counted from 0; other cells abstain. Only
+    /// answers, no student. One record (or one person, with --users) must affect the ballots of one teacher
+    /// only; with --neighbors replace, so must a record and its replacement together
+    #[arg(long, value_name = "FILE", requires = "about", conflicts_with_all = ["data", "config", "teachers", "teacher_model", "public", "questions", "model", "choice", "schema", "shape", "public_test", "features", "public_network"])]
+    pub(super) ballots: Option<PathBuf>,
+    /// Also release the data-dependent cost of the answers, at an additional cost; it is smaller where
+    /// teachers agree
+    #[arg(long)]
+    reveal_cost: bool,
+    /// Number of labels for ballots that name several labels: numbers from 0, separated by ;
+    #[arg(long, value_name = "N", value_parser = whole, requires = "ballots", group = "about")]
+    labels: Option<u64>,
+    /// Largest number of labels per ballot; fewer labels need less noise (all labels if not given)
+    #[arg(long, value_name = "N", value_parser = whole, requires = "labels", conflicts_with_all = ["classes", "range"])]
+    most: Option<u64>,
+    /// The ballots are numbers, clamped to these bounds: LOW,HIGH
+    #[arg(long, value_name = "LOW,HIGH", value_parser = bounds, requires = "ballots", group = "about", allow_hyphen_values = true)]
+    range: Option<Bounds>,
+}
+
+/// Parses two comma-separated numbers.
+fn bounds(text: &str) -> Result<Bounds, String> {
+    let number = |text: &str| text.trim().parse().ok();
+    let (lower, upper) = text
+        .split_once(',')
+        .and_then(|(lower, upper)| Some((number(lower)?, number(upper)?)))
+        .ok_or("expected two numbers with a comma between them")?;
+    Bounds::new(lower, upper).map_err(|error| error.to_string())
+}
+
+impl Pate {
+    /// The settings for ballots from a file.
+    pub(super) fn external_ballots(&self, ballots: &Path) -> Result<ExternalBallots> {
+        let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let about = match (self.labels.map(count), self.range) {
+            (Some(labels), _) => About::Labels { labels, most: self.most.map_or(labels, count) },
+            (None, Some(bounds)) => About::Range(bounds),
+            (None, None) => {
+                About::Classes(self.common.source.classes.as_ref().map_or(0, |names| names.0.len()))
+            }
+        };
+        let mut votes = voting::Recipe::default();
+        self.common.votes(&mut votes);
+        votes.reveal |= self.reveal_cost;
+        let (unit, dataset) = (self.users.unit(), self.common.terms.dataset.clone());
+        let budget = self.common.terms.allowance(votes.delta)?;
+        Ok(ExternalBallots { ballots: ballots.to_owned(), dataset, unit, about, votes, budget })
+    }
+
+    pub(super) fn configuration(&self) -> Result<Configuration> {
+        let digits = self.common.source.data.is_none();
+        let defaults =
+            || Ok(if digits { Configuration::digits_by_teachers()? } else { Configuration::default() });
+        let mut configuration = self.common.configuration(defaults)?;
+        configuration.votes.reveal |= self.reveal_cost;
+        self.users.apply_to(&mut configuration.data);
+        if !matches!(configuration.voters, Electors::Teachers { .. }) {
+            configuration.voters = Electors::teachers(250);
+        }
+        if let Electors::Teachers { count, model, .. } = &mut configuration.voters {
+            if let Some(teachers) = self.teachers {
+                *count = usize::try_from(teachers).unwrap_or(usize::MAX);
+            }
+            if let Some(name) = &self.teacher_model {
+                *model = Architecture { name: Some(name.clone()), layers: Vec::new() };
+            }
+        }
+        Ok(configuration)
+    }
+}
+
+const KNN_EXAMPLES: &str = "\
+Examples:
+  quell knn
+  quell knn --neighbors-that-vote 60 --sampling-rate 0.3 --epsilon 3 --output runs/nearest
+  quell knn --dry-run --format json";
+
+/// Label public records by a vote of the nearest private records within a sample, and train a student on the
+/// answers
+///
+/// Without DATA, uses the embedded digits: one part is private, the other public. For each question, a sample
+/// of the private records is drawn, and the sampled records nearest to the question vote, with noise.
+/// Sampling makes an answer cheaper. If one of ε, noise and answers is left out, it follows from the other
+/// two.
+#[derive(clap::Args)]
+#[command(after_help = KNN_EXAMPLES)]
+pub(crate) struct Knn {
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// Number of nearest records that vote
+    #[arg(long, value_name = "K", value_parser = whole)]
+    neighbors_that_vote: Option<u64>,
+    /// Probability that a record enters the sample of a question
+    #[arg(long, value_name = "Q", allow_negative_numbers = true)]
+    sampling_rate: Option<f64>,
+    /// Measure distances on this number of principal components of the public records
+    #[arg(long, value_name = "N", value_parser = whole)]
+    components: Option<u64>,
+    /// Number of students trained in turn; from the second turn on, distances use the features of the
+    /// previous student
+    #[arg(long, value_name = "N", value_parser = whole)]
+    turns: Option<u64>,
+}
+
+impl Knn {
+    pub(super) fn configuration(&self) -> Result<Configuration> {
+        let digits = self.common.source.data.is_none();
+        let defaults =
+            || Ok(if digits { Configuration::digits_by_neighbors()? } else { Configuration::default() });
+        let mut configuration = self.common.configuration(defaults)?;
+        if !matches!(configuration.voters, Electors::Nearest { .. }) {
+            configuration.voters =
+                Electors::Nearest { neighbors: 300, rate: 0.1, components: None, turns: 1 };
+        }
+        if let Electors::Nearest { neighbors, rate, components, turns } = &mut configuration.voters {
+            let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+            *neighbors = self.neighbors_that_vote.map_or(*neighbors, whole);
+            *rate = self.sampling_rate.unwrap_or(*rate);
+            *components = self.components.map(whole).or(*components);
+            *turns = self.turns.map_or(*turns, |turns| u32::try_from(turns).unwrap_or(u32::MAX));
+        }
+        Ok(configuration)
+    }
+}

@@ -1,0 +1,127 @@
+//! `quell ledger verify`: checks that no line of a ledger was changed or removed.
+
+use std::{
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use quell_ledger::{Evidence, Location, receipts, verify_with, witnesses};
+use quell_privacy::ledger::Receipt;
+use serde_json::Value;
+
+use super::Listed;
+use crate::{flags::Format, print, refusal::Refusal};
+
+/// The size limits in bytes of an artifact and of an export that are read.
+const ARTIFACT: u64 = 64 << 20;
+const EXPORT: u64 = 1 << 30;
+
+#[derive(clap::Args)]
+pub(super) struct Verify {
+    /// A file in which receipts stand: whatever was released, as JSON
+    #[arg(long, value_name = "FILE")]
+    artifact: Vec<PathBuf>,
+    /// A document that `quell ledger export` wrote earlier
+    #[arg(long, value_name = "FILE")]
+    export: Vec<PathBuf>,
+    /// Where run folders, models and answers lie, whose receipts are compared (the folder that holds the ledger's, if not given)
+    #[arg(long, value_name = "FOLDER")]
+    project: Option<PathBuf>,
+    /// The public key, in hexadecimal, for whoever checks without the key that signs
+    #[arg(long, value_name = "HEX")]
+    public_key: Option<String>,
+    #[command(flatten)]
+    listed: Listed,
+}
+
+/// Reads a document up to a size limit, because a device may never end.
+pub(super) fn read(path: &Path, most: u64) -> Result<String> {
+    let mut text = String::new();
+    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    // A file without a length, such as a device, may have no end.
+    let most = if file.metadata().is_ok_and(|file| file.is_file()) { most } else { most.min(ARTIFACT) };
+    file.take(most + 1)
+        .read_to_string(&mut text)
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    if text.len() as u64 > most {
+        let sentence = format!("{} has more than {most} bytes, expected a document", path.display());
+        return Err(Refusal::new(sentence, "an answer of quell query --format json is one").into());
+    }
+    Ok(text)
+}
+
+/// Reads an earlier export.
+pub(super) fn read_export(path: &Path) -> Result<String> {
+    read(path, EXPORT)
+}
+
+impl Verify {
+    pub(super) fn run(self) -> Result<bool> {
+        let location = self.listed.ledgers.location();
+        let mut given = Vec::new();
+        for path in &self.artifact {
+            let artifact: Value = serde_json::from_str(&read(path, ARTIFACT)?)
+                .with_context(|| format!("{} is not JSON", path.display()))?;
+            let found = receipts(&artifact);
+            if found.is_empty() {
+                let sentence = format!(
+                    "there is no receipt in {}, expected dataset, entry and head in an object",
+                    path.display()
+                );
+                return Err(Refusal::new(sentence, "an answer of quell query --format json holds one").into());
+            }
+            given.extend(found);
+        }
+        let exports = self.export.iter().map(|path| read_export(path)).collect::<Result<Vec<String>>>()?;
+        let exports: Vec<&str> = exports.iter().map(String::as_str).collect();
+        let folder = self.folder(&location);
+        let found = witnesses(&folder);
+        let witnesses: Vec<Receipt> = found.receipts.into_iter().map(|(_, receipt)| receipt).collect();
+        let public_key = self.public_key.as_deref();
+        let mut report = verify_with(
+            location,
+            &Evidence { receipts: &given, witnesses: &witnesses, exports: &exports, public_key },
+        )?;
+        if found.incomplete {
+            report.notes.push(format!("not all of {} was searched for receipts", folder.display()));
+        }
+        if self.listed.format == Format::Json {
+            print::json(&report)?;
+            return Ok(report.is_good());
+        }
+        for note in &report.notes {
+            print::note(&format!("note: {note}"));
+        }
+        for finding in &report.findings {
+            print::sentence(&format!("{finding}"))?;
+        }
+        if report.is_good() {
+            let plural = |count: u64| if count == 1 { "" } else { "s" };
+            let (lines, datasets) = (report.lines, report.datasets as u64);
+            let agree = match report.receipts as u64 {
+                0 => String::new(),
+                compared => format!(", and {compared} receipt{} agree", plural(compared)),
+            };
+            print::data(&format!(
+                "all {lines} line{} of {datasets} dataset{} are as they were written{agree}",
+                plural(lines),
+                plural(datasets)
+            ))?;
+        }
+        Ok(report.is_good())
+    }
+
+    /// Returns the folder in which receipts are searched.
+    fn folder(&self, location: &Location) -> PathBuf {
+        match (&self.project, location) {
+            (Some(folder), _) => folder.clone(),
+            (None, Location::File(path)) => match path.parent().and_then(Path::parent) {
+                Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+                _ => PathBuf::from("."),
+            },
+            (None, Location::Server(_)) => PathBuf::from("."),
+        }
+    }
+}

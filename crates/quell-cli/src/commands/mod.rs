@@ -1,0 +1,14 @@
+//! The subcommands, one module each.
+
+pub(crate) mod account;
+pub(crate) mod calibrate;
+pub(crate) mod curve;
+pub(crate) mod evaluate;
+pub(crate) mod label;
+pub(crate) mod ledger;
+pub(crate) mod models;
+pub(crate) mod predict;
+pub(crate) mod query;
+pub(crate) mod report;
+pub(crate) mod schema;
+pub(crate) mod train;

@@ -1,0 +1,124 @@
+//! `quell report`: settings, guarantee and results of a run.
+//!
+//! All content of a report is public: it follows from settings, releases that were paid for, and data that
+//! was declared public.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use quell::run::{Folder, Model};
+use quell_report::{Report, escape};
+
+use crate::{model, print, progress::Bar, refusal::Refusal};
+
+const EXAMPLES: &str = "\
+Examples:
+  quell train --output first
+  quell report first
+  quell report first --format json
+  quell report first --output first.html
+  quell knn --output nearest
+  quell report nearest";
+
+/// Report the settings, the guarantee and the results of a run
+///
+/// Without flags, report.md and report.html are rewritten in the folder of the run, and the report is
+/// printed.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Flags {
+    /// Folder of the run
+    run: PathBuf,
+    /// Output format; by the file extension of --output if not given
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Write the report to this file, and nothing into the folder
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Format of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Markdown with tables.
+    Markdown,
+    /// One HTML page with figures.
+    Html,
+    /// JSON for programs, with all digits.
+    Json,
+}
+
+impl Format {
+    /// The format that belongs to a file extension.
+    fn of(path: &Path) -> Result<Self> {
+        match path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
+            Some("md" | "markdown" | "txt") => Ok(Self::Markdown),
+            Some("html" | "htm") => Ok(Self::Html),
+            Some("json") => Ok(Self::Json),
+            _ => {
+                let sentence = format!(
+                    "the output is {}, expected a name that ends in .md, .html or .json",
+                    path.display()
+                );
+                Err(Refusal::new(sentence, "or give the format with --format").into())
+            }
+        }
+    }
+
+    fn write(self, report: &Report) -> Result<String> {
+        Ok(match self {
+            Self::Markdown => report.markdown(),
+            Self::Html => report.html(),
+            Self::Json => escape::json(&serde_json::to_string_pretty(report.json())?) + "\n",
+        })
+    }
+}
+
+pub(crate) fn run(flags: &Flags) -> Result<()> {
+    // Check the name of the output before the work starts.
+    let format = match (&flags.output, flags.format) {
+        (_, Some(format)) => Some(format),
+        (Some(path), None) => Some(Format::of(path)?),
+        (None, None) => None,
+    };
+    let (folder, model) = model::open_run(&flags.run)?;
+    let report = compose(&folder, &model)?;
+    match (format, &flags.output) {
+        (Some(format), Some(path)) => {
+            std::fs::write(path, format.write(&report)?)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+            print::note(&format!("wrote {}", path.display()));
+            Ok(())
+        }
+        (Some(format), None) => print::document(&format.write(&report)?),
+        (None, _) => {
+            write_pages(&folder, &report)?;
+            print::document(&report.markdown())?;
+            print::note(&format!(
+                "wrote {} and {}",
+                folder.file(MARKDOWN).display(),
+                folder.file(HTML).display()
+            ));
+            Ok(())
+        }
+    }
+}
+
+const MARKDOWN: &str = "report.md";
+const HTML: &str = "report.html";
+
+/// Writes both pages into the folder of a run.
+pub(crate) fn write(folder: &Folder, model: &Model) -> Result<()> {
+    write_pages(folder, &compose(folder, model)?)
+}
+
+fn write_pages(folder: &Folder, report: &Report) -> Result<()> {
+    folder.write(MARKDOWN, report.markdown().as_bytes())?;
+    Ok(folder.write(HTML, report.html().as_bytes())?)
+}
+
+fn compose(folder: &Folder, model: &Model) -> Result<Report> {
+    let _bar = Bar::spinner("composing");
+    Ok(Report::new(folder, model)?)
+}

@@ -1,0 +1,161 @@
+//! Command line flags of `quell train`. They override the configuration file.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use quell::{
+    learner::{
+        dp_sgd::{Clip, Sampler},
+        schedule::{Schedule, Shape},
+    },
+    run::Configuration,
+};
+
+use crate::flags::{
+    run::{FeatureArgs, RunArgs, SourceArgs, UserArgs},
+    whole,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  quell train
+  quell train --epsilon 1 --steps 50 --output runs/small
+  quell train --noise-multiplier 4 --sampling-rate 0.25 --steps 40 --model logistic --format json
+  quell train census.csv --schema census.toml --records 5000 --epsilon 1 --epochs 5
+  quell train --features scattering --model logistic --learning-rate 2
+  quell train --dry-run";
+
+/// Train a model with DP-SGD, paid for from the ledger of the dataset
+///
+/// Without DATA, the embedded digits are learned. DATA is a CSV or Parquet file with a schema, a folder or file of IDX, CIFAR-10, NPY or NPZ, or a folder
+/// of pictures by class. Of ε, noise, steps and sampling rate any may be left out. The number of records is not read off the data: say
+/// with --records how many there are, about, or exactly for batches of a fixed size. δ, if left out, is a power of ten below a tenth of one over that number.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Flags {
+    #[command(flatten)]
+    source: SourceArgs,
+    /// Public examples to test on
+    #[arg(long, value_name = "DATA")]
+    test: Option<PathBuf>,
+    #[command(flatten)]
+    features: FeatureArgs,
+    /// What learns: one of `quell models`
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// ε of the run
+    #[arg(long, value_name = "E", allow_negative_numbers = true)]
+    epsilon: Option<f64>,
+    /// δ
+    #[arg(long, value_name = "D", allow_negative_numbers = true)]
+    delta: Option<f64>,
+    /// Standard deviation of the noise over the clip norm
+    #[arg(long, value_name = "Z", allow_negative_numbers = true)]
+    noise_multiplier: Option<f64>,
+    /// Number of steps
+    #[arg(long, value_name = "T", value_parser = whole, conflicts_with = "epochs")]
+    steps: Option<u64>,
+    /// Or: how often, on average, a record takes part
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    epochs: Option<f64>,
+    /// How a batch is drawn
+    #[arg(long, value_enum)]
+    sampling: Option<Drawn>,
+    /// Probability that a record takes part in a step
+    #[arg(long, value_name = "Q", allow_negative_numbers = true, conflicts_with = "batch_size")]
+    sampling_rate: Option<f64>,
+    /// Or: records that take part on average
+    #[arg(long, value_name = "B", value_parser = whole)]
+    batch_size: Option<u64>,
+    /// About how many records (or users) there are; a public number
+    #[arg(long, value_name = "N", value_parser = whole)]
+    records: Option<u64>,
+    /// Longest that a gradient may be
+    #[arg(long, value_name = "C", allow_negative_numbers = true)]
+    clip_norm: Option<f64>,
+    /// How fast weights follow gradients
+    #[arg(long, value_name = "R", allow_negative_numbers = true)]
+    learning_rate: Option<f64>,
+    #[command(flatten)]
+    users: UserArgs,
+    #[command(flatten)]
+    pub(super) terms: RunArgs,
+}
+
+/// How a batch is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Drawn {
+    /// Each record on its own coin
+    Poisson,
+    /// Every record in every step
+    Full,
+    /// A set of fixed size; needs --neighbors replace
+    WithoutReplacement,
+    /// Every record once per epoch; no amplification
+    Shuffled,
+}
+
+impl Flags {
+    /// Builds the configuration: flags override the file, and the file overrides the defaults.
+    pub(super) fn configuration(&self) -> Result<Configuration> {
+        let mut asked = match (&self.source.config, &self.source.data) {
+            (Some(path), _) => Configuration::read(path).with_context(|| format!("in {}", path.display()))?,
+            (None, None) => Configuration::digits()?,
+            (None, Some(_)) => Configuration::default(),
+        };
+        self.source.apply_to(&self.terms, &mut asked.data)?;
+        self.users.apply_to(&mut asked.data);
+        asked.data.test = self.test.clone().or(asked.data.test.take());
+        self.features.apply_to(&mut asked.features);
+        if let Some(model) = &self.model {
+            asked.model.name = Some(model.clone());
+            asked.model.layers.clear();
+        }
+        let recipe = &mut asked.training;
+        if self.noise_multiplier.is_some() && self.epsilon.is_none() {
+            // The noise determines ε; an ε from the file would contradict it.
+            recipe.privacy.epsilon = None;
+        }
+        recipe.privacy.epsilon = self.epsilon.or(recipe.privacy.epsilon);
+        recipe.privacy.delta = self.delta.or(recipe.privacy.delta);
+        recipe.privacy.noise_multiplier = self.noise_multiplier.or(recipe.privacy.noise_multiplier);
+        if let Some(change) = self.terms.neighbors {
+            recipe.privacy.neighbors = change.into();
+        }
+        if self.steps.is_some() || self.epochs.is_some() {
+            (recipe.steps, recipe.epochs) = (self.steps, self.epochs);
+        }
+        if let Some(drawn) = self.sampling {
+            recipe.sampling.by = match drawn {
+                Drawn::Poisson => Sampler::Poisson,
+                Drawn::Full => Sampler::Full,
+                Drawn::WithoutReplacement => Sampler::WithoutReplacement,
+                Drawn::Shuffled => Sampler::Shuffled,
+            };
+        }
+        if self.sampling_rate.is_some() || self.batch_size.is_some() {
+            (recipe.sampling.rate, recipe.sampling.batch) = (self.sampling_rate, self.batch_size);
+        }
+        recipe.sampling.records = self.records.or(recipe.sampling.records);
+        if let Some(norm) = self.clip_norm {
+            recipe.clipping = match recipe.clipping {
+                Clip::Flat { .. } => Clip::Flat { norm },
+                Clip::PerLayer { .. } => Clip::PerLayer { norm },
+                Clip::Automatic { stability, .. } => Clip::Automatic { norm, stability },
+                Clip::Adaptive { quantile, learning_rate, count_noise, .. } => {
+                    Clip::Adaptive { norm, quantile, learning_rate, count_noise }
+                }
+            };
+        }
+        if let Some(learning_rate) = self.learning_rate {
+            let usual = Schedule { learning_rate, warm_up: 0, shape: Shape::Constant };
+            recipe.schedule =
+                Some(recipe.schedule.map_or(usual, |schedule| Schedule { learning_rate, ..schedule }));
+        }
+        recipe.seed = self.terms.seed.unwrap_or(recipe.seed);
+        let delta = asked.budget.map(|budget| budget.delta).or(asked.training.privacy.delta);
+        asked.budget = self.terms.allowance(delta)?.or(asked.budget);
+        Ok(asked)
+    }
+}

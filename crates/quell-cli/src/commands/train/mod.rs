@@ -1,0 +1,49 @@
+//! `quell train` and `quell resume`: train a model and pay for it.
+
+mod flags;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use quell::run::{Folder, Training};
+
+use crate::{
+    drive,
+    flags::{Format, ledger::LedgerArgs},
+    progress::Bar,
+};
+pub(crate) use flags::Flags;
+
+const RESUME_EXAMPLES: &str = "\
+Examples:
+  quell train --output runs/first
+  quell resume runs/first";
+
+/// Go on with a run that was stopped or killed; nothing is paid twice
+///
+/// Steps that were leased and not written down are lost: they are paid for, and taking them again would be another release. A run on which another process works is refused,
+/// and so is a ledger that is older than the run.
+#[derive(clap::Args)]
+#[command(after_help = RESUME_EXAMPLES)]
+pub(crate) struct Resume {
+    /// Folder of the run
+    run: PathBuf,
+    #[command(flatten)]
+    ledgers: LedgerArgs,
+    /// How what came of it is written
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub(crate) fn run(flags: &Flags) -> Result<()> {
+    let configuration = flags.configuration()?;
+    // All errors in the configuration are reported before anything is paid.
+    let bar = Bar::spinner("reading");
+    let job = Training::new(configuration)?;
+    drop(bar);
+    drive::start(&job, &flags.terms, "")
+}
+
+pub(crate) fn resume(flags: &Resume) -> Result<()> {
+    drive::resume(&Folder::open(&flags.run)?.locked()?, &flags.ledgers, flags.format)
+}

@@ -1,0 +1,142 @@
+//! Runs any job: cost, ledger, folder, progress bar, results.
+
+use std::sync::atomic::Ordering;
+
+use anyhow::{Context, Result};
+use quell::{
+    learner::Control,
+    run::{self, Driver, Folder, Job, Moment, Outcome, Promise},
+};
+use quell_ledger::Volume;
+use quell_privacy::{
+    ledger::Ledger,
+    number::{Toward, given, rounded},
+    units::Delta,
+};
+use serde_json::json;
+
+use crate::{
+    commands::report,
+    flags::{
+        Format,
+        ledger::{self, Dataset, LedgerArgs},
+        run::RunArgs,
+    },
+    interrupt, model,
+    payment::balance,
+    print,
+    progress::Bar,
+    refusal::Refusal,
+};
+
+/// Hint for a budget that is too small.
+const SMALLER_EPSILON: &str = "ask for a smaller --epsilon";
+
+/// Starts a job in a new folder, or with --dry-run only reports its cost.
+///
+/// `verb` is added to the name of the folder; it is empty for `quell train`.
+pub(crate) fn start(job: &impl Job, terms: &RunArgs, verb: &str) -> Result<()> {
+    let (dataset, public) = (Dataset::of_job(job), job.is_demonstration());
+    if terms.dry_run {
+        report_cost(job, terms.format)?;
+        return ledger::preview(
+            &terms.ledgers,
+            &dataset,
+            |ledger| Ok(job.quote(ledger)?),
+            SMALLER_EPSILON,
+            public,
+        );
+    }
+    let mut opened = terms.ledgers.open_or_create(&dataset, || Ok(job.terms()?), public)?;
+    let epsilon_after = job.quote(&mut opened)?;
+    ledger::afford(&mut opened, &dataset.name, epsilon_after, SMALLER_EPSILON, public)?;
+    let folder = terms.folder(&format!("{}{verb}", dataset.name))?;
+    go(job, &mut opened, &folder, terms.format)
+}
+
+/// Continues the job of a folder.
+pub(crate) fn resume(folder: &Folder, ledgers: &LedgerArgs, format: Format) -> Result<()> {
+    run::resume(folder, Resume { folder, ledgers, format })?
+}
+
+struct Resume<'a> {
+    folder: &'a Folder,
+    ledgers: &'a LedgerArgs,
+    format: Format,
+}
+
+impl Driver for Resume<'_> {
+    type Output = Result<()>;
+
+    fn drive<J: Job>(self, job: &J) -> Result<()> {
+        go(job, &mut self.ledgers.ledger(&Dataset::of_run(self.folder, job))?, self.folder, self.format)
+    }
+}
+
+fn report_cost(job: &impl Job, format: Format) -> Result<()> {
+    let settings = job.settings()?;
+    if format == Format::Json {
+        return print::json(&settings.json);
+    }
+    print::document(&settings.toml)?;
+    let Promise { epsilon, delta, .. } = job.promise();
+    let (epsilon, delta) = (rounded(epsilon.upper, 4, Toward::Up), given(delta.get()));
+    print::note(&format!("{}: ε ≤ {epsilon} at δ = {delta}; nothing was paid", settings.amount));
+    Ok(())
+}
+
+/// Runs the job with a progress bar, stops it on Ctrl-C, and prints the results.
+fn go(job: &impl Job, ledger: &mut Ledger<Volume>, folder: &Folder, format: Format) -> Result<()> {
+    let (stop, bar) = (interrupt::flag(), Bar::for_job());
+    let budget = rounded(job.promise().epsilon.upper, 4, Toward::Up);
+    let outcome = job.go(ledger, folder, &mut |moment: Moment| {
+        bar.show(&moment, &budget);
+        if stop.load(Ordering::Relaxed) { Control::Stop } else { Control::Continue }
+    })?;
+    drop(bar);
+    if !outcome.is_finished {
+        let hint = format!("continue with `quell resume {}`; nothing is paid twice", folder.path().display());
+        return Err(Refusal::new(format!("stopped after {}", outcome.position), hint).denied().into());
+    }
+    if outcome.answers.is_none() {
+        report::write(folder, &model::open_run(folder.path())?.1)?;
+    }
+    conclude(job, ledger, folder, outcome, format)
+}
+
+fn conclude(
+    job: &impl Job,
+    ledger: &mut Ledger<Volume>,
+    folder: &Folder,
+    outcome: Outcome,
+    format: Format,
+) -> Result<()> {
+    // The payment says what was bought. Settings that were edited afterwards say something else.
+    let promise = match &outcome.paid {
+        Some(paid) => Promise { epsilon: paid.epsilon, delta: Delta::new(paid.delta)?, ..job.promise() },
+        None => job.promise(),
+    };
+    if format == Format::Json {
+        let mut object = json!({
+            "run": folder.path(),
+            "ledger": outcome.paid.as_ref().map(|paid| &paid.receipt),
+            "epsilon": outcome.paid.as_ref().map(|paid| paid.epsilon),
+            "delta": promise.delta.get(),
+        });
+        object.as_object_mut().context("an object")?.extend(outcome.json);
+        return print::json(&object);
+    }
+    outcome.results.iter().try_for_each(|line| print::data(line))?;
+    print::data(&format!("claim: {promise}"))?;
+    match outcome.answers {
+        Some(file) => print::sentence(&format!("answers: {}", folder.file(file).display()))?,
+        None => print::sentence(&format!("run: {}", folder.path().display()))?,
+    }
+    outcome.remarks.iter().for_each(|remark| print::note(remark));
+    let state = ledger.state().context("the ledger cannot be read again")?;
+    let line = outcome
+        .paid
+        .map(|paid| format!("paid in line {} of {:?}: ", paid.receipt.entry, paid.receipt.dataset));
+    print::note(&format!("{}{}", line.unwrap_or_default(), balance(state.spent(), state.budget().cap())));
+    Ok(())
+}

@@ -1,0 +1,250 @@
+//! Flags that describe an event and the neighboring relation.
+
+use std::io::Read;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use quell_privacy::{
+    Event, Neighbors,
+    event::Record,
+    units::{NoiseMultiplier, SamplingRate},
+};
+
+use super::{Change, whole};
+use crate::{
+    flags::described_run::{Batch, Defaults, DescribedRun, Noise},
+    refusal::Refusal,
+};
+
+/// How a batch is sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Sampling {
+    /// Each record independently.
+    #[default]
+    Poisson,
+    /// A random set of fixed size, without replacement.
+    WithoutReplacement,
+    /// Independent draws with replacement.
+    WithReplacement,
+}
+
+/// The relation between neighbouring datasets.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct Relation {
+    /// Which change of one record the guarantee hides
+    #[arg(long, value_enum, default_value_t)]
+    neighbors: Change,
+}
+
+impl Relation {
+    pub(crate) fn neighbors(self) -> Neighbors {
+        self.neighbors.into()
+    }
+
+    /// The relation as the end of a sentence.
+    pub(crate) fn when(self) -> &'static str {
+        match self.neighbors {
+            Change::AddRemove => "when one record is added or removed",
+            Change::Replace => "when one record is replaced",
+        }
+    }
+}
+
+/// A run of noisy steps, each on a sample of the records.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Run {
+    /// Scale of the noise over the largest contribution of one record (σ/C; b/C for Laplace noise)
+    #[arg(long, value_name = "Z", allow_negative_numbers = true)]
+    pub(crate) noise_multiplier: Option<f64>,
+    /// Distribution of the noise
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) noise: Noise,
+    /// Probability that a record enters a batch
+    #[arg(long, value_name = "Q", allow_negative_numbers = true, conflicts_with_all = ["batch_size", "records"])]
+    pub(crate) sampling_rate: Option<f64>,
+    /// Size of a batch: expected under Poisson sampling, exact otherwise
+    #[arg(long, value_name = "B", value_parser = whole, allow_negative_numbers = true, requires = "records")]
+    pub(crate) batch_size: Option<u64>,
+    /// Size of the dataset
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, requires = "batch_size")]
+    pub(crate) records: Option<u64>,
+    /// How a batch is sampled; the last two need --batch-size, --records and --neighbors replace
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) sampling: Sampling,
+    /// Number of steps
+    #[arg(long, value_name = "T", value_parser = steps, allow_negative_numbers = true)]
+    pub(crate) steps: Option<u64>,
+}
+
+impl Run {
+    pub(crate) fn noise_multiplier(&self) -> Result<Option<NoiseMultiplier>> {
+        Ok(self.noise_multiplier.map(NoiseMultiplier::new).transpose()?)
+    }
+
+    /// The sampling of a batch; none if the flags do not specify it.
+    pub(crate) fn batch(&self, relation: Relation) -> Result<Option<Batch>> {
+        if let (Some(batch), Some(records)) = (self.batch_size, self.records)
+            && !(1..=records).contains(&batch)
+        {
+            let sentence = format!(
+                "batch-size is {batch}, expected a number from 1 to the number of records, {records}"
+            );
+            return Err(Refusal::new(sentence, "--records is the size of the whole dataset").into());
+        }
+        if self.sampling == Sampling::Poisson {
+            let rate = match (self.batch_size, self.records) {
+                (Some(batch), Some(records)) => Some(batch as f64 / records as f64),
+                _ => self.sampling_rate,
+            };
+            return Ok(rate.map(SamplingRate::new).transpose()?.map(Batch::Poisson));
+        }
+        let (Some(batch), Some(records)) = (self.batch_size, self.records) else {
+            let sentence = "a batch of fixed size needs the batch size and the size of the dataset";
+            return Err(
+                Refusal::new(sentence, "give --batch-size and --records instead of --sampling-rate").into()
+            );
+        };
+        if relation.neighbors() != Neighbors::Replace {
+            let sentence =
+                "a batch of fixed size reveals the number of records, expected neighbours by replacement";
+            return Err(Refusal::new(sentence, "add --neighbors replace, or use --sampling poisson").into());
+        }
+        Ok(Some(Batch::Fixed { batch, records, replaced: self.sampling == Sampling::WithReplacement }))
+    }
+
+    /// The run, with missing flags taken from `defaults`.
+    pub(crate) fn with_defaults(&self, defaults: &Defaults, relation: Relation) -> Result<DescribedRun> {
+        Ok(DescribedRun {
+            noise: self.noise,
+            multiplier: match self.noise_multiplier()? {
+                Some(multiplier) => multiplier,
+                None => NoiseMultiplier::new(defaults.noise_multiplier)?,
+            },
+            batch: match self.batch(relation)? {
+                Some(batch) => batch,
+                None => Batch::Poisson(SamplingRate::new(defaults.sampling_rate)?),
+            },
+            steps: self.steps.unwrap_or(defaults.steps),
+        })
+    }
+}
+
+/// An event, described by the flags of a run or given as JSON.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Described {
+    #[command(flatten)]
+    pub(crate) run: Run,
+    /// The event as JSON, plain or as a versioned record; @FILE reads a file, - reads standard input
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["noise_multiplier", "noise", "sampling_rate", "batch_size", "records", "sampling", "steps"])]
+    event: Option<String>,
+    #[command(flatten)]
+    pub(crate) relation: Relation,
+}
+
+impl Described {
+    /// The event that was given as JSON, if any.
+    pub(crate) fn json_event(&self) -> Result<Option<Event>> {
+        self.event.as_deref().map(read_event).transpose()
+    }
+
+    /// The event. Without `defaults`, --noise-multiplier or --event is required.
+    pub(crate) fn event(&self, defaults: Option<&Defaults>) -> Result<Event> {
+        if let Some(event) = self.json_event()? {
+            return Ok(event);
+        }
+        if defaults.is_none() && self.run.noise_multiplier.is_none() {
+            let hint = "try --noise-multiplier 1.1 --sampling-rate 0.01 --steps 10000";
+            return Err(
+                Refusal::new("no event is described, expected --noise-multiplier or --event", hint).into()
+            );
+        }
+        let single_step = Defaults { noise_multiplier: 1.0, sampling_rate: 1.0, steps: 1 };
+        Ok(self.run.with_defaults(defaults.unwrap_or(&single_step), self.relation)?.event())
+    }
+
+    /// A description of the event, for titles.
+    pub(crate) fn describe(&self, event: &Event, defaults: &Defaults) -> Result<String> {
+        if self.event.is_some() {
+            return Ok(event.to_string());
+        }
+        let run = self.run.with_defaults(defaults, self.relation)?;
+        let plural = if run.steps == 1 { "" } else { "s" };
+        Ok(format!("{run}, {} step{plural}", run.steps))
+    }
+}
+
+/// Largest event that is read, in bytes.
+const MAX_EVENT_BYTES: u64 = 64 << 20;
+
+/// The text of an event: the argument itself, a file, or standard input.
+pub(crate) fn event_text(argument: &str) -> Result<String> {
+    if argument == "-" {
+        read(std::io::stdin().lock()).context("cannot read the event from standard input")
+    } else if let Some(path) = argument.strip_prefix('@') {
+        let file = std::fs::File::open(path).with_context(|| format!("cannot read the event from {path}"))?;
+        read(file).with_context(|| format!("cannot read the event from {path}"))
+    } else {
+        Ok(argument.to_owned())
+    }
+}
+
+fn read_event(argument: &str) -> Result<Event> {
+    let text = event_text(argument)?;
+    parse_event(&text).map_err(|error| {
+        let hint = if argument.starts_with(['-', '@', '{', '"']) {
+            r#"an event looks like {"repeated":{"count":100,"event":{"gaussian":{"noise_multiplier":2.0}}}}"#
+        } else {
+            "to read a file, put an @ before its name"
+        };
+        Refusal::new(format!("the event is not one that can be read: {error}"), hint).into()
+    })
+}
+
+fn read(from: impl Read) -> Result<String> {
+    let mut text = String::new();
+    from.take(MAX_EVENT_BYTES + 1).read_to_string(&mut text)?;
+    anyhow::ensure!(text.len() as u64 <= MAX_EVENT_BYTES, "it is longer than 64 MiB");
+    Ok(text)
+}
+
+/// Parses a plain event, or a record, recognised by its version.
+pub(crate) fn parse_event(text: &str) -> Result<Event, serde_json::Error> {
+    let value: serde_json::Value = serde_json::from_str(text)?;
+    if value.get("version").is_some() {
+        Ok(serde_json::from_str::<Record>(text)?.event)
+    } else {
+        serde_json::from_str(text)
+    }
+}
+
+/// Parses a positive whole number.
+fn steps(text: &str) -> Result<u64, String> {
+    whole(text).ok().filter(|steps| *steps > 0).ok_or_else(|| "expected a whole number from 1 on".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_are_read_exactly_or_not_at_all() {
+        for (text, number) in
+            [("10000", 10_000), ("1e4", 10_000), ("10_000", 10_000), ("18446744073709551615", u64::MAX)]
+        {
+            assert_eq!(whole(text), Ok(number));
+        }
+        for text in ["1.5", "-1", "1e300", "NaN", "inf", "", "ten", "18446744073709551616"] {
+            assert!(whole(text).is_err(), "{text}");
+        }
+        assert!(steps("0").is_err());
+    }
+
+    #[test]
+    fn a_bare_event_and_its_record_are_the_same_event() {
+        let bare = r#"{"gaussian":{"noise_multiplier":2.0}}"#;
+        let record = format!(r#"{{"version":1,"event":{bare}}}"#);
+        assert_eq!(parse_event(bare).unwrap(), parse_event(&record).unwrap());
+        assert!(parse_event(&record.replace('1', "2")).is_err());
+        assert!(parse_event(&bare.replace("}}", r#","unknown":1}}"#)).is_err());
+    }
+}

@@ -1,0 +1,23 @@
+//! Tests of the command, in one binary.
+
+mod account;
+mod answers;
+mod calibrate;
+mod command;
+mod curve;
+mod documents;
+mod former_names;
+mod hostile_text;
+mod kills;
+mod labels;
+mod ledger;
+mod manners;
+mod model;
+mod models;
+mod public_network;
+mod questions;
+mod refusals;
+mod schema;
+mod surveys;
+mod train;
+mod trained;

@@ -1,0 +1,23 @@
+//! Statistics of one column: counts, sums, means, histograms, quantiles.
+
+mod additive;
+mod bounded;
+mod count;
+mod decimals;
+mod enclosure;
+pub(super) mod grid;
+mod histogram;
+mod median;
+mod moments;
+mod price;
+mod quantile;
+
+pub use additive::Additive;
+pub use bounded::{Bounds, Sum};
+pub use count::{Count, NoisyThreshold};
+pub use enclosure::Enclosure;
+pub use histogram::{Histogram, StableHistogram};
+pub use median::SmoothMedian;
+pub use moments::{Mean, Variance};
+pub use price::Price;
+pub use quantile::{Quantile, Range};

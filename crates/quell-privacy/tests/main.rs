@@ -1,0 +1,21 @@
+//! Tests of the trusted crate, in one binary.
+
+#[path = "accountants/main.rs"]
+mod accountants;
+mod book;
+mod cashier;
+mod edges;
+mod golden;
+mod laws;
+mod lectures;
+mod mechanisms;
+mod once;
+mod peer_failures;
+mod polls;
+mod promises;
+mod renyi_sampling;
+mod sampled_compositions;
+mod surveys;
+mod theory;
+mod tightness;
+mod votes;

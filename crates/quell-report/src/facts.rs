@@ -1,0 +1,311 @@
+//! The contents of a report, independent of the output format.
+
+use quell::{
+    features::Features,
+    layer::Spec,
+    learner::Evaluation,
+    run::{Architecture, Folder, Model, PaymentRecord, Source},
+};
+use quell_privacy::{
+    Neighbors,
+    ledger::Unit,
+    number::{Toward, brief, given, rounded},
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::plot::Figure;
+use crate::{html, labelled, markdown, trained};
+
+/// The report of a run.
+pub struct Report {
+    /// The model or task, and the dataset.
+    pub(crate) title: String,
+    /// One sentence about the kind of run.
+    pub(crate) kind: &'static str,
+    /// The most important numbers: name, value and remark.
+    pub(crate) headlines: Vec<[String; 3]>,
+    /// The privacy statement in sentences, each with its leading words.
+    pub(crate) statement: Vec<(String, String)>,
+    /// Tables of names and values, with their headings.
+    pub(crate) lists: Vec<List>,
+    /// Figures, each with a sentence that explains how to read it.
+    pub(crate) figures: Vec<(Figure, &'static str)>,
+    pub(crate) confusion: Option<Confusion>,
+    /// The report as JSON, for programs.
+    pub(crate) document: Value,
+}
+
+impl Report {
+    /// The report as Markdown.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        markdown::page(self)
+    }
+
+    /// The report as one HTML page, including its figures.
+    #[must_use]
+    pub fn html(&self) -> String {
+        html::page(self)
+    }
+
+    /// The report as JSON, for programs.
+    #[must_use]
+    pub fn json(&self) -> &Value {
+        &self.document
+    }
+
+    /// Builds the report of a training or labelling run.
+    pub fn new(folder: &Folder, model: &Model) -> Result<Self, quell::Error> {
+        if folder.is_labelling() { labelled::facts(folder, model) } else { trained::facts(folder, model) }
+    }
+}
+
+/// A heading with a table of names and values.
+pub(crate) type List = (&'static str, Vec<[String; 2]>);
+
+/// The confusion matrix on public data.
+pub(crate) struct Confusion {
+    pub(crate) names: Vec<String>,
+    /// `counts[actual][predicted]`.
+    pub(crate) counts: Vec<Vec<u64>>,
+}
+
+/// Largest number of classes for which the whole matrix is shown.
+const MOST_CLASSES: usize = 40;
+
+impl Confusion {
+    /// The most frequent mistakes.
+    fn mistakes(&self) -> Vec<[String; 2]> {
+        const LIMIT: usize = 20;
+        let cells = self.counts.iter().enumerate().flat_map(|(actual, row)| {
+            row.iter().enumerate().map(move |(predicted, count)| (*count, actual, predicted))
+        });
+        let mut wrong: Vec<(u64, usize, usize)> =
+            cells.filter(|(count, actual, predicted)| *count > 0 && actual != predicted).collect();
+        wrong.sort_by_key(|(count, actual, predicted)| (std::cmp::Reverse(*count), *actual, *predicted));
+        let name = |class: usize| self.names.get(class).map_or("", String::as_str);
+        wrong
+            .iter()
+            .take(LIMIT)
+            .map(|(count, actual, predicted)| {
+                row(&count.to_string(), format!("{} taken for {}", name(*actual), name(*predicted)))
+            })
+            .collect()
+    }
+}
+
+/// The confusion matrix for few classes; for many, a table of frequent mistakes.
+pub(crate) fn confusion(
+    evaluation: &Evaluation,
+    names: &[String],
+    lists: &mut Vec<List>,
+) -> Option<Confusion> {
+    let Evaluation::Classes { confusion, .. } = evaluation else { return None };
+    let confusion = Confusion { names: names.to_vec(), counts: confusion.clone() };
+    if names.len() <= MOST_CLASSES {
+        return Some(confusion);
+    }
+    lists.push(("Most frequent mistakes", confusion.mistakes()));
+    None
+}
+
+/// Name of the model, or its number of layers if it has no name.
+pub(crate) fn architecture(model: &Architecture) -> String {
+    model.name.clone().unwrap_or_else(|| format!("network of {} layers", model.layers.len()))
+}
+
+/// Names of layers, with the number of outputs where the layer has that setting.
+pub(crate) fn layers(specs: &[Spec]) -> String {
+    let name = |spec: &Spec| {
+        let name = spec.name().replace('_', " ");
+        match spec {
+            Spec::Linear { outputs } | Spec::Pointwise { outputs } | Spec::Convolution { outputs, .. } => {
+                format!("{name} {outputs}")
+            }
+            Spec::Residual { layers: inner, .. } => format!("{name} ({})", layers(inner)),
+            _ => name,
+        }
+    };
+    specs.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+/// Rounds up to four digits, so that the printed bound is never too small.
+pub(crate) fn round_up(value: f64) -> String {
+    rounded(value, 4, Toward::Up)
+}
+
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+pub(crate) fn row(name: &str, value: impl Into<String>) -> [String; 2] {
+    [name.into(), value.into()]
+}
+
+pub(crate) fn duration(seconds: f64) -> String {
+    match seconds {
+        ..90.0 => format!("{seconds:.1} s"),
+        ..5400.0 => format!("{:.1} min", seconds / 60.0),
+        _ => format!("{:.1} h", seconds / 3600.0),
+    }
+}
+
+/// The headlines for ε and δ.
+pub(crate) fn cost(paid: &PaymentRecord) -> Vec<[String; 3]> {
+    vec![
+        ["ε".into(), format!("≤ {}", rounded(paid.epsilon.upper, 3, Toward::Up)), "of this run".into()],
+        ["δ".into(), given(paid.delta), "chance that ε fails".into()],
+    ]
+}
+
+/// Description of the source of the records.
+pub(crate) fn source(source: &Source) -> String {
+    source
+        .path
+        .as_ref()
+        .map_or_else(|| "the embedded digits, which are public".into(), |path| path.display().to_string())
+}
+
+/// Dimensions of an example.
+pub(crate) fn dimensions(shape: &[usize]) -> String {
+    shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(" × ")
+}
+
+/// Splits a statement into lines, each with its leading words before a colon, if any.
+pub(crate) fn sentences(statement: &str) -> Vec<(String, String)> {
+    let lines = statement.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines
+        .map(|line| match line.split_once(": ") {
+            Some((word, rest)) if word.chars().count() <= 24 => (word.to_owned(), rest.to_owned()),
+            _ => (String::new(), line.to_owned()),
+        })
+        .collect()
+}
+
+pub(crate) fn guarantee(paid: &PaymentRecord, unit: Unit, neighbors: Neighbors) -> Vec<[String; 2]> {
+    let PaymentRecord { receipt, epsilon, delta } = paid;
+    let change = match neighbors {
+        Neighbors::AddRemove => "is added or removed",
+        Neighbors::Replace => "is exchanged for another",
+    };
+    let protected = match unit {
+        Unit::Example => format!("that one example {change}"),
+        Unit::User => format!("that one person {change}, with all their examples"),
+    };
+    let interval =
+        format!("between {} and {}", rounded(epsilon.lower, 4, Toward::Down), round_up(epsilon.upper));
+    let mut rows = Vec::new();
+    if receipt.non_private {
+        rows.push(row(
+            "NOT PRIVATE",
+            "the noise came from a seed; anyone who knows the seed can remove the noise",
+        ));
+    }
+    rows.extend([row("what is hidden", protected), row("ε", interval), row("δ", given(*delta))]);
+    rows
+}
+
+pub(crate) fn ledger_entry(paid: &PaymentRecord) -> Vec<[String; 2]> {
+    vec![
+        row("ledger", &paid.receipt.dataset),
+        row("line", paid.receipt.entry.to_string()),
+        row("head", &paid.receipt.head),
+    ]
+}
+
+/// Name and settings of the features.
+pub(crate) fn features(features: &Features) -> String {
+    if let Features::Network { path, .. } = features {
+        return format!("all layers but the last of {}, which was declared public", path.display());
+    }
+    let mut settings = serde_json::to_value(features).unwrap_or_default();
+    let kind = settings.as_object_mut().and_then(|fields| fields.remove("kind"));
+    format!("{} ({})", describe(&kind), describe(&settings))
+}
+
+/// The number of names and the first of them.
+pub(crate) fn shortened(names: &[String]) -> String {
+    const LIMIT: usize = 20;
+    let first = names.iter().take(LIMIT).cloned().collect::<Vec<_>>().join(", ");
+    let more = names.len().saturating_sub(LIMIT);
+    if more == 0 {
+        format!("{}: {first}", names.len())
+    } else {
+        format!("{}: {first} and {more} more", names.len())
+    }
+}
+
+/// Describes a setting on one line, as it is written in a configuration.
+pub(crate) fn describe(setting: &impl Serialize) -> String {
+    fn text_of(value: &Value) -> String {
+        match value {
+            Value::String(text) => text.replace('_', " "),
+            Value::Number(number) => number.as_f64().map_or_else(|| number.to_string(), brief),
+            Value::Object(fields) => {
+                let named = fields.iter().map(|(name, value)| match value {
+                    Value::Object(inner) if inner.is_empty() => name.replace('_', " "),
+                    Value::Object(_) => format!("{} ({})", name.replace('_', " "), text_of(value)),
+                    _ => format!("{} {}", name.replace('_', " "), text_of(value)),
+                });
+                named.collect::<Vec<_>>().join(", ")
+            }
+            other => other.to_string(),
+        }
+    }
+    serde_json::to_value(setting).map(|value| text_of(&value)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn settings_are_described_on_one_line() {
+        assert_eq!(
+            describe(&json!({"momentum": {"momentum": 0.9, "nesterov": false}})),
+            "momentum (momentum 0.9, nesterov false)"
+        );
+        assert_eq!(describe(&json!("inverse_sqrt")), "inverse sqrt");
+        assert_eq!(
+            describe(&json!({"learning_rate": 2.0, "shape": {"linear": {}}})),
+            "learning rate 2, shape (linear)"
+        );
+    }
+
+    #[test]
+    fn features_are_named_with_their_settings() {
+        assert_eq!(features(&Features::hog()), "hog (block 2, cell 4, orientations 9)");
+    }
+
+    #[test]
+    fn layers_are_named_with_what_comes_out_of_them() {
+        let inner = vec![Spec::Pointwise { outputs: 8 }, Spec::Gelu {}];
+        let all = [
+            Spec::Linear { outputs: 64 },
+            Spec::GlobalMean {},
+            Spec::Residual { layers: inner, projection: Vec::new() },
+        ];
+        assert_eq!(layers(&all), "linear 64, global mean, residual (pointwise 8, gelu)");
+    }
+
+    #[test]
+    fn the_most_frequent_mistakes_come_first() {
+        let names = ["a", "b", "c"].map(str::to_owned).to_vec();
+        let confusion = Confusion { names, counts: vec![vec![9, 1, 0], vec![4, 9, 0], vec![0, 2, 9]] };
+        let expected = [["4", "b taken for a"], ["2", "c taken for b"], ["1", "a taken for b"]]
+            .map(|pair| pair.map(str::to_owned));
+        assert_eq!(confusion.mistakes(), expected);
+    }
+
+    #[test]
+    fn a_statement_is_cut_at_its_leading_words() {
+        let cut =
+            sentences("Dataset \"a\": what was released.\nPromise: if one: two.\n\nNo word here at all.\n");
+        let leading: Vec<&str> = cut.iter().map(|(word, _)| word.as_str()).collect();
+        assert_eq!(leading, ["Dataset \"a\"", "Promise", ""]);
+        assert_eq!(cut[1].1, "if one: two.");
+    }
+}

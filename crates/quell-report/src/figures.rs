@@ -1,0 +1,120 @@
+//! Figures of a run, each with a sentence that explains how to read it.
+
+use quell::{
+    run::{Metrics, PaymentRecord},
+    voting::{Aggregation, Plan},
+};
+use quell_privacy::{
+    Error, Event, Neighbors,
+    accounting::{Pld, TradeOff},
+    number::given,
+    units::Probability,
+};
+
+use crate::plot::{Axis, Edge, Figure, Point, Series};
+
+/// Accuracy on public data over the steps; none if it was measured less than twice.
+pub(crate) fn accuracy(metrics: &Metrics) -> Option<(Figure, &'static str)> {
+    let points = metrics
+        .points
+        .iter()
+        .filter_map(|point| Some(Point::exact(point.step as f64, 100.0 * point.accuracy?)));
+    let points: Vec<Point> = points.collect();
+    (points.len() > 1).then(|| {
+        let figure = Figure {
+            title: "Accuracy over the run".into(),
+            subtitle: "on public test data, whose evaluation costs no privacy".into(),
+            x: Axis::linear("steps"),
+            y: Axis::linear("accuracy (%)"),
+            series: vec![Series { name: "accuracy on public data".into(), claim: Edge::Upper, points }],
+        };
+        (figure, "Accuracy of the model during the run.")
+    })
+}
+
+/// ε over the steps; none if no step was recorded.
+pub(crate) fn epsilon(metrics: &Metrics, paid: &PaymentRecord) -> Option<(Figure, &'static str)> {
+    let origin = Point::exact(0.0, 0.0);
+    let points: Vec<Point> = std::iter::once(origin)
+        .chain(metrics.points.iter().map(|point| Point::exact(point.step as f64, point.epsilon)))
+        .collect();
+    let ends = [0.0, metrics.steps as f64].map(|step| Point::exact(step, paid.epsilon.upper)).to_vec();
+    (points.len() > 1).then(|| {
+        let figure = Figure {
+            title: "Privacy loss over the run".into(),
+            subtitle: format!("at δ = {}; all of it was paid for before the first step", given(paid.delta)),
+            x: Axis::linear("steps"),
+            y: Axis::linear(format!("ε at δ = {}", given(paid.delta))),
+            series: vec![
+                Series { name: "ε of the steps so far".into(), claim: Edge::Upper, points },
+                Series { name: "ε that was paid for".into(), claim: Edge::Upper, points: ends },
+            ],
+        };
+        (figure, "Upper bound on the privacy loss of one record after each number of steps.")
+    })
+}
+
+/// ε over the answers; none if answers are not paid for one by one.
+pub(crate) fn epsilon_of_answers(plan: &Plan) -> Result<Option<(Figure, &'static str)>, quell::Error> {
+    let Aggregation::Polls(poll, rounds) = &plan.aggregation else { return Ok(None) };
+    let delta = given(plan.delta.get());
+    let costs = (1..=*rounds).map(|round| {
+        let cost = Aggregation::Polls(*poll, round).epsilon(plan.neighbors, plan.delta)?;
+        Ok(Point { x: (u64::from(poll.answers) * round) as f64, lower: cost.lower, upper: cost.upper })
+    });
+    let points =
+        std::iter::once(Ok(Point::exact(0.0, 0.0))).chain(costs).collect::<Result<Vec<_>, quell::Error>>()?;
+    let ends = [points.first(), points.last()].into_iter().flatten();
+    let paid = ends.map(|end| Point::exact(end.x, plan.epsilon.upper)).collect();
+    let figure = Figure {
+        title: "Privacy loss over the answers".into(),
+        subtitle: format!("at δ = {delta}; all of it was paid for before the first question"),
+        x: Axis::linear("answers"),
+        y: Axis::linear(format!("ε at δ = {delta}")),
+        series: vec![
+            Series { name: "ε of the answers so far".into(), claim: Edge::Upper, points },
+            Series { name: "ε that was paid for".into(), claim: Edge::Upper, points: paid },
+        ],
+    };
+    Ok(Some((
+        figure,
+        "Upper bound on the privacy loss of one record after each number of answers, whatever the votes were.",
+    )))
+}
+
+/// The error rates of the best attack; none if no trade-off function is known.
+///
+/// The subtitle names what was released.
+pub(crate) fn attack(
+    event: &Event,
+    neighbors: Neighbors,
+    subtitle: &str,
+) -> Result<Option<(Figure, &'static str)>, quell::Error> {
+    let attack = match TradeOff::new(&Pld::default(), event, neighbors) {
+        Err(Error::Unsupported { .. }) => return Ok(None),
+        other => other?,
+    };
+    let points = (0..=100_u32).map(|i| {
+        // Points are dense at both ends, where the curve bends.
+        let t = f64::from(i) / 100.0;
+        let alpha = t * t * (3.0 - 2.0 * t);
+        let beta = attack.beta(Probability::new(alpha)?);
+        Ok(Point { x: alpha, lower: beta.lower, upper: beta.upper })
+    });
+    let guessing = [0.0, 0.25, 0.5, 0.75, 1.0].map(|alpha| Point::exact(alpha, 1.0 - alpha)).to_vec();
+    let figure = Figure {
+        title: "What the best attack gets wrong".into(),
+        subtitle: subtitle.into(),
+        x: Axis::linear("false-positive rate α (fraction of records wrongly accused)"),
+        y: Axis::linear("false-negative rate β (fraction missed)"),
+        series: vec![
+            Series {
+                name: "least any attack misses".into(),
+                claim: Edge::Lower,
+                points: points.collect::<Result<_, Error>>()?,
+            },
+            Series { name: "random guessing".into(), claim: Edge::Lower, points: guessing },
+        ],
+    };
+    Ok(Some((figure, "The closer to random guessing, the better one record is hidden.")))
+}

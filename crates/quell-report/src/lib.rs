@@ -1,0 +1,19 @@
+//! Reports and figures of runs: settings, guarantee and results, for people and programs.
+//!
+//! All content of a report is public: it follows from settings, from releases that were paid for, and from
+//! data that was declared public. This crate reads no private record, writes no file and prints nothing.
+#![deny(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
+
+pub mod escape;
+mod facts;
+mod figures;
+mod html;
+mod interval;
+mod labelled;
+mod markdown;
+pub mod plot;
+mod trained;
+
+pub use facts::Report;
+pub use interval::Interval;

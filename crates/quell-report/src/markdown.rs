@@ -1,0 +1,127 @@
+//! A report as Markdown, with tables in place of figures.
+
+use std::fmt::Write;
+
+use quell_privacy::number::brief;
+
+use crate::facts::{Confusion, Report};
+use crate::{
+    escape,
+    plot::{Edge, Figure},
+};
+
+/// Rows of a table that replaces a figure.
+const ROWS: usize = 12;
+
+/// Renders the page.
+pub(crate) fn page(facts: &Report) -> String {
+    // Writing to a string does not fail.
+    let mut page = format!("# {}\n\n", text(&facts.title));
+    let headlines: Vec<String> = facts
+        .headlines
+        .iter()
+        .map(|[name, value, remark]| format!("{} **{}** {}", text(name), text(value), text(remark)))
+        .collect();
+    let _ = writeln!(page, "{}.\n\n## The guarantee\n", headlines.join(", "));
+    for (word, sentence) in &facts.statement {
+        let word = if word.is_empty() { String::new() } else { format!("**{}:** ", text(word)) };
+        let _ = writeln!(page, "- {word}{}", text(sentence));
+    }
+    for (heading, rows) in &facts.lists {
+        let rows: Vec<Vec<String>> = rows.iter().map(|[name, value]| vec![text(name), text(value)]).collect();
+        let _ = write!(page, "\n## {heading}\n\n{}", table(&[String::new(), String::new()], &rows, 0));
+    }
+    if let Some(confusion) = &facts.confusion {
+        let _ = write!(page, "\n## Which class was taken for which, on public data\n\n{}", matrix(confusion));
+    }
+    for (figure, reading) in &facts.figures {
+        let _ = write!(
+            page,
+            "\n## {}\n\n{} {}\n\n{}",
+            text(&figure.title),
+            sentence(&figure.subtitle),
+            text(reading),
+            points(figure)
+        );
+    }
+    page
+}
+
+/// Turns a phrase into a sentence: capital letter and full stop.
+fn sentence(words: &str) -> String {
+    let mut letters = text(words).chars().collect::<Vec<_>>().into_iter();
+    letters
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect::<String>() + ".")
+}
+
+/// Renders the confusion matrix, one row per actual class.
+fn matrix(confusion: &Confusion) -> String {
+    let names: Vec<String> = confusion.names.iter().map(|name| text(name)).collect();
+    let head: Vec<String> =
+        std::iter::once("actual \\ predicted".to_owned()).chain(names.iter().cloned()).collect();
+    let rows: Vec<Vec<String>> = names
+        .iter()
+        .zip(&confusion.counts)
+        .map(|(name, counts)| {
+            std::iter::once(name.clone()).chain(counts.iter().map(ToString::to_string)).collect()
+        })
+        .collect();
+    table(&head, &rows, 1)
+}
+
+/// Renders some points of the first curve as a table.
+fn points(figure: &Figure) -> String {
+    let Some(series) = figure.series.first() else { return String::new() };
+    let last = series.points.len().saturating_sub(1);
+    let mut chosen: Vec<usize> = (0..ROWS).map(|row| row * last / (ROWS - 1)).collect();
+    chosen.dedup();
+    let rows = chosen.into_iter().filter_map(|index| series.points.get(index)).map(|point| {
+        let value = if series.claim == Edge::Lower { point.lower } else { point.upper };
+        vec![brief(point.x), brief(value)]
+    });
+    table(&[text(&figure.x.label), text(&figure.y.label)], &rows.collect::<Vec<_>>(), 0)
+}
+
+/// Renders a table; columns from `right` on are right-aligned if `right` is positive.
+fn table(head: &[String], rows: &[Vec<String>], right: usize) -> String {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let rule: Vec<String> = (0..head.len())
+        .map(|column| if right > 0 && column >= right { "---:" } else { "---" }.to_owned())
+        .collect();
+    let mut table = line(head) + &line(&rule);
+    table.extend(rows.iter().map(|row| line(row)));
+    table
+}
+
+/// Escapes text for Markdown.
+fn text(words: &str) -> String {
+    let mut escaped = String::new();
+    for c in words.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '\\' | '|' | '*' | '_' | '`' | '[' | ']' | '#' => escaped.extend(['\\', c]),
+            c if escape::is_unsafe(c) => escaped.push(' '),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_cannot_break_out_of_their_cell() {
+        assert_eq!(text("a|b\n<script>*x*\u{9b}\u{202e}"), "a\\|b &lt;script&gt;\\*x\\*  ");
+        let confusion =
+            Confusion { names: vec!["a|b".into(), "c".into()], counts: vec![vec![3, 1], vec![0, 7]] };
+        assert_eq!(
+            matrix(&confusion),
+            "| actual \\ predicted | a\\|b | c |\n| --- | ---: | ---: |\n| a\\|b | 3 | 1 |\n| c | 0 | 7 |\n"
+        );
+    }
+}

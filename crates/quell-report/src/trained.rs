@@ -1,0 +1,191 @@
+//! The report of a run that trains a model.
+
+use quell::{
+    learner::{
+        Evaluation,
+        dp_sgd::{Plan, Sampler},
+    },
+    run::{Folder, Metrics, Model, PaymentRecord},
+};
+use quell_privacy::{ledger::Unit, number::brief};
+use serde_json::json;
+
+use crate::{Interval, plot::Figure};
+use crate::{
+    facts::{
+        Report, architecture, confusion, cost, describe, dimensions, duration, features, guarantee, layers,
+        ledger_entry, percent, row, sentences, shortened, source,
+    },
+    figures,
+};
+
+const ATTACK: &str =
+    "a test for one record's presence by everything this run released, all iterates included";
+
+/// Builds the report of a model trained on private records.
+pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Error> {
+    let (metrics, configuration) = (folder.metrics()?, &model.configuration);
+    let classes = model.classes.as_ref().map(Vec::len);
+    let plan = configuration
+        .training
+        .plan(&quell::learner::PublicFacts { records: None, classes }, &model.network)?;
+    let figures: Vec<(Figure, &str)> = [
+        figures::accuracy(&metrics),
+        figures::epsilon(&metrics, &model.paid),
+        figures::attack(&plan.event(), plan.neighbors, ATTACK)?,
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let drawings: Vec<&Figure> = figures.iter().map(|(figure, _)| figure).collect();
+    let PaymentRecord { receipt, epsilon, delta } = &model.paid;
+    let name = architecture(&configuration.model);
+    let document = json!({
+        "run": folder.path(),
+        "dataset": receipt.dataset,
+        "unit": configuration.data.unit,
+        "neighbors": plan.neighbors,
+        "epsilon": Interval(*epsilon),
+        "delta": delta,
+        "receipt": receipt,
+        "statement": model.statement,
+        "accuracy": metrics.evaluation.as_ref().and_then(Evaluation::accuracy),
+        "metrics": metrics,
+        "model": {"name": name, "shape": model.shape, "classes": model.classes, "weights": model.network.parameters()},
+        "configuration": configuration,
+        "figures": drawings,
+    });
+    let mut lists = vec![
+        ("The guarantee of this run", guarantee(&model.paid, configuration.data.unit, plan.neighbors)),
+        ("The ledger entry that paid for it", ledger_entry(&model.paid)),
+        ("Results", result(model, &metrics)),
+        ("Training data", data(model)),
+        ("Training settings", settings(model, &plan, &metrics)),
+    ];
+    let evaluation = metrics.evaluation.as_ref();
+    let confusion = evaluation
+        .zip(model.classes.as_deref())
+        .and_then(|(evaluation, names)| confusion(evaluation, names, &mut lists));
+    Ok(Report {
+        kind: "A model trained with differential privacy.",
+        title: format!("{name} on {}", receipt.dataset),
+        headlines: headlines(model, &metrics),
+        statement: sentences(&model.statement),
+        lists,
+        figures,
+        confusion,
+        document,
+    })
+}
+
+fn headlines(model: &Model, metrics: &Metrics) -> Vec<[String; 3]> {
+    let mut all = cost(&model.paid);
+    match &metrics.evaluation {
+        Some(evaluation @ Evaluation::Classes { count, .. }) => {
+            let accuracy = evaluation.accuracy().map_or_else(|| "none".into(), percent);
+            all.push(["accuracy".into(), accuracy, format!("on {count} public examples")]);
+        }
+        Some(Evaluation::Numbers { error, count }) => {
+            all.push([
+                "error".into(),
+                brief(in_units(model, *error)),
+                format!("root mean square on {count} public examples"),
+            ]);
+        }
+        None => all.push(["accuracy".into(), "not measured".into(), "there are no public test data".into()]),
+    }
+    all.push(["steps".into(), metrics.steps.to_string(), format!("in {}", duration(metrics.seconds))]);
+    all
+}
+
+/// Converts an error on the scale [-1, 1] to the units of the label column.
+fn in_units(model: &Model, error: f64) -> f64 {
+    let bounds = model.configuration.data.schema.as_ref().and_then(|schema| schema.label.bounds);
+    bounds.map_or(error, |[low, high]| error * 0.5 * (high - low))
+}
+
+fn result(model: &Model, metrics: &Metrics) -> Vec<[String; 2]> {
+    let mut rows = match &metrics.evaluation {
+        Some(evaluation @ Evaluation::Classes { correct, count, .. }) => vec![
+            row("accuracy", evaluation.accuracy().map_or_else(|| "none".into(), percent)),
+            row("public test data", format!("{correct} of {count} examples predicted correctly")),
+        ],
+        Some(Evaluation::Numbers { error, count }) => vec![
+            row("root mean square error", brief(in_units(model, *error))),
+            row("public test data", format!("{count} examples")),
+        ],
+        None => vec![row(
+            "public test data",
+            "none, or the run is not finished; private data is never evaluated without payment",
+        )],
+    };
+    if metrics.taken < metrics.steps {
+        let lost = "paid for, but lost in an interruption or not yet taken";
+        rows.push(row(
+            "steps",
+            format!("{} of {} taken; the others were {lost}", metrics.taken, metrics.steps),
+        ));
+    }
+    rows.push(row("time", duration(metrics.seconds)));
+    rows
+}
+
+fn data(model: &Model) -> Vec<[String; 2]> {
+    let (data, training) = (&model.configuration.data, &model.configuration.training);
+    let mut rows = vec![row("dataset", &model.paid.receipt.dataset), row("source", source(data))];
+    if let Some(records) = training.sampling.records {
+        let what = if data.unit == Unit::User { "people" } else { "examples" };
+        rows.push(row("publicly known size", format!("{records} {what}")));
+    }
+    rows.push(row("numbers per example", dimensions(&model.shape)));
+    if !model.configuration.features.is_raw() {
+        rows.push(row("features", features(&model.configuration.features)));
+    }
+    match &model.classes {
+        Some(names) => rows.push(row("classes", shortened(names))),
+        None => rows.push(row("target", "a number")),
+    }
+    if let Some(schema) = &data.schema {
+        rows.push(row("learned", format!("{} from {} columns", schema.label.column, schema.columns.len())));
+    }
+    if let Some(test) = &data.test {
+        rows.push(row("public test data", test.display().to_string()));
+    }
+    rows
+}
+
+fn settings(model: &Model, plan: &Plan, metrics: &Metrics) -> Vec<[String; 2]> {
+    let training = &model.configuration.training;
+    let sampling = match training.sampling.by {
+        Sampler::Poisson => "Poisson sampling: each record independently",
+        Sampler::Full => "every record in every step",
+        Sampler::WithoutReplacement => "a random set of fixed size",
+        Sampler::Shuffled => "every record once per epoch",
+    };
+    let rate = training.sampling.rate.map(|rate| format!(", rate {}", brief(rate))).unwrap_or_default();
+    let mut rows = vec![
+        row("model", architecture(&model.configuration.model)),
+        row("layers", layers(&model.configuration.model.layers)),
+        row("weights", model.network.parameters().to_string()),
+        row("steps", metrics.steps.max(plan.steps()).to_string()),
+        row("sampling", format!("{sampling}{rate}")),
+        row("expected batch size", brief(plan.expected_batch)),
+        row("noise multiplier", brief(plan.descent.noise_multiplier.get())),
+        row("clipping", describe(&training.clipping)),
+        row("loss", describe(&plan.loss)),
+        row("optimizer", describe(&plan.optimizer)),
+        row(
+            "learning rate",
+            format!("{}, {}", brief(plan.schedule.learning_rate), describe(&plan.schedule.shape)),
+        ),
+        row("averaging of iterates", describe(&plan.average)),
+    ];
+    if plan.schedule.warm_up > 0 {
+        rows.push(row("warm-up", format!("{} steps", plan.schedule.warm_up)));
+    }
+    if let Some(augmentation) = &plan.augmentation {
+        rows.push(row("augmentation", describe(augmentation)));
+    }
+    rows.push(row("seed of public randomness", plan.seed.to_string()));
+    rows
+}

@@ -1,0 +1,47 @@
+//! Reads a file that names the user of each row.
+
+use std::{fs::File, io::Read, path::Path};
+
+use crate::Error;
+use crate::data::{
+    examples::{memory::Memory, split::Tag},
+    formats::{idx, npy, stream::Stream},
+};
+
+/// Reads the user of every row: integers in an NPY or IDX file, or a text file with one line for each row.
+///
+/// An empty line names no user. A number and its decimal digits name the same user. `rows` decides whether
+/// the empty line after the last line end is a row without a user or no row at all.
+pub(in crate::data) fn read(path: &Path, rows: usize, memory: &Memory) -> Result<Vec<Option<Tag>>, Error> {
+    let failed = |error: std::io::Error| Error::io(path, &error);
+    let mut first = Vec::new();
+    File::open(path).map_err(failed)?.take(6).read_to_end(&mut first).map_err(failed)?;
+    match first.as_slice() {
+        b"\x93NUMPY" => npy::array(Stream::open(path)?)?.users(memory),
+        [0, 0, 0x08..=0x0e, 1..=8, ..] => idx::array(path)?.users(memory),
+        _ => lines(path, rows, memory),
+    }
+}
+
+fn lines(path: &Path, rows: usize, memory: &Memory) -> Result<Vec<Option<Tag>>, Error> {
+    let mut stream = Stream::open(path)?;
+    let mut text = Vec::new();
+    let mut chunk = vec![0; 1 << 16];
+    loop {
+        let count = stream.read(&mut chunk)?;
+        if count == 0 {
+            break;
+        }
+        memory.take(count as u64, path)?;
+        text.extend_from_slice(&chunk[..count]);
+    }
+    let mut users = Vec::new();
+    for line in text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii) {
+        memory.take(size_of::<Option<Tag>>() as u64, path)?;
+        users.push(Tag::of_user(line));
+    }
+    if users.len() == rows + 1 && (text.is_empty() || text.ends_with(b"\n")) {
+        users.pop();
+    }
+    Ok(users)
+}

@@ -1,0 +1,289 @@
+//! Reads comma-separated text.
+//!
+//! The first row holds the names of the columns. Cells are text, without the white space around them. An
+//! empty cell is missing, and so is a cell that a short row lacks. Extra cells are ignored and blank lines
+//! are not records. Bytes that are not UTF-8 are read as U+FFFD (in a user's name they are kept). A record of
+//! more than 16 MiB is skipped to its end, and is a row without cells: memory is bounded, no record causes an
+//! error, and no other record is lost. If the cells of a row belong to different people, a cell that is too
+//! long is missing, and all other cells are kept.
+//!
+//! The writer of the file must ensure that one person's cell cannot end a record or absorb other people's
+//! cells (SECURITY.md). In CSV, an opening quote that is never closed makes one record of the rest of the
+//! file: cells must be quoted properly. In `.tsv`, a quote is an ordinary character, and cells hold neither
+//! tabs nor line ends.
+//!
+//! A file whose name ends in `.gz` is decompressed while it is read.
+
+use std::{
+    borrow::Cow,
+    fs::File,
+    io::{BufRead, BufReader, Read},
+    path::{Path, PathBuf},
+};
+
+use csv_core::{ReadFieldResult, ReadRecordResult, ReaderBuilder};
+use flate2::read::MultiGzDecoder;
+
+use crate::Error;
+use crate::data::{
+    formats::stream::packed,
+    table::{
+        header::{Column, Header, Kind, Reading},
+        row::{Cells, Row},
+    },
+};
+
+/// The most bytes of a record: its cells, and the positions where they end.
+const LONGEST_RECORD: usize = 1 << 24;
+
+/// The least limit on the bytes of a cell in [`Csv::scan_apart`].
+///
+/// Each cell may have its share of the longest record, or this many bytes if that is more.
+const LONGEST_CELL: usize = 1 << 12;
+
+/// The number of bytes read at a time.
+const AHEAD: usize = 1 << 17;
+
+/// The most columns. No table that people use has more.
+const MOST_COLUMNS: usize = 1 << 16;
+
+/// A file and the character that separates its cells.
+#[derive(Debug)]
+pub(crate) struct Csv {
+    path: PathBuf,
+    separator: u8,
+}
+
+impl Csv {
+    /// Reads the names of the columns.
+    ///
+    /// Cells are separated by tabs if the path ends in `.tsv`, otherwise by commas.
+    pub(crate) fn open(path: &Path) -> Result<(Self, Header), Error> {
+        let unpacked = if packed(path) { path.with_extension("") } else { path.to_owned() };
+        let tabs = unpacked.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("tsv"));
+        let file = Self { path: path.to_owned(), separator: if tabs { b'\t' } else { b',' } };
+        let mut header = Record::default();
+        if !file.reader()?.read(&mut header).map_err(|error| file.failed(&error))? {
+            return Err(Error::NoTable { path: path.to_owned(), found: "empty" });
+        }
+        file.check(&header)?;
+        let named = |name: &[u8]| String::from_utf8_lossy(name.trim_ascii()).into_owned();
+        let columns =
+            header.cells().map(|name| Column { name: named(name), kind: Kind::Undeclared }).collect();
+        let header = Header::new(columns, path)?;
+        Ok((file, header))
+    }
+
+    /// Visits every record once, from first to last, and keeps none.
+    pub(crate) fn scan(&self, readings: &[Reading], each: &mut dyn FnMut(&Row<'_>)) -> Result<(), Error> {
+        let mut reader = self.reader()?;
+        let mut record = Record::default();
+        let mut next = |record: &mut Record| reader.read(record).map_err(|error| self.failed(&error));
+        // The first row holds the names.
+        next(&mut record)?;
+        while next(&mut record)? {
+            each(&Row(Cells::Csv { record: &record, readings }));
+        }
+        Ok(())
+    }
+
+    /// Visits every row, where the cells of a row belong to different people.
+    ///
+    /// A row has at most as many cells as there are names.
+    pub(crate) fn scan_apart(
+        &self,
+        readings: &[Reading],
+        columns: usize,
+        each: &mut dyn FnMut(&Row<'_>),
+    ) -> Result<(), Error> {
+        let mut reader = self.reader()?;
+        let mut record = Record::default();
+        let mut next =
+            |record: &mut Record| reader.read_apart(record, columns).map_err(|error| self.failed(&error));
+        next(&mut record)?;
+        while next(&mut record)? {
+            each(&Row(Cells::Csv { record: &record, readings }));
+        }
+        Ok(())
+    }
+
+    /// Checks the names without showing them.
+    ///
+    /// If a file has no header, its first record must not appear in an error message.
+    fn check(&self, header: &Record) -> Result<(), Error> {
+        let path = self.path.clone();
+        if header.len() == 0 {
+            return Err(Error::NoTable { path, found: "of a first row that is longer than 16 MiB" });
+        }
+        if header.cells().any(|name| name.contains(&0)) {
+            return Err(Error::NoTable { path, found: "binary or UTF-16" });
+        }
+        if header.len() > MOST_COLUMNS {
+            return Err(Error::NoTable { path, found: "of more than 65536 columns" });
+        }
+        if (0..header.len()).any(|column| number(header, column).is_some()) {
+            return Err(Error::NoHeader { path });
+        }
+        let has = |separator: u8| header.len() == 1 && header.cells().any(|name| name.contains(&separator));
+        let expected = if self.separator == b'\t' { "tabs" } else { "commas" };
+        match [(b';', "semicolons"), (b'\t', "tabs"), (b',', "commas")]
+            .into_iter()
+            .find(|(separator, _)| has(*separator))
+        {
+            Some((_, found)) => Err(Error::Separator { path, found, expected }),
+            None => Ok(()),
+        }
+    }
+
+    fn reader(&self) -> Result<Reader, Error> {
+        let file = File::open(&self.path).map_err(|error| Error::io(&self.path, &error))?;
+        let file: Box<dyn Read> = if packed(&self.path) {
+            Box::new(MultiGzDecoder::new(BufReader::new(file)))
+        } else {
+            Box::new(file)
+        };
+        let parser = ReaderBuilder::new().delimiter(self.separator).quoting(self.separator != b'\t').build();
+        Ok(Reader { parser, file: BufReader::with_capacity(AHEAD, file) })
+    }
+
+    /// Converts an error. Records of any length and cells of any bytes are valid, so only reading can fail.
+    fn failed(&self, error: &std::io::Error) -> Error {
+        if packed(&self.path) && damage(error) {
+            return Error::Packed { path: self.path.clone() };
+        }
+        Error::io(&self.path, error)
+    }
+}
+
+/// The cells of a record, stored one after another.
+#[derive(Default)]
+pub(in crate::data) struct Record {
+    bytes: Vec<u8>,
+    /// The position where each cell ends. Entries after the last cell are unused.
+    ends: Vec<usize>,
+    count: usize,
+}
+
+impl Record {
+    pub(in crate::data) fn len(&self) -> usize {
+        self.count
+    }
+
+    fn get(&self, column: usize) -> Option<&[u8]> {
+        let end = *self.ends[..self.count].get(column)?;
+        let start = column.checked_sub(1).map_or(0, |before| self.ends[before]);
+        self.bytes.get(start..end)
+    }
+
+    fn cells(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.count).filter_map(|column| self.get(column))
+    }
+}
+
+/// A file that is read record by record.
+struct Reader {
+    parser: csv_core::Reader,
+    file: BufReader<Box<dyn Read>>,
+}
+
+impl Reader {
+    /// Reads the next record, if there is one.
+    ///
+    /// A record that is too long has no cells. Whether it is too long depends on that record alone.
+    fn read(&mut self, record: &mut Record) -> std::io::Result<bool> {
+        let (mut length, mut count, mut too_long) = (0, 0, false);
+        loop {
+            let input = match self.file.fill_buf() {
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                input => input?,
+            };
+            let (bytes, ends) = (&mut record.bytes[length..], &mut record.ends[count..]);
+            let (result, taken, written, ended) = self.parser.read_record(input, bytes, ends);
+            self.file.consume(taken);
+            (length, count) = (length + written, count + ended);
+            too_long |= length + size_of::<usize>() * count > LONGEST_RECORD;
+            if too_long {
+                // The following cells overwrite the previous ones.
+                (length, count) = (0, 0);
+            }
+            match result {
+                ReadRecordResult::OutputFull if length == record.bytes.len() => {
+                    record.bytes.resize(2 * length + 1024, 0);
+                }
+                ReadRecordResult::OutputEndsFull if count == record.ends.len() => {
+                    record.ends.resize(2 * count + 64, 0);
+                }
+                ReadRecordResult::InputEmpty
+                | ReadRecordResult::OutputFull
+                | ReadRecordResult::OutputEndsFull => {}
+                ReadRecordResult::Record => {
+                    record.count = count;
+                    return Ok(true);
+                }
+                ReadRecordResult::End => return Ok(false),
+            }
+        }
+    }
+}
+
+impl Reader {
+    /// Reads the next record, cell by cell.
+    ///
+    /// A cell that is too long becomes empty. Whether it is too long depends on that cell and the number of
+    /// columns, and on no other cell.
+    fn read_apart(&mut self, record: &mut Record, columns: usize) -> std::io::Result<bool> {
+        let longest = (LONGEST_RECORD / columns.max(1)).max(LONGEST_CELL);
+        record.bytes.clear();
+        record.ends.clear();
+        let (mut start, mut too_long, mut part) = (0, false, [0; 1 << 10]);
+        loop {
+            let input = match self.file.fill_buf() {
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                input => input?,
+            };
+            let (result, taken, written) = self.parser.read_field(input, &mut part);
+            self.file.consume(taken);
+            too_long |= record.bytes.len() - start + written > longest;
+            if too_long {
+                record.bytes.truncate(start);
+            } else if record.ends.len() < columns {
+                record.bytes.extend_from_slice(&part[..written]);
+            }
+            match result {
+                ReadFieldResult::InputEmpty | ReadFieldResult::OutputFull => {}
+                ReadFieldResult::Field { record_end } => {
+                    if record.ends.len() < columns {
+                        record.ends.push(record.bytes.len());
+                    }
+                    (start, too_long) = (record.bytes.len(), false);
+                    if record_end {
+                        record.count = record.ends.len();
+                        return Ok(true);
+                    }
+                }
+                ReadFieldResult::End => return Ok(false),
+            }
+        }
+    }
+}
+
+/// Returns whether an error is about the compressed data and not about reading it.
+fn damage(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
+    matches!(error.kind(), InvalidData | InvalidInput | Other | UnexpectedEof)
+}
+
+/// Returns a cell without the white space around it.
+pub(in crate::data) fn bytes(record: &Record, column: usize) -> Option<&[u8]> {
+    record.get(column).map(<[u8]>::trim_ascii)
+}
+
+/// Returns a cell as a number, if it is a finite number.
+pub(in crate::data) fn number(record: &Record, column: usize) -> Option<f64> {
+    std::str::from_utf8(bytes(record, column)?).ok()?.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// Returns a cell as text, unless it is empty.
+pub(in crate::data) fn text(record: &Record, column: usize) -> Option<Cow<'_, str>> {
+    bytes(record, column).filter(|cell| !cell.is_empty()).map(String::from_utf8_lossy)
+}

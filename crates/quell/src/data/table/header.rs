@@ -1,0 +1,116 @@
+//! Names and types of columns: the public facts about a table.
+
+use std::{collections::HashMap, fmt, path::Path};
+
+use crate::Error;
+
+/// The declared type of a column.
+///
+/// The file's schema declares it. It is never inferred from the values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Numbers.
+    Number,
+    /// Text. Dates and times are text too, written so that text order is chronological order.
+    Text,
+    /// True or false: 1 or 0 as a number, `true` or `false` as text.
+    Boolean,
+    /// No declared type, as in every CSV file: the column is read as the caller asks.
+    Undeclared,
+    /// Lists, intervals and other values that are neither a number nor a text.
+    Unreadable,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Number => "numbers",
+            Self::Text => "text",
+            Self::Boolean => "true or false",
+            Self::Undeclared => "undeclared cells",
+            Self::Unreadable => "a Parquet type that is neither a number nor text",
+        })
+    }
+}
+
+/// The type that a column is read as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// Finite numbers. Any other cell is missing.
+    Number,
+    /// Text.
+    Text,
+    /// The bytes that identify a user: those of a text, or the digits of an integer.
+    Name,
+}
+
+impl fmt::Display for Use {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Number => "numbers",
+            Self::Text => "text",
+            Self::Name => "integers or text that tell users apart",
+        })
+    }
+}
+
+/// The name and the type of a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// The name. A column whose name is empty in the header cannot be read.
+    pub name: String,
+    /// The declared type.
+    pub kind: Kind,
+}
+
+/// A column and the type that it is read as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reading {
+    pub(crate) column: usize,
+    pub(crate) usage: Use,
+}
+
+/// All columns of a table, in the order of the file.
+#[derive(Clone, Debug)]
+pub(crate) struct Header {
+    pub(crate) columns: Vec<Column>,
+}
+
+impl Header {
+    /// Creates a header. Two columns may both have an empty name, but not the same other name.
+    pub(crate) fn new(columns: Vec<Column>, path: &Path) -> Result<Self, Error> {
+        let mut seen = HashMap::new();
+        for (number, column) in (1..).zip(&columns).filter(|(_, column)| !column.name.is_empty()) {
+            if let Some(first) = seen.insert(&column.name, number) {
+                return Err(Error::DuplicateColumn { path: path.to_owned(), columns: [first, number] });
+            }
+        }
+        Ok(Self { columns })
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Result<usize, Error> {
+        let position = self.columns.iter().position(|column| column.name == name && !name.is_empty());
+        position.ok_or_else(|| Error::no_column(name, &self.columns))
+    }
+
+    /// Looks up a column to read as the given type, if its declared type permits.
+    pub(crate) fn reading(&self, name: &str, usage: Use) -> Result<Reading, Error> {
+        let column = self.find(name)?;
+        let kind = self.columns[column].kind;
+        match (kind, usage) {
+            (Kind::Number, Use::Number | Use::Name)
+            | (Kind::Text, Use::Text | Use::Name)
+            | (Kind::Boolean | Kind::Undeclared, _) => Ok(Reading { column, usage }),
+            _ => Err(Error::WrongUse { name: name.to_owned(), kind, usage, place: None }),
+        }
+    }
+
+    /// Looks up a column to test whether its cells are missing.
+    ///
+    /// The column is read as its declared type, or as text without a declaration.
+    pub(crate) fn presence(&self, name: &str) -> Result<Reading, Error> {
+        let column = self.find(name)?;
+        let usage = if self.columns[column].kind == Kind::Number { Use::Number } else { Use::Text };
+        self.reading(name, usage)
+    }
+}

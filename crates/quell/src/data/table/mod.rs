@@ -1,0 +1,153 @@
+//! A file of records with named columns.
+
+pub(super) mod encoder;
+pub(super) mod header;
+pub(super) mod predicate;
+pub(super) mod row;
+pub(super) mod rows;
+pub(super) mod schema;
+pub(super) mod selection;
+
+use std::{
+    fmt,
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use crate::Error;
+use crate::data::{
+    Predicate, Selection,
+    formats::{csv::Csv, parquet::Parquet, stream::packed},
+    table::{
+        header::{Column, Header, Reading, Use},
+        predicate::Filter,
+        row::Row,
+    },
+};
+
+/// A file of records with named columns.
+///
+/// Opening a table reads the names only. Each question reads the file once, from the first record to the
+/// last, and keeps only the answer.
+pub struct Table {
+    path: PathBuf,
+    header: Header,
+    source: Source,
+}
+
+enum Source {
+    Csv(Csv),
+    Parquet(Parquet),
+}
+
+impl Table {
+    /// Reads the names and types of the columns of a CSV or Parquet file.
+    ///
+    /// A `.tsv` file is separated by tabs. `.csv.gz` and `.tsv.gz` files are decompressed while they are
+    /// read. A file is Parquet if its name ends in `.parquet` or `.pq`, or if its first bytes say so and its
+    /// name does not end in `.csv` or `.tsv`.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let (source, header) = match Format::of(path)? {
+            Format::Csv => Csv::open(path).map(|(file, header)| (Source::Csv(file), header))?,
+            Format::Parquet => Parquet::open(path).map(|(file, header)| (Source::Parquet(file), header))?,
+        };
+        Ok(Self { path: path.to_owned(), header, source })
+    }
+
+    /// Returns names and types of the columns, in file order. They are public.
+    #[must_use]
+    pub fn columns(&self) -> &[Column] {
+        &self.header.columns
+    }
+
+    /// Selects every record.
+    #[must_use]
+    pub fn all(&self) -> Selection<'_> {
+        Selection::new(self, Filter::everything())
+    }
+
+    /// Selects the records for which a predicate holds.
+    ///
+    /// An error is about a name or a type, and points into the expression.
+    pub fn select(&self, predicate: &Predicate) -> Result<Selection<'_>, Error> {
+        Ok(Selection::new(self, Filter::new(predicate, &self.header)?))
+    }
+
+    /// Visits all columns of every row, where the cells belong to different people.
+    ///
+    /// Whatever one cell holds, the other cells are unchanged.
+    pub(crate) fn scan_apart(&self, usage: Use, mut each: impl FnMut(&Row<'_>)) -> Result<(), Error> {
+        let columns = self.columns();
+        let readings = columns
+            .iter()
+            .map(|column| self.header.reading(&column.name, usage))
+            .collect::<Result<Vec<_>, _>>()?;
+        match &self.source {
+            Source::Csv(file) => file.scan_apart(&readings, columns.len(), &mut each),
+            // Parquet stores cells column by column.
+            Source::Parquet(file) => file.scan(&readings, &mut each),
+        }
+    }
+
+    pub(in crate::data) fn header(&self) -> &Header {
+        &self.header
+    }
+
+    pub(in crate::data) fn scan(
+        &self,
+        readings: &[Reading],
+        each: &mut dyn FnMut(&Row<'_>),
+    ) -> Result<(), Error> {
+        match &self.source {
+            Source::Csv(file) => file.scan(readings, each),
+            Source::Parquet(file) => file.scan(readings, each),
+        }
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table")
+            .field("path", &self.path)
+            .field("columns", &self.header.columns)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The file format of a table.
+#[derive(Clone, Copy)]
+enum Format {
+    Csv,
+    Parquet,
+}
+
+impl Format {
+    fn of(path: &Path) -> Result<Self, Error> {
+        let failed = |error: std::io::Error| Error::io(path, &error);
+        let mut first = Vec::new();
+        File::open(path).map_err(failed)?.take(4).read_to_end(&mut first).map_err(failed)?;
+        let inside = if packed(path) { path.with_extension("") } else { path.to_owned() };
+        let extension = inside.extension().unwrap_or_default().to_ascii_lowercase();
+        let text = extension == "csv" || extension == "tsv";
+        // The last four bytes of a Parquet file are the same, but in a text file they belong to a record:
+        // they are not tested.
+        if packed(path) && (extension == "parquet" || extension == "pq") {
+            return Err(Error::NoTable { path: path.to_owned(), found: "Parquet in gzip" });
+        }
+        if extension == "parquet" || extension == "pq" || (first == b"PAR1" && !text) {
+            return Ok(Self::Parquet);
+        }
+        let found = match *first.as_slice() {
+            [0x1f, 0x8b, ..] if packed(path) => return Ok(Self::Csv),
+            _ if packed(path) => "named .gz and not compressed with gzip",
+            [0x1f, 0x8b, ..] => "compressed with gzip",
+            [b'P', b'K', 3, 4] => "a zip archive or a spreadsheet",
+            [0x28, 0xb5, 0x2f, 0xfd] => "compressed with zstd",
+            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "binary or UTF-16",
+            _ => return Ok(Self::Csv),
+        };
+        Err(Error::NoTable { path: path.to_owned(), found })
+    }
+}

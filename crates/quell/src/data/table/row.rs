@@ -1,0 +1,92 @@
+//! One record, available only while it is visited.
+
+use std::borrow::Cow;
+
+use crate::data::{
+    formats::{
+        csv,
+        parquet::{Text, Values},
+    },
+    table::header::{Reading, Use},
+};
+
+/// The requested cells of one record, numbered in the order of the request.
+///
+/// A cell is parsed when it is accessed. `Row` does not implement `Debug`, so that it is not printed by
+/// accident.
+pub struct Row<'a>(pub(in crate::data) Cells<'a>);
+
+/// The place where the cells are stored.
+pub(in crate::data) enum Cells<'a> {
+    Csv {
+        record: &'a csv::Record,
+        readings: &'a [Reading],
+    },
+    /// One row of a batch, given by its index in every column.
+    Parquet {
+        columns: &'a [Values],
+        index: usize,
+    },
+}
+
+impl Row<'_> {
+    /// Returns whether the cell exists, even if it is empty.
+    ///
+    /// Short rows of CSV have fewer cells than others.
+    #[must_use]
+    pub fn has(&self, slot: usize) -> bool {
+        match &self.0 {
+            Cells::Csv { record, readings } => {
+                readings.get(slot).is_some_and(|reading| reading.column < record.len())
+            }
+            Cells::Parquet { columns, .. } => slot < columns.len(),
+        }
+    }
+
+    /// Returns a cell that was requested as a number.
+    ///
+    /// Returns `None` if the cell is missing or not a finite number.
+    #[must_use]
+    pub fn number(&self, slot: usize) -> Option<f64> {
+        match &self.0 {
+            Cells::Csv { record, readings } => {
+                csv::number(record, readings.get(slot).filter(|r| r.usage == Use::Number)?.column)
+            }
+            Cells::Parquet { columns, index } => match columns.get(slot)? {
+                Values::Numbers(numbers) => *numbers.get(*index)?,
+                Values::Texts(_) | Values::Names(_) => None,
+            },
+        }
+    }
+
+    /// Returns a cell that was requested as text, or `None` if it is missing.
+    #[must_use]
+    pub fn text(&self, slot: usize) -> Option<Cow<'_, str>> {
+        match &self.0 {
+            Cells::Csv { record, readings } => {
+                csv::text(record, readings.get(slot).filter(|r| r.usage == Use::Text)?.column)
+            }
+            Cells::Parquet { columns, index } => match columns.get(slot)? {
+                Values::Texts(texts) => texts.get(*index)?.as_ref().map(Text::show),
+                Values::Numbers(_) | Values::Names(_) => None,
+            },
+        }
+    }
+
+    /// Returns the bytes of a cell that was requested as a user's name.
+    ///
+    /// An integer is returned as its digits. Returns `None` if the cell is missing or blank.
+    #[must_use]
+    pub fn name(&self, slot: usize) -> Option<&[u8]> {
+        let bytes = match &self.0 {
+            Cells::Csv { record, readings } => {
+                csv::bytes(record, readings.get(slot).filter(|r| r.usage == Use::Name)?.column)?
+            }
+            Cells::Parquet { columns, index } => match columns.get(slot)? {
+                Values::Names(names) => names.get(*index)?.as_ref()?.bytes(),
+                Values::Numbers(_) | Values::Texts(_) => return None,
+            },
+        };
+        (!bytes.trim_ascii().is_empty()).then_some(bytes)
+    }
+}

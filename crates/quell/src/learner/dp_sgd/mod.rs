@@ -1,0 +1,15 @@
+//! Differentially private stochastic gradient descent.
+//!
+//! A [`Recipe`] holds the settings, some of which may be missing. A [`Plan`] is complete: all its numbers are
+//! public and fixed before the first record is read, and the ledger is charged for its mechanism. [`train`]
+//! takes the steps that were paid for. [`Progress`] is the state of a run, and can be saved.
+
+mod plan;
+mod progress;
+mod recipe;
+mod training;
+
+pub use plan::Plan;
+pub use progress::Progress;
+pub use recipe::{Clip, Privacy, Recipe, Sample, Sampler};
+pub use training::train;

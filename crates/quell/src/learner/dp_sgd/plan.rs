@@ -1,0 +1,396 @@
+//! The complete plan of a DP-SGD run.
+
+use quell_privacy::{
+    Bound, Event, Neighbors,
+    accounting::{Calibration, Pld, Target},
+    ledger::{Book, Ledger, Unit},
+    mechanism::{Clipping, Descent, Mechanism, Sampling},
+    units::{
+        BatchSize, ClipNorm, Delta, Epsilon, LearningRate, NoiseMultiplier, Probability, SamplingRate, Scale,
+        Stability,
+    },
+};
+
+use super::{Clip, Progress, Recipe, Sampler, train};
+use crate::{
+    Error,
+    data::Examples,
+    learner::{
+        Augmentation, Control, PublicFacts, Supervised,
+        average::Average,
+        default_delta,
+        loss::Loss,
+        optimizer::Optimizer,
+        schedule::{Schedule, Shape},
+    },
+    network::Network,
+    price,
+};
+
+/// All settings of a run, fixed before the first record is read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The mechanism that the ledger is charged for.
+    pub descent: Descent,
+    /// Number of runs of the mechanism that are paid for.
+    pub runs: u64,
+    /// When two datasets are neighbours.
+    pub neighbors: Neighbors,
+    /// δ of the guarantee.
+    pub delta: Delta,
+    /// ε of the whole plan, as an interval.
+    pub epsilon: Bound,
+    /// Number of records (or users) that the plan was made for: a public number.
+    pub records: u64,
+    /// The divisor of a sum of gradients: a public number.
+    pub expected_batch: f64,
+    /// The loss that training minimises.
+    pub loss: Loss,
+    /// The optimizer.
+    pub optimizer: Optimizer,
+    /// The learning rate over the steps.
+    pub schedule: Schedule,
+    /// The average of the iterates that becomes the model.
+    pub average: Average,
+    /// Augmentation of images.
+    pub augmentation: Option<Augmentation>,
+    /// Seed of the initial weights and of other public randomness.
+    pub seed: u64,
+}
+
+impl Plan {
+    /// The privacy event of the whole plan.
+    #[must_use]
+    pub fn event(&self) -> Event {
+        self.descent.event(self.neighbors).repeated(self.runs)
+    }
+
+    /// Number of steps of the optimizer.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.runs.saturating_mul(self.steps_per_run())
+    }
+
+    /// Number of steps in one run of the mechanism.
+    #[must_use]
+    pub fn steps_per_run(&self) -> u64 {
+        self.descent.sampling.batches()
+    }
+
+    /// Trains on examples in memory, and returns the weights of the model.
+    ///
+    /// The ledger is charged for the whole plan first. No progress is saved: a program that is killed has
+    /// paid and has no model. [`Training`](crate::run::Training) saves its progress in a folder.
+    ///
+    /// ```
+    /// use quell::{
+    ///     data,
+    ///     learner::{PublicFacts, dp_sgd::Recipe, evaluate},
+    ///     ledger::InMemory,
+    ///     network,
+    ///     privacy::units::Epsilon,
+    /// };
+    /// let digits = data::digits()?;
+    /// let network = network::named("logistic", &[8, 8, 1], 10)?;
+    /// let mut recipe = Recipe { steps: Some(20), ..Recipe::default() };
+    /// recipe.privacy.epsilon = Some(2.0);
+    /// let plan = recipe.plan(&PublicFacts { records: Some(1438), classes: Some(10) }, &network)?;
+    /// let mut ledger = InMemory::ledger("digits", Epsilon::new(2.0)?, plan.delta)?;
+    /// let weights = plan.train(&network, &digits.train, &mut ledger)?;
+    /// assert!(evaluate(&network, &weights, &digits.test.unwrap(), plan.loss).accuracy() > Some(0.3));
+    /// # Ok::<(), quell::Error>(())
+    /// ```
+    pub fn train<B: Book>(
+        &self,
+        network: &Network,
+        examples: &Examples,
+        ledger: &mut Ledger<B>,
+    ) -> Result<Vec<f32>, Error> {
+        let unit = ledger.state()?.terms().unit;
+        self.check(ledger, unit, examples)?;
+        let task = Supervised::new(examples, self.loss, self.augmentation);
+        let mut task = task.protecting(unit, self.neighbors, self.records)?;
+        let mut progress = Progress::new(network, self)?;
+        let lease = ledger.reserve(self.descent.clone(), self.runs)?;
+        train(lease, self, network, &mut task, &mut progress, |_| Ok(Control::Continue))?;
+        Ok(progress.model().into_owned())
+    }
+
+    /// Checks that the ledger and the number of records match the plan.
+    ///
+    /// The ledger must have the same privacy unit and neighbouring relation. For batches of a fixed size, the
+    /// number of records must be the planned one. It is compared only if the ledger protects the replacement
+    /// of one example, because only then is the number public.
+    pub(crate) fn check<B: Book>(
+        &self,
+        ledger: &mut Ledger<B>,
+        unit: Unit,
+        examples: &Examples,
+    ) -> Result<(), Error> {
+        let terms = ledger.state()?.terms();
+        if terms.neighbors != self.neighbors || terms.unit != unit {
+            return Err(Error::OtherPromise { dataset: terms.dataset.clone() });
+        }
+        let is_public = terms.neighbors == Neighbors::Replace && terms.unit == Unit::Example;
+        match self.descent.sampling {
+            Sampling::WithoutReplacement { records, .. }
+                if is_public && records != examples.row_count() as u64 =>
+            {
+                Err(Error::Setting {
+                    name: "records",
+                    found: format!("{records}, and the data has another number of rows"),
+                    expected: "the number of rows, from which batches of a fixed size are drawn",
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Upper bound on ε after the first `runs` runs.
+    pub(crate) fn spent_after(&self, runs: u64) -> Result<f64, Error> {
+        if runs == 0 {
+            return Ok(0.0);
+        }
+        price::upper(
+            &ideal(&self.descent, runs, self.neighbors),
+            self.descent.distance() * runs as f64,
+            self.delta,
+        )
+    }
+}
+
+/// Returns a function that computes ε of the ideal mechanism at any δ.
+fn ideal(descent: &Descent, runs: u64, neighbors: Neighbors) -> impl Fn(Delta) -> Result<Bound, Error> {
+    let event = descent.event(neighbors).repeated(runs);
+    move |delta| Ok(Pld::default().epsilon(&event, neighbors, delta)?)
+}
+
+/// ε of a number of runs at δ, as an interval. It covers the distance between ideal and drawn noise.
+fn cost(descent: &Descent, runs: u64, neighbors: Neighbors, delta: Delta) -> Result<Bound, Error> {
+    price::epsilon(&ideal(descent, runs, neighbors), descent.distance() * runs as f64, delta)
+}
+
+/// The most versions of an image.
+const MOST_VERSIONS: usize = 1 << 12;
+
+/// Default number of epochs.
+const EPOCHS: f64 = 20.0;
+
+/// Default sampling rate.
+const RATE: f64 = 0.02;
+/// The smallest expected batch size at the default sampling rate.
+const SMALLEST_BATCH: f64 = 64.0;
+
+impl Recipe {
+    /// Completes the settings for a network, from public facts. Nothing is charged yet.
+    pub fn plan(&self, facts: &PublicFacts, network: &Network) -> Result<Plan, Error> {
+        let records =
+            self.sampling.records.or(facts.records).filter(|records| *records > 0).ok_or(Error::Missing {
+                what: "number of records",
+                hint: "give a public number, even a rough one, or release one with `quell query DATA count`",
+            })?;
+        let delta = Delta::new(self.privacy.delta.unwrap_or_else(|| default_delta(records)))?;
+        let loss = self.loss(facts.classes);
+        let optimizer = self.optimizer.unwrap_or(Optimizer::Momentum {
+            momentum: 0.9,
+            nesterov: false,
+            weight_decay: 0.0,
+        });
+        let schedule =
+            self.schedule.unwrap_or(Schedule { learning_rate: 0.5, warm_up: 0, shape: Shape::Constant });
+        loss.check()?;
+        optimizer.check()?;
+        schedule.check()?;
+        self.average.check()?;
+        self.check_augmentation()?;
+        let neighbors = self.privacy.neighbors;
+        let (mut descent, mut runs, mut expected_batch) = self.mechanism(records, delta, network, 0.0)?;
+        let mut epsilon = cost(&descent, runs, neighbors, delta)?;
+        // Calibration uses a finer grid than the claimed bound, which may be slightly above the target. Then
+        // the calibration is repeated for a slightly smaller target.
+        for margin in [5e-4, 1e-3, 2e-3, 5e-3] {
+            if self.privacy.epsilon.is_none_or(|wanted| epsilon.upper <= wanted) {
+                break;
+            }
+            (descent, runs, expected_batch) = self.mechanism(records, delta, network, margin)?;
+            epsilon = cost(&descent, runs, neighbors, delta)?;
+        }
+        if let Some(wanted) = self.privacy.epsilon.filter(|wanted| epsilon.upper > *wanted) {
+            let found = format!("{wanted}, but these steps with this noise cost {}", epsilon.upper);
+            return Err(Error::Setting {
+                name: "epsilon",
+                found,
+                expected: "at least that cost; or leave out one of noise, steps and rate",
+            });
+        }
+        let (average, augmentation, seed) = (self.average, self.augmentation, self.seed);
+        Ok(Plan {
+            descent,
+            runs,
+            neighbors,
+            delta,
+            epsilon,
+            records,
+            expected_batch,
+            loss,
+            optimizer,
+            schedule,
+            average,
+            augmentation,
+            seed,
+        })
+    }
+
+    /// The loss. By default it is cross-entropy for classes and half the squared error for numbers.
+    #[must_use]
+    pub fn loss(&self, classes: Option<usize>) -> Loss {
+        self.loss.unwrap_or(match classes {
+            Some(_) => Loss::CrossEntropy { label_smoothing: 0.0 },
+            None => Loss::Squared,
+        })
+    }
+
+    fn check_augmentation(&self) -> Result<(), Error> {
+        match self.augmentation {
+            Some(Augmentation { versions, .. }) if !(1..=MOST_VERSIONS).contains(&versions) => {
+                Err(Error::Setting {
+                    name: "versions",
+                    found: versions.to_string(),
+                    expected: "a number in [1, 4096]",
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Determines sampling rate, steps and noise. A missing one follows from the others.
+    ///
+    /// The target ε is reduced by the share `margin`.
+    fn mechanism(
+        &self,
+        records: u64,
+        delta: Delta,
+        network: &Network,
+        margin: f64,
+    ) -> Result<(Descent, u64, f64), Error> {
+        let (neighbors, count) = (self.privacy.neighbors, records as f64);
+        let rate = match self.sampling.by {
+            Sampler::Full => Some(1.0),
+            _ => self.sampling.rate.or(self.sampling.batch.map(|batch| (batch as f64 / count).min(1.0))),
+        };
+        let target =
+            self.privacy.epsilon.map(|epsilon| Epsilon::new(epsilon * (1.0 - margin))).transpose()?;
+        let target = target.map(|epsilon| Target::EpsilonDelta { epsilon, delta });
+        let noise = self.privacy.noise_multiplier.map(NoiseMultiplier::new).transpose()?;
+        let calibration = |wanted: Target| Calibration::new(wanted, neighbors);
+        // Events do not depend on clipping.
+        let event = |rate: f64, noise: NoiseMultiplier, steps: u64| {
+            let (descent, runs, _) = self.assemble(records, rate, noise, steps, network)?;
+            Ok::<_, Error>(descent.event(neighbors).repeated(runs))
+        };
+        let or_non_private = |event: Result<Event, Error>| event.unwrap_or(Event::NonPrivate);
+        let rate = match (rate, target, noise, self.steps) {
+            (Some(rate), ..) => rate,
+            (None, Some(target), Some(noise), Some(steps)) => calibration(target)
+                .largest_rate(|rate| or_non_private(event(rate.get(), noise, steps)))?
+                .get(),
+            _ => RATE.max(SMALLEST_BATCH / count).min(1.0),
+        };
+        let rate = SamplingRate::new(rate)?.get();
+        let steps = match (self.steps, self.epochs, target, noise) {
+            (Some(steps), ..) => steps,
+            (None, Some(epochs), ..) if epochs > 0.0 && epochs / rate < 1e15 => {
+                (epochs / rate).round().max(1.0) as u64
+            }
+            (None, Some(epochs), ..) => {
+                return Err(Error::Setting {
+                    name: "epochs",
+                    found: epochs.to_string(),
+                    expected: "a positive number",
+                });
+            }
+            (None, None, Some(target), Some(noise)) => {
+                calibration(target).most_steps(|steps| or_non_private(event(rate, noise, steps)))?
+            }
+            _ => (EPOCHS / rate).round() as u64,
+        };
+        if steps == 0 {
+            return Err(Error::Setting { name: "steps", found: "0".into(), expected: "at least 1" });
+        }
+        let noise = match (noise, target) {
+            (Some(noise), _) => noise,
+            (None, Some(target)) => {
+                // Report an error in the settings as such, and not as a failed calibration.
+                event(rate, NoiseMultiplier::new(1.0)?, steps)?;
+                calibration(target).least_noise(|noise| or_non_private(event(rate, noise, steps)))?
+            }
+            (None, None) => {
+                return Err(Error::Missing {
+                    what: "epsilon",
+                    hint: "set the privacy budget with --epsilon, or the noise with --noise-multiplier",
+                });
+            }
+        };
+        self.assemble(records, rate, noise, steps, network)
+    }
+
+    /// Builds the mechanism. Returns it with its number of runs and the expected batch size.
+    fn assemble(
+        &self,
+        records: u64,
+        rate: f64,
+        noise_multiplier: NoiseMultiplier,
+        steps: u64,
+        network: &Network,
+    ) -> Result<(Descent, u64, f64), Error> {
+        let count = records as f64;
+        let (sampling, expected) = match self.sampling.by {
+            Sampler::Poisson => (Sampling::Poisson { rate: SamplingRate::new(rate)? }, rate * count),
+            Sampler::Full => (Sampling::Full, rate * count),
+            Sampler::WithoutReplacement => {
+                let size = (rate * count).round().max(1.0) as u64;
+                (Sampling::WithoutReplacement { size, records }, size as f64)
+            }
+            Sampler::Shuffled => {
+                let batches = (1.0 / rate).round().clamp(1.0, 1e9) as u32;
+                (Sampling::Shuffled { batches }, count / f64::from(batches))
+            }
+        };
+        let clipping = self.clipping.settings(network, noise_multiplier, expected)?;
+        let descent = Descent { sampling, clipping, noise_multiplier, dimension: network.parameters() };
+        descent.check(self.privacy.neighbors)?;
+        Ok((descent, steps.div_ceil(sampling.batches()), expected))
+    }
+}
+
+impl Clip {
+    /// Converts to the clipping settings of the mechanism.
+    fn settings(
+        self,
+        network: &Network,
+        noise: NoiseMultiplier,
+        expected_batch: f64,
+    ) -> Result<Clipping, Error> {
+        Ok(match self {
+            Self::Flat { norm } => Clipping::Flat { norm: ClipNorm::new(norm)? },
+            Self::PerLayer { norm } => {
+                let parts = network.parts();
+                let share = ClipNorm::new(norm / (parts.len().max(1) as f64).sqrt())?;
+                Clipping::PerPart { norms: vec![share; parts.len()], parts }
+            }
+            Self::Automatic { norm, stability } => {
+                Clipping::Automatic { norm: ClipNorm::new(norm)?, stability: Stability::new(stability)? }
+            }
+            Self::Adaptive { norm, quantile, learning_rate, count_noise } => Clipping::Adaptive {
+                norm: ClipNorm::new(norm)?,
+                quantile: Probability::new(quantile)?,
+                learning_rate: LearningRate::new(learning_rate)?,
+                // At least twice the noise multiplier, so that the count does not cost more than the step.
+                count_noise: Scale::new(
+                    count_noise.unwrap_or_else(|| (expected_batch / 20.0).max(2.0 * noise.get())),
+                )?,
+                expected_batch: BatchSize::new(expected_batch)?,
+            },
+        })
+    }
+}

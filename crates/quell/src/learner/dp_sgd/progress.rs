@@ -1,0 +1,167 @@
+//! The state of a DP-SGD run. It is public, because it follows from released values alone.
+
+use std::borrow::Cow;
+
+use quell_privacy::{mechanism::Step, units::ClipNorm};
+use safetensors::{Dtype, SafeTensors, serialize};
+use serde::{Deserialize, Serialize};
+
+use super::Plan;
+use crate::{
+    Error,
+    learner::{
+        average::Mean,
+        optimizer::{Stepper, Update},
+        tensors::{Tensor, numbers},
+    },
+    network::Network,
+};
+
+/// Weights, optimizer state, average, clip norm and step counters of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    weights: Vec<f32>,
+    stepper: Stepper,
+    mean: Mean,
+    clip_norm: Option<ClipNorm>,
+    position: u64,
+    taken: u64,
+}
+
+/// The part of the state that is not stored as a tensor.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Counters {
+    position: u64,
+    taken: u64,
+    optimizer_steps: u64,
+    averaged: u64,
+    clip_norm: Option<f64>,
+}
+
+/// Key of the counters in the metadata of a file.
+const COUNTERS: &str = "quell.progress";
+
+impl Progress {
+    /// The state before the first step.
+    pub fn new(network: &Network, plan: &Plan) -> Result<Self, Error> {
+        let weights = network.initialize(plan.seed);
+        let stepper = plan.optimizer.start(&network.parts())?;
+        let mean = plan.average.start(weights.len())?;
+        Ok(Self { weights, stepper, mean, clip_norm: None, position: 0, taken: 0 })
+    }
+
+    /// Number of steps of the plan that are over, including lost ones.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Number of steps that were taken.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// The weights at which the next gradient is computed.
+    #[must_use]
+    pub fn weights(&self) -> &[f32] {
+        &self.weights
+    }
+
+    /// The clip norm of the next step, if clipping is adaptive.
+    #[must_use]
+    pub fn clip_norm(&self) -> Option<ClipNorm> {
+        self.clip_norm
+    }
+
+    /// The weights of the model: the average of the iterates, or the last iterate.
+    #[must_use]
+    pub fn model(&self) -> Cow<'_, [f32]> {
+        self.mean.weights().map_or(Cow::Borrowed(&self.weights), Cow::Owned)
+    }
+
+    /// Updates the weights with a released gradient sum.
+    ///
+    /// `position` is the number of the step in the plan. `noise` is the standard deviation of the noise in
+    /// the sum.
+    pub fn follow(&mut self, plan: &Plan, released: &Step, position: u64, noise: f64) -> Result<(), Error> {
+        let scale = 1.0 / plan.expected_batch;
+        let learning_rate = plan.schedule.learning_rate(position, plan.steps());
+        let update = Update { learning_rate, scale, noise_variance: (noise * scale).powi(2) };
+        self.stepper.step(&mut self.weights, &released.sum, update)?;
+        self.mean.add(&self.weights)?;
+        self.clip_norm = released.next_norm.or(self.clip_norm);
+        self.position = position + 1;
+        self.taken += 1;
+        Ok(())
+    }
+
+    /// Skips the steps before `position`, which were paid for and lost.
+    pub fn skip_to(&mut self, position: u64) {
+        self.position = self.position.max(position);
+    }
+
+    /// Serializes the state as a safetensors file.
+    pub fn save(&self) -> Result<Vec<u8>, Error> {
+        let counters = Counters {
+            position: self.position,
+            taken: self.taken,
+            optimizer_steps: self.stepper.steps(),
+            averaged: self.mean.count(),
+            clip_norm: self.clip_norm.map(ClipNorm::get),
+        };
+        let text = serde_json::to_string(&counters)
+            .map_err(|_| Error::saved("counters", "not writable", "numbers"))?;
+        let mut tensors = vec![
+            ("weights".to_owned(), Tensor::single(&self.weights)),
+            ("average".into(), Tensor::double(self.mean.state())),
+        ];
+        tensors.extend(
+            self.stepper
+                .state()
+                .into_iter()
+                .map(|(name, values)| (format!("optimizer.{name}"), Tensor::single(values))),
+        );
+        let metadata = [(COUNTERS.to_owned(), text)].into();
+        serialize(tensors, Some(metadata)).map_err(|_| Error::saved("checkpoint", "not writable", "tensors"))
+    }
+
+    /// Restores a state that [`Progress::save`] wrote for the same plan.
+    pub fn restore(bytes: &[u8], network: &Network, plan: &Plan) -> Result<Self, Error> {
+        let damaged =
+            |part: &str| Error::saved(part, "missing or damaged", "what a checkpoint of this run holds");
+        let file = SafeTensors::deserialize(bytes).map_err(|_| damaged("the file"))?;
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(|_| damaged("the header"))?;
+        let text = header
+            .metadata()
+            .as_ref()
+            .and_then(|metadata| metadata.get(COUNTERS))
+            .ok_or_else(|| damaged("counters"))?;
+        let counters: Counters = serde_json::from_str(text).map_err(|_| damaged("counters"))?;
+        let singles =
+            |name: &str| numbers(&file, name, Dtype::F32, f32::from_le_bytes).ok_or_else(|| damaged(name));
+        let mut progress = Self::new(network, plan)?;
+        let weights = singles("weights")?;
+        if weights.len() != progress.weights.len() {
+            return Err(Error::Length {
+                what: "weights",
+                found: weights.len(),
+                expected: progress.weights.len(),
+            });
+        }
+        progress.weights = weights;
+        let names: Vec<&'static str> = progress.stepper.state().iter().map(|(name, _)| *name).collect();
+        let moments =
+            names.iter().map(|name| singles(&format!("optimizer.{name}"))).collect::<Result<Vec<_>, _>>()?;
+        let state: Vec<(&str, &[f32])> =
+            names.iter().copied().zip(moments.iter().map(Vec::as_slice)).collect();
+        progress.stepper.restore(counters.optimizer_steps, &state)?;
+        let average =
+            numbers(&file, "average", Dtype::F64, f64::from_le_bytes).ok_or_else(|| damaged("average"))?;
+        progress.mean.restore(counters.averaged, &average)?;
+        progress.clip_norm = counters.clip_norm.map(ClipNorm::new).transpose()?;
+        (progress.position, progress.taken) = (counters.position, counters.taken);
+        Ok(progress)
+    }
+}

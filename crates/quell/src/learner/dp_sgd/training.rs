@@ -1,0 +1,60 @@
+//! The training loop over the steps that were paid for.
+
+use quell_privacy::{
+    ledger::{Book, Lease},
+    mechanism::Descent,
+    units::ClipNorm,
+};
+
+use super::{Plan, Progress};
+use crate::{
+    Error,
+    learner::{Control, Gradients, Supervised},
+    network::{Network, Workspace},
+    random::PublicRandom,
+};
+
+/// Takes all remaining steps of the lease, and calls `watch` with public progress after each.
+pub fn train<B: Book>(
+    mut lease: Lease<'_, Descent, B>,
+    plan: &Plan,
+    network: &Network,
+    task: &mut Supervised<'_>,
+    progress: &mut Progress,
+    mut watch: impl FnMut(&Progress) -> Result<Control, Error>,
+) -> Result<(), Error> {
+    let mut workspace = Workspace::default();
+    while let Some(paid) = lease.next() {
+        let (paid, run) = (paid?, lease.position() - 1);
+        let mut batches = paid.start(task.records())?;
+        if let Some(norm) = progress.clip_norm() {
+            batches = batches.with_clip_norm(norm);
+        }
+        let mut is_saved = false;
+        for position in run * plan.steps_per_run().. {
+            task.reseed(PublicRandom::of(plan.seed, position).bits());
+            let noise = plan.noise(progress);
+            let mut gradients = Gradients::new(network, &*task, progress.weights(), &mut workspace);
+            let Some(released) = batches.next(&mut gradients) else { break };
+            progress.follow(plan, &released?, position, noise)?;
+            let control = watch(progress)?;
+            if control == Control::Stop {
+                return Ok(());
+            }
+            is_saved = control == Control::Saved;
+        }
+        // A run of several batches is confirmed once all of its batches are saved.
+        if is_saved {
+            lease.confirm()?;
+        }
+    }
+    Ok(())
+}
+
+impl Plan {
+    /// Standard deviation of the noise in the next gradient sum.
+    fn noise(&self, progress: &Progress) -> f64 {
+        let norm = progress.clip_norm().map_or(self.descent.clipping.norm(), ClipNorm::get);
+        self.descent.noise_multiplier.get() * norm
+    }
+}

@@ -1,0 +1,268 @@
+//! Losses of one example, and their gradients by the network outputs.
+//!
+//! Every loss is a function of one example. An invalid example gets a gradient of NaN and never an error: an
+//! output or target that is NaN, a class that does not exist, or a target of the wrong kind. The clipping
+//! mechanism adds nothing for it. An error would reveal that such an example exists.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Error,
+    range::{BELOW_ONE, INSIDE_UNIT, POSITIVE},
+};
+
+/// The loss that training minimises.
+///
+/// ```
+/// use quell::learner::loss::{Loss, Target};
+/// let loss: Loss = serde_json::from_str(r#"{"cross_entropy": {"label_smoothing": 0.0}}"#)?;
+/// let mut gradient = [0.0; 2];
+/// let value = loss.loss_and_gradient(&[0.0, 0.0], Target::Class(1), &mut gradient);
+/// assert_eq!((value, gradient), (2f32.ln(), [0.5, -0.5]));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Loss {
+    /// Cross-entropy -Σ pₖ ln softmax(outputs)ₖ, with one output per class.
+    ///
+    /// p is 1 - s at the class, plus s/K everywhere.
+    CrossEntropy {
+        /// s: the share of the target that is spread over all classes.
+        #[serde(default)]
+        label_smoothing: f32,
+    },
+    /// Binary cross-entropy of one output z: -y ln σ(z) - (1 - y) ln(1 - σ(z)).
+    ///
+    /// y is class 0 or 1, or a number between.
+    BinaryCrossEntropy,
+    /// Half the squared residual. Its gradient is the residual, and it is the limit of Huber losses.
+    Squared,
+    /// Half the squared residual up to `delta`, and linear beyond.
+    Huber {
+        /// The residual at which the loss becomes linear.
+        #[serde(default = "one")]
+        delta: f32,
+    },
+    /// Quantile loss: `quantile` times an error that is too low, `1 - quantile` times one that is too high.
+    Pinball {
+        /// The quantile that is learned.
+        quantile: f32,
+    },
+}
+
+fn one() -> f32 {
+    1.0
+}
+
+/// The target of one example.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Target {
+    /// A class, counted from zero.
+    Class(u32),
+    /// A number.
+    Number(f32),
+}
+
+/// Infinite outputs are clamped to this. It exceeds every finite output, and differences stay finite.
+const FARTHEST: f64 = 1e300;
+
+impl Loss {
+    /// Checks that every setting is in its range.
+    pub fn check(&self) -> Result<(), Error> {
+        match *self {
+            Self::CrossEntropy { label_smoothing } => {
+                BELOW_ONE.check("label_smoothing", label_smoothing.into())
+            }
+            Self::Huber { delta } => POSITIVE.check("delta", delta.into()),
+            Self::Pinball { quantile } => INSIDE_UNIT.check("quantile", quantile.into()),
+            Self::BinaryCrossEntropy | Self::Squared => Ok(()),
+        }
+    }
+
+    /// Number of outputs that a network needs, for a number of classes. Predicting a number needs one.
+    #[must_use]
+    pub fn outputs(&self, classes: usize) -> usize {
+        if matches!(self, Self::CrossEntropy { .. }) { classes } else { 1 }
+    }
+
+    /// Whether the loss is for classes, and not for numbers.
+    #[must_use]
+    pub fn classifies(&self) -> bool {
+        matches!(self, Self::CrossEntropy { .. } | Self::BinaryCrossEntropy)
+    }
+
+    /// Returns the loss of one example, and writes its gradient by the outputs to `gradient`.
+    ///
+    /// The loss and every entry of the gradient are NaN for an invalid example (see the module
+    /// documentation).
+    pub fn loss_and_gradient(&self, outputs: &[f32], target: Target, gradient: &mut [f32]) -> f32 {
+        let loss =
+            if outputs.len() == gradient.len() { self.row_loss(outputs, target, gradient) } else { None };
+        loss.unwrap_or_else(|| {
+            gradient.fill(f32::NAN);
+            f32::NAN
+        })
+    }
+
+    /// Computes losses and gradients for rows of `width` outputs, one row per target.
+    ///
+    /// A row without a target gets NaN.
+    pub fn losses_and_gradients(
+        &self,
+        width: usize,
+        outputs: &[f32],
+        targets: impl IntoIterator<Item = Target>,
+        gradients: &mut [f32],
+        losses: &mut [f32],
+    ) {
+        let mut targets = targets.into_iter();
+        let width = width.max(1);
+        let mut rows = outputs.chunks(width);
+        let mut losses = losses.iter_mut();
+        for gradient in gradients.chunks_mut(width) {
+            let target = targets.next().unwrap_or(Target::Number(f32::NAN));
+            let row = rows.next().filter(|row| row.len() == width).unwrap_or_default();
+            let loss = self.loss_and_gradient(row, target, gradient);
+            if let Some(place) = losses.next() {
+                *place = loss;
+            }
+        }
+        losses.for_each(|left| *left = f32::NAN);
+    }
+
+    /// The prediction for some outputs: the likeliest class, or the number itself.
+    ///
+    /// `None` if the number of outputs does not match the loss.
+    #[must_use]
+    pub fn predict(&self, outputs: &[f32]) -> Option<Target> {
+        match (self, outputs) {
+            (Self::CrossEntropy { .. }, _) => arg_max(outputs).map(|class| Target::Class(class as u32)),
+            (Self::BinaryCrossEntropy, [output]) => Some(Target::Class((*output > 0.0).into())),
+            (Self::Squared | Self::Huber { .. } | Self::Pinball { .. }, [output]) => {
+                Some(Target::Number(*output))
+            }
+            _ => None,
+        }
+    }
+
+    /// The probability of each class, or the predicted number itself.
+    #[must_use]
+    pub fn scores(&self, outputs: &[f32]) -> Vec<f32> {
+        match (self, outputs) {
+            (Self::CrossEntropy { .. }, _) => {
+                let largest = outputs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                let powers: Vec<f32> = outputs.iter().map(|output| (output - largest).exp()).collect();
+                let sum: f32 = powers.iter().sum();
+                powers.into_iter().map(|power| power / sum).collect()
+            }
+            (Self::BinaryCrossEntropy, [output]) => {
+                vec![1.0 / (1.0 + output.exp()), 1.0 / (1.0 + (-output).exp())]
+            }
+            _ => outputs.to_vec(),
+        }
+    }
+
+    /// Counts the rows of `width` outputs whose prediction equals the target.
+    #[must_use]
+    pub fn correct(&self, width: usize, outputs: &[f32], targets: impl IntoIterator<Item = Target>) -> usize {
+        outputs
+            .chunks_exact(width.max(1))
+            .zip(targets)
+            .filter(|(row, target)| self.predict(row) == Some(*target))
+            .count()
+    }
+
+    fn row_loss(self, outputs: &[f32], target: Target, gradient: &mut [f32]) -> Option<f32> {
+        if let Self::CrossEntropy { label_smoothing } = self {
+            return cross_entropy(outputs, target, label_smoothing.into(), gradient);
+        }
+        let ([output], [place]) = (outputs, gradient) else { return None };
+        let output = f64::from(*output);
+        let (loss, slope) = match (self, target) {
+            (Self::BinaryCrossEntropy, Target::Class(class @ 0..=1)) => binary(output, class.into()),
+            (Self::BinaryCrossEntropy, Target::Number(number)) if (0.0..=1.0).contains(&number) => {
+                binary(output, number.into())
+            }
+            (Self::Squared, Target::Number(number)) => squared(output - f64::from(number)),
+            (Self::Huber { delta }, Target::Number(number)) => {
+                huber(output - f64::from(number), delta.into())
+            }
+            (Self::Pinball { quantile }, Target::Number(number)) => {
+                pinball(output - f64::from(number), quantile.into())
+            }
+            _ => return None,
+        };
+        *place = slope as f32;
+        Some(loss as f32)
+    }
+}
+
+fn cross_entropy(outputs: &[f32], target: Target, smoothing: f64, gradient: &mut [f32]) -> Option<f32> {
+    let Target::Class(class) = target else { return None };
+    let class = usize::try_from(class).ok().filter(|class| *class < outputs.len())?;
+    let output = |k: usize| f64::from(outputs[k]).clamp(-FARTHEST, FARTHEST);
+    let largest = (0..outputs.len()).map(output).fold(f64::NEG_INFINITY, f64::max);
+    // NaN passes through the clamp and makes this sum, and everything below, NaN.
+    let total: f64 = (0..outputs.len()).map(|k| (output(k) - largest).exp()).sum();
+    let spread = smoothing / outputs.len() as f64;
+    let mut loss = total.ln() - (1.0 - smoothing) * (output(class) - largest);
+    for (k, place) in gradient.iter_mut().enumerate() {
+        let wanted = if k == class { 1.0 - smoothing + spread } else { spread };
+        loss -= spread * (output(k) - largest);
+        *place = ((output(k) - largest).exp() / total - wanted) as f32;
+    }
+    Some(loss as f32)
+}
+
+fn binary(output: f64, target: f64) -> (f64, f64) {
+    let output = output.clamp(-FARTHEST, FARTHEST);
+    // `max` drops a NaN, but the product keeps it.
+    let loss = output.max(0.0) - target * output + (-output.abs()).exp().ln_1p();
+    // σ(z) - y, without cancellation at either end.
+    let slope = (1.0 - target) * sigmoid(output) - target * sigmoid(-output);
+    (loss, slope)
+}
+
+/// Computes 1/(1 + e⁻ᶻ). Far below zero it tends to zero, far above it is 1; overflow never gives NaN.
+pub(crate) fn sigmoid(z: f64) -> f64 {
+    (1.0 + (-z).exp()).recip()
+}
+
+fn squared(residual: f64) -> (f64, f64) {
+    (0.5 * residual * residual, residual)
+}
+
+fn huber(residual: f64, delta: f64) -> (f64, f64) {
+    if residual.abs() > delta {
+        (delta * (residual.abs() - 0.5 * delta), delta * residual.signum())
+    } else {
+        // This branch also handles NaN.
+        squared(residual)
+    }
+}
+
+fn pinball(residual: f64, quantile: f64) -> (f64, f64) {
+    let slope = match residual.partial_cmp(&0.0) {
+        Some(std::cmp::Ordering::Less) => -quantile,
+        Some(std::cmp::Ordering::Greater) => 1.0 - quantile,
+        // At the kink every slope in between is a subgradient. Zero means that the loss is minimal.
+        Some(std::cmp::Ordering::Equal) => 0.0,
+        None => f64::NAN,
+    };
+    (slope * residual, slope)
+}
+
+/// Index of the largest number, the first of several; `None` for an empty slice.
+///
+/// NaN counts as less than any number.
+#[must_use]
+pub fn arg_max(outputs: &[f32]) -> Option<usize> {
+    let mut best = 0;
+    for (k, output) in outputs.iter().enumerate() {
+        if *output > outputs[best] || (outputs[best].is_nan() && !output.is_nan()) {
+            best = k;
+        }
+    }
+    (!outputs.is_empty()).then_some(best)
+}

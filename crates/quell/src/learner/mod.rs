@@ -1,0 +1,36 @@
+//! Private learners, and the parts that all of them share: tasks, losses, optimizers, evaluation.
+//!
+//! The learner for neural networks is [`dp_sgd`]. This example plans a run and shows its price before any
+//! data is read:
+//!
+//! ```
+//! use quell::{learner::{PublicFacts, dp_sgd::Recipe}, network};
+//! let network = network::named("logistic", &[20], 2)?;
+//! let mut recipe = Recipe { steps: Some(100), ..Recipe::default() };
+//! recipe.privacy.epsilon = Some(1.0);
+//! let plan = recipe.plan(&PublicFacts { records: Some(10_000), classes: Some(2) }, &network)?;
+//! assert!(plan.steps() == 100 && plan.epsilon.upper <= 1.0);
+//! println!("the noise multiplier is {}", plan.descent.noise_multiplier.get());
+//! # Ok::<(), quell::Error>(())
+//! ```
+
+pub mod average;
+mod control;
+pub mod convex;
+pub mod dp_sgd;
+mod evaluation;
+mod facts;
+mod gradients;
+pub mod loss;
+pub mod optimizer;
+pub mod schedule;
+mod supervised;
+pub(crate) mod tensors;
+
+pub use control::Control;
+pub(crate) use evaluation::outputs;
+pub use evaluation::{Evaluation, evaluate, predictions, scores};
+pub use facts::{PublicFacts, default_delta};
+pub use gradients::Gradients;
+pub(crate) use supervised::NO_USERS;
+pub use supervised::{Augmentation, Supervised};

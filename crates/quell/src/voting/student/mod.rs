@@ -1,0 +1,51 @@
+//! The student of a vote: ordinary training on public data with few labels, some wrong.
+//!
+//! [`representatives`] chooses the rows to ask about. [`Propagation`] spreads the answers to all other rows
+//! along a graph of nearest neighbours. [`Training`] trains any network on the resulting soft labels. Nothing
+//! here reads a private record, and nothing here costs privacy: the answers were paid for.
+
+mod choice;
+mod lesson;
+mod propagation;
+mod training;
+mod upright;
+mod views;
+
+pub use choice::representatives;
+pub use propagation::Propagation;
+pub use training::Training;
+pub use upright::upright;
+pub use views::Views;
+
+use crate::Error;
+
+/// The number of rows of `width` finite numbers.
+/// An error if there are no rows, or if the last row is incomplete.
+fn count_rows(points: &[f32], width: usize) -> Result<usize, Error> {
+    if width == 0 {
+        return Err(Error::Setting { name: "width", found: "0".into(), expected: "a whole number above 0" });
+    }
+    if points.is_empty() {
+        return Err(Error::Missing {
+            what: "public row",
+            hint: "a student learns from public data: give some",
+        });
+    }
+    let rows = points.len() / width;
+    if points.len() != rows * width {
+        return Err(Error::Length {
+            what: "the last public row",
+            found: points.len() % width,
+            expected: width,
+        });
+    }
+    if let Some(value) = points.iter().find(|value| !value.is_finite()) {
+        // The value is public, so the message may show it.
+        return Err(Error::OutOfRange {
+            what: "a number of a public row",
+            value: f64::from(*value),
+            range: "(-inf, inf)",
+        });
+    }
+    Ok(rows)
+}

@@ -1,0 +1,23 @@
+//! Tests of the learning crate, in one binary.
+
+mod adjacency;
+mod data;
+mod examples;
+mod features;
+mod forged;
+mod formats;
+#[path = "layers/main.rs"]
+mod layers;
+#[path = "learn/main.rs"]
+mod learn;
+mod made;
+mod neighbors;
+mod parquet;
+mod predicate;
+mod programs;
+mod schema;
+mod scratch;
+mod statistics;
+mod student;
+mod training;
+mod voting;
