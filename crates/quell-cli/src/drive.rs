@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 use anyhow::{Context, Result};
 use quell::{
     learner::Control,
-    run::{self, Driver, Folder, Job, Moment, Outcome, Promise},
+    run::{self, Driver, Folder, Job, Outcome, Progress, Promise},
 };
 use quell_ledger::Volume;
 use quell_privacy::{
     ledger::Ledger,
-    number::{Toward, given, rounded},
+    number::{Toward, format_exact, format_rounded},
     units::Delta,
 };
 use serde_json::json;
@@ -80,16 +80,16 @@ fn report_cost(job: &impl Job, format: Format) -> Result<()> {
     }
     print::document(&settings.toml)?;
     let Promise { epsilon, delta, .. } = job.promise();
-    let (epsilon, delta) = (rounded(epsilon.upper, 4, Toward::Up), given(delta.get()));
-    print::note(&format!("{}: ε ≤ {epsilon} at δ = {delta}; nothing was paid", settings.amount));
+    let (epsilon, delta) = (format_rounded(epsilon.upper, 4, Toward::Up), format_exact(delta.get()));
+    print::status(&format!("{}: ε ≤ {epsilon} at δ = {delta}; nothing was paid", settings.amount));
     Ok(())
 }
 
 /// Runs the job with a progress bar, stops it on Ctrl-C, and prints the results.
 fn go(job: &impl Job, ledger: &mut Ledger<Volume>, folder: &Folder, format: Format) -> Result<()> {
     let (stop, bar) = (interrupt::flag(), Bar::for_job());
-    let budget = rounded(job.promise().epsilon.upper, 4, Toward::Up);
-    let outcome = job.go(ledger, folder, &mut |moment: Moment| {
+    let budget = format_rounded(job.promise().epsilon.upper, 4, Toward::Up);
+    let outcome = job.go(ledger, folder, &mut |moment: Progress| {
         bar.show(&moment, &budget);
         if stop.load(Ordering::Relaxed) { Control::Stop } else { Control::Continue }
     })?;
@@ -126,17 +126,17 @@ fn conclude(
         object.as_object_mut().context("an object")?.extend(outcome.json);
         return print::json(&object);
     }
-    outcome.results.iter().try_for_each(|line| print::data(line))?;
-    print::data(&format!("claim: {promise}"))?;
+    outcome.results.iter().try_for_each(|line| print::lines(line))?;
+    print::lines(&format!("claim: {promise}"))?;
     match outcome.answers {
-        Some(file) => print::sentence(&format!("answers: {}", folder.file(file).display()))?,
-        None => print::sentence(&format!("run: {}", folder.path().display()))?,
+        Some(file) => print::line(&format!("answers: {}", folder.file(file).display()))?,
+        None => print::line(&format!("run: {}", folder.path().display()))?,
     }
-    outcome.remarks.iter().for_each(|remark| print::note(remark));
+    outcome.remarks.iter().for_each(|remark| print::status(remark));
     let state = ledger.state().context("the ledger cannot be read again")?;
     let line = outcome
         .paid
         .map(|paid| format!("paid in line {} of {:?}: ", paid.receipt.entry, paid.receipt.dataset));
-    print::note(&format!("{}{}", line.unwrap_or_default(), balance(state.spent(), state.budget().cap())));
+    print::status(&format!("{}{}", line.unwrap_or_default(), balance(state.spent(), state.budget().cap())));
     Ok(())
 }

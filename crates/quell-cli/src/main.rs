@@ -98,7 +98,7 @@ fn command() -> ExitCode {
         },
         Err(misuse) => match misuse.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-                print::data(&misuse.render().to_string()).map(|()| true)
+                print::lines(&misuse.render().to_string()).map(|()| true)
             }
             _ => Err(usage_error(&misuse)),
         },

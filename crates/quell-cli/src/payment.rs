@@ -9,7 +9,7 @@ use quell_privacy::{
     Error,
     ledger::{Ledger, Paid, Receipt, Spent, State, Unit},
     mechanism::Mechanism,
-    number::{Toward, given, rounded},
+    number::{Toward, format_exact, format_rounded},
     units::Epsilon,
 };
 use serde::{Deserialize, Serialize};
@@ -100,7 +100,7 @@ impl Payment {
         let Some((path, question)) = &self.output else {
             self.price(ledger, &make)?;
             let told = draw(ledger.charge(mechanism)?)?;
-            print::data(&self.document(&told, ledger.state()?.spent(), cap)?)?;
+            print::lines(&self.document(&told, ledger.state()?.spent(), cap)?)?;
             return self.say_paid(&told, ledger, cap);
         };
         let mut purchase = Purchase::open(path, question)?;
@@ -108,7 +108,7 @@ impl Payment {
             self.price(ledger, &make)?;
         }
         if purchase.answer::<Told>(ANSWER).is_some() {
-            print::note(
+            print::status(
                 "this is the answer that was paid for before; name another file for a new one, if the data has changed since",
             );
         }
@@ -116,7 +116,7 @@ impl Payment {
         let told = told.ok_or_else(|| quell::Error::AnswerLost { path: path.clone() })?;
         let document = self.document(&told, ledger.state()?.spent(), cap)?;
         std::fs::write(path, document + "\n").with_context(|| format!("cannot write {}", path.display()))?;
-        print::note(&format!("wrote {}", path.display()));
+        print::status(&format!("wrote {}", path.display()));
         self.say_paid(&told, ledger, cap)
     }
 
@@ -166,7 +166,7 @@ impl Payment {
         } else if low > 0.0 {
             format!(
                 "a question of this kind with --epsilon {} still fits; ask for less, {raise}",
-                rounded(low, 3, Toward::Down)
+                format_rounded(low, 3, Toward::Down)
             )
         } else {
             format!("nothing is left for a question of this kind; ask another dataset, {raise}")
@@ -181,8 +181,9 @@ impl Payment {
             let price = serde_json::json!({"what": what, "spent_before": before, "spent_after": after.epsilon, "theorem": after.theorem.to_string(), "cap": if cap.is_finite() { Some(cap) } else { None }});
             return print::json(&price);
         }
-        let (before, after) = (rounded(before, 4, Toward::Up), rounded(after.epsilon, 4, Toward::Up));
-        print::sentence(&format!("{what}: ε would rise from {before} to {after}, {}", budget(cap)))
+        let (before, after) =
+            (format_rounded(before, 4, Toward::Up), format_rounded(after.epsilon, 4, Toward::Up));
+        print::line(&format!("{what}: ε would rise from {before} to {after}, {}", budget(cap)))
     }
 
     /// Writes the answer in the requested format.
@@ -200,7 +201,7 @@ impl Payment {
     fn say_paid(&self, told: &Told, ledger: &mut Ledger<Volume>, cap: f64) -> Result<()> {
         if self.format == Format::Text {
             let Receipt { entry, dataset, .. } = &told.receipt;
-            print::note(&format!(
+            print::status(&format!(
                 "paid in line {entry} of {dataset:?}: {}",
                 balance(ledger.state()?.spent(), cap)
             ));
@@ -218,8 +219,8 @@ fn smaller_delta(state: &State) -> String {
     }
     format!(
         "leave --delta out, or ask with at most {}; {} is left for all such questions",
-        rounded(left / 2.0, 2, Toward::Down),
-        rounded(left, 2, Toward::Down)
+        format_rounded(left / 2.0, 2, Toward::Down),
+        format_rounded(left, 2, Toward::Down)
     )
 }
 
@@ -228,11 +229,11 @@ const ANSWER: &str = "answer";
 
 /// Describes the budget.
 pub(crate) fn budget(cap: f64) -> String {
-    if cap.is_finite() { format!("the budget is {}", given(cap)) } else { "there is no cap".into() }
+    if cap.is_finite() { format!("the budget is {}", format_exact(cap)) } else { "there is no cap".into() }
 }
 
 /// Describes how much of the budget is spent.
 pub(crate) fn balance(spent: Spent, cap: f64) -> String {
-    let cap = if cap.is_finite() { format!("of {}", given(cap)) } else { "without a cap".into() };
-    format!("ε {} {cap} is spent", rounded(spent.epsilon, 4, Toward::Up))
+    let cap = if cap.is_finite() { format!("of {}", format_exact(cap)) } else { "without a cap".into() };
+    format!("ε {} {cap} is spent", format_rounded(spent.epsilon, 4, Toward::Up))
 }

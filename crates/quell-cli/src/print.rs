@@ -10,20 +10,20 @@ use anyhow::{Context, Result};
 use quell_report::escape;
 
 /// Writes one line of data; line ends inside the text are escaped.
-pub(crate) fn sentence(text: &str) -> Result<()> {
+pub(crate) fn line(text: &str) -> Result<()> {
     write_out(&escape::line(text))
 }
 
 /// Writes several lines of data.
 ///
 /// Names and other untrusted texts inside it must not contain line ends; [`table`] escapes them.
-pub(crate) fn data(text: &str) -> Result<()> {
+pub(crate) fn lines(text: &str) -> Result<()> {
     write_out(&escape::lines(text))
 }
 
 /// Writes a document (CSV, TOML, HTML, an export) unchanged; escapes it on a terminal.
 pub(crate) fn document(text: &str) -> Result<()> {
-    if stdout().is_terminal() { data(text) } else { write_out(text) }
+    if stdout().is_terminal() { lines(text) } else { write_out(text) }
 }
 
 /// Writes to standard output. A closed pipe (`quell … | head -1`) is not an error.
@@ -44,7 +44,7 @@ pub(crate) fn json(value: &impl serde::Serialize) -> Result<()> {
 }
 
 /// Writes one line to standard error.
-pub(crate) fn note(text: &str) {
+pub(crate) fn status(text: &str) {
     // An error here is ignored: there is nowhere left to report it.
     let _ = writeln!(stderr().lock(), "{}", escape::line(text));
 }
@@ -55,12 +55,12 @@ pub(crate) fn note(text: &str) {
 pub(crate) fn failure(kind: &str, sentence: &str, picture: Option<&str>, hint: Option<&str>) {
     let shortened =
         |text: &str| escape::short(&text.split_whitespace().collect::<Vec<_>>().join(" "), escape::LONGEST);
-    note(&format!("{kind}: {}", shortened(sentence)));
+    status(&format!("{kind}: {}", shortened(sentence)));
     for line in picture.into_iter().flat_map(|picture| picture.trim_end().lines().take(10)) {
-        note(&escape::short(line, escape::LONGEST));
+        status(&escape::short(line, escape::LONGEST));
     }
     if let Some(hint) = hint {
-        note(&format!("hint: {}", shortened(hint)));
+        status(&format!("hint: {}", shortened(hint)));
     }
 }
 

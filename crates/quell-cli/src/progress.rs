@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use quell::run::Moment;
-use quell_privacy::number::{Toward, rounded};
+use quell::run::Progress;
+use quell_privacy::number::{Toward, format_rounded};
 
 /// Time between two updates of a spinner.
 const TICK: Duration = Duration::from_millis(200);
@@ -48,9 +48,9 @@ impl Bar {
     }
 
     /// Shows the progress of a job. `budget` is the ε that the whole job costs.
-    pub(crate) fn show(&self, moment: &Moment, budget: &str) {
+    pub(crate) fn show(&self, moment: &Progress, budget: &str) {
         let epsilon =
-            moment.epsilon.map(|spent| format!(", ε {} of {budget}", rounded(spent, 3, Toward::Up)));
+            moment.epsilon.map(|spent| format!(", ε {} of {budget}", format_rounded(spent, 3, Toward::Up)));
         let accuracy = moment.accuracy.map(|share| format!(", accuracy {:.1} %", 100.0 * share));
         self.0.set_prefix(moment.stage);
         self.0.set_length(moment.of);

@@ -107,7 +107,7 @@ impl Position {
     }
 
     /// Advances by one line after checking number, hashes and content of the line.
-    pub(crate) fn follow(&mut self, dataset: &str, stored: &Stored) -> Result<Body, Finding> {
+    pub(crate) fn advance(&mut self, dataset: &str, stored: &Stored) -> Result<Body, Finding> {
         let expected = self.lines;
         if stored.number != expected {
             return Err(Problem::Gap { found: stored.number, expected }.at(dataset, expected));

@@ -148,7 +148,7 @@ fn stored(document: &Document) -> Option<Vec<Stored>> {
 pub(crate) fn walk(row: &Row, entries: &[Stored]) -> Result<Vec<Body>, Vec<Finding>> {
     let mut position = Position::start(&row.dataset);
     let bodies: Result<Vec<Body>, Finding> =
-        entries.iter().map(|entry| position.follow(&row.dataset, entry)).collect();
+        entries.iter().map(|entry| position.advance(&row.dataset, entry)).collect();
     let bodies = bodies.map_err(|finding| vec![finding])?;
     let last = bodies
         .last()

@@ -97,7 +97,7 @@ fn next(previous: Option<(State, f64)>, line: &Line) -> Result<(State, f64), que
         let spent = state.spent().epsilon;
         return Ok((state, spent));
     };
-    state.follow(line)?;
+    state.apply(line)?;
     let spent = match line {
         Line::Leased { .. } | Line::Confirmed { .. } => spent,
         Line::Opened(_) | Line::Charged(_) | Line::Raised { .. } => state.spent().epsilon,

@@ -161,7 +161,8 @@ impl Store {
             return Err(self.unknown_dataset(dataset)?);
         };
         let mut position = Position::start(dataset);
-        let bodies = stored.iter().map(|stored| Ok((position.follow(dataset, stored)?, hex(&position.head))));
+        let bodies =
+            stored.iter().map(|stored| Ok((position.advance(dataset, stored)?, hex(&position.head))));
         let bodies = bodies.collect::<Result<Vec<(Body, String)>, Error>>()?;
         let Some((last, _)) = bodies.last() else { return Err(Problem::NoDataset.of(dataset).into()) };
         position.check(&row, last)?;

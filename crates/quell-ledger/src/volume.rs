@@ -74,7 +74,7 @@ impl Volume {
         let mut position = self.position.clone();
         let bodies = stored
             .iter()
-            .map(|stored| position.follow(&self.dataset, stored))
+            .map(|stored| position.advance(&self.dataset, stored))
             .collect::<Result<Vec<Body>, _>>()?;
         let Some(last) = bodies.last() else {
             return Err(Problem::Truncated { lines: from, expected: row.lines }.of(&self.dataset).into());
@@ -88,7 +88,7 @@ impl Volume {
         let lines: Vec<Line> = bodies.into_iter().map(|body| body.line).collect();
         let nonsense =
             |error: quell_privacy::Error| Problem::Nonsense { cause: error.to_string() }.of(&self.dataset);
-        let state = follow(self.state.clone(), &lines).map_err(nonsense)?;
+        let state = apply_lines(self.state.clone(), &lines).map_err(nonsense)?;
         (self.position, self.state) = (position, state);
         Ok(lines)
     }
@@ -198,7 +198,7 @@ impl Book for Volume {
                 let nonsense = |error: quell_privacy::Error| {
                     Problem::Nonsense { cause: error.to_string() }.of(&self.dataset)
                 };
-                self.state = follow(self.state.take(), std::slice::from_ref(line)).map_err(nonsense)?;
+                self.state = apply_lines(self.state.take(), std::slice::from_ref(line)).map_err(nonsense)?;
                 self.position = Position { lines, head };
                 Ok(Some(chain::receipt(&self.dataset, number, &head, &public)))
             }
@@ -234,12 +234,12 @@ impl Volume {
 }
 
 /// The state after more lines.
-fn follow(previous: Option<State>, lines: &[Line]) -> Result<Option<State>, quell_privacy::Error> {
+fn apply_lines(previous: Option<State>, lines: &[Line]) -> Result<Option<State>, quell_privacy::Error> {
     let Some(mut state) = previous else {
         return if lines.is_empty() { Ok(None) } else { State::new(lines).map(Some) };
     };
     for line in lines {
-        state.follow(line)?;
+        state.apply(line)?;
     }
     Ok(Some(state))
 }

@@ -1,6 +1,6 @@
 //! The errors of this crate.
 
-use crate::number::{Toward, rounded};
+use crate::number::{Toward, format_rounded};
 
 /// Why an operation failed.
 ///
@@ -55,8 +55,8 @@ pub enum Error {
     /// The release would exceed the budget.
     #[error(
         "this release would bring epsilon to {}, the budget is {budget}, of which {} is spent",
-        rounded(*.would_be, 4, Toward::Up),
-        rounded(*.spent, 4, Toward::Up)
+        format_rounded(*.would_be, 4, Toward::Up),
+        format_rounded(*.spent, 4, Toward::Up)
     )]
     Refused {
         /// ε after the release; infinite if there would be no bound.

@@ -5,43 +5,36 @@ use crate::{
     units::ClipNorm,
 };
 
-/// Returns the first clause of the contract that a learner breaks, or `None`.
+/// Checks that a learner keeps the contract of [`Contributions`]; the error says which clause it breaks.
 ///
-/// Checks the contract of [`Contributions`]: lengths are not under-reported and are reported once, a record's
+/// The clauses: lengths are not under-reported and are reported once, a record's
 /// vector depends on that record alone, scale zero adds nothing, and blocks are added up in double precision.
 /// A learner that passes for some records may still break the contract for others. So include records that
 /// are empty, huge and not finite, and more records than the learner processes at once.
-#[must_use]
-pub fn broken_by(contributions: &mut impl Contributions, records: &[usize]) -> Option<String> {
+pub fn check_contributions(contributions: &mut impl Contributions, records: &[usize]) -> Result<(), String> {
     let dimension = contributions.dimension();
-    broken_in_parts(contributions, records, &[dimension])
+    check_parts(contributions, records, &[dimension])
 }
 
-/// The same as [`broken_by`] for a vector whose consecutive parts are clipped separately.
-#[must_use]
-pub fn broken_in_parts(
+/// The same as [`check_contributions`] for a vector whose consecutive parts are clipped separately.
+pub fn check_parts(
     contributions: &mut impl Contributions,
     records: &[usize],
     parts: &[usize],
-) -> Option<String> {
+) -> Result<(), String> {
     let dimension = contributions.dimension();
     if parts.iter().sum::<usize>() != dimension {
-        return Some(format!("parts {parts:?} do not add up to the dimension {dimension}"));
+        return Err(format!("parts {parts:?} do not add up to the dimension {dimension}"));
     }
     let mut learner = Learner { contributions, parts };
     let mut alone = Vec::new();
     for &record in records {
-        match learner.measure(record) {
-            Ok(vector) => alone.push(vector),
-            Err(law) => return Some(law),
-        }
+        alone.push(learner.measure(record)?);
     }
     // Blocks of one record, several blocks, one block.
     for size in [1, records.len().div_ceil(3), records.len()] {
         let blocks: Vec<&[usize]> = records.chunks(size.clamp(1, BLOCK)).collect();
-        if let Some(law) = learner.check_blocks(&blocks, &alone) {
-            return Some(law);
-        }
+        learner.check_blocks(&blocks, &alone)?;
     }
     learner.check_precision(records, &alone)
 }
@@ -55,18 +48,17 @@ pub fn sum(contributions: &mut impl Contributions, records: &[usize]) -> Vec<f64
     Learner { contributions, parts: &[dimension] }.sum(&blocks, &Clip::fixed(vec![dimension], 1.0))
 }
 
-/// Describes how an electorate breaks its contract on samples of the given records, or returns `None`.
+/// Checks that an electorate keeps its contract on samples of the given records.
 ///
 /// Adds the records to each question's sample one after the other, in this order and in reverse: each record
 /// may add one ballot and remove one. A question's votes must not depend on the other questions that are
 /// asked with it.
-#[must_use]
-pub fn broken_by_electorate(
+pub fn check_electorate(
     electorate: &mut impl Electorate,
     candidates: usize,
     records: &[usize],
     questions: &[usize],
-) -> Option<String> {
+) -> Result<(), String> {
     let forward: Vec<usize> = records.to_vec();
     let backward: Vec<usize> = records.iter().rev().copied().collect();
     for order in [forward, backward] {
@@ -79,12 +71,12 @@ pub fn broken_by_electorate(
             let counts: Vec<Vec<i64>> =
                 electorate.tally(&asked).into_iter().map(|votes| votes.counts).collect();
             if counts.len() != questions.len() || counts.iter().any(|counts| counts.len() != candidates) {
-                return Some("expected one tally of all candidates for each question".into());
+                return Err("expected one tally of all candidates for each question".into());
             }
             for (question, counts) in asked.iter().zip(&counts) {
                 let alone = electorate.tally(std::slice::from_ref(question));
                 if alone.first().is_none_or(|alone| alone.counts != *counts) {
-                    return Some(format!(
+                    return Err(format!(
                         "the votes of question {} depend on the other questions",
                         question.0
                     ));
@@ -96,12 +88,12 @@ pub fn broken_by_electorate(
                 rise <= 1 && fall <= 1
             };
             if before.is_some_and(|before| !before.iter().zip(&counts).all(exchanged)) {
-                return Some(format!("record {} adds or removes more than one ballot", order[taken - 1]));
+                return Err(format!("record {} adds or removes more than one ballot", order[taken - 1]));
             }
             before = Some(counts);
         }
     }
-    None
+    Ok(())
 }
 
 struct Learner<'l, C> {
@@ -169,16 +161,16 @@ impl<C: Contributions> Learner<'_, C> {
     /// Compares the sum of records in blocks with the records alone.
     ///
     /// Records are clipped to a length that some of them have.
-    fn check_blocks(&mut self, blocks: &[&[usize]], alone: &[Alone]) -> Option<String> {
+    fn check_blocks(&mut self, blocks: &[&[usize]], alone: &[Alone]) -> Result<(), String> {
         let lengths =
             in_order(alone.iter().flat_map(|a| &a.squared).copied().filter(|s| s.is_finite() && *s > 0.0));
         let middle = lengths.get(lengths.len() / 2).map_or(1.0, |squared| squared.sqrt() / 2.0);
-        let norm_of_parts = ClipNorm::new(middle.clamp(1e-30, 1e30)).ok()?;
+        let norm_of_parts = ClipNorm::new(middle.clamp(1e-30, 1e30)).map_err(|error| error.to_string())?;
         let clip = Clip::recording(self.parts.to_vec(), norm_of_parts);
         let sum = self.sum(blocks, &clip);
         let reported = clip.seen();
         if reported.len() != alone.len() || reported.iter().any(|squared| squared.len() != self.parts.len()) {
-            return Some(format!(
+            return Err(format!(
                 "scales were asked for {} times, expected once for each of {} records",
                 reported.len(),
                 alone.len()
@@ -189,14 +181,20 @@ impl<C: Contributions> Learner<'_, C> {
             let (expected, reported) =
                 (in_order(alone.iter().map(|a| a.squared[part])), in_order(reported.iter().map(|s| s[part])));
             if expected.into_iter().zip(reported).any(|(a, b)| !same_length(a, b)) {
-                return Some(format!("a length depends on other records, in part {part}"));
+                return Err(format!("a length depends on other records, in part {part}"));
             }
         }
         self.check_sum(&sum, alone, &Clip::recording(self.parts.to_vec(), norm_of_parts), blocks)
     }
 
     /// Compares a sum with that of the scaled vectors.
-    fn check_sum(&self, sum: &[f64], alone: &[Alone], clip: &Clip, blocks: &[&[usize]]) -> Option<String> {
+    fn check_sum(
+        &self,
+        sum: &[f64],
+        alone: &[Alone],
+        clip: &Clip,
+        blocks: &[&[usize]],
+    ) -> Result<(), String> {
         let largest_block = blocks.iter().map(|block| block.len()).max().unwrap_or(0) as f64;
         let (mut expected, mut sizes, mut drift) = (vec![0.0; sum.len()], vec![0.0; sum.len()], 0.0);
         let mut scales = vec![0.0; self.parts.len()];
@@ -222,22 +220,24 @@ impl<C: Contributions> Learner<'_, C> {
             // A comparison with NaN is false.
             let within = (sum - expected).abs() <= rounding;
             if !within {
-                return Some(format!("coordinate {coordinate}: the sum is not that of the scaled vectors"));
+                return Err(format!("coordinate {coordinate}: the sum is not that of the scaled vectors"));
             }
         }
-        None
+        Ok(())
     }
 
     /// Adds one record in many blocks, which single precision could not add up.
-    fn check_precision(&mut self, records: &[usize], alone: &[Alone]) -> Option<String> {
+    fn check_precision(&mut self, records: &[usize], alone: &[Alone]) -> Result<(), String> {
         let finite = |a: &Alone| a.squared.iter().all(|s| s.is_finite()) && norm(&a.vector) > 0.0;
-        let (&record, alone) = records.iter().zip(alone).find(|(_, a)| finite(a))?;
+        let Some((&record, alone)) = records.iter().zip(alone).find(|(_, a)| finite(a)) else {
+            return Ok(());
+        };
         let block = [record];
         let sum = self.sum(&vec![block.as_slice(); TIMES], &Clip::fixed(self.parts.to_vec(), 1.0));
         let (times, length) = (TIMES as f64, norm(&alone.vector));
         let same =
             sum.iter().zip(&alone.vector).all(|(sum, x)| (sum - times * x).abs() <= times * DRIFT * length);
-        (!same).then(|| "blocks are not added up in double precision".to_owned())
+        if same { Ok(()) } else { Err("blocks are not added up in double precision".into()) }
     }
 }
 

@@ -13,7 +13,7 @@ pub enum Toward {
 ///
 /// The number that is read back is never on the other side of `value`.
 #[must_use]
-pub fn rounded(value: f64, digits: usize, toward: Toward) -> String {
+pub fn format_rounded(value: f64, digits: usize, toward: Toward) -> String {
     if value.is_nan() {
         return "undefined".into();
     }
@@ -25,7 +25,7 @@ pub fn rounded(value: f64, digits: usize, toward: Toward) -> String {
     }
     if value < 0.0 {
         let mirrored = if toward == Toward::Up { Toward::Down } else { Toward::Up };
-        return format!("-{}", rounded(-value, digits, mirrored));
+        return format!("-{}", format_rounded(-value, digits, mirrored));
     }
     let nearest = format!("{value:.*e}", digits - 1);
     let back: f64 = nearest.parse().unwrap_or(value);
@@ -63,13 +63,13 @@ fn spell(digits: &str, exponent: i32) -> String {
 
 /// Formats at most six digits, for texts in which the exact number does not matter.
 #[must_use]
-pub fn brief(value: f64) -> String {
-    given(format!("{value:.5e}").parse().unwrap_or(value))
+pub fn format_brief(value: f64) -> String {
+    format_exact(format!("{value:.5e}").parse().unwrap_or(value))
 }
 
 /// Formats a number with all its digits, with an exponent if that is shorter.
 #[must_use]
-pub fn given(value: f64) -> String {
+pub fn format_exact(value: f64) -> String {
     let (plain, scientific) = (format!("{value}"), format!("{value:e}"));
     if plain.len() <= scientific.len() + 1 { plain } else { scientific }
 }
@@ -96,8 +96,8 @@ mod tests {
             (-5.193_4, "-5.193", "-5.194"),
             (f64::INFINITY, "∞", "∞"),
         ] {
-            assert_eq!(rounded(value, 4, Toward::Up), up, "{value} up");
-            assert_eq!(rounded(value, 4, Toward::Down), down, "{value} down");
+            assert_eq!(format_rounded(value, 4, Toward::Up), up, "{value} up");
+            assert_eq!(format_rounded(value, 4, Toward::Down), down, "{value} down");
         }
     }
 
@@ -112,7 +112,7 @@ mod tests {
                 continue;
             }
             let digits = 1 + (state % 6) as usize;
-            let read = |toward| rounded(value, digits, toward).parse::<f64>().unwrap();
+            let read = |toward| format_rounded(value, digits, toward).parse::<f64>().unwrap();
             let (up, down) = (read(Toward::Up), read(Toward::Down));
             assert!(down <= value && value <= up, "{down} ≤ {value} ≤ {up}");
             assert!(
@@ -127,7 +127,7 @@ mod tests {
         for (value, text) in
             [(1e-5, "1e-5"), (0.01, "0.01"), (1.1, "1.1"), (1e6, "1e6"), (100.0, "100"), (2.5e-7, "2.5e-7")]
         {
-            assert_eq!(given(value), text);
+            assert_eq!(format_exact(value), text);
         }
     }
 }

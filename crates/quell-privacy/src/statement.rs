@@ -6,7 +6,7 @@ use crate::{
     Bound, Error, Neighbors,
     accounting::{Pld, TradeOff},
     ledger::{Budget, Charge, Promise, Spent, State, Theorem, Unit, Unpromised},
-    number::{Toward, given, rounded},
+    number::{Toward, format_exact, format_rounded},
     units::{Delta, Probability},
 };
 
@@ -173,7 +173,8 @@ fn alone(state: &State, counted: Spent) -> Result<Option<Alone>, Error> {
 
 impl std::fmt::Display for Statement {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (up, plural) = (|value| rounded(value, 4, Toward::Up), if self.plans == 1 { "" } else { "s" });
+        let (up, plural) =
+            (|value| format_rounded(value, 4, Toward::Up), if self.plans == 1 { "" } else { "s" });
         writeln!(
             f,
             "Dataset {:?}: what was released from it, and what that says about one {}.",
@@ -197,14 +198,14 @@ impl std::fmt::Display for Statement {
             Neighbors::AddRemove => "were added or removed",
             Neighbors::Replace => "were exchanged for another (their number is public)",
         };
-        let (unit, delta) = (self.unit, given(self.delta));
+        let (unit, delta) = (self.unit, format_exact(self.delta));
         writeln!(
             f,
             "Promise: if one {unit} {change}, everything released from this dataset would be nearly as likely as it is: (ε, δ)-differential \
              privacy with ε ≤ {} at δ = {delta}.",
             up(epsilon.upper)
         )?;
-        let cap = given(self.budget.cap());
+        let cap = format_exact(self.budget.cap());
         writeln!(
             f,
             "Budget: ε ≤ {cap} for all releases together, of which {} is spent by {} plan{plural}; more is refused.",
@@ -214,13 +215,13 @@ impl std::fmt::Display for Statement {
         writeln!(f, "Why: {}.", self.counted.theorem)?;
         if let Some(alone) = self.alone {
             let (wrong, found) =
-                (given(100.0 * self.false_positive_rate), up(100.0 * alone.true_positive_rate));
+                (format_exact(100.0 * self.false_positive_rate), up(100.0 * alone.true_positive_rate));
             writeln!(
                 f,
                 "The plan by itself: ε ≤ {} at δ = {}, and with {wrong} % false positives a test detects someone's presence at most {found} % of the time. \
                  That is a promise of its own if it was settled beforehand that no plan follows.",
                 up(alone.epsilon),
-                given(self.budget.delta.get())
+                format_exact(self.budget.delta.get())
             )?;
         }
         if self.plans > 1 {
@@ -239,10 +240,11 @@ impl std::fmt::Display for Statement {
         writeln!(
             f,
             "Interval: what was promised is between {} and {}.",
-            rounded(epsilon.lower, 4, Toward::Down),
+            format_rounded(epsilon.lower, 4, Toward::Down),
             up(epsilon.upper)
         )?;
-        let (wrong, found) = (given(100.0 * self.false_positive_rate), up(100.0 * self.true_positive_rate));
+        let (wrong, found) =
+            (format_exact(100.0 * self.false_positive_rate), up(100.0 * self.true_positive_rate));
         writeln!(
             f,
             "For an attacker: with {wrong} % false positives, a test detects someone's presence at most {found} % of the time."

@@ -219,8 +219,8 @@ impl Electorate for Twice {
 fn the_law_of_electorates_holds_for_the_nearest_and_not_for_those_who_vote_twice() {
     let places = vec![5, 1, 9, 2, 2, 7, 4];
     let mut line = Line::new(places.clone(), 3);
-    assert_eq!(laws::broken_by_electorate(&mut line, 3, &[0, 1, 2, 3, 4, 5, 6], &[0, 4, 8]), None);
-    assert!(laws::broken_by_electorate(&mut Twice(Line::new(places, 3)), 3, &[0, 1, 2, 3], &[0]).is_some());
+    assert_eq!(laws::check_electorate(&mut line, 3, &[0, 1, 2, 3, 4, 5, 6], &[0, 4, 8]), Ok(()));
+    assert!(laws::check_electorate(&mut Twice(Line::new(places, 3)), 3, &[0, 1, 2, 3], &[0]).is_err());
 }
 
 #[test]

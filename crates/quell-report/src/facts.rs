@@ -9,7 +9,7 @@ use quell::{
 use quell_privacy::{
     Neighbors,
     ledger::Unit,
-    number::{Toward, brief, given, rounded},
+    number::{Toward, format_brief, format_exact, format_rounded},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -132,7 +132,7 @@ pub(crate) fn layers(specs: &[Spec]) -> String {
 
 /// Rounds up to four digits, so that the printed bound is never too small.
 pub(crate) fn round_up(value: f64) -> String {
-    rounded(value, 4, Toward::Up)
+    format_rounded(value, 4, Toward::Up)
 }
 
 pub(crate) fn percent(share: f64) -> String {
@@ -154,8 +154,12 @@ pub(crate) fn duration(seconds: f64) -> String {
 /// The headlines for ε and δ.
 pub(crate) fn cost(paid: &PaymentRecord) -> Vec<[String; 3]> {
     vec![
-        ["ε".into(), format!("≤ {}", rounded(paid.epsilon.upper, 3, Toward::Up)), "of this run".into()],
-        ["δ".into(), given(paid.delta), "chance that ε fails".into()],
+        [
+            "ε".into(),
+            format!("≤ {}", format_rounded(paid.epsilon.upper, 3, Toward::Up)),
+            "of this run".into(),
+        ],
+        ["δ".into(), format_exact(paid.delta), "chance that ε fails".into()],
     ]
 }
 
@@ -194,7 +198,7 @@ pub(crate) fn guarantee(paid: &PaymentRecord, unit: Unit, neighbors: Neighbors) 
         Unit::User => format!("that one person {change}, with all their examples"),
     };
     let interval =
-        format!("between {} and {}", rounded(epsilon.lower, 4, Toward::Down), round_up(epsilon.upper));
+        format!("between {} and {}", format_rounded(epsilon.lower, 4, Toward::Down), round_up(epsilon.upper));
     let mut rows = Vec::new();
     if receipt.non_private {
         rows.push(row(
@@ -202,7 +206,7 @@ pub(crate) fn guarantee(paid: &PaymentRecord, unit: Unit, neighbors: Neighbors) 
             "the noise came from a seed; anyone who knows the seed can remove the noise",
         ));
     }
-    rows.extend([row("what is hidden", protected), row("ε", interval), row("δ", given(*delta))]);
+    rows.extend([row("what is hidden", protected), row("ε", interval), row("δ", format_exact(*delta))]);
     rows
 }
 
@@ -241,7 +245,7 @@ pub(crate) fn describe(setting: &impl Serialize) -> String {
     fn text_of(value: &Value) -> String {
         match value {
             Value::String(text) => text.replace('_', " "),
-            Value::Number(number) => number.as_f64().map_or_else(|| number.to_string(), brief),
+            Value::Number(number) => number.as_f64().map_or_else(|| number.to_string(), format_brief),
             Value::Object(fields) => {
                 let named = fields.iter().map(|(name, value)| match value {
                     Value::Object(inner) if inner.is_empty() => name.replace('_', " "),

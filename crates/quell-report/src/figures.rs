@@ -7,7 +7,7 @@ use quell::{
 use quell_privacy::{
     Error, Event, Neighbors,
     accounting::{Pld, TradeOff},
-    number::given,
+    number::format_exact,
     units::Probability,
 };
 
@@ -42,9 +42,12 @@ pub(crate) fn epsilon(metrics: &Metrics, paid: &PaymentRecord) -> Option<(Figure
     (points.len() > 1).then(|| {
         let figure = Figure {
             title: "Privacy loss over the run".into(),
-            subtitle: format!("at δ = {}; all of it was paid for before the first step", given(paid.delta)),
+            subtitle: format!(
+                "at δ = {}; all of it was paid for before the first step",
+                format_exact(paid.delta)
+            ),
             x: Axis::linear("steps"),
-            y: Axis::linear(format!("ε at δ = {}", given(paid.delta))),
+            y: Axis::linear(format!("ε at δ = {}", format_exact(paid.delta))),
             series: vec![
                 Series { name: "ε of the steps so far".into(), claim: Edge::Upper, points },
                 Series { name: "ε that was paid for".into(), claim: Edge::Upper, points: ends },
@@ -57,7 +60,7 @@ pub(crate) fn epsilon(metrics: &Metrics, paid: &PaymentRecord) -> Option<(Figure
 /// ε over the answers; none if answers are not paid for one by one.
 pub(crate) fn epsilon_of_answers(plan: &Plan) -> Result<Option<(Figure, &'static str)>, quell::Error> {
     let Aggregation::Polls(poll, rounds) = &plan.aggregation else { return Ok(None) };
-    let delta = given(plan.delta.get());
+    let delta = format_exact(plan.delta.get());
     let costs = (1..=*rounds).map(|round| {
         let cost = Aggregation::Polls(*poll, round).epsilon(plan.neighbors, plan.delta)?;
         Ok(Point { x: (u64::from(poll.answers) * round) as f64, lower: cost.lower, upper: cost.upper })

@@ -13,7 +13,7 @@ use quell::{
 };
 use quell_privacy::{
     mechanism::Screening,
-    number::{brief, given},
+    number::{format_brief, format_exact},
 };
 use serde_json::json;
 
@@ -135,7 +135,7 @@ fn data_dependent_epsilon(revealed: Revealed, plan: &Plan) -> [String; 2] {
     let value = format!(
         "ε ≤ {} at δ = {}, {scope}; includes the cost of showing it",
         round_up(epsilon),
-        given(plan.delta.get())
+        format_exact(plan.delta.get())
     );
     row("data-dependent ε", value)
 }
@@ -170,7 +170,7 @@ fn voters(configuration: &Configuration) -> Vec<[String; 2]> {
                         "the {neighbors} records nearest to a question, within a sample drawn for that question"
                     ),
                 ),
-                row("sampling rate", brief(*rate)),
+                row("sampling rate", format_brief(*rate)),
                 row("distances are measured on", distance_space),
                 row("turns", turns),
             ]
@@ -189,7 +189,8 @@ fn aggregation(configuration: &Configuration, election: &Election, plan: &Plan) 
                     _ => "the largest count reaches",
                 };
                 let ballots = election.ballots;
-                let noise = format!("with Gaussian noise of standard deviation {}", brief(deviation.get()));
+                let noise =
+                    format!("with Gaussian noise of standard deviation {}", format_brief(deviation.get()));
                 rows.push(row(
                     "answered only where",
                     format!("{what} {threshold} of {ballots} ballots, {noise}"),
@@ -206,7 +207,7 @@ fn aggregation(configuration: &Configuration, election: &Election, plan: &Plan) 
             rows.push(row("answered only where", threshold));
             rows.push(row(
                 "noise",
-                format!("Gaussian of standard deviation {}", brief(stable.deviation.get())),
+                format!("Gaussian of standard deviation {}", format_brief(stable.deviation.get())),
             ));
             rows.push(row("refusals paid for", stable.unstable.to_string()));
         }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use quell_privacy::number::brief;
+use quell_privacy::number::format_brief;
 
 use crate::facts::{Confusion, Report};
 use crate::{
@@ -78,7 +78,7 @@ fn points(figure: &Figure) -> String {
     chosen.dedup();
     let rows = chosen.into_iter().filter_map(|index| series.points.get(index)).map(|point| {
         let value = if series.claim == Edge::Lower { point.lower } else { point.upper };
-        vec![brief(point.x), brief(value)]
+        vec![format_brief(point.x), format_brief(value)]
     });
     table(&[text(&figure.x.label), text(&figure.y.label)], &rows.collect::<Vec<_>>(), 0)
 }

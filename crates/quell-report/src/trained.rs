@@ -7,7 +7,7 @@ use quell::{
     },
     run::{Folder, Metrics, Model, PaymentRecord},
 };
-use quell_privacy::{ledger::Unit, number::brief};
+use quell_privacy::{ledger::Unit, number::format_brief};
 use serde_json::json;
 
 use crate::{Interval, plot::Figure};
@@ -88,7 +88,7 @@ fn headlines(model: &Model, metrics: &Metrics) -> Vec<[String; 3]> {
         Some(Evaluation::Numbers { error, count }) => {
             all.push([
                 "error".into(),
-                brief(in_units(model, *error)),
+                format_brief(in_units(model, *error)),
                 format!("root mean square on {count} public examples"),
             ]);
         }
@@ -111,7 +111,7 @@ fn result(model: &Model, metrics: &Metrics) -> Vec<[String; 2]> {
             row("public test data", format!("{correct} of {count} examples predicted correctly")),
         ],
         Some(Evaluation::Numbers { error, count }) => vec![
-            row("root mean square error", brief(in_units(model, *error))),
+            row("root mean square error", format_brief(in_units(model, *error))),
             row("public test data", format!("{count} examples")),
         ],
         None => vec![row(
@@ -162,21 +162,22 @@ fn settings(model: &Model, plan: &Plan, metrics: &Metrics) -> Vec<[String; 2]> {
         Sampler::WithoutReplacement => "a random set of fixed size",
         Sampler::Shuffled => "every record once per epoch",
     };
-    let rate = training.sampling.rate.map(|rate| format!(", rate {}", brief(rate))).unwrap_or_default();
+    let rate =
+        training.sampling.rate.map(|rate| format!(", rate {}", format_brief(rate))).unwrap_or_default();
     let mut rows = vec![
         row("model", architecture(&model.configuration.model)),
         row("layers", layers(&model.configuration.model.layers)),
         row("weights", model.network.parameters().to_string()),
         row("steps", metrics.steps.max(plan.steps()).to_string()),
         row("sampling", format!("{sampling}{rate}")),
-        row("expected batch size", brief(plan.expected_batch)),
-        row("noise multiplier", brief(plan.descent.noise_multiplier.get())),
+        row("expected batch size", format_brief(plan.expected_batch)),
+        row("noise multiplier", format_brief(plan.descent.noise_multiplier.get())),
         row("clipping", describe(&training.clipping)),
         row("loss", describe(&plan.loss)),
         row("optimizer", describe(&plan.optimizer)),
         row(
             "learning rate",
-            format!("{}, {}", brief(plan.schedule.learning_rate), describe(&plan.schedule.shape)),
+            format!("{}, {}", format_brief(plan.schedule.learning_rate), describe(&plan.schedule.shape)),
         ),
         row("averaging of iterates", describe(&plan.average)),
     ];

@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (only, mode) = (std::env::args().nth(1), std::env::args().nth(2));
     let wanted = |only: &Option<String>, name: &str| only.as_deref().is_none_or(|only| only == name);
     for (name, model, shape, batch) in NETWORKS.into_iter().filter(|(name, ..)| wanted(&only, name)) {
-        let network = network::build(shape, &network::model(model, shape, 10)?)?;
+        let network = network::build(shape, &network::layers_of(model, shape, 10)?)?;
         for mode in ["private", "plain"].into_iter().filter(|name| wanted(&mode, name)) {
             let seconds = if mode == "private" { private(&network, batch)? } else { plain(&network, batch)? };
             let memory = peak_memory();

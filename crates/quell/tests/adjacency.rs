@@ -24,7 +24,7 @@ fn names() -> Vec<String> {
 }
 
 fn network(name: &str, inputs: usize) -> Network {
-    network::build(&[inputs], &network::model(name, &[inputs], 2).unwrap()).unwrap()
+    network::build(&[inputs], &network::layers_of(name, &[inputs], 2).unwrap()).unwrap()
 }
 
 /// The sum of gradients that are clipped to a length, in blocks as the mechanism makes them.
@@ -295,7 +295,7 @@ fn a_user_who_is_exchanged_changes_one_of_a_number_that_is_public() {
             names.iter().map(|name| Some(*name).filter(|name| *name != "-")).collect();
         Examples::numbers(&[1], values, targets).unwrap().with_users(&owners).unwrap()
     };
-    let network = network::build(&[1], &network::model("logistic", &[1], 1).unwrap()).unwrap();
+    let network = network::build(&[1], &network::layers_of("logistic", &[1], 1).unwrap()).unwrap();
     let weights = vec![0.0; network.parameters()];
     let sum = |names: &[&str], count| {
         let examples = people(names);

@@ -33,7 +33,7 @@ fn named(labels: Vec<u32>, classes: u32) -> Targets {
 }
 
 fn named_network(name: &str, shape: &[usize], classes: usize) -> Network {
-    network::build(shape, &network::model(name, shape, classes).unwrap()).unwrap()
+    network::build(shape, &network::layers_of(name, shape, classes).unwrap()).unwrap()
 }
 
 fn one_hot(labels: &[u32], classes: usize) -> Vec<f32> {

@@ -8,7 +8,7 @@ use quell::{
     features::Features,
     learner::{
         Augmentation, Control, Gradients, PublicFacts, Supervised, default_delta,
-        dp_sgd::{Clip, Plan, Progress, Recipe, Sampler},
+        dp_sgd::{Checkpoint, Clip, Plan, Recipe, Sampler},
         evaluate,
         loss::Loss,
     },
@@ -24,7 +24,7 @@ use quell_privacy::{
 const CLASSES: Loss = Loss::CrossEntropy { label_smoothing: 0.0 };
 
 fn network(name: &str, input: &[usize], outputs: usize) -> Network {
-    network::build(input, &network::model(name, input, outputs).unwrap()).unwrap()
+    network::build(input, &network::layers_of(name, input, outputs).unwrap()).unwrap()
 }
 
 fn facts(records: u64) -> PublicFacts {
@@ -160,10 +160,10 @@ fn gradients_of_networks_obey_the_laws() {
             let mut workspace = Workspace::default();
             let mut gradients = Gradients::new(&network, &task, &weights, &mut workspace);
             let records: Vec<usize> = (0..16).collect();
-            assert_eq!(laws::broken_by(&mut gradients, &records), None, "{name}");
+            assert_eq!(laws::check_contributions(&mut gradients, &records), Ok(()), "{name}");
             assert_eq!(
-                laws::broken_in_parts(&mut gradients, &records, &network.parts()),
-                None,
+                laws::check_parts(&mut gradients, &records, &network.parts()),
+                Ok(()),
                 "{name}, layer by layer"
             );
         }
@@ -200,7 +200,7 @@ fn parts_that_end_within_a_layer_add_nothing() {
 fn a_record_that_leaves_changes_no_other_gradient_whatever_is_drawn() {
     let (all, kept): (Examples, Vec<usize>) = (pictures(), (1..16).collect());
     let fewer = all.select(&kept);
-    let mut recipes = network::model("mlp", &[8, 8, 1], 2).unwrap();
+    let mut recipes = network::layers_of("mlp", &[8, 8, 1], 2).unwrap();
     recipes.insert(1, toml::from_str("kind = 'dropout'\nrate = 0.5").unwrap());
     let network = network::build(&[8, 8, 1], &recipes).unwrap();
     let weights = network.initialize(3);
@@ -239,8 +239,8 @@ fn a_user_is_one_record_whose_gradient_is_the_mean_of_theirs() {
     assert!(size > 0.1 && off < 1e-5 * size, "{off} of {size}");
     let mut workspace = Workspace::default();
     assert_eq!(
-        laws::broken_by(&mut Gradients::new(&network, &task, &weights, &mut workspace), &[0, 1, 2]),
-        None
+        laws::check_contributions(&mut Gradients::new(&network, &task, &weights, &mut workspace), &[0, 1, 2]),
+        Ok(())
     );
     assert!(Supervised::new(&pictures(), CLASSES, None).by_user().is_none());
 }
@@ -364,7 +364,9 @@ fn a_model_keeps_the_features_that_stand_before_it() {
     );
     let (mut ledger, folder) = (scratch.ledger(&job), Folder::create(&scratch.0.join("run")).unwrap());
     let stop = |step: u64| {
-        move |moment: quell::run::Moment| if moment.done == step { Control::Stop } else { Control::Continue }
+        move |moment: quell::run::Progress| {
+            if moment.done == step { Control::Stop } else { Control::Continue }
+        }
     };
     assert!(!job.go(&mut ledger, &folder, &mut stop(7)).unwrap().is_finished);
     // As another process would.
@@ -402,7 +404,7 @@ fn a_checkpoint_holds_everything_that_the_next_step_needs() {
         configuration.training.clipping =
             Clip::Adaptive { norm: 1.0, quantile: 0.5, learning_rate: 0.2, count_noise: Some(20.0) };
     });
-    let mut progress = Progress::new(&job.network, &job.plan).unwrap();
+    let mut progress = Checkpoint::new(&job.network, &job.plan).unwrap();
     let released = |seed: u64| {
         let mut chance = quell::random::PublicRandom::new(seed);
         let sum = (0..job.network.parameters()).map(|_| chance.normal()).collect();
@@ -412,19 +414,19 @@ fn a_checkpoint_holds_everything_that_the_next_step_needs() {
             next_norm: Some(quell_privacy::units::ClipNorm::new(0.7).unwrap()),
         }
     };
-    progress.follow(&job.plan, &released(1), 0, 1.0).unwrap();
-    let mut restored = Progress::restore(&progress.save().unwrap(), &job.network, &job.plan).unwrap();
+    progress.apply(&job.plan, &released(1), 0, 1.0).unwrap();
+    let mut restored = Checkpoint::restore(&progress.save().unwrap(), &job.network, &job.plan).unwrap();
     assert_eq!(restored, progress);
-    progress.follow(&job.plan, &released(2), 1, 1.0).unwrap();
-    restored.follow(&job.plan, &released(2), 1, 1.0).unwrap();
+    progress.apply(&job.plan, &released(2), 1, 1.0).unwrap();
+    restored.apply(&job.plan, &released(2), 1, 1.0).unwrap();
     assert!(restored == progress && progress.clip_norm().is_some_and(|norm| norm.get() == 0.7));
     // Damage is found, wherever it is.
     let bytes = progress.save().unwrap();
     for cut in (0..bytes.len()).step_by(997) {
-        assert!(Progress::restore(&bytes[..cut], &job.network, &job.plan).is_err(), "{cut}");
+        assert!(Checkpoint::restore(&bytes[..cut], &job.network, &job.plan).is_err(), "{cut}");
     }
     let other = small_job(|configuration| configuration.model.name = Some("mlp".into()));
-    assert!(Progress::restore(&bytes, &other.network, &other.plan).is_err());
+    assert!(Checkpoint::restore(&bytes, &other.network, &other.plan).is_err());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use quell_privacy::{
     Bound, Error, Event, Neighbors,
     accounting::{Method, Pld, TradeOff, best_by, best_delta_by, closed},
-    number::{Toward, given, rounded},
+    number::{Toward, format_exact, format_rounded},
     units::{Delta, Epsilon, Probability},
 };
 use serde::Serialize;
@@ -116,9 +116,9 @@ pub(crate) fn run(flags: &Flags) -> Result<bool> {
     if let Some(tightness) = flags.tightness
         && report.is_wider_than(&pld)
     {
-        print::note(&format!(
+        print::status(&format!(
             "note: the interval is wider than the requested fraction {}, because of memory or rounding limits",
-            given(tightness)
+            format_exact(tightness)
         ));
     }
     report.print(flags.format)
@@ -187,8 +187,8 @@ impl Question {
     /// The given quantity and its value.
     fn condition(self) -> String {
         match self {
-            Self::Epsilon(delta) => format!("δ = {}", given(delta.get())),
-            Self::Delta(epsilon) => format!("ε = {}", given(epsilon.get())),
+            Self::Epsilon(delta) => format!("δ = {}", format_exact(delta.get())),
+            Self::Delta(epsilon) => format!("ε = {}", format_exact(epsilon.get())),
         }
     }
 
@@ -259,7 +259,7 @@ impl Report {
     /// Prints the report; returns false if no informative bound is known.
     fn print(&self, format: Format) -> Result<bool> {
         match format {
-            Format::Text => print::data(&self.text(self.relation))?,
+            Format::Text => print::lines(&self.text(self.relation))?,
             Format::Json => print::json(&self.json())?,
         }
         let least = |claimable: bool| {
@@ -385,11 +385,11 @@ impl Report {
 const DIGITS: usize = 4;
 
 fn up(value: f64) -> String {
-    rounded(value, DIGITS, Toward::Up)
+    format_rounded(value, DIGITS, Toward::Up)
 }
 
 fn down(value: f64) -> String {
-    rounded(value, DIGITS, Toward::Down)
+    format_rounded(value, DIGITS, Toward::Down)
 }
 
 /// Adds a hint to an error that no theorem applies.
@@ -431,12 +431,12 @@ fn group_sentence(size: u32, epsilon: &Result<f64, Error>, delta: Delta) -> Stri
             format!(
                 "group: ε ≤ {} at δ = {} for groups of {size} records\n",
                 up(*epsilon),
-                given(delta.get())
+                format_exact(delta.get())
             )
         }
         Ok(_) => format!(
             "group: no finite ε is known at δ = {} for groups of {size} records\n",
-            given(delta.get())
+            format_exact(delta.get())
         ),
         Err(error) => format!("group: {}\n", no_answer(error)),
     }

@@ -5,7 +5,7 @@ use quell_privacy::{
     Bound, Error, Event, Neighbors,
     accounting::{Calibration, Target},
     event::Record,
-    number::{Toward, given, rounded},
+    number::{Toward, format_exact, format_rounded},
     units::{Delta, Epsilon, Probability},
 };
 use serde::Serialize;
@@ -196,7 +196,7 @@ impl Flags {
             Format::Text => {
                 let found = found.map(|found| format!("{}: {}\n", found.name.replace('_', " "), found.text));
                 let claim = format!("claim: {} {}\n", describe_bound(target, bound), self.relation.when());
-                print::data(&(found.unwrap_or_default() + &claim))?;
+                print::lines(&(found.unwrap_or_default() + &claim))?;
             }
         }
         let goal = match target {
@@ -206,7 +206,7 @@ impl Flags {
         };
         let is_met = bound.upper <= goal;
         if !is_met {
-            print::note(&format!("the target of {} is missed", given(goal)));
+            print::status(&format!("the target of {} is missed", format_exact(goal)));
         }
         Ok(is_met)
     }
@@ -260,7 +260,7 @@ struct Found {
 
 impl Found {
     fn real(name: &'static str, value: f64, safe: Toward) -> Self {
-        Self { name, value: json!(value), text: rounded(value, DIGITS, safe) }
+        Self { name, value: json!(value), text: format_rounded(value, DIGITS, safe) }
     }
 
     fn whole(name: &'static str, value: u64) -> Self {
@@ -277,14 +277,16 @@ impl Found {
 
 /// The cost of a run, in the units of the target.
 fn describe_bound(target: Target, bound: Bound) -> String {
-    let upper = rounded(bound.upper, DIGITS, Toward::Up);
+    let upper = format_rounded(bound.upper, DIGITS, Toward::Up);
     match target {
-        Target::EpsilonDelta { delta, .. } => format!("ε ≤ {upper} at δ = {}", given(delta.get())),
-        Target::Gaussian { slack, .. } => format!("μ ≤ {upper} up to a slack of {}", given(slack.get())),
+        Target::EpsilonDelta { delta, .. } => format!("ε ≤ {upper} at δ = {}", format_exact(delta.get())),
+        Target::Gaussian { slack, .. } => {
+            format!("μ ≤ {upper} up to a slack of {}", format_exact(slack.get()))
+        }
         Target::Power { false_positive_rate, .. } => {
             format!(
                 "true-positive rate ≤ {upper} at a false-positive rate of {}",
-                given(false_positive_rate.get())
+                format_exact(false_positive_rate.get())
             )
         }
     }

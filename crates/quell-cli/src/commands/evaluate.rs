@@ -13,7 +13,7 @@ use quell::{
 use quell_privacy::{
     Neighbors,
     mechanism::{Count, Histogram, IntegerNoise, Release, Sensitive, Within},
-    number::{Toward, brief, rounded},
+    number::{Toward, format_brief, format_rounded},
     units::Epsilon,
 };
 use serde::Serialize;
@@ -24,7 +24,7 @@ use crate::{
     flags::{
         Format,
         ledger::{Dataset, LedgerArgs},
-        whole,
+        parse_count,
     },
     model,
     payment::{self, Payment},
@@ -58,7 +58,7 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     epsilon: Option<f64>,
     /// Number of records that are evaluated, if it is public: then only the right predictions are counted. Of data with a test part in a file of its own it is the number of records there; where a share is split off, it is not public
-    #[arg(long, value_name = "N", value_parser = whole, requires = "epsilon")]
+    #[arg(long, value_name = "N", value_parser = parse_count, requires = "epsilon")]
     records: Option<u64>,
     /// Name of the dataset in the ledger (of the one the model was trained on or else of the file, if not given)
     #[arg(long, value_name = "NAME", requires = "epsilon")]
@@ -142,12 +142,12 @@ impl Flags {
                     ]);
                 }
                 text.push_str(&print::table(&rows, &[1, 2]));
-                print::data(&text)
+                print::lines(&text)
             }
             (Evaluation::Numbers { error, count }, _) => {
                 let bounds = model.configuration.data.schema.as_ref().and_then(|schema| schema.label.bounds);
                 let error = bounds.map_or(*error, |[low, high]| error * 0.5 * (high - low));
-                print::data(&format!("root mean square error: {} over {count} records", brief(error)))
+                print::lines(&format!("root mean square error: {} over {count} records", format_brief(error)))
             }
             (Evaluation::Classes { .. }, None) => {
                 Err(Refusal::new("the model has no classes", "train it again").into())
@@ -265,7 +265,7 @@ impl std::fmt::Display for Score {
         let (share, error) = (100.0 * value, 100.0 * error);
         let places = (1.0 - error.max(1e-300).log10().floor()).clamp(0.0, 6.0) as usize;
         // The stated error includes the rounding error.
-        let about = rounded(error + 0.5 * 10_f64.powi(-(places as i32)), 2, Toward::Up);
+        let about = format_rounded(error + 0.5 * 10_f64.powi(-(places as i32)), 2, Toward::Up);
         write!(
             f,
             "accuracy: {share:.places$} % ± {about} points, {} of {} right",

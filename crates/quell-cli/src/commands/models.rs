@@ -66,7 +66,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
 impl Flags {
     fn list(&self) -> Result<()> {
         let weights = |model: &Model| -> Result<usize, quell::Error> {
-            let layers = network::model(model.name, &self.input.0, self.outputs)?;
+            let layers = network::layers_of(model.name, &self.input.0, self.outputs)?;
             Ok(network::build(&self.input.0, &layers)?.parameters())
         };
         let models = network::models().iter().map(|model| (model, weights(model)));
@@ -85,7 +85,7 @@ impl Flags {
             Ok(weights) => vec![model.name.into(), weights.to_string(), model.purpose.into()],
             Err(_) => vec![model.name.into(), "–".into(), format!("{} Not for this shape.", model.purpose)],
         }));
-        print::data(&print::table(&rows, &[1]))
+        print::lines(&print::table(&rows, &[1]))
     }
 
     fn layers(&self, name: &str) -> Result<()> {
@@ -94,7 +94,7 @@ impl Flags {
         struct Part {
             model: Architecture,
         }
-        let layers = network::model(name, &self.input.0, self.outputs)?;
+        let layers = network::layers_of(name, &self.input.0, self.outputs)?;
         let weights = network::build(&self.input.0, &layers)?.parameters();
         if self.format == Format::Json {
             return print::json(

@@ -61,11 +61,11 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     match &flags.output {
         Some(path) => {
             std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
-            print::note(&format!("wrote {}", path.display()));
+            print::status(&format!("wrote {}", path.display()));
         }
         None => print::document(&text)?,
     }
-    print::note(
+    print::status(
         "free: the model is already paid for, so predictions cost no privacy of its training data; \
          there is no guarantee for the records that were predicted",
     );

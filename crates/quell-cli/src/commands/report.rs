@@ -88,14 +88,14 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         (Some(format), Some(path)) => {
             std::fs::write(path, format.write(&report)?)
                 .with_context(|| format!("cannot write {}", path.display()))?;
-            print::note(&format!("wrote {}", path.display()));
+            print::status(&format!("wrote {}", path.display()));
             Ok(())
         }
         (Some(format), None) => print::document(&format.write(&report)?),
         (None, _) => {
             write_pages(&folder, &report)?;
             print::document(&report.markdown())?;
-            print::note(&format!(
+            print::status(&format!(
                 "wrote {} and {}",
                 folder.file(MARKDOWN).display(),
                 folder.file(HTML).display()

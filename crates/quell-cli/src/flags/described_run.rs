@@ -9,7 +9,7 @@ use quell_privacy::{
     units::{NoiseMultiplier, SamplingRate},
 };
 
-use quell_privacy::number::given;
+use quell_privacy::number::format_exact;
 
 /// The distribution of the noise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -78,10 +78,10 @@ impl fmt::Display for DescribedRun {
     /// Describes one step.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let noise = if self.noise == Noise::Gaussian { "Gaussian" } else { "Laplace" };
-        write!(f, "{noise} noise multiplier {}", given(self.multiplier.get()))?;
+        write!(f, "{noise} noise multiplier {}", format_exact(self.multiplier.get()))?;
         match self.batch {
             Batch::Poisson(rate) if rate.get() == 1.0 => Ok(()),
-            Batch::Poisson(rate) => write!(f, ", Poisson sampling rate {}", given(rate.get())),
+            Batch::Poisson(rate) => write!(f, ", Poisson sampling rate {}", format_exact(rate.get())),
             Batch::Fixed { batch, records, replaced } => {
                 write!(
                     f,

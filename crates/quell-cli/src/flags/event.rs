@@ -10,7 +10,7 @@ use quell_privacy::{
     units::{NoiseMultiplier, SamplingRate},
 };
 
-use super::{Change, whole};
+use super::{Change, parse_count};
 use crate::{
     flags::described_run::{Batch, Defaults, DescribedRun, Noise},
     refusal::Refusal,
@@ -63,10 +63,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "Q", allow_negative_numbers = true, conflicts_with_all = ["batch_size", "records"])]
     pub(crate) sampling_rate: Option<f64>,
     /// Size of a batch: expected under Poisson sampling, exact otherwise
-    #[arg(long, value_name = "B", value_parser = whole, allow_negative_numbers = true, requires = "records")]
+    #[arg(long, value_name = "B", value_parser = parse_count, allow_negative_numbers = true, requires = "records")]
     pub(crate) batch_size: Option<u64>,
     /// Size of the dataset
-    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, requires = "batch_size")]
+    #[arg(long, value_name = "N", value_parser = parse_count, allow_negative_numbers = true, requires = "batch_size")]
     pub(crate) records: Option<u64>,
     /// How a batch is sampled; the last two need --batch-size, --records and --neighbors replace
     #[arg(long, value_enum, default_value_t)]
@@ -219,7 +219,10 @@ pub(crate) fn parse_event(text: &str) -> Result<Event, serde_json::Error> {
 
 /// Parses a positive whole number.
 fn steps(text: &str) -> Result<u64, String> {
-    whole(text).ok().filter(|steps| *steps > 0).ok_or_else(|| "expected a whole number from 1 on".into())
+    parse_count(text)
+        .ok()
+        .filter(|steps| *steps > 0)
+        .ok_or_else(|| "expected a whole number from 1 on".into())
 }
 
 #[cfg(test)]
@@ -231,10 +234,10 @@ mod tests {
         for (text, number) in
             [("10000", 10_000), ("1e4", 10_000), ("10_000", 10_000), ("18446744073709551615", u64::MAX)]
         {
-            assert_eq!(whole(text), Ok(number));
+            assert_eq!(parse_count(text), Ok(number));
         }
         for text in ["1.5", "-1", "1e300", "NaN", "inf", "", "ten", "18446744073709551616"] {
-            assert!(whole(text).is_err(), "{text}");
+            assert!(parse_count(text).is_err(), "{text}");
         }
         assert!(steps("0").is_err());
     }

@@ -10,7 +10,7 @@ use quell::{
 use quell_ledger::{Location, Store, Volume};
 use quell_privacy::{
     ledger::{Ledger, Spent, Terms},
-    number::{Toward, given, rounded},
+    number::{Toward, format_exact, format_rounded},
 };
 
 use crate::{payment, print, refusal::Refusal};
@@ -122,7 +122,7 @@ impl LedgerArgs {
             return Ok(Ledger::open(store.book(name)?)?);
         }
         let terms = terms()?;
-        let (budget, delta) = (given(terms.budget.cap()), given(terms.budget.delta.get()));
+        let (budget, delta) = (format_exact(terms.budget.cap()), format_exact(terms.budget.delta.get()));
         let ledger = Ledger::create(store.book(name)?, terms)?;
         let demonstration = if public {
             "; the embedded digits are public, so it is a demonstration with a large budget"
@@ -130,7 +130,7 @@ impl LedgerArgs {
             ""
         };
         let location = self.location();
-        print::note(&format!(
+        print::status(&format!(
             "opened a ledger for {name:?} at {location}: ε ≤ {budget} in all, at δ = {delta}{demonstration}"
         ));
         Ok(ledger)
@@ -175,8 +175,8 @@ pub(crate) fn preview(
     afford(&mut ledger, name, after, smaller, public)?;
     let state = ledger.state()?;
     let (before, after) =
-        (rounded(state.spent().epsilon, 4, Toward::Up), rounded(after.epsilon, 4, Toward::Up));
-    print::note(&format!(
+        (format_rounded(state.spent().epsilon, 4, Toward::Up), format_rounded(after.epsilon, 4, Toward::Up));
+    print::status(&format!(
         "ledger of {name:?}: ε would rise from {before} to {after}, {}",
         payment::budget(state.budget().cap())
     ));

@@ -39,7 +39,7 @@ impl From<Change> for Neighbors {
 }
 
 /// Parses a whole number, also as `1e4` or `10_000`.
-pub(crate) fn whole(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     let digits = text.replace('_', "");
     let exact =
         |x: f64| (x.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&x)).then_some(x as u64);

@@ -7,12 +7,12 @@ use clap::ValueEnum;
 use quell::{
     data::Schema,
     features::Features,
-    run::{self, Allowance, Folder},
+    run::{self, Folder, NewBudget},
 };
 use quell_privacy::ledger::Unit;
 
 use crate::{
-    flags::{Change, Format, ledger::LedgerArgs, whole},
+    flags::{Change, Format, ledger::LedgerArgs, parse_count},
     refusal::Refusal,
 };
 
@@ -162,7 +162,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     budget: Option<f64>,
     /// Seed of the initial weights and other public randomness; the noise does not depend on it
-    #[arg(long, value_name = "N", value_parser = whole)]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     pub(crate) seed: Option<u64>,
     /// Folder of the run (a new folder in runs/ if not given)
     #[arg(long, value_name = "FOLDER")]
@@ -179,7 +179,7 @@ pub(crate) struct RunArgs {
 
 impl RunArgs {
     /// The total budget, if --budget is given.
-    pub(crate) fn allowance(&self, delta: Option<f64>) -> Result<Option<Allowance>> {
+    pub(crate) fn new_budget(&self, delta: Option<f64>) -> Result<Option<NewBudget>> {
         let Some(epsilon) = self.budget else { return Ok(None) };
         let delta = delta.ok_or_else(|| {
             Refusal::new(
@@ -187,7 +187,7 @@ impl RunArgs {
                 "for example, add --delta 1e-6",
             )
         })?;
-        Ok(Some(Allowance { epsilon, delta }))
+        Ok(Some(NewBudget { epsilon, delta }))
     }
 
     /// Creates the folder of the run.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use quell::{
     data::{Scaling, Schema},
     learner::Control,
-    run::{Allowance, Architecture, Configuration, Folder, Job, Training},
+    run::{Architecture, Configuration, Folder, Job, NewBudget, Training},
 };
 use quell_ledger::{Location, Store};
 use quell_privacy::ledger::Ledger;
@@ -68,7 +68,7 @@ impl Trained {
         configuration.training.sampling.records = Some(4000);
         configuration.training.sampling.rate = Some(0.1);
         configuration.training.privacy.epsilon = Some(2.0);
-        configuration.budget = Some(Allowance { epsilon: 10.0, delta: 1e-5 });
+        configuration.budget = Some(NewBudget { epsilon: 10.0, delta: 1e-5 });
         change(&mut configuration);
         self.train("census", configuration)
     }

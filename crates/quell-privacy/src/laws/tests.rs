@@ -109,9 +109,9 @@ fn honest_learners_obey_the_laws_and_liars_do_not() {
         Overwrites, Pieces, ScalesOfTheFirstPart, TooLong, TooShort, VectorOfOthers, ZeroTimesInfinity,
     };
     for lie in [Lie::None, TooLong, Pieces] {
-        assert_eq!(broken_by(&mut Liar(rows(), lie), &RECORDS), None, "{lie:?}");
-        assert_eq!(broken_in_parts(&mut Liar(rows(), lie), &RECORDS, &[1, 2]), None, "{lie:?}");
-        assert_eq!(broken_in_parts(&mut Liar(rows(), lie), &RECORDS, &[1, 0, 1, 1]), None, "{lie:?}");
+        assert_eq!(check_contributions(&mut Liar(rows(), lie), &RECORDS), Ok(()), "{lie:?}");
+        assert_eq!(check_parts(&mut Liar(rows(), lie), &RECORDS, &[1, 2]), Ok(()), "{lie:?}");
+        assert_eq!(check_parts(&mut Liar(rows(), lie), &RECORDS, &[1, 0, 1, 1]), Ok(()), "{lie:?}");
     }
     for (lie, law) in [
         (TooShort, "less than that of the vector"),
@@ -124,31 +124,31 @@ fn honest_learners_obey_the_laws_and_liars_do_not() {
         (AcrossBlocksInSinglePrecision, "double precision"),
         (Overwrites, "scale zero"),
     ] {
-        let broken = broken_by(&mut Liar(rows(), lie), &RECORDS).unwrap_or_default();
+        let broken = check_contributions(&mut Liar(rows(), lie), &RECORDS).unwrap_err();
         assert!(broken.contains(law), "{lie:?}: {broken}");
-        let broken = broken_in_parts(&mut Liar(rows(), lie), &RECORDS, &[2, 1]).unwrap_or_default();
+        let broken = check_parts(&mut Liar(rows(), lie), &RECORDS, &[2, 1]).unwrap_err();
         assert!(broken.contains(law), "{lie:?} in parts: {broken}");
     }
     for (lie, law) in
         [(ScalesOfTheFirstPart, "not that of the scaled vectors"), (LastPartTooShort, "in part 1")]
     {
-        let broken = broken_in_parts(&mut Liar(rows(), lie), &RECORDS, &[2, 1]).unwrap_or_default();
+        let broken = check_parts(&mut Liar(rows(), lie), &RECORDS, &[2, 1]).unwrap_err();
         assert!(broken.contains(law), "{lie:?}: {broken}");
     }
-    assert!(broken_in_parts(&mut Liar(rows(), Lie::None), &RECORDS, &[2, 2]).is_some());
+    assert!(check_parts(&mut Liar(rows(), Lie::None), &RECORDS, &[2, 2]).is_err());
 }
 
 #[test]
 fn vectors_that_are_there_obey_the_laws() {
     let mut vectors = Vectors::new(3, rows().concat());
-    assert_eq!(broken_by(&mut vectors, &RECORDS), None);
+    assert_eq!(check_contributions(&mut vectors, &RECORDS), Ok(()));
     for parts in [vec![1, 2], vec![1, 1, 1], vec![0, 3]] {
-        assert_eq!(broken_in_parts(&mut vectors, &RECORDS, &parts), None);
+        assert_eq!(check_parts(&mut vectors, &RECORDS, &parts), Ok(()));
     }
     // More records than fit into a block.
     let many: Vec<usize> = (0..300).map(|i| i % 7).collect();
-    assert_eq!(broken_in_parts(&mut vectors, &many, &[2, 1]), None);
-    assert_eq!(broken_by(&mut vectors, &[]), None);
+    assert_eq!(check_parts(&mut vectors, &many, &[2, 1]), Ok(()));
+    assert_eq!(check_contributions(&mut vectors, &[]), Ok(()));
     let sum = sum(&mut vectors, &[0, 3]);
     assert!((sum[1] + 1.0).abs() < 1e-9, "{sum:?}");
 }

@@ -81,7 +81,7 @@ impl<B: Book> Ledger<B> {
     /// The current state of the ledger, including the lines of other writers.
     pub fn state(&mut self) -> Result<&State, Error> {
         for line in self.book.read(self.state.lines()).map_err(storage)? {
-            self.state.follow(&line)?;
+            self.state.apply(&line)?;
         }
         Ok(&self.state)
     }
@@ -213,7 +213,7 @@ impl<B: Book> Ledger<B> {
             }
             let line = Line::Raised { budget, reason: reason.clone() };
             let mut after = state.clone();
-            after.follow(&line)?;
+            after.apply(&line)?;
             let spent = after.spent();
             Ok(Decision { line, spent: Some(spent) })
         })
@@ -297,7 +297,7 @@ impl<B: Book> Ledger<B> {
             }
             let permit = Permit::new(Some(&self.state), &line, epsilon, cap);
             if let Some(receipt) = self.book.append(&permit).map_err(storage)? {
-                self.state.follow(&line)?;
+                self.state.apply(&line)?;
                 if let Some(spent) = spent {
                     self.cached_spent = Some((self.state.charges().len(), self.state.budget(), spent));
                 }

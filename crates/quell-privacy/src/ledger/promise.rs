@@ -68,7 +68,7 @@ impl History {
         Self { first, largest: first.cap(), delta: first.delta.get() }
     }
 
-    pub(super) fn follow(&mut self, budget: &Budget) {
+    pub(super) fn apply(&mut self, budget: &Budget) {
         self.largest = self.largest.max(budget.cap());
         self.delta = self.delta.max(budget.delta.get());
     }

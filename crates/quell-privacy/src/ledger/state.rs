@@ -49,13 +49,13 @@ impl State {
             history: None,
         };
         for line in rest {
-            state.follow(line)?;
+            state.apply(line)?;
         }
         Ok(state)
     }
 
     /// Applies the next line.
-    pub fn follow(&mut self, line: &Line) -> Result<(), Error> {
+    pub fn apply(&mut self, line: &Line) -> Result<(), Error> {
         self.check(line)?;
         match line {
             Line::Opened(_) => {}
@@ -77,7 +77,7 @@ impl State {
             }
             Line::Raised { budget, .. } => {
                 if let Some(history) = &mut self.history {
-                    history.follow(budget);
+                    history.apply(budget);
                 }
                 self.budget = *budget;
             }

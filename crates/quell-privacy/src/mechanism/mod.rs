@@ -210,7 +210,7 @@ impl IntegerNoise {
 
 impl std::fmt::Display for IntegerNoise {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "discrete {} noise of scale {}", self.noise, crate::number::brief(self.scale.get()))
+        write!(f, "discrete {} noise of scale {}", self.noise, crate::number::format_brief(self.scale.get()))
     }
 }
 

@@ -107,7 +107,7 @@ fn nice_step(least: f64) -> f64 {
 /// Formats a number with commas between thousands, or with an exponent if it is long.
 fn plain(value: f64, decimals: usize) -> String {
     if value.abs() >= 1e7 || decimals > 5 {
-        return quell_privacy::number::given(format!("{value:.3e}").parse().unwrap_or(value));
+        return quell_privacy::number::format_exact(format!("{value:.3e}").parse().unwrap_or(value));
     }
     let text = format!("{:.decimals$}", value.abs());
     let (whole, fraction) = text.split_once('.').map_or((text.as_str(), None), |(w, f)| (w, Some(f)));

@@ -216,7 +216,7 @@ impl Task for Supervised<'_> {
         let Some(augmentation) = self.augmentation.filter(|_| version > 0) else {
             return gather(self.examples, example, input);
         };
-        let mut random = PublicRandom::of(self.coin(record, number), 0);
+        let mut random = PublicRandom::of(self.seed(record, number), 0);
         let reach = augmentation.shift as isize;
         let mut shift = || random.below(2 * augmentation.shift + 1) as isize - reach;
         let shifted = [shift(), shift()];
@@ -234,7 +234,7 @@ impl Task for Supervised<'_> {
     /// The seed follows from the record itself, not from its index.
     ///
     /// Otherwise, removing a record would change the gradients of all records after it.
-    fn coin(&self, record: usize, number: usize) -> u64 {
+    fn seed(&self, record: usize, number: usize) -> u64 {
         let (example, version) = self.find(record, number);
         PublicRandom::of(self.seed ^ self.examples.fingerprint(example), version as u64).bits()
     }

@@ -27,7 +27,7 @@ mod models;
 mod tape;
 
 pub use batch::{Scales, Workspace};
-pub use models::{Model, build, model, models, named};
+pub use models::{Model, build, layers_of, models, named};
 
 use std::ops::Range;
 
@@ -68,7 +68,7 @@ pub trait Task: Sync {
     /// A random seed for layers such as dropout, which draw random numbers during training.
     ///
     /// It may depend on the record and the step, but not on the record's index.
-    fn coin(&self, _record: usize, _example: usize) -> u64 {
+    fn seed(&self, _record: usize, _example: usize) -> u64 {
         0
     }
 }

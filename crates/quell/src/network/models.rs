@@ -66,11 +66,11 @@ pub fn build(input: &[usize], recipes: &[Spec]) -> Result<Network, Error> {
 
 /// Builds a predefined network for examples of a shape (images with channels last).
 pub fn named(name: &str, input: &[usize], outputs: usize) -> Result<Network, Error> {
-    build(input, &model(name, input, outputs)?)
+    build(input, &layers_of(name, input, outputs)?)
 }
 
 /// The layer settings of a predefined network, for examples of a shape (channels last).
-pub fn model(name: &str, input: &[usize], outputs: usize) -> Result<Vec<Spec>, Error> {
+pub fn layers_of(name: &str, input: &[usize], outputs: usize) -> Result<Vec<Spec>, Error> {
     let last = Spec::Linear { outputs };
     let recipes = match name {
         "logistic" => vec![last],

@@ -117,7 +117,7 @@ impl Tape {
         examples: &[(usize, usize)],
         share: f32,
     ) {
-        let seeds: Vec<u64> = examples.iter().map(|(record, example)| task.coin(*record, *example)).collect();
+        let seeds: Vec<u64> = examples.iter().map(|(record, example)| task.seed(*record, *example)).collect();
         self.forward(network, weights, examples.len(), &seeds, |position, input| {
             let (record, example) = examples[position];
             task.gather(record, example, input);

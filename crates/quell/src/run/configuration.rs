@@ -34,13 +34,13 @@ pub struct Configuration {
     /// The total budget of the dataset, used if its ledger does not exist yet.
     /// If omitted, the budget is the cost of this run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub budget: Option<Allowance>,
+    pub budget: Option<NewBudget>,
 }
 
-/// The total budget of a dataset.
+/// The total budget of a dataset, for a ledger that the run opens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Allowance {
+pub struct NewBudget {
     /// The cap on ε.
     pub epsilon: f64,
     /// δ.
@@ -198,7 +198,7 @@ impl Architecture {
         let input = channels_last(shape);
         if self.layers.is_empty() {
             let default = if shape.len() == 3 { "cnn-tanh" } else { "logistic" };
-            self.layers = network::model(self.name.as_deref().unwrap_or(default), &input, outputs)?;
+            self.layers = network::layers_of(self.name.as_deref().unwrap_or(default), &input, outputs)?;
         }
         let network = network::build(&input, &self.layers)?;
         if network.outputs() != outputs {

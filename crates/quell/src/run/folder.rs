@@ -10,7 +10,7 @@ use quell_privacy::ledger::Receipt;
 use serde::Serialize;
 
 use super::{
-    Configuration, Lock, Metrics, PaymentRecord, configuration::LARGEST_CONFIGURATION, debt::Intent, file,
+    Configuration, Lock, Metrics, PaymentRecord, charge::Intent, configuration::LARGEST_CONFIGURATION, file,
     labels, model::LARGEST_FILE,
 };
 use crate::{Error, toml_error};

@@ -3,7 +3,7 @@
 use quell_privacy::{
     Bound, Neighbors,
     ledger::{Book, Ledger, Spent, Terms, Unit},
-    number::{Toward, given, rounded},
+    number::{Toward, format_exact, format_rounded},
     units::Delta,
 };
 use serde_json::{Map, Value};
@@ -52,11 +52,11 @@ pub trait Job {
 }
 
 /// The callback of a job: it receives public progress and returns how to continue.
-pub type Watch<'w> = dyn FnMut(Moment) -> Control + Send + 'w;
+pub type Watch<'w> = dyn FnMut(Progress) -> Control + Send + 'w;
 
 /// Public progress passed to the callback.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Moment {
+pub struct Progress {
     /// The unit of the count, in the singular: `step`, `teacher`, `answer`.
     pub stage: &'static str,
     /// The number done so far.
@@ -69,7 +69,7 @@ pub struct Moment {
     pub accuracy: Option<f64>,
 }
 
-impl Moment {
+impl Progress {
     /// Progress with a count only.
     pub(super) fn counted(stage: &'static str, done: u64, of: u64) -> Self {
         Self { stage, done, of, epsilon: None, accuracy: None }
@@ -93,7 +93,8 @@ pub struct Promise {
 
 impl std::fmt::Display for Promise {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (epsilon, delta) = (rounded(self.epsilon.upper, 4, Toward::Up), given(self.delta.get()));
+        let (epsilon, delta) =
+            (format_rounded(self.epsilon.upper, 4, Toward::Up), format_exact(self.delta.get()));
         let who = if self.unit == Unit::User { "user" } else { "record" };
         let change = match self.neighbors {
             Neighbors::AddRemove => "added or removed",

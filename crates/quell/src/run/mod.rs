@@ -28,11 +28,11 @@
 //! | invariant | ensured by |
 //! |---|---|
 //! | One process works on a run. | `Folder::locked`: a file lock, which ends with the process |
-//! | A purchase is charged once. | `debt::reserve`: an intent with a random key is durable before the charge, and the ledger accepts one charge for each key |
-//! | No step is taken before its lease is durable in the ledger and witnessed in the folder. | `Lease::witnessed`, set by `debt::reserve` |
+//! | A purchase is charged once. | `charge::reserve`: an intent with a random key is durable before the charge, and the ledger accepts one charge for each key |
+//! | No step is taken before its lease is durable in the ledger and witnessed in the folder. | `Lease::witnessed`, set by `charge::reserve` |
 //! | A result is in the folder before the ledger is told that it is safe. | the order of writes below |
-//! | Results of more steps than the ledger has leased are refused. | `debt::within_lease` |
-//! | A ledger that lacks a line that the run has seen is refused. | `debt::check`, for `witness.json`, and `debt::reserve`, for the line that paid |
+//! | Results of more steps than the ledger has leased are refused. | `charge::within_lease` |
+//! | A ledger that lacks a line that the run has seen is refused. | `charge::check`, for `witness.json`, and `charge::reserve`, for the line that paid |
 //! | Work that can fail without a release is done before the charge. | `Training::prepare`; `Labelling::new`, `External::new`; prices of all charges in `quote` |
 //! | Only the owner can read private files, from their creation on. They are removed once the questions are answered. | `private`, `Folder::open` |
 //!
@@ -88,8 +88,8 @@
 //! Without `--output` the charge is durable before the answer is printed. If the command is killed in
 //! between, the answer is lost. The same command again is a new question with a new charge.
 
+mod charge;
 mod configuration;
-mod debt;
 pub(crate) mod file;
 mod folder;
 mod job;
@@ -102,10 +102,10 @@ mod purchase;
 mod resume;
 mod training;
 
-pub use configuration::{Allowance, Architecture, Configuration, Source};
-pub use debt::PaymentRecord;
+pub use charge::PaymentRecord;
+pub use configuration::{Architecture, Configuration, NewBudget, Source};
 pub use folder::Folder;
-pub use job::{Job, Moment, Outcome, Promise, Settings, Watch};
+pub use job::{Job, Outcome, Progress, Promise, Settings, Watch};
 use lock::Lock;
 pub use metrics::{Metrics, Point};
 pub use model::Model;

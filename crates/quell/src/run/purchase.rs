@@ -11,7 +11,7 @@ use quell_privacy::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{debt, file};
+use super::{charge, file};
 use crate::Error;
 
 /// The paid answers to a question, kept in `NAME.paid.json` beside the output file.
@@ -55,7 +55,7 @@ impl Purchase {
             if answer.exists() {
                 return Err(Error::AnswerExists { path: answer.to_owned() });
             }
-            let kept = Kept { question: question.to_owned(), key: debt::key()?, answers: BTreeMap::new() };
+            let kept = Kept { question: question.to_owned(), key: charge::key()?, answers: BTreeMap::new() };
             return Ok(Self { place, kept, is_new: true });
         }
         let damaged = |_| Error::saved("paid.json", "damaged", "what an earlier command wrote");

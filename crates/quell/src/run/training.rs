@@ -8,15 +8,15 @@ use quell_privacy::{
 };
 
 use super::{
-    Configuration, Folder, Job, Metrics, Model, Moment, Outcome, PaymentRecord, Point, Promise, Settings,
-    Watch, debt,
+    Configuration, Folder, Job, Metrics, Model, Outcome, PaymentRecord, Point, Progress, Promise, Settings,
+    Watch, charge,
 };
 use crate::{
     Error,
     data::{Dataset, Examples},
     learner::{
         Control, Evaluation, PublicFacts, Supervised,
-        dp_sgd::{Plan, Progress, Sampler, train},
+        dp_sgd::{Checkpoint, Plan, Sampler, train},
         evaluate,
     },
     network::Network,
@@ -38,7 +38,7 @@ pub struct Training {
 
 /// Everything that a session needs besides its lease.
 struct Prepared<'a> {
-    progress: Progress,
+    progress: Checkpoint,
     task: Supervised<'a>,
     metrics: Metrics,
     /// Steps between two checkpoints.
@@ -128,8 +128,8 @@ impl Training {
     /// Does all work that can fail without a release, before the run pays.
     fn prepare(&self, folder: &Folder) -> Result<Prepared<'_>, Error> {
         let progress = match folder.checkpoint()? {
-            Some(bytes) => Progress::restore(&bytes, &self.network, &self.plan)?,
-            None => Progress::new(&self.network, &self.plan)?,
+            Some(bytes) => Checkpoint::restore(&bytes, &self.network, &self.plan)?,
+            None => Checkpoint::new(&self.network, &self.plan)?,
         };
         let task = Supervised::new(&self.dataset.train, self.plan.loss, self.plan.augmentation);
         let task = task.protecting(self.configuration.data.unit, self.plan.neighbors, self.plan.records)?;
@@ -167,7 +167,7 @@ impl Training {
                 metrics.points.push(Point { step, epsilon: spent(step), accuracy });
             }
             let moment =
-                Moment { epsilon: Some(spent(step)), accuracy, ..Moment::counted("step", step, steps) };
+                Progress { epsilon: Some(spent(step)), accuracy, ..Progress::counted("step", step, steps) };
             let control = watch(moment);
             stopped = control == Control::Stop;
             if saved || stopped {
@@ -207,7 +207,7 @@ impl Training {
     /// The model, with the current privacy statement of the ledger.
     pub fn model<B: Book>(&self, ledger: &mut Ledger<B>, folder: &Folder) -> Result<Model, Error> {
         let bytes = folder.checkpoint()?.ok_or_else(|| Error::NoRun { path: folder.path().to_owned() })?;
-        let progress = Progress::restore(&bytes, &self.network, &self.plan)?;
+        let progress = Checkpoint::restore(&bytes, &self.network, &self.plan)?;
         let mut configuration = self.configuration.clone();
         let outputs = self.plan.loss.outputs(self.dataset.train.classes().map_or(1, <[String]>::len));
         let network = configuration.model.build(self.dataset.train.shape(), outputs)?;
@@ -258,7 +258,7 @@ impl Job for Training {
 
     fn terms(&self) -> Result<Terms, Error> {
         let budget = match self.configuration.budget {
-            Some(allowance) => (allowance.epsilon, Delta::new(allowance.delta)?),
+            Some(budget) => (budget.epsilon, Delta::new(budget.delta)?),
             // The budget has a small margin for rounding.
             None => (
                 self.configuration.training.privacy.epsilon.unwrap_or(self.plan.epsilon.upper * 1.001),
@@ -292,9 +292,10 @@ impl Job for Training {
         }
         let prepared = self.prepare(folder)?;
         let price = (self.plan.epsilon, self.plan.delta);
-        let (lease, paid) = debt::lease(ledger, folder, (self.plan.descent.clone(), self.plan.runs), price)?;
+        let (lease, paid) =
+            charge::lease(ledger, folder, (self.plan.descent.clone(), self.plan.runs), price)?;
         let leased = lease.position() * self.plan.steps_per_run();
-        debt::within_lease(folder, "steps", prepared.progress.position(), leased)?;
+        charge::within_lease(folder, "steps", prepared.progress.position(), leased)?;
         let (metrics, position, is_finished) = self.train(lease, folder, prepared, watch)?;
         if is_finished {
             folder.write(Folder::MODEL, &self.model(ledger, folder)?.save()?)?;

@@ -2,7 +2,7 @@
 
 use quell_privacy::{
     mechanism::{Release, Within},
-    number::{Toward, rounded},
+    number::{Toward, format_rounded},
 };
 use serde::Serialize;
 
@@ -40,10 +40,10 @@ impl Answer {
             Within::Value(error) => {
                 let places = (1.0 - error.max(1e-300).log10().floor()).clamp(0.0, 17.0) as usize;
                 let error = error + 0.5 * 10_f64.powi(-(places as i32));
-                format!("{value:.places$} ± {}", rounded(error, 2, Toward::Up))
+                format!("{value:.places$} ± {}", format_rounded(error, 2, Toward::Up))
             }
             Within::Secret => {
-                format!("{} (the size of the error is private)", rounded(value, 6, Toward::Down))
+                format!("{} (the size of the error is private)", format_rounded(value, 6, Toward::Down))
             }
             // All digits: rounding could move the answer past many records.
             Within::Rank(records) => format!("{value} ± {records} records"),

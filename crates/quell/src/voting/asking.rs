@@ -8,15 +8,6 @@ use quell_privacy::{
 use super::{Entry, Journal};
 use crate::{Error, learner::Control};
 
-/// Public progress passed to the callback after each block of questions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment {
-    /// Questions that were asked.
-    pub asked: usize,
-    /// Questions that were answered.
-    pub answered: usize,
-}
-
 /// Chooses the next questions and asks the voters.
 pub trait Asker {
     /// Chooses the next questions, given the answers so far.
@@ -28,11 +19,13 @@ pub trait Asker {
 }
 
 /// Asks questions until the lease or the questions are used up.
+///
+/// `watch` is called with the journal after each block of questions.
 pub fn ask<B: Book>(
     mut lease: Lease<'_, Poll, B>,
     journal: &mut Journal,
     asker: &mut impl Asker,
-    mut watch: impl FnMut(Moment) -> Control,
+    mut watch: impl FnMut(&Journal) -> Control,
 ) -> Result<Control, Error> {
     let mut polling: Option<Polling> = None;
     loop {
@@ -58,8 +51,7 @@ pub fn ask<B: Book>(
         journal.record(&entries)?;
         lease.confirm()?;
         polling = Some(open);
-        let moment = Moment { asked: journal.entries().len(), answered: journal.answers().len() };
-        if watch(moment) == Control::Stop {
+        if watch(journal) == Control::Stop {
             return Ok(Control::Stop);
         }
     }

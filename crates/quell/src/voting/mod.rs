@@ -31,7 +31,7 @@ pub mod student;
 
 pub use aggregation::Aggregation;
 pub(crate) use asking::entry;
-pub use asking::{Asker, Moment, ask};
+pub use asking::{Asker, ask};
 pub use journal::{Entry, Journal, Reply};
 pub use plan::{Election, Plan};
 pub use recipe::{Aggregator, Recipe};

@@ -2,7 +2,7 @@
 
 use quell::{
     Error,
-    network::{build, model, models},
+    network::{build, layers_of, models},
 };
 
 #[test]
@@ -26,7 +26,7 @@ fn named_models_are_what_the_papers_say() {
         ("cifar-cnn", cifar, convolutions + 2049 * 128 + 129 * 10),
         ("digits", &[8, 8, 1], 10 * 16 + 145 * 32 + 129 * 10),
     ] {
-        let network = build(shape, &model(name, shape, 10).unwrap()).unwrap();
+        let network = build(shape, &layers_of(name, shape, 10).unwrap()).unwrap();
         assert_eq!((network.parameters(), network.outputs()), (parameters, 10), "{name}");
     }
 }
@@ -47,7 +47,7 @@ fn every_model_takes_the_shapes_it_is_for() {
     assert_eq!(models().iter().map(|model| model.name).collect::<Vec<_>>(), shapes.map(|(name, _)| name));
     for (name, shapes) in shapes {
         for shape in shapes {
-            let network = build(shape, &model(name, shape, 3).unwrap()).unwrap();
+            let network = build(shape, &layers_of(name, shape, 3).unwrap()).unwrap();
             assert_eq!((network.outputs(), network.input().as_slice()), (3, *shape), "{name}");
             let names: Vec<String> = network.tensors().map(|(name, _, _)| name).collect();
             let mut unique = names.clone();
@@ -61,7 +61,7 @@ fn every_model_takes_the_shapes_it_is_for() {
 
 #[test]
 fn what_does_not_fit_is_refused_in_words() {
-    let text = |name: &str, shape: &[usize]| model(name, shape, 10).unwrap_err().to_string();
+    let text = |name: &str, shape: &[usize]| layers_of(name, shape, 10).unwrap_err().to_string();
     assert_eq!(
         text("cnn", &[8, 8, 1]),
         "kernel of layer 4 (convolution) is 4 × 4, expected at most 3 × 3, which is what there is"
@@ -74,7 +74,7 @@ fn what_does_not_fit_is_refused_in_words() {
         text("digits", &[3, 3, 1]),
         "kernel of layer 6 (max_pool) is 2 × 2, expected at most 1 × 1, which is what there is"
     );
-    let unknown = model("cnn-tahn", &[28, 28, 1], 10).unwrap_err();
+    let unknown = layers_of("cnn-tahn", &[28, 28, 1], 10).unwrap_err();
     assert!(
         matches!(unknown, Error::NoModel { .. }) && unknown.hint() == "did you mean \"cnn-tanh\"?",
         "{unknown}"
@@ -84,7 +84,7 @@ fn what_does_not_fit_is_refused_in_words() {
             .starts_with("there is no model \"vgg\", expected one of \"logistic\", \"mlp\"")
     );
     assert_eq!(
-        model("logistic", &[3], 0).unwrap_err().to_string(),
+        layers_of("logistic", &[3], 0).unwrap_err().to_string(),
         "outputs of layer 1 (linear) is 0, expected a whole number from 1 to 1048576"
     );
 }

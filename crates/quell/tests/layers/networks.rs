@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use quell::{
     layer::Spec,
-    network::{Network, Task, Workspace, build, model},
+    network::{Network, Task, Workspace, build, layers_of},
     random::PublicRandom,
 };
 
@@ -71,7 +71,7 @@ impl Task for Made {
         }
     }
 
-    fn coin(&self, record: usize, example: usize) -> u64 {
+    fn seed(&self, record: usize, example: usize) -> u64 {
         Self::chance(record, example, 3).bits()
     }
 }
@@ -88,8 +88,8 @@ impl Task for Alone<'_> {
         self.0.differentiate(record, self.1, outputs, gradient);
     }
 
-    fn coin(&self, record: usize, _: usize) -> u64 {
-        self.0.coin(record, self.1)
+    fn seed(&self, record: usize, _: usize) -> u64 {
+        self.0.seed(record, self.1)
     }
 }
 
@@ -327,7 +327,7 @@ fn a_record_of_a_named_model_is_the_same_to_the_last_bit_alone_and_in_a_batch() 
         ("transformer", &[20, 4], 1, 40),
     ];
     for (name, shape, outputs, count) in cases {
-        let network = build(shape, &model(name, shape, outputs).unwrap()).unwrap();
+        let network = build(shape, &layers_of(name, shape, outputs).unwrap()).unwrap();
         let weights = network.initialize(2);
         let task =
             Made { inputs: shape.iter().product(), outputs, words: false, examples: vec![1], broken: None };

@@ -13,7 +13,7 @@ use quell::{
     learner::Control,
     random::PublicRandom,
     run::{
-        Allowance, Job,
+        Job, NewBudget,
         labels::{About, ExternalBallots},
     },
     voting::{Aggregator, Recipe},
@@ -219,7 +219,7 @@ impl Way {
             unit: self.unit,
             about: self.about,
             votes,
-            budget: Some(Allowance { epsilon: 30.0, delta: 1e-5 }),
+            budget: Some(NewBudget { epsilon: 30.0, delta: 1e-5 }),
         };
         seen(self.seed, Vec::new(), || {
             let external = match asked.open() {

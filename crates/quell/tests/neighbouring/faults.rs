@@ -104,7 +104,7 @@ fn step(network: &Network, records: usize, task: &impl Task) -> Seen {
 
 #[test]
 fn a_way_of_adding_that_follows_from_the_records_is_found() {
-    let network = network::build(&[5], &network::model("logistic", &[5], 2).unwrap()).unwrap();
+    let network = network::build(&[5], &network::layers_of("logistic", &[5], 2).unwrap()).unwrap();
     let (mut found, mut chance) = (0, PublicRandom::new(7));
     for _ in 0..8 {
         let row: Vec<f32> = (0..5).map(|_| chance.normal()).collect();
@@ -131,7 +131,7 @@ enum Question {
 
 /// The votes of teachers on some public records.
 fn votes(examples: &Examples, shards: &Shards, public: &Examples, question: Question) -> Seen {
-    let network = network::build(&[2], &network::model("logistic", &[2], 2).unwrap()).unwrap();
+    let network = network::build(&[2], &network::layers_of("logistic", &[2], 2).unwrap()).unwrap();
     let Electors::Teachers { training, .. } = Electors::teachers(shards.count()) else {
         unreachable!("these are teachers")
     };
@@ -210,7 +210,7 @@ fn shards_by_the_place_among_what_can_be_used_are_found() {
 #[test]
 fn names_that_are_rounded_are_found() {
     const FIRST: i64 = 1_800_000_000_000_000_000;
-    let network = network::build(&[1], &network::model("logistic", &[1], 2).unwrap()).unwrap();
+    let network = network::build(&[1], &network::layers_of("logistic", &[1], 2).unwrap()).unwrap();
     let loss = Loss::CrossEntropy { label_smoothing: 0.0 };
     let run = |people: &[i64], name: &dyn Fn(i64) -> String| {
         let names: Vec<Option<String>> = people.iter().map(|person| Some(name(*person))).collect();

@@ -7,7 +7,7 @@ use quell::{
         dp_sgd::{Clip, Sampler},
     },
     random::PublicRandom,
-    run::{Allowance, Configuration, Job, Source, Training},
+    run::{Configuration, Job, NewBudget, Source, Training},
 };
 use quell_privacy::{Neighbors, ledger::Unit};
 
@@ -79,7 +79,7 @@ impl Way {
         recipe.sampling.records = Some(count as u64);
         recipe.privacy.delta = Some(1e-5);
         recipe.augmentation = self.versions.map(|versions| Augmentation { versions, shift: 1, mirror: true });
-        asked.budget = Some(Allowance { epsilon: 30.0, delta: 1e-5 });
+        asked.budget = Some(NewBudget { epsilon: 30.0, delta: 1e-5 });
         asked
     }
 

@@ -5,7 +5,7 @@ use quell::{
     learner::Control,
     random::PublicRandom,
     run::{
-        Allowance, Architecture, Folder as Run, Job, Source,
+        Architecture, Folder as Run, Job, NewBudget, Source,
         labels::{Choice, Configuration, Electors, Labelling},
     },
     voting::Aggregator,
@@ -93,7 +93,7 @@ impl Way {
         asked.student.model = Architecture { name: Some("logistic".into()), layers: Vec::new() };
         (asked.student.training.epochs, asked.student.training.least_steps) = (1, 2);
         asked.student.choice = Choice::InOrder;
-        asked.budget = Some(Allowance { epsilon: 30.0, delta: 1e-5 });
+        asked.budget = Some(NewBudget { epsilon: 30.0, delta: 1e-5 });
         asked
     }
 

@@ -4,7 +4,7 @@ use anyhow::Result;
 use quell_privacy::{
     Error, Event, Neighbors,
     accounting::{Method, Pld, Renyi, TradeOff, closed},
-    number::given,
+    number::format_exact,
     units::{Delta, Epsilon, Probability},
 };
 use quell_report::plot::{Axis, Edge, Figure, Point, Series};
@@ -42,9 +42,9 @@ pub(super) fn epsilon_steps(flags: &EpsilonSteps) -> Result<Figure> {
     };
     Ok(Figure {
         title: "Privacy loss over a run".into(),
-        subtitle: format!("{description}, δ = {}, {}", given(flags.delta), relation.when()),
+        subtitle: format!("{description}, δ = {}, {}", format_exact(flags.delta), relation.when()),
         x: Axis::linear("steps"),
-        y: Axis::linear(format!("ε at δ = {}", given(flags.delta))),
+        y: Axis::linear(format!("ε at δ = {}", format_exact(flags.delta))),
         series: over_steps(&step, (1, steps), relation.neighbors(), delta, &methods_shown)?,
     })
 }
@@ -57,7 +57,7 @@ pub(super) fn moments_advanced(flags: &MomentsAdvanced) -> Result<Figure> {
         title: "Moments accountant against advanced composition".into(),
         subtitle: format!("{run}, {}", flags.relation.when()),
         x: Axis::linear("steps"),
-        y: Axis::logarithmic(format!("ε at δ = {}", given(flags.delta))),
+        y: Axis::logarithmic(format!("ε at δ = {}", format_exact(flags.delta))),
         // Skip the first steps: there the logarithm of ε falls steeply and would take half of the picture.
         series: over_steps(
             &run.step(),
@@ -100,7 +100,7 @@ fn over_steps(
     }
     drop(progress);
     for (method, error) in refused.iter().filter(|_| !series.is_empty()) {
-        print::note(&format!("note: {} is left out: {error}", method.name()));
+        print::status(&format!("note: {} is left out: {error}", method.name()));
     }
     if series.is_empty()
         && let Some((_, error)) = refused.into_iter().next()
@@ -141,8 +141,10 @@ pub(super) fn delta_epsilon(flags: &DeltaEpsilon) -> Result<Figure> {
         None => pld.epsilon(&event, neighbors, smallest)?.upper,
     };
     if !last.is_finite() {
-        let sentence =
-            format!("no finite ε is known at δ = {}, so there is no curve", given(flags.smallest_delta));
+        let sentence = format!(
+            "no finite ε is known at δ = {}, so there is no curve",
+            format_exact(flags.smallest_delta)
+        );
         return Err(Refusal::new(sentence, "raise --smallest-delta, or the noise").into());
     }
     let progress = Bar::with_parts("composing", POINTS as usize + 1);
@@ -205,7 +207,7 @@ pub(super) fn laplace_gaussian(flags: &LaplaceGaussian) -> Result<Figure> {
     let textbook = match closed::classic_gaussian_sigma(epsilon, delta) {
         Ok(sigma) => Some(sigma.get()),
         Err(error) => {
-            print::note(&format!("note: the textbook's Gaussian is left out, since {error}"));
+            print::status(&format!("note: the textbook's Gaussian is left out, since {error}"));
             None
         }
     };
@@ -219,7 +221,7 @@ pub(super) fn laplace_gaussian(flags: &LaplaceGaussian) -> Result<Figure> {
     let normal = |sigma: f64| {
         move |x: f64| (-x * x / (2.0 * sigma * sigma)).exp() / (sigma * std::f64::consts::TAU.sqrt())
     };
-    let digits = |value: f64| given(format!("{value:.2e}").parse().unwrap_or(value));
+    let digits = |value: f64| format_exact(format!("{value:.2e}").parse().unwrap_or(value));
     let mut series =
         vec![curve(format!("Laplace, b = {}", digits(scale)), &|x| (-x.abs() / scale).exp() / (2.0 * scale))];
     series.push(curve(format!("exact Gaussian, σ = {}", digits(exact)), &normal(exact)));
@@ -230,8 +232,8 @@ pub(super) fn laplace_gaussian(flags: &LaplaceGaussian) -> Result<Figure> {
         title: "Laplace and Gaussian noise of equal privacy".into(),
         subtitle: format!(
             "ε = {}, δ = {} for the Gaussians and 0 for Laplace",
-            given(flags.epsilon),
-            given(flags.delta)
+            format_exact(flags.epsilon),
+            format_exact(flags.delta)
         ),
         x: Axis::linear("noise (in units of the sensitivity)"),
         y: Axis::linear("density (per unit of the sensitivity)"),

@@ -186,11 +186,11 @@ fn show(curve: &'static str, output: &Output, kind: Option<Kind>, figure: &Figur
     }
     if let (Some(path), Some(kind)) = (&output.output, kind) {
         kind.write(figure, path)?;
-        print::note(&format!("wrote {}", path.display()));
+        print::status(&format!("wrote {}", path.display()));
     }
     match output.format {
         Format::Json => print::json(&Document { curve, figure }),
-        Format::Text if output.output.is_none() => print::data(&figure.characters()),
+        Format::Text if output.output.is_none() => print::lines(&figure.characters()),
         Format::Text => Ok(()),
     }
 }

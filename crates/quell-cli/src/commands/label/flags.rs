@@ -14,8 +14,8 @@ use quell::{
 use quell_privacy::mechanism::Bounds;
 
 use crate::flags::{
+    parse_count,
     run::{FeatureArgs, RunArgs, SourceArgs, UserArgs},
-    whole,
 };
 
 /// Flags that `quell pate` and `quell knn` share.
@@ -28,7 +28,7 @@ pub(super) struct Common {
     public: Option<PathBuf>,
     /// How many of the public records, from the first, may be labelled; the others are used only for
     /// evaluation (four fifths if not given)
-    #[arg(long, value_name = "N", value_parser = whole)]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     questions: Option<u64>,
     #[command(flatten)]
     features: FeatureArgs,
@@ -45,7 +45,7 @@ pub(super) struct Common {
     #[arg(long, value_name = "D", allow_negative_numbers = true)]
     delta: Option<f64>,
     /// Number of questions that may be answered (as many as ε allows if not given)
-    #[arg(long, value_name = "N", value_parser = whole)]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     answers: Option<u64>,
     /// Standard deviation or scale of the noise on the counts, in ballots
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
@@ -127,7 +127,7 @@ impl Common {
         }
         self.votes(&mut configuration.votes);
         configuration.seed = self.terms.seed.unwrap_or(configuration.seed);
-        configuration.budget = self.terms.allowance(configuration.votes.delta)?.or(configuration.budget);
+        configuration.budget = self.terms.new_budget(configuration.votes.delta)?.or(configuration.budget);
         Ok(configuration)
     }
 
@@ -180,7 +180,7 @@ pub(crate) struct Pate {
     #[command(flatten)]
     pub(super) common: Common,
     /// Number of teachers
-    #[arg(long, value_name = "N", value_parser = whole)]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     teachers: Option<u64>,
     /// Model of the teachers: one of `quell models`
     #[arg(long, value_name = "NAME")]
@@ -198,10 +198,10 @@ pub(crate) struct Pate {
     #[arg(long)]
     reveal_cost: bool,
     /// Number of labels for ballots that name several labels: numbers from 0, separated by ;
-    #[arg(long, value_name = "N", value_parser = whole, requires = "ballots", group = "about")]
+    #[arg(long, value_name = "N", value_parser = parse_count, requires = "ballots", group = "about")]
     labels: Option<u64>,
     /// Largest number of labels per ballot; fewer labels need less noise (all labels if not given)
-    #[arg(long, value_name = "N", value_parser = whole, requires = "labels", conflicts_with_all = ["classes", "range"])]
+    #[arg(long, value_name = "N", value_parser = parse_count, requires = "labels", conflicts_with_all = ["classes", "range"])]
     most: Option<u64>,
     /// The ballots are numbers, clamped to these bounds: LOW,HIGH
     #[arg(long, value_name = "LOW,HIGH", value_parser = bounds, requires = "ballots", group = "about", allow_hyphen_values = true)]
@@ -233,7 +233,7 @@ impl Pate {
         self.common.votes(&mut votes);
         votes.reveal |= self.reveal_cost;
         let (unit, dataset) = (self.users.unit(), self.common.terms.dataset.clone());
-        let budget = self.common.terms.allowance(votes.delta)?;
+        let budget = self.common.terms.new_budget(votes.delta)?;
         Ok(ExternalBallots { ballots: ballots.to_owned(), dataset, unit, about, votes, budget })
     }
 
@@ -278,17 +278,17 @@ pub(crate) struct Knn {
     #[command(flatten)]
     pub(super) common: Common,
     /// Number of nearest records that vote
-    #[arg(long, value_name = "K", value_parser = whole)]
+    #[arg(long, value_name = "K", value_parser = parse_count)]
     neighbors_that_vote: Option<u64>,
     /// Probability that a record enters the sample of a question
     #[arg(long, value_name = "Q", allow_negative_numbers = true)]
     sampling_rate: Option<f64>,
     /// Measure distances on this number of principal components of the public records
-    #[arg(long, value_name = "N", value_parser = whole)]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     components: Option<u64>,
     /// Number of students trained in turn; from the second turn on, distances use the features of the
     /// previous student
-    #[arg(long, value_name = "N", value_parser = whole)]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     turns: Option<u64>,
 }
 

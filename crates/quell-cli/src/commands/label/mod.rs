@@ -18,7 +18,7 @@ pub(crate) fn pate(flags: &Pate) -> Result<()> {
     }
     let job = flags.external_ballots(path)?.open()?;
     // Printed always, because the existence of such a cell is private.
-    print::note("a cell that is no ballot abstains; no message reports whether there is one");
+    print::status("a cell that is no ballot abstains; no message reports whether there is one");
     drive::start(&job, &flags.common.terms, "-pate")
 }
 

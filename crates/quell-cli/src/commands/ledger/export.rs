@@ -60,7 +60,7 @@ impl Export {
             None => print::document(&text)?,
             Some(path) => {
                 fs::write(path, &text).with_context(|| format!("cannot write {}", path.display()))?;
-                print::note(&format!(
+                print::status(&format!(
                     "wrote {}; keep it where the ledger cannot be changed together with it",
                     path.display()
                 ));
@@ -78,9 +78,9 @@ fn archive(store: &mut Store, dataset: &str, folder: &Path) -> Result<bool> {
         let report = store.verify(&[], &[&earlier]);
         if !report.is_good() {
             for finding in &report.findings {
-                print::sentence(&format!("{finding}"))?;
+                print::line(&format!("{finding}"))?;
             }
-            print::note(&format!(
+            print::status(&format!(
                 "{:?} was compared with {}; nothing was written",
                 dataset,
                 newest.display()
@@ -96,7 +96,7 @@ fn archive(store: &mut Store, dataset: &str, folder: &Path) -> Result<bool> {
         file.sync_all()
     });
     match written {
-        Ok(()) => print::note(&format!("wrote {}", path.display())),
+        Ok(()) => print::status(&format!("wrote {}", path.display())),
         // The ledger has not grown since the last export.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         Err(error) => return Err(error).with_context(|| format!("cannot write {}", path.display())),

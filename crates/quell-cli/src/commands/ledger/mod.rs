@@ -9,7 +9,7 @@ use quell_ledger::Entry;
 use quell_privacy::{
     Statement,
     ledger::{Budget, Composition, Ledger, Line, Promise, State, Terms, Unit},
-    number::{Toward, given, rounded},
+    number::{Toward, format_exact, format_rounded},
     units::{Delta, Epsilon},
 };
 use serde_json::{Value, json};
@@ -184,7 +184,7 @@ pub(crate) fn run(flags: Flags) -> Result<bool> {
 
 /// Formats ε for people, rounded up.
 fn epsilon(value: f64) -> String {
-    rounded(value, 4, Toward::Up)
+    format_rounded(value, 4, Toward::Up)
 }
 
 /// Formats ε for programs. Infinity becomes null, because JSON has no infinity.
@@ -215,14 +215,15 @@ impl Create {
         };
         let store = self.ledgers.make()?;
         Ledger::create(store.book(&self.dataset)?, terms)?;
-        let cap = self
-            .epsilon
-            .map_or_else(|| "no cap, and no promise".into(), |cap| format!("ε ≤ {} in all", given(cap)));
-        print::note(&format!(
+        let cap = self.epsilon.map_or_else(
+            || "no cap, and no promise".into(),
+            |cap| format!("ε ≤ {} in all", format_exact(cap)),
+        );
+        print::status(&format!(
             "opened a ledger for {:?} at {}: {cap}, at δ = {}, {}",
             self.dataset,
             store.location(),
-            given(self.delta),
+            format_exact(self.delta),
             if unit == Unit::User {
                 self.relation.when().replace("record", "user")
             } else {
@@ -243,11 +244,11 @@ fn list(listed: &Listed) -> Result<()> {
     rows.extend(datasets.into_iter().map(|s| {
         vec![s.dataset, epsilon(s.spent), given_cap(s.cap), s.lines.to_string(), s.head[..16].to_owned()]
     }));
-    print::data(&print::table(&rows, &[1, 2, 3]))
+    print::lines(&print::table(&rows, &[1, 2, 3]))
 }
 
 fn given_cap(cap: f64) -> String {
-    if cap.is_finite() { given(cap) } else { "no cap".into() }
+    if cap.is_finite() { format_exact(cap) } else { "no cap".into() }
 }
 
 fn show(named: &Named) -> Result<()> {
@@ -260,7 +261,7 @@ fn show(named: &Named) -> Result<()> {
     rows.extend(
         entries.iter().map(|e| vec![e.number.to_string(), e.time.clone(), epsilon(e.spent), words(&e.line)]),
     );
-    print::data(&print::table(&rows, &[0, 2]))
+    print::lines(&print::table(&rows, &[0, 2]))
 }
 
 /// Describes a line of the ledger in words.
@@ -268,8 +269,8 @@ fn words(line: &Line) -> String {
     let budget = |budget: &Budget| {
         format!(
             "{} at δ = {}",
-            budget.epsilon.map_or_else(|| "no cap".into(), |e| format!("ε ≤ {}", given(e.get()))),
-            given(budget.delta.get())
+            budget.epsilon.map_or_else(|| "no cap".into(), |e| format!("ε ≤ {}", format_exact(e.get()))),
+            format_exact(budget.delta.get())
         )
     };
     match line {
@@ -296,7 +297,7 @@ fn statement(named: &Named) -> Result<()> {
     if named.listed.format == Format::Json {
         return print::json(&statement);
     }
-    print::data(&statement.to_string())
+    print::lines(&statement.to_string())
 }
 
 impl Raise {
@@ -310,18 +311,18 @@ impl Raise {
         }
         let receipt = ledger.raise(budget, &self.reason)?;
         let state = ledger.state()?;
-        print::note(&format!(
+        print::status(&format!(
             "line {} of {:?}: at most ε = {} at δ = {} is granted from now on",
             receipt.entry,
             self.dataset,
-            given(self.epsilon),
-            given(delta.get())
+            format_exact(self.epsilon),
+            format_exact(delta.get())
         ));
         match state.promise() {
             Ok(promise) => {
-                print::note(&format!("promised for everything from this dataset: {}", promised(promise)));
+                print::status(&format!("promised for everything from this dataset: {}", promised(promise)));
             }
-            Err(why) => print::note(&format!("nothing is promised: {why}")),
+            Err(why) => print::status(&format!("nothing is promised: {why}")),
         }
         Ok(())
     }
@@ -330,7 +331,7 @@ impl Raise {
     fn check_promise(&self, state: &State, budget: Budget) -> Result<()> {
         let Ok(before) = state.promise() else { return Ok(()) };
         let mut after = state.clone();
-        after.follow(&Line::Raised { budget, reason: self.reason.clone() })?;
+        after.apply(&Line::Raised { budget, reason: self.reason.clone() })?;
         let would_be = match after.promise() {
             Ok(after) if after.delta <= before.delta => return Ok(()),
             Ok(after) => promised(after),
@@ -347,14 +348,14 @@ impl Raise {
 }
 
 fn promised(promise: Promise) -> String {
-    format!("ε ≤ {} at δ = {}", given(promise.epsilon), rounded(promise.delta, 4, Toward::Up))
+    format!("ε ≤ {} at δ = {}", format_exact(promise.epsilon), format_rounded(promise.delta, 4, Toward::Up))
 }
 
 impl Grant {
     fn run(self) -> Result<()> {
         let mut store = self.ledgers.store()?;
         store.grant(&self.role)?;
-        print::note(&format!(
+        print::status(&format!(
             "{:?} may append to the ledgers at {}, and nothing else",
             self.role,
             store.location()

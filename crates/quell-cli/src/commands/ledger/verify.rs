@@ -92,10 +92,10 @@ impl Verify {
             return Ok(report.is_good());
         }
         for note in &report.notes {
-            print::note(&format!("note: {note}"));
+            print::status(&format!("note: {note}"));
         }
         for finding in &report.findings {
-            print::sentence(&format!("{finding}"))?;
+            print::line(&format!("{finding}"))?;
         }
         if report.is_good() {
             let plural = |count: u64| if count == 1 { "" } else { "s" };
@@ -104,7 +104,7 @@ impl Verify {
                 0 => String::new(),
                 compared => format!(", and {compared} receipt{} agree", plural(compared)),
             };
-            print::data(&format!(
+            print::lines(&format!(
                 "all {lines} line{} of {datasets} dataset{} are as they were written{agree}",
                 plural(lines),
                 plural(datasets)

@@ -68,7 +68,7 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "P", default_value_t = 0.95, allow_negative_numbers = true)]
     inside: f64,
     /// What a count must reach
-    #[arg(long, value_name = "N", value_parser = crate::flags::whole)]
+    #[arg(long, value_name = "N", value_parser = crate::flags::parse_count)]
     threshold: Option<u64>,
     /// ε of this answer
     #[arg(long, value_name = "E", allow_negative_numbers = true)]

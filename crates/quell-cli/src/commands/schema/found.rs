@@ -10,7 +10,7 @@ use quell_privacy::{
     Error, Neighbors,
     ledger::{Ledger, Line, Paid},
     mechanism::{Bounds, Enclosure, Mechanism, Sensitive, StableHistogram},
-    number::given,
+    number::format_exact,
     units::{Delta, Epsilon},
 };
 
@@ -104,7 +104,7 @@ impl Flags {
                 }
             };
             if values.is_none() {
-                print::note(&format!(
+                print::status(&format!(
                     "what was found about {name:?} was paid for and is lost; it is left open"
                 ));
             }
@@ -118,9 +118,9 @@ impl Flags {
             } else {
                 format!("lines {first} to {}", lines - 1)
             };
-            print::note(&format!(
+            print::status(&format!(
                 "paid in {lines} of {dataset:?}, ε = {} for each column: {balance}",
-                given(share)
+                format_exact(share)
             ));
         }
         Ok(found)
@@ -163,7 +163,7 @@ fn afford(ledger: &mut Ledger<Volume>, questions: &[&Question]) -> Result<()> {
                 .denied()
                 .into());
         }
-        state.follow(&Line::Charged(charge))?;
+        state.apply(&Line::Charged(charge))?;
     }
     Ok(())
 }

@@ -113,7 +113,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
                 return Err(error)
                     .with_context(|| format!("cannot write {}, so it is printed", path.display()));
             }
-            print::note(&format!("wrote {}", path.display()));
+            print::status(&format!("wrote {}", path.display()));
             Ok(())
         }
         None => print::document(&text),

@@ -13,8 +13,8 @@ use quell::{
 };
 
 use crate::flags::{
+    parse_count,
     run::{FeatureArgs, RunArgs, SourceArgs, UserArgs},
-    whole,
 };
 
 const EXAMPLES: &str = "\
@@ -54,7 +54,7 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "Z", allow_negative_numbers = true)]
     noise_multiplier: Option<f64>,
     /// Number of steps
-    #[arg(long, value_name = "T", value_parser = whole, conflicts_with = "epochs")]
+    #[arg(long, value_name = "T", value_parser = parse_count, conflicts_with = "epochs")]
     steps: Option<u64>,
     /// Or: how often, on average, a record takes part
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
@@ -66,10 +66,10 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "Q", allow_negative_numbers = true, conflicts_with = "batch_size")]
     sampling_rate: Option<f64>,
     /// Or: records that take part on average
-    #[arg(long, value_name = "B", value_parser = whole)]
+    #[arg(long, value_name = "B", value_parser = parse_count)]
     batch_size: Option<u64>,
     /// About how many records (or users) there are; a public number
-    #[arg(long, value_name = "N", value_parser = whole)]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     records: Option<u64>,
     /// Longest that a gradient may be
     #[arg(long, value_name = "C", allow_negative_numbers = true)]
@@ -155,7 +155,7 @@ impl Flags {
         }
         recipe.seed = self.terms.seed.unwrap_or(recipe.seed);
         let delta = asked.budget.map(|budget| budget.delta).or(asked.training.privacy.delta);
-        asked.budget = self.terms.allowance(delta)?.or(asked.budget);
+        asked.budget = self.terms.new_budget(delta)?.or(asked.budget);
         Ok(asked)
     }
 }

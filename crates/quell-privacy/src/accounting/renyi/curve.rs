@@ -95,15 +95,15 @@ impl Curve {
             Self::Sampled { rate, inner, symmetric } => {
                 // The bound for a revealed sample is also valid, and the only one if the curve has no integer
                 // orders.
-                let revealed = sampled::coin(alpha, *rate, inner.at(alpha));
+                let revealed = sampled::revealed(alpha, *rate, inner.at(alpha));
                 let hidden =
                     between_integers(alpha, |a| sampled::general(a, *rate, |k| inner.at(k), *symmetric));
                 exact(if hidden < revealed { hidden } else { revealed })
             }
-            Self::RevealedSample { rate, inner } => exact(sampled::coin(alpha, *rate, inner.at(alpha))),
+            Self::RevealedSample { rate, inner } => exact(sampled::revealed(alpha, *rate, inner.at(alpha))),
             Self::FixedSize { rate, inner, moments } => {
                 // As above: the bound for a revealed sample is also valid.
-                let revealed = sampled::coin(alpha, *rate, inner.at(alpha));
+                let revealed = sampled::revealed(alpha, *rate, inner.at(alpha));
                 let hidden =
                     between_integers(alpha, |a| sampled::fixed_size(a, *rate, |k| inner.at(k), moments));
                 exact(if hidden < revealed { hidden } else { revealed })

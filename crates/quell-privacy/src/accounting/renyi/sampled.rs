@@ -119,7 +119,7 @@ pub(super) fn general(alpha: u32, rate: f64, curve: impl Fn(f64) -> f64, symmetr
 /// Reveal whether the record was sampled; to reveal less is post-processing [Mir17, Proposition 1]. With
 /// probability 1 - q both neighbours do the same, with probability q their divergence is at most ε(α), so
 /// E ≤ 1 - q + q e^((α-1)ε(α)).
-pub(super) fn coin(alpha: f64, rate: f64, divergence: f64) -> f64 {
+pub(super) fn revealed(alpha: f64, rate: f64, divergence: f64) -> f64 {
     ln_one_plus_exp(rate.ln() + ln_exp_m1((alpha - 1.0) * divergence)) / (alpha - 1.0)
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Error,
-    number::brief,
+    number::format_brief,
     units::{BatchSize, ClipNorm, LearningRate, NoiseMultiplier, Probability, Scale, Stability},
 };
 
@@ -141,7 +141,7 @@ impl Clipping {
     ///
     /// # Theorem
     /// [ATMR21, Algorithm 1] C·e^(-η(b̃ - γ)), a geometric step towards the quantile γ.
-    pub(super) fn follow(&self, count: f64) -> Option<(f64, ClipNorm)> {
+    pub(super) fn adapt(&self, count: f64) -> Option<(f64, ClipNorm)> {
         let Self::Adaptive { norm, quantile, learning_rate, expected_batch, .. } = self else { return None };
         let share = count / expected_batch.get() + 0.5;
         let next = norm.get() * (-learning_rate.get() * (share - quantile.get())).exp();
@@ -166,15 +166,15 @@ impl Clipping {
 
 impl std::fmt::Display for Clipping {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let norm = brief(self.norm());
+        let norm = format_brief(self.norm());
         match self {
             Self::Flat { .. } => write!(f, "clipped to {norm}"),
             Self::PerPart { parts, .. } => write!(f, "clipped in {} parts to {norm} together", parts.len()),
             Self::Automatic { stability, .. } => {
-                write!(f, "normalised to {norm} (stability {})", brief(stability.get()))
+                write!(f, "normalised to {norm} (stability {})", format_brief(stability.get()))
             }
             Self::Adaptive { quantile, count_noise, .. } => {
-                let (quantile, noise) = (brief(quantile.get()), brief(count_noise.get()));
+                let (quantile, noise) = (format_brief(quantile.get()), format_brief(count_noise.get()));
                 write!(f, "clipped from {norm} on to the quantile {quantile}, counted with noise of {noise},")
             }
         }

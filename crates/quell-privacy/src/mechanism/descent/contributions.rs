@@ -88,7 +88,7 @@ impl Contributions for Vectors {
 ///     let (x, y) = data[record];
 ///     out[0] = (x - y) * x;
 /// });
-/// assert_eq!(laws::broken_by(&mut gradients, &[0, 1, 2]), None);
+/// assert_eq!(laws::check_contributions(&mut gradients, &[0, 1, 2]), Ok(()));
 /// ```
 pub struct PerRecord<F> {
     dimension: usize,

@@ -20,7 +20,7 @@ use crate::{
     Error, Event, Neighbors,
     ledger::Paid,
     mechanism::{Mechanism, Sealed},
-    number::brief,
+    number::format_brief,
     units::NoiseMultiplier,
 };
 use summation::Summation;
@@ -93,7 +93,7 @@ impl Mechanism for Descent {
 impl std::fmt::Display for Descent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { sampling, clipping, noise_multiplier, dimension } = self;
-        let noise = brief(noise_multiplier.get());
+        let noise = format_brief(noise_multiplier.get());
         let sum = if let Sampling::Shuffled { .. } = sampling { "sums" } else { "sum" };
         write!(
             f,

@@ -8,7 +8,7 @@ use super::summation::SAMPLING_STREAM;
 use crate::{
     Error, Event, Neighbors,
     noise::random::{Key, Stream},
-    number::brief,
+    number::format_brief,
     units::SamplingRate,
 };
 
@@ -197,7 +197,7 @@ impl Sampling {
 impl std::fmt::Display for Sampling {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Poisson { rate } => write!(f, "on a Poisson sample of rate {}", brief(rate.get())),
+            Self::Poisson { rate } => write!(f, "on a Poisson sample of rate {}", format_brief(rate.get())),
             Self::Full => f.write_str("over all records"),
             Self::WithoutReplacement { size, records } => write!(f, "on {size} of {records} records"),
             Self::Shuffled { batches } => write!(f, "over {batches} batches, each record in one,"),

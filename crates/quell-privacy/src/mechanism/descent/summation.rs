@@ -164,7 +164,7 @@ impl Summation<'_> {
         let count = count.zip(count_grid).map(|(count, grid)| {
             grid.release(Noise::Gaussian, i128::from(grid.nearest(count)), &mut key.stream(COUNT_STREAM))
         });
-        let (share_within, next_norm) = count.and_then(|count| self.clipping.follow(count)).unzip();
+        let (share_within, next_norm) = count.and_then(|count| self.clipping.adapt(count)).unzip();
         Ok(Step { sum, share_within, next_norm })
     }
 }

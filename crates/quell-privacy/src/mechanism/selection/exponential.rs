@@ -7,7 +7,7 @@ use crate::{
     ledger::Paid,
     mechanism::{Mechanism, Sealed, Sensitive},
     noise::select::{Coefficient, exponential, permute_and_flip},
-    number::brief,
+    number::format_brief,
     units::{ClipNorm, Epsilon},
 };
 
@@ -58,7 +58,7 @@ impl std::fmt::Display for Selection {
             f,
             "one of {} candidates by {rule} with epsilon {}",
             self.candidates,
-            brief(self.epsilon.get())
+            format_brief(self.epsilon.get())
         )
     }
 }

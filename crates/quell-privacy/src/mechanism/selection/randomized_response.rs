@@ -5,7 +5,7 @@ use crate::{
     ledger::Paid,
     mechanism::{Mechanism, Sealed, Sensitive},
     noise::exact::bernoulli,
-    number::brief,
+    number::format_brief,
     units::Probability,
 };
 
@@ -62,7 +62,7 @@ impl std::fmt::Display for RandomizedResponse {
             f,
             "one of {} answers per record, at random with probability {}",
             self.choices,
-            brief(self.randomized.get())
+            format_brief(self.randomized.get())
         )
     }
 }

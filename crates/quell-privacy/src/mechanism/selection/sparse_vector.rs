@@ -5,7 +5,7 @@ use crate::{
     ledger::Paid,
     mechanism::{IntegerNoise, Mechanism, Noise, Sealed, Sensitive, unit_event},
     noise::random::{Key, Stream},
-    number::brief,
+    number::format_brief,
     units::{Epsilon, Order, Scale},
 };
 
@@ -59,7 +59,7 @@ impl std::fmt::Display for SparseVector {
         write!(
             f,
             "the first {positives} counts that reach {threshold}, with Laplace noise and epsilon {}",
-            brief(epsilon.get())
+            format_brief(epsilon.get())
         )
     }
 }
@@ -123,8 +123,8 @@ impl std::fmt::Display for GaussianSparseVector {
         write!(
             f,
             "the first {positives} counts that reach {threshold}, at most {questions} questions each, with Gaussian noise of {} and {}",
-            brief(on_threshold.get()),
-            brief(on_counts.get())
+            format_brief(on_threshold.get()),
+            format_brief(on_counts.get())
         )
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     ledger::Paid,
     mechanism::{Mechanism, Noise, Sealed, Sensitive},
     noise::rounded::{self, DISTANCE, GRID},
-    number::brief,
+    number::format_brief,
     units::{ClipNorm, NoiseMultiplier},
 };
 
@@ -62,7 +62,8 @@ impl Mechanism for Additive {
 
 impl std::fmt::Display for Additive {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (multiplier, contribution) = (brief(self.noise_multiplier.get()), brief(self.contribution.get()));
+        let (multiplier, contribution) =
+            (format_brief(self.noise_multiplier.get()), format_brief(self.contribution.get()));
         write!(
             f,
             "vector of {} numbers with {} noise of {multiplier} times {contribution}",

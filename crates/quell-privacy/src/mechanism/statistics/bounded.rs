@@ -11,7 +11,7 @@ use crate::{
         random::Stream,
         rounded::{DISTANCE, GRID},
     },
-    number::brief,
+    number::format_brief,
     units::NoiseMultiplier,
 };
 
@@ -94,7 +94,7 @@ impl From<Bounds> for (f64, f64) {
 
 impl std::fmt::Display for Bounds {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "[{}, {}]", brief(self.lower), brief(self.upper))
+        write!(f, "[{}, {}]", format_brief(self.lower), format_brief(self.upper))
     }
 }
 
@@ -141,7 +141,7 @@ impl std::fmt::Display for Sum {
             "sum of numbers held to {} with {} noise of {} times a contribution",
             self.bounds,
             self.noise,
-            brief(self.noise_multiplier.get())
+            format_brief(self.noise_multiplier.get())
         )
     }
 }

@@ -9,7 +9,7 @@ use crate::{
         ladder::{Candidates, Ladder, RECORD},
         random::Stream,
     },
-    number::brief,
+    number::format_brief,
     units::Epsilon,
 };
 
@@ -97,7 +97,7 @@ impl std::fmt::Display for Enclosure {
             f,
             "round bounds of numbers held to {} by the exponential mechanism with epsilon {}",
             self.within,
-            brief(self.epsilon.get())
+            format_brief(self.epsilon.get())
         )
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     ledger::Paid,
     mechanism::{Mechanism, Release, Sealed, Sensitive, Within},
     noise::exact::{Ratio, discrete_laplace},
-    number::brief,
+    number::format_brief,
     units::{Delta, Epsilon},
 };
 
@@ -89,7 +89,7 @@ impl Mechanism for SmoothMedian {
 
 impl std::fmt::Display for SmoothMedian {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (epsilon, delta) = (brief(self.epsilon.get()), brief(self.delta.get()));
+        let (epsilon, delta) = (format_brief(self.epsilon.get()), format_brief(self.delta.get()));
         write!(
             f,
             "median of numbers held to {} by smooth sensitivity with epsilon {epsilon} and delta {delta}",

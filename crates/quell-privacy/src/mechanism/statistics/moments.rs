@@ -6,7 +6,7 @@ use crate::{
     ledger::Paid,
     mechanism::{IntegerNoise, Mechanism, Noise, Release, Sealed, Sensitive, Within},
     noise::{random::Stream, rounded::DISTANCE},
-    number::brief,
+    number::format_brief,
     units::NoiseMultiplier,
 };
 
@@ -109,7 +109,7 @@ impl std::fmt::Display for Mean {
             "mean of numbers held to {} with {} noise of {} times a contribution, over a count with {}",
             self.bounds,
             self.noise,
-            brief(self.noise_multiplier.get()),
+            format_brief(self.noise_multiplier.get()),
             self.count
         )
     }
@@ -201,7 +201,7 @@ impl std::fmt::Display for Variance {
             "variance of numbers held to {} with {} noise of {} times a contribution, over a count with {}",
             self.bounds,
             self.noise,
-            brief(self.noise_multiplier.get()),
+            format_brief(self.noise_multiplier.get()),
             self.count
         )
     }

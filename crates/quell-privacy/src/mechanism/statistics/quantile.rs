@@ -9,7 +9,7 @@ use crate::{
         ladder::{Candidates, Ladder, RECORD},
         random::Stream,
     },
-    number::brief,
+    number::format_brief,
     units::{Epsilon, Probability},
 };
 
@@ -56,7 +56,7 @@ fn check(epsilon: Epsilon) -> Result<(), Error> {
 
 impl std::fmt::Display for Quantile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (quantile, epsilon) = (brief(self.quantile.get()), brief(self.epsilon.get()));
+        let (quantile, epsilon) = (format_brief(self.quantile.get()), format_brief(self.epsilon.get()));
         write!(
             f,
             "quantile {quantile} of numbers held to {} by the exponential mechanism with epsilon {epsilon}",
@@ -204,7 +204,7 @@ impl Mechanism for Range {
 
 impl std::fmt::Display for Range {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (inside, epsilon) = (brief(self.inside.get()), brief(self.epsilon.get()));
+        let (inside, epsilon) = (format_brief(self.inside.get()), format_brief(self.epsilon.get()));
         write!(
             f,
             "range of {inside} of numbers held to {} by two quantiles with epsilon {epsilon} each",

@@ -11,7 +11,7 @@ use crate::{
         rounded::{self, DISTANCE, GRID, Shape},
         select::{Coefficient, permute_and_flip},
     },
-    number::brief,
+    number::format_brief,
     units::{Epsilon, NoiseMultiplier, Scale},
 };
 
@@ -80,10 +80,14 @@ impl std::fmt::Display for Rule {
         match self {
             Self::Laplace(scale) => write!(f, "{}", IntegerNoise::new(Noise::Laplace, *scale)),
             Self::Gaussian(deviation) => {
-                write!(f, "Gaussian noise of standard deviation {}", brief(deviation.get()))
+                write!(f, "Gaussian noise of standard deviation {}", format_brief(deviation.get()))
             }
-            Self::Exponential(epsilon) => write!(f, "exponential noise, epsilon {}", brief(epsilon.get())),
-            Self::PermuteAndFlip(epsilon) => write!(f, "permute and flip, epsilon {}", brief(epsilon.get())),
+            Self::Exponential(epsilon) => {
+                write!(f, "exponential noise, epsilon {}", format_brief(epsilon.get()))
+            }
+            Self::PermuteAndFlip(epsilon) => {
+                write!(f, "permute and flip, epsilon {}", format_brief(epsilon.get()))
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::{
         random::Key,
         rounded::{self, DISTANCE},
     },
-    number::brief,
+    number::format_brief,
     units::{NoiseMultiplier, SamplingRate},
 };
 
@@ -165,12 +165,12 @@ impl std::fmt::Display for Poll {
         match voters {
             Voters::Teachers => f.write_str("teachers")?,
             Voters::Nearest { rate } => {
-                write!(f, "the nearest in Poisson samples of rate {}", brief(rate.get()))?;
+                write!(f, "the nearest in Poisson samples of rate {}", format_brief(rate.get()))?;
             }
         }
         write!(f, " among {candidates} candidates with {rule}")?;
         if let Some(Screening { threshold, deviation }) = screening {
-            let deviation = brief(deviation.get());
+            let deviation = format_brief(deviation.get());
             write!(
                 f,
                 ", to those of {questions} questions whose largest count reaches {threshold} with Gaussian noise of standard deviation {deviation}"

@@ -70,7 +70,7 @@ impl std::fmt::Display for StableMax {
         write!(
             f,
             "winners among {candidates} candidates that {threshold} teachers could not change, until {unstable} were unstable, at most {questions} questions each, with Gaussian noise of {}",
-            crate::number::brief(deviation.get())
+            crate::number::format_brief(deviation.get())
         )
     }
 }

@@ -9,7 +9,7 @@ use crate::{
         random::Key,
         rounded::{self, DISTANCE, Shape},
     },
-    number::brief,
+    number::format_brief,
     units::NoiseMultiplier,
 };
 
@@ -161,7 +161,7 @@ impl Mechanism for Survey {
 impl std::fmt::Display for Survey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { form, teachers, deviation, questions } = self;
-        let deviation = brief(deviation.get());
+        let deviation = format_brief(deviation.get());
         write!(
             f,
             "{questions} answers of {teachers} teachers who say {form}, with Gaussian noise of standard deviation {deviation} ballots"

@@ -16,7 +16,7 @@ use crate::{
         random::Stream,
         rounded::DISTANCE,
     },
-    number::brief,
+    number::format_brief,
     special::normal_quantile,
     units::{Delta, Epsilon, NoiseMultiplier, Order, Rho, Scale},
 };
@@ -310,8 +310,8 @@ impl Mechanism for SmoothCost {
 impl std::fmt::Display for SmoothCost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (order, beta, failure) =
-            (brief(self.order.get()), brief(self.smoothness), brief(self.failure.get()));
-        let (first, second) = (brief(self.scale_noise.get()), brief(self.noise.get()));
+            (format_brief(self.order.get()), format_brief(self.smoothness), format_brief(self.failure.get()));
+        let (first, second) = (format_brief(self.scale_noise.get()), format_brief(self.noise.get()));
         write!(
             f,
             "cost of votes at order {order} by smooth sensitivity, smoothness {beta}, noise {first} and {second}, failure {failure}"

@@ -4,12 +4,12 @@
 //! public and fixed before the first record is read, and the ledger is charged for its mechanism. [`train`]
 //! takes the steps that were paid for. [`Progress`] is the state of a run, and can be saved.
 
+mod checkpoint;
 mod plan;
-mod progress;
 mod recipe;
 mod training;
 
+pub use checkpoint::Checkpoint;
 pub use plan::Plan;
-pub use progress::Progress;
 pub use recipe::{Clip, Privacy, Recipe, Sample, Sampler};
 pub use training::train;

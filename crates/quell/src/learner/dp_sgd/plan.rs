@@ -11,7 +11,7 @@ use quell_privacy::{
     },
 };
 
-use super::{Clip, Progress, Recipe, Sampler, train};
+use super::{Checkpoint, Clip, Recipe, Sampler, train};
 use crate::{
     Error,
     data::Examples,
@@ -110,7 +110,7 @@ impl Plan {
         self.check(ledger, unit, examples)?;
         let task = Supervised::new(examples, self.loss, self.augmentation);
         let mut task = task.protecting(unit, self.neighbors, self.records)?;
-        let mut progress = Progress::new(network, self)?;
+        let mut progress = Checkpoint::new(network, self)?;
         let lease = ledger.reserve(self.descent.clone(), self.runs)?;
         train(lease, self, network, &mut task, &mut progress, |_| Ok(Control::Continue))?;
         Ok(progress.model().into_owned())

@@ -6,7 +6,7 @@ use quell_privacy::{
     units::ClipNorm,
 };
 
-use super::{Plan, Progress};
+use super::{Checkpoint, Plan};
 use crate::{
     Error,
     learner::{Control, Gradients, Supervised},
@@ -20,8 +20,8 @@ pub fn train<B: Book>(
     plan: &Plan,
     network: &Network,
     task: &mut Supervised<'_>,
-    progress: &mut Progress,
-    mut watch: impl FnMut(&Progress) -> Result<Control, Error>,
+    progress: &mut Checkpoint,
+    mut watch: impl FnMut(&Checkpoint) -> Result<Control, Error>,
 ) -> Result<(), Error> {
     let mut workspace = Workspace::default();
     while let Some(paid) = lease.next() {
@@ -36,7 +36,7 @@ pub fn train<B: Book>(
             let noise = plan.noise(progress);
             let mut gradients = Gradients::new(network, &*task, progress.weights(), &mut workspace);
             let Some(released) = batches.next(&mut gradients) else { break };
-            progress.follow(plan, &released?, position, noise)?;
+            progress.apply(plan, &released?, position, noise)?;
             let control = watch(progress)?;
             if control == Control::Stop {
                 return Ok(());
@@ -53,7 +53,7 @@ pub fn train<B: Book>(
 
 impl Plan {
     /// Standard deviation of the noise in the next gradient sum.
-    fn noise(&self, progress: &Progress) -> f64 {
+    fn noise(&self, progress: &Checkpoint) -> f64 {
         let norm = progress.clip_norm().map_or(self.descent.clipping.norm(), ClipNorm::get);
         self.descent.noise_multiplier.get() * norm
     }

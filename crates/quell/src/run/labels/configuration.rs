@@ -13,7 +13,7 @@ use crate::{
         optimizer::Optimizer,
         schedule::{Schedule, Shape},
     },
-    run::{Allowance, Architecture, Source, configuration::LARGEST_CONFIGURATION, file},
+    run::{Architecture, NewBudget, Source, configuration::LARGEST_CONFIGURATION, file},
     toml_error, voting,
     voting::student,
 };
@@ -41,7 +41,7 @@ pub struct Configuration {
     /// The total budget of the dataset, used if its ledger does not exist yet.
     /// If omitted, the budget is the cost of this run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub budget: Option<Allowance>,
+    pub budget: Option<NewBudget>,
     /// The seed of public randomness. It does not affect the noise.
     pub seed: u64,
 }

@@ -12,7 +12,7 @@ use super::{payment, reveal};
 use crate::{
     Error, data,
     learner::Control,
-    run::{Allowance, Folder, Job, Outcome, Promise, Settings, Watch},
+    run::{Folder, Job, NewBudget, Outcome, Promise, Settings, Watch},
     voting::{
         Aggregator, Asker, Election, Journal, Plan, Recipe,
         pate::{Ballots, Cast, Replies},
@@ -39,7 +39,7 @@ pub struct ExternalBallots {
     /// The total budget of the dataset, used if its ledger does not exist yet.
     /// If omitted, the budget is the cost of this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub budget: Option<Allowance>,
+    pub budget: Option<NewBudget>,
 }
 
 /// What ballots vote on.

@@ -17,7 +17,7 @@ use crate::{
     features::{Features, Pca},
     learner::{Control, evaluate, loss::Loss},
     network::Network,
-    run::{self, Folder, Job, Model, Moment, Outcome, Promise, Settings, Watch, debt},
+    run::{self, Folder, Job, Model, Outcome, Progress, Promise, Settings, Watch, charge},
     voting::{Aggregation, Aggregator, Journal, Plan, pate::Shards, student},
 };
 
@@ -237,7 +237,7 @@ impl Labelling {
             });
         }
         let weights = self.student(&answers, |share| {
-            watch(Moment::counted("percent of the student's training", (100.0 * share) as u64, 100));
+            watch(Progress::counted("percent of the student's training", (100.0 * share) as u64, 100));
         })?;
         let unseen: Vec<usize> = (self.questions..self.public.len()).collect();
         results.all = Some(evaluate(&self.network, &weights, &self.public, LOSS));
@@ -329,7 +329,7 @@ impl Job for Labelling {
         let mut journal = Journal::open(&folder.file(Folder::ANSWERS))?;
         // Results that name a payment were written after the last question.
         let control = if results.paid.is_some() {
-            debt::check(ledger, folder)?;
+            charge::check(ledger, folder)?;
             folder.forget_private()?;
             Control::Continue
         } else {

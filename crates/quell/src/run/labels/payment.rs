@@ -10,7 +10,7 @@ use super::reveal;
 use crate::{
     Error,
     learner::Control,
-    run::{Allowance, Folder, Moment, Promise, Watch, debt},
+    run::{Folder, NewBudget, Progress, Promise, Watch, charge},
     voting::{Aggregation, Asker, Entry, Journal, Plan, Recipe, Reply, ask, entry, pate::Replies},
 };
 
@@ -19,11 +19,11 @@ pub(super) fn terms(
     plan: &Plan,
     dataset: String,
     unit: Unit,
-    budget: Option<Allowance>,
+    budget: Option<NewBudget>,
     votes: &Recipe,
 ) -> Result<Terms, Error> {
     let (epsilon, delta) = match budget {
-        Some(allowance) => (allowance.epsilon, Delta::new(allowance.delta)?),
+        Some(budget) => (budget.epsilon, Delta::new(budget.delta)?),
         // The budget has a small margin for rounding.
         None if votes.reveal => {
             return Err(Error::Missing {
@@ -85,7 +85,7 @@ pub(super) fn quote<B: Book>(
     let reveal = if votes.reveal { Some(ledger.quote(&reveal::price(plan)?, 1)?.0) } else { None };
     let mut state = ledger.state()?.clone();
     for charge in std::iter::once(charge).chain(reveal) {
-        state.follow(&Line::Charged(charge))?;
+        state.apply(&Line::Charged(charge))?;
     }
     Ok(state.spent())
 }
@@ -107,9 +107,9 @@ pub(super) fn answer<B: Book>(
 ) -> Result<Control, Error> {
     match &plan.aggregation {
         Aggregation::Stable(stable) => {
-            let (mut lease, _) = debt::lease(ledger, folder, (*stable, 1), (plan.epsilon, plan.delta))?;
+            let (mut lease, _) = charge::lease(ledger, folder, (*stable, 1), (plan.epsilon, plan.delta))?;
             let asked = journal.entries().len() as u64;
-            debt::within_lease(folder, "answers", asked, lease.position().saturating_mul(asked))?;
+            charge::within_lease(folder, "answers", asked, lease.position().saturating_mul(asked))?;
             // All questions are one lease, so a killed run loses the questions that it had not recorded.
             let Some(paid) = lease.next() else { return Ok(Control::Continue) };
             let mut stability = paid?.run()?;
@@ -122,19 +122,19 @@ pub(super) fn answer<B: Book>(
             Ok(Control::Continue)
         }
         Aggregation::Polls(poll, rounds) => {
-            let (lease, _) = debt::lease(ledger, folder, (*poll, *rounds), (plan.epsilon, plan.delta))?;
+            let (lease, _) = charge::lease(ledger, folder, (*poll, *rounds), (plan.epsilon, plan.delta))?;
             let rounds = lease.position();
             let (asked, answered) = (journal.entries().len() as u64, journal.answers().len() as u64);
-            debt::within_lease(
+            charge::within_lease(
                 folder,
                 "questions that were put",
                 asked,
                 rounds.saturating_mul(poll.questions.into()),
             )?;
-            debt::within_lease(folder, "answers", answered, rounds.saturating_mul(poll.answers.into()))?;
+            charge::within_lease(folder, "answers", answered, rounds.saturating_mul(poll.answers.into()))?;
             let of = plan.aggregation.answers().unwrap_or(0);
-            ask(lease.in_blocks_of(1), journal, asker, |moment| {
-                watch(Moment::counted("answer", moment.answered as u64, of))
+            ask(lease.in_blocks_of(1), journal, asker, |journal| {
+                watch(Progress::counted("answer", journal.answers().len() as u64, of))
             })
         }
         Aggregation::Surveys(..) => {
@@ -159,9 +159,9 @@ pub(super) fn survey<B: Book>(
             expected: "a survey about labels or numbers",
         });
     };
-    let (lease, _) = debt::lease(ledger, folder, (survey, rounds), (plan.epsilon, plan.delta))?;
+    let (lease, _) = charge::lease(ledger, folder, (survey, rounds), (plan.epsilon, plan.delta))?;
     let leased = lease.position().saturating_mul(survey.questions.into());
-    debt::within_lease(folder, "answers", journal.entries().len() as u64, leased)?;
+    charge::within_lease(folder, "answers", journal.entries().len() as u64, leased)?;
     // A killed run loses its current round.
     let mut lease = lease.in_blocks_of(1);
     while journal.entries().len() < replies.questions() {
@@ -176,7 +176,7 @@ pub(super) fn survey<B: Book>(
         lease.confirm()?;
         let asked = journal.entries().len();
         let of = u64::from(survey.questions) * rounds;
-        if watch(Moment::counted("answer", asked as u64, of)) == Control::Stop {
+        if watch(Progress::counted("answer", asked as u64, of)) == Control::Stop {
             return Ok(Control::Stop);
         }
     }

@@ -1,6 +1,6 @@
 //! The public results of a labelling run.
 
-use quell_privacy::number::{Toward, given, rounded};
+use quell_privacy::number::{Toward, format_exact, format_rounded};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::json;
 
@@ -60,7 +60,7 @@ impl Results {
         if let Some(Revealed { epsilon, of_the_dataset }) = self.revealed {
             let of = if of_the_dataset { "these data and their neighbours" } else { "what came out" };
             let delta = self.paid.as_ref().map_or(plan.delta.get(), |paid| paid.delta);
-            let (epsilon, delta) = (rounded(epsilon, 4, Toward::Up), given(delta));
+            let (epsilon, delta) = (format_rounded(epsilon, 4, Toward::Up), format_exact(delta));
             results.push(format!(
                 "at the votes that were cast: ε ≤ {epsilon} at δ = {delta}, of {of}, this line included"
             ));

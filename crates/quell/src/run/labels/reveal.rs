@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Error,
-    run::{Folder, debt},
+    run::{Folder, charge},
     voting::{Aggregation, Journal, Plan, pate::Ballots},
 };
 
@@ -72,8 +72,8 @@ pub(super) fn check(plan: &Plan) -> Result<(), Error> {
 /// Later the budget might not suffice for the reveal.
 pub(super) fn reserve<B: Book>(plan: &Plan, ledger: &mut Ledger<B>, folder: &Folder) -> Result<(), Error> {
     let Aggregation::Polls(poll, rounds) = plan.aggregation else { return Err(unfit()) };
-    debt::lease(ledger, folder, (poll, rounds), (plan.epsilon, plan.delta))?;
-    debt::lease_reveal(ledger, folder, price(plan)?)?;
+    charge::lease(ledger, folder, (poll, rounds), (plan.epsilon, plan.delta))?;
+    charge::lease_reveal(ledger, folder, price(plan)?)?;
     Ok(())
 }
 
@@ -88,7 +88,7 @@ pub(super) fn reveal<B: Book>(
     folder: &Folder,
 ) -> Result<Option<Revealed>, Error> {
     if let Some(revealed) = folder.revealed()? {
-        debt::check(ledger, folder)?;
+        charge::check(ledger, folder)?;
         return Ok(Some(revealed));
     }
     let Aggregation::Polls(Poll { rule: Rule::Gaussian(deviation), screening, .. }, _) = plan.aggregation
@@ -107,7 +107,7 @@ pub(super) fn reveal<B: Book>(
             cost.answered(&votes, deviation)?;
         }
     }
-    let mut lease = debt::lease_reveal(ledger, folder, mechanism(plan.delta, deviation)?)?;
+    let mut lease = charge::lease_reveal(ledger, folder, mechanism(plan.delta, deviation)?)?;
     let Some(paid) = lease.next() else { return Ok(None) };
     let released: ReleasedCost = paid?.run(&cost)?;
     let revealed = Revealed {

@@ -12,7 +12,7 @@ use crate::{
     data::Examples,
     features::Pca,
     learner::{Control, outputs},
-    run::{Architecture, Folder, Moment, Watch},
+    run::{Architecture, Folder, Progress, Watch},
     voting::{
         pate::{Ballots, Shards, Teachers},
         student,
@@ -49,7 +49,7 @@ impl Labelling {
                 folder.write_ballots(teacher, ballots)?;
                 let mut stop = stop.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 stop.0 += 1;
-                let moment = Moment::counted("teacher", stop.0 as u64, count as u64);
+                let moment = Progress::counted("teacher", stop.0 as u64, count as u64);
                 stop.2 |= (stop.1)(moment) == Control::Stop;
                 Ok(())
             })?;

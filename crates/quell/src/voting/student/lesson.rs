@@ -78,7 +78,7 @@ impl Task for Lesson<'_> {
             .for_each(|(gradient, wanted)| *gradient = worth * (*gradient - wanted));
     }
 
-    fn coin(&self, record: usize, _: usize) -> u64 {
+    fn seed(&self, record: usize, _: usize) -> u64 {
         PublicRandom::of(self.seed ^ 1, record as u64).bits()
     }
 }

@@ -187,7 +187,7 @@ mod tests {
 
     /// A folder with a ledger, a poll, and the price of five rounds.
     fn opened(name: &str) -> (PathBuf, Ledger<Volume>, Poll, (Bound, Delta)) {
-        let here = std::env::temp_dir().join(format!("quell-debt-{name}-{}", std::process::id()));
+        let here = std::env::temp_dir().join(format!("quell-charge-{name}-{}", std::process::id()));
         let poll = Poll {
             candidates: 3,
             voters: Voters::Teachers,

@@ -19,7 +19,7 @@ use crate::{
 
 /// Weights, optimizer state, average, clip norm and step counters of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Progress {
+pub struct Checkpoint {
     weights: Vec<f32>,
     stepper: Stepper,
     mean: Mean,
@@ -42,7 +42,7 @@ struct Counters {
 /// Key of the counters in the metadata of a file.
 const COUNTERS: &str = "quell.progress";
 
-impl Progress {
+impl Checkpoint {
     /// The state before the first step.
     pub fn new(network: &Network, plan: &Plan) -> Result<Self, Error> {
         let weights = network.initialize(plan.seed);
@@ -85,7 +85,7 @@ impl Progress {
     ///
     /// `position` is the number of the step in the plan. `noise` is the standard deviation of the noise in
     /// the sum.
-    pub fn follow(&mut self, plan: &Plan, released: &Step, position: u64, noise: f64) -> Result<(), Error> {
+    pub fn apply(&mut self, plan: &Plan, released: &Step, position: u64, noise: f64) -> Result<(), Error> {
         let scale = 1.0 / plan.expected_batch;
         let learning_rate = plan.schedule.learning_rate(position, plan.steps());
         let update = Update { learning_rate, scale, noise_variance: (noise * scale).powi(2) };
@@ -127,7 +127,7 @@ impl Progress {
         serialize(tensors, Some(metadata)).map_err(|_| Error::saved("checkpoint", "not writable", "tensors"))
     }
 
-    /// Restores a state that [`Progress::save`] wrote for the same plan.
+    /// Restores a state that [`Checkpoint::save`] wrote for the same plan.
     pub fn restore(bytes: &[u8], network: &Network, plan: &Plan) -> Result<Self, Error> {
         let damaged =
             |part: &str| Error::saved(part, "missing or damaged", "what a checkpoint of this run holds");
