@@ -35,7 +35,7 @@ audit: ## compare accountants on QUELL_AUDIT_CASES random events (100,000 by def
 	QUELL_AUDIT_CASES=$${QUELL_AUDIT_CASES:-100000} cargo test -p quell-privacy --test all accountants -- --nocapture
 
 faults: ## kill, corrupt and fill up ledgers for QUELL_FAULT_ROUNDS rounds, more than `make test` does
-	QUELL_FAULT_ROUNDS=$${QUELL_FAULT_ROUNDS:-2000} cargo test -p quell-ledger --test faults -- --nocapture
+	QUELL_FAULT_ROUNDS=$${QUELL_FAULT_ROUNDS:-2000} cargo test -p quell-ledger --test all faults -- --nocapture
 
 fuzz: ## run every file reader on FUZZ_RUNS random inputs, a million by default (installs cargo-fuzz if it is missing)
 	fuzz/run

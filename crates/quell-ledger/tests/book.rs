@@ -1,16 +1,12 @@
-//! What a book promises, on SQLite and on PostgreSQL: one body of tests, two databases.
-
-mod fixture;
-#[path = "fixture/forger.rs"]
-mod forger;
-#[cfg(feature = "postgres")]
-#[path = "fixture/server.rs"]
-mod server;
+//! What a book promises, tested on SQLite and on PostgreSQL by the same functions.
 
 use std::path::Path;
 
-use fixture::{DATASET, budget, charge, count, create, let_race, open, race, room_for, terms, told};
-use forger::{Forged, digits};
+use super::fixture::{
+    DATASET, budget, charge, count, create,
+    forger::{Forged, digits},
+    open, race, room_for, run_race, terms, worker_command, worker_role,
+};
 use quell_ledger::{Error, Location, Problem, Store, Volume, verify_export};
 use quell_privacy::ledger::{Book, Ledger, Line, Permit, Receipt};
 
@@ -73,7 +69,7 @@ fn a_file_keeps_a_book() {
 #[cfg(feature = "postgres")]
 #[test]
 fn a_server_keeps_a_book() {
-    let server = match server::Server::start() {
+    let server = match super::fixture::server::Server::start() {
         Ok(server) => server,
         Err(why) => return eprintln!("NOT RUN: the tests on PostgreSQL, because {why}"),
     };
@@ -111,7 +107,7 @@ fn a_store_is_a_file_of_its_own() {
     assert!(matches!(Store::open(other.as_path()).err(), Some(Error::Sqlite { .. })));
     // Names that SQLite takes for databases in memory are files to us.
     for name in [":memory:", "file::memory:", "file:x?mode=memory"] {
-        let status = fixture::contract("create", name, &directory.path().join("out"))
+        let status = worker_command(WORKER, "create", name, &directory.path().join("out"))
             .current_dir(&directory)
             .status()
             .unwrap();
@@ -119,9 +115,12 @@ fn a_store_is_a_file_of_its_own() {
     }
 }
 
+/// The test that a worker process runs.
+const WORKER: &str = "book::worker";
+
 #[test]
 fn worker() {
-    let Some((role, place, out)) = told() else { return };
+    let Some((role, place, out)) = worker_role() else { return };
     if role == "create" {
         return drop(create(&Store::create(place.as_str()).unwrap(), &place, None));
     }
@@ -409,7 +408,7 @@ fn stores_made_at_the_same_time_are_one(place: &Place) {
 fn processes_that_race_get_exactly_the_cap(place: &Place) {
     let mut store = place.store();
     drop(create(&store, DATASET, Some(room_for(60) / 8.0)));
-    let granted = let_race(4, &place.address, place.directory);
+    let granted = run_race(WORKER, 4, &place.address, place.directory);
     assert_eq!(granted.iter().sum::<u32>(), 60, "{granted:?}");
     assert_eq!(store.datasets().unwrap()[0].lines, 61);
     let report = store.verify(&[], &[]);

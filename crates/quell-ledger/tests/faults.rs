@@ -1,6 +1,4 @@
-//! What the world does to a ledger: kill, race, corrupt, truncate, fill the disk. `make faults` runs the longer variant.
-
-mod fixture;
+//! Faults: killed processes, races, corruption, truncation, a full disk. `make faults` runs more rounds.
 
 use std::{
     fs,
@@ -10,15 +8,16 @@ use std::{
     time::Duration,
 };
 
-use fixture::{
-    Chance, DATASET, charge, contract, count, create, hire, let_race, open, race, room_for, terms, told,
+use super::fixture::{
+    Chance, DATASET, charge, count, create, open, race, room_for, run_race, start_worker, terms,
+    worker_command, worker_role,
 };
 use quell_ledger::{Error, Finding, Problem, Store, verify, verify_export};
 use quell_privacy::ledger::{Ledger, Receipt};
 
-/// How many rounds of killing there are, unless `QUELL_FAULT_ROUNDS` says otherwise.
+/// Rounds of killing, unless `QUELL_FAULT_ROUNDS` is set.
 const ROUNDS: u64 = 200;
-/// Rounds with the same database, so that checking it stays quick.
+/// Rounds with the same database. A longer ledger takes longer to check.
 const ROUNDS_PER_LEDGER: u64 = 40;
 
 fn rounds() -> u64 {
@@ -30,9 +29,12 @@ fn longer() -> bool {
     rounds() > ROUNDS
 }
 
+/// The test that a worker process runs.
+const WORKER: &str = "faults::worker";
+
 #[test]
 fn worker() {
-    let Some((role, place, out)) = told() else { return };
+    let Some((role, place, out)) = worker_role() else { return };
     if role == "make" {
         return drop(create(&Store::create(place.as_str()).unwrap(), DATASET, Some(10.0)));
     }
@@ -88,7 +90,8 @@ fn nothing_is_released_unpaid_however_often_processes_are_killed() {
         let place = directory.path().join("ledger.db");
         let outs = [directory.path().join("released.0"), directory.path().join("released.1")];
         let before: usize = outs.iter().map(|out| releases(out).len()).sum();
-        let mut workers = outs.each_ref().map(|out| hire("release", place.to_str().unwrap(), out));
+        let mut workers =
+            outs.each_ref().map(|out| start_worker(WORKER, "release", place.to_str().unwrap(), out));
         // Now and then while they are still opening the ledger, otherwise in the midst of things.
         if round % 4 != 0 {
             wait_until(|| outs.iter().map(|out| releases(out).len()).sum::<usize>() > before);
@@ -129,7 +132,7 @@ fn eight_processes_that_race_get_exactly_the_cap() {
     let directory = tempfile::tempdir().unwrap();
     let mut store = Store::create(directory.path()).unwrap();
     drop(create(&store, DATASET, Some(room_for(100) / 8.0)));
-    let granted = let_race(8, directory.path().to_str().unwrap(), directory.path());
+    let granted = run_race(WORKER, 8, directory.path().to_str().unwrap(), directory.path());
     assert_eq!(granted.iter().sum::<u32>(), 100, "{granted:?}");
     assert_eq!(store.datasets().unwrap()[0].lines, 101);
     let report = store.verify(&[], &[]);
@@ -340,7 +343,7 @@ fn a_lost_log_is_found() {
     let directory = tempfile::tempdir().unwrap();
     let (path, _) = small(directory.path());
     let out = directory.path().join("released");
-    let mut worker = hire("release", path.to_str().unwrap(), &out);
+    let mut worker = start_worker(WORKER, "release", path.to_str().unwrap(), &out);
     wait_until(|| releases(&out).len() >= 3);
     worker.kill().unwrap();
     worker.wait().unwrap();
@@ -423,7 +426,7 @@ fn a_file_that_may_not_grow_loses_no_debt() {
     let mut store = Store::create(directory.path()).unwrap();
     charge(&mut create(&store, DATASET, None), 3);
     let out = directory.path().join("filled");
-    let worker = contract("fill", directory.path().to_str().unwrap(), &out);
+    let worker = worker_command(WORKER, "fill", directory.path().to_str().unwrap(), &out);
     // In units of 512 or 1024 bytes. The signal that comes with the limit is ignored, so that writing fails instead.
     let mut limited = Command::new("sh");
     limited
@@ -572,7 +575,7 @@ fn making_a_ledger_can_be_killed_at_any_moment() {
     for round in 0..40 {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("ledger.db");
-        let mut worker = hire("make", path.to_str().unwrap(), &directory.path().join("out"));
+        let mut worker = start_worker(WORKER, "make", path.to_str().unwrap(), &directory.path().join("out"));
         std::thread::sleep(Duration::from_micros(chance.below(100_000)));
         worker.kill().unwrap();
         worker.wait().unwrap();

@@ -1,13 +1,8 @@
-//! What is particular about a ledger on a PostgreSQL server: its rules, its roles, and the way there.
-#![cfg(feature = "postgres")]
+//! Ledgers on a PostgreSQL server: rules, roles and connections.
 
-mod fixture;
-#[path = "fixture/server.rs"]
-mod server;
-
-use fixture::{DATASET, charge, count, create, open};
 use quell_ledger::{Error, Problem, Store, verify};
-use server::Server;
+
+use super::fixture::{DATASET, charge, count, create, open, server::Server};
 
 /// Runs a test on a server, if there is one.
 fn with(server: Result<Server, String>, test: impl FnOnce(&Server)) {

@@ -9,11 +9,8 @@ use quell_privacy::{
     units::Delta,
 };
 
-use super::{
-    Attempt,
-    fixture::{DATASET, budget, charge, count, create, open, room_for, terms},
-    refused,
-};
+use super::{Attempt, refused};
+use crate::fixture::{DATASET, budget, charge, count, create, open, room_for, terms};
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
     ("a book that keeps nothing", keeps_nothing),
@@ -29,7 +26,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     ("a book that shows another relation of neighbours", || shows(other_relation, OTHER_LINES)),
     ("a book that shows a larger delta", || shows(larger_delta, OTHER_LINES)),
     ("a book that hides the last lines", || {
-        shows(hidden_end, "a line number is taken but returns no such line")
+        shows(hidden_end, "a line number is taken but returns no such line");
     }),
     ("a book that shows lines of the future", || {
         shows(future, "5 lines were written, of which the ledger has 4");

@@ -5,11 +5,8 @@ use std::{fs, path::Path, process::Command};
 use quell_ledger::{Error, Store, verify, witnesses};
 use quell_privacy::ledger::Ledger;
 
-use super::{
-    Attempt,
-    fixture::{DATASET, charge, count, create, open},
-    refused,
-};
+use super::{Attempt, refused};
+use crate::fixture::{DATASET, charge, count, create, open};
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
     ("a ledger that is removed in the middle of a run", removed),

@@ -7,11 +7,8 @@ use quell_privacy::{
     units::{ClipNorm, Delta, Epsilon, NoiseMultiplier},
 };
 
-use super::{
-    Attempt,
-    fixture::{DATASET, budget, charge, count, create, open, room_for, terms},
-    refused,
-};
+use super::{Attempt, refused};
+use crate::fixture::{DATASET, budget, charge, count, create, open, room_for, terms};
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
     ("more steps than any budget bears", too_many_steps),

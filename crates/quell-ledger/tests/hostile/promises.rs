@@ -6,11 +6,8 @@ use quell_privacy::{
     ledger::{Charge, Cost, Line, State},
 };
 
-use super::{
-    Attempt,
-    fixture::{DATASET, budget, charge, count, create, terms},
-    refused,
-};
+use super::{Attempt, refused};
+use crate::fixture::{DATASET, budget, charge, count, create, terms};
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
     ("a cap after the fact", late_cap),

@@ -1,8 +1,8 @@
-//! A hostile program: it uses the public API of the ledger, and nothing else, to release without paying, to pay less, to exceed a cap, to use a payment twice, or to get a
-//! statement that promises too little. Every attempt is refused. What is refused by the compiler stands in `refused.rs` of both crates.
-
-#[path = "../fixture/mod.rs"]
-mod fixture;
+//! A hostile program, which uses only the public API of the ledger.
+//!
+//! It tries to release without paying, to pay less, to exceed a cap, to use a payment twice, and to get a
+//! statement that promises too little. Every attempt is refused. Programs that the compiler refuses are in
+//! `refused.rs` of both crates.
 
 mod books;
 mod files;
@@ -12,7 +12,7 @@ mod promises;
 /// An attempt panics if it succeeds.
 type Attempt = (&'static str, fn());
 
-/// Panics unless something is refused, and for the reason that is expected: for any other one the attempt would not have been tried.
+/// Panics unless the attempt is refused for the expected reason. Another reason would mean that it was not tried.
 #[track_caller]
 fn refused<T, E: std::fmt::Display>(attempt: Result<T, E>, because: &str) {
     match attempt {
