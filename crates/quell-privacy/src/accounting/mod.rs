@@ -14,6 +14,7 @@ mod calibrate;
 mod compare;
 mod pld;
 mod renyi;
+mod search;
 mod tradeoff;
 pub mod votes;
 

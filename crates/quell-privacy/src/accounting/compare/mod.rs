@@ -9,6 +9,7 @@ mod classical;
 pub mod closed;
 pub mod fourier;
 mod method;
+mod moments;
 
 pub use central_limit::Clt;
 pub use method::{Answer, DeltaAnswer, Method, best, best_by, best_delta_by};

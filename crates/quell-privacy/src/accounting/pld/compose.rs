@@ -10,10 +10,9 @@ use realfft::num_complex::Complex64;
 
 use super::{
     grid::{CHARGED_TO_SLACK, Masses},
-    sketch::Tilt,
     spectrum::{Convolved, convolve},
 };
-use crate::special::ROUNDOFF;
+use crate::{accounting::search::Tilt, special::ROUNDOFF};
 
 /// The approximate place of the answer, from which the window is chosen.
 ///
@@ -137,7 +136,7 @@ pub(crate) struct Composed {
 /// The largest allowed θh, where e^(θh) is the tilt factor between adjacent nodes.
 ///
 /// The square of this factor multiplies the error of the transform and must neither overflow nor underflow.
-pub(super) const STEEPEST: f64 = 300.0;
+pub(in crate::accounting) const STEEPEST: f64 = 300.0;
 
 /// Sums `count` independent copies of each law. A `dense` sum also has a profile.
 ///
@@ -387,7 +386,7 @@ impl Composed {
     /// Bound on what rounding adds to δ(ε), by Cauchy-Schwarz.
     ///
     /// It uses the norm of the payoff e^(-θu)(1 - e^-u).
-    pub(super) fn noise(&self, epsilon: f64) -> f64 {
+    pub(in crate::accounting) fn noise(&self, epsilon: f64) -> f64 {
         (self.ln_total - self.theta * (epsilon - self.offset)).exp() * self.error * self.payoff_norm
     }
 

@@ -14,20 +14,22 @@ mod finite;
 mod grid;
 mod law;
 mod question;
-mod sketch;
 mod spectrum;
 
-use compose::{Composed, Side, Target, compose};
+pub(super) use compose::{Composed, STEEPEST, Target};
+use compose::{Side, compose};
 pub(crate) use exact::{exact_delta, exact_epsilon, gaussian_epsilon};
 pub(crate) use factors::{Direction, directions, fixed_size_rate};
 pub(crate) use grid::Masses;
 use grid::{Grid, OnGrid};
 pub(crate) use law::{Law, sampled_loss};
-use question::{LESS_NEGLIGIBLE, NEGLIGIBLE, Question};
-pub(crate) use sketch::Sketch;
-use sketch::Tilt;
+use question::LESS_NEGLIGIBLE;
+pub(super) use question::{NEGLIGIBLE, Question, steps};
 
-use super::Bound;
+use super::{
+    Bound,
+    search::{Sketch, Tilt},
+};
 use crate::{Error, Event, Neighbors, units::Delta};
 
 /// The accountant that uses privacy loss distributions.

@@ -7,7 +7,7 @@ mod sampled;
 
 use events::{Parts, divergence};
 
-use super::Bound;
+use super::{Bound, search::minimize_over_orders};
 use crate::{
     Error, Event, Neighbors,
     special::ROUNDOFF,
@@ -42,9 +42,6 @@ pub enum Conversion {
 pub struct Renyi {
     parts: Parts,
 }
-
-/// The largest order that is tried.
-const LARGEST_ORDER: f64 = 1e9;
 
 /// The share of δ that covers outcomes that were cut off.
 const TAIL_SHARE: f64 = 1e-3;
@@ -101,12 +98,13 @@ impl Renyi {
         if self.parts.slack > 0.0 { f64::INFINITY } else { self.at(order.get()) }
     }
 
-    fn at(&self, alpha: f64) -> f64 {
+    /// ε(α) of the outcomes that are not left out.
+    pub(in crate::accounting) fn at(&self, alpha: f64) -> f64 {
         divergence(&self.parts, alpha)
     }
 
     /// The part of δ that remains after the slack; `None` if nothing remains.
-    fn left_of(&self, delta: f64) -> Option<f64> {
+    pub(in crate::accounting) fn left_of(&self, delta: f64) -> Option<f64> {
         Some((delta - self.parts.slack) * (1.0 - 1e-15)).filter(|remaining| *remaining > 0.0)
     }
 
@@ -137,33 +135,6 @@ impl Renyi {
             (ln_delta + 1e-12 * (1.0 + ln_delta.abs())).exp().max(f64::MIN_POSITIVE) + self.parts.slack;
         Bound { lower: 0.0, upper: if delta < 1.0 { delta } else { 1.0 } }
     }
-
-    /// The moments accountant: integer moments λ up to `largest`, and Markov's inequality. [ACGMMTZ16,
-    /// Theorem 2]
-    #[must_use]
-    pub fn moments_accountant(&self, delta: Delta, largest: u32) -> Bound {
-        // The log moment α(λ) is λ times the divergence of order λ + 1, and ε = (α(λ) - ln δ)/λ.
-        let Some(delta) = self.left_of(delta.get()) else {
-            return Bound { lower: 0.0, upper: f64::INFINITY };
-        };
-        if self.at(2.0) == 0.0 {
-            return Bound { lower: 0.0, upper: 0.0 }; // neighbours do the same
-        }
-        let epsilon = |lambda: f64| self.at(lambda + 1.0) - delta.ln() / lambda;
-        let upper = (1..=largest.max(1)).map(|l| epsilon(f64::from(l))).fold(f64::INFINITY, f64::min);
-        Bound { lower: 0.0, upper: upper.max(0.0) }
-    }
-
-    /// ε(α) for groups of 2^`doublings` records. [Mir17, Proposition 2]
-    ///
-    /// It is 3^doublings times ε(2^doublings α), for α ≥ 2.
-    #[must_use]
-    pub fn group(&self, order: Order, doublings: u32) -> f64 {
-        if order.get() < 2.0 || doublings > 30 || self.parts.slack > 0.0 {
-            return f64::INFINITY;
-        }
-        3.0_f64.powi(doublings as i32) * self.at(order.get() * f64::from(1u32 << doublings))
-    }
 }
 
 pub(crate) fn convert(conversion: Conversion, alpha: f64, divergence: f64, delta: f64) -> f64 {
@@ -182,70 +153,4 @@ pub(crate) fn convert(conversion: Conversion, alpha: f64, divergence: f64, delta
     let error = 8.0 * ROUNDOFF * terms.iter().map(|term| term.abs()).sum::<f64>();
     let rounded = epsilon + error;
     if rounded.is_nan() { f64::INFINITY } else { rounded.max(0.0) }
-}
-
-/// Minimizes a value over orders.
-///
-/// Scans orders on a coarse geometric grid, then uses golden section over all reals near the best one. The
-/// scan uses integer orders, whose divergences cost least.
-fn minimize_over_orders(value: impl Fn(f64) -> f64) -> (f64, f64) {
-    let mut best = (2.0, f64::INFINITY);
-    let mut order = 2.0_f64;
-    let mut worse = 0;
-    while order <= LARGEST_ORDER {
-        let here = value(order);
-        if here < best.1 {
-            best = (order, here);
-            worse = 0;
-        } else if here.is_finite() || best.1.is_finite() {
-            worse += 1;
-        }
-        if worse >= 6 {
-            break;
-        }
-        order = (order * 1.4).ceil();
-    }
-    if best.1.is_infinite() {
-        // Some curves are finite only below order two.
-        for halvings in 1..=40 {
-            let alpha = 1.0 + 0.5_f64.powi(halvings);
-            let here = value(alpha);
-            if here < best.1 {
-                best = (alpha, here);
-            }
-        }
-    }
-    if best.1.is_infinite() {
-        return best;
-    }
-    let low = if best.0 == 2.0 { 1.0 + 1e-4 } else { 1.0 + (best.0 - 1.0) / 2.0 };
-    let high = 1.0 + (best.0 - 1.0) * 2.0;
-    // Large orders: integers are dense enough, and cheaper.
-    let snap = |alpha: f64| if alpha > 64.0 { alpha.round() } else { alpha };
-    let ratio = 0.618_033_988_749_894_9;
-    let (mut ln_low, mut ln_high) = ((low - 1.0).ln(), (high - 1.0).ln());
-    let at = |ln: f64| {
-        let alpha = snap(1.0 + ln.exp());
-        (alpha, value(alpha))
-    };
-    let mut left = ln_high - ratio * (ln_high - ln_low);
-    let mut right = ln_low + ratio * (ln_high - ln_low);
-    let (mut at_left, mut at_right) = (at(left), at(right));
-    for _ in 0..18 {
-        for candidate in [at_left, at_right] {
-            if candidate.1 < best.1 {
-                best = candidate;
-            }
-        }
-        if at_left.1 < at_right.1 {
-            (ln_high, right, at_right) = (right, left, at_left);
-            left = ln_high - ratio * (ln_high - ln_low);
-            at_left = at(left);
-        } else {
-            (ln_low, left, at_left) = (left, right, at_right);
-            right = ln_low + ratio * (ln_high - ln_low);
-            at_right = at(right);
-        }
-    }
-    best
 }

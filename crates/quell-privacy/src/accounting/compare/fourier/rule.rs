@@ -3,7 +3,10 @@
 use realfft::num_complex::Complex64;
 
 use crate::{
-    accounting::pld::{Law, sampled_loss},
+    accounting::{
+        pld::{Law, sampled_loss},
+        search::golden_section,
+    },
     special::normal_quantile,
 };
 
@@ -146,7 +149,7 @@ impl Rules {
 
     /// The θ at which |e^(K(θ) - θε)/θ(θ+1)| is least: a convex function of θ.
     pub(super) fn saddle(&self, epsilon: f64) -> f64 {
-        golden(|theta| self.cumulant(theta) - theta * epsilon - theta.ln() - theta.ln_1p()).0
+        least(|theta| self.cumulant(theta) - theta * epsilon - theta.ln() - theta.ln_1p()).0
     }
 
     /// The ε at which Chernoff's bound is δ; slightly above the true ε.
@@ -155,7 +158,7 @@ impl Rules {
         let epsilon = |theta: f64| {
             (self.cumulant(theta) - remaining.ln() - theta.ln_1p()) / theta + (theta / (1.0 + theta)).ln()
         };
-        golden(epsilon).1.max(0.0)
+        least(epsilon).1.max(0.0)
     }
 
     /// Chernoff's bound on δ(ε).
@@ -163,30 +166,13 @@ impl Rules {
         let ln_delta = |theta: f64| {
             self.cumulant(theta) - theta * epsilon + theta * (theta / (1.0 + theta)).ln() - theta.ln_1p()
         };
-        golden(ln_delta).1.min(0.0).exp()
+        least(ln_delta).1.min(0.0).exp()
     }
 }
 
 /// The least value over θ between e^-9 and e^17, and its position.
-fn golden(value: impl Fn(f64) -> f64) -> (f64, f64) {
-    let at = |ln_theta: f64| value(ln_theta.exp());
-    let ratio = 0.618_033_988_749_894_9;
-    let (mut low, mut high) = (-9.0_f64, 17.0_f64);
-    let (mut left, mut right) = (high - ratio * (high - low), low + ratio * (high - low));
-    let (mut at_left, mut at_right) = (at(left), at(right));
-    while high - low > 0.02 {
-        // A value that overflows is NaN, and lies to the right.
-        if at_left < at_right || at_right.is_nan() {
-            (high, right, at_right) = (right, left, at_left);
-            left = high - ratio * (high - low);
-            at_left = at(left);
-        } else {
-            (low, left, at_left) = (left, right, at_right);
-            right = low + ratio * (high - low);
-            at_right = at(right);
-        }
-    }
-    let theta = (0.5 * (low + high)).exp();
+fn least(value: impl Fn(f64) -> f64) -> (f64, f64) {
+    let theta = golden_section((-9.0, 17.0), 0.02, |ln_theta| value(ln_theta.exp())).exp();
     (theta, value(theta))
 }
 

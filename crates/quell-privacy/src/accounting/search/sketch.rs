@@ -1,25 +1,26 @@
-//! A rough estimate of a composition, used to choose tilt, grid and window. No bound depends on it.
+//! A rough estimate of a composition, used to choose tilt, grid and window.
 
-use super::law::Law;
+use super::golden_section;
+use crate::accounting::pld::Law;
 
 /// A few hundred cells of each law with their P-mass and mean loss.
-pub(crate) struct Sketch {
+pub(in crate::accounting) struct Sketch {
     factors: Vec<(Vec<(f64, f64)>, f64)>,
 }
 
 /// A tilt of the losses, and the properties of their tilted sum.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tilt {
-    pub(crate) theta: f64,
+pub(in crate::accounting) struct Tilt {
+    pub(in crate::accounting) theta: f64,
     /// ln E[e^(θL)] of the sum under P.
-    pub(crate) ln_total: f64,
+    pub(in crate::accounting) ln_total: f64,
     /// Standard deviation of the tilted sum.
-    pub(crate) deviation: f64,
+    pub(in crate::accounting) deviation: f64,
 }
 
 impl Tilt {
     /// Chernoff's bound on ln δ(ε), up to the factor from the payoff of the tilt.
-    pub(crate) fn ln_delta(&self, epsilon: f64) -> f64 {
+    pub(in crate::accounting) fn ln_delta(&self, epsilon: f64) -> f64 {
         self.ln_total - self.theta * epsilon - self.theta.ln_1p()
     }
 }
@@ -29,7 +30,7 @@ impl Sketch {
     ///
     /// A rarely sampled law has a few huge losses that are too unlikely to matter. If they were kept, they
     /// would dominate every moment.
-    pub(crate) fn new(factors: &[(Law, u64)], negligible: f64) -> Self {
+    pub(in crate::accounting) fn new(factors: &[(Law, u64)], negligible: f64) -> Self {
         Self { factors: factors.iter().map(|(law, count)| (cells(law, negligible), *count as f64)).collect() }
     }
 
@@ -54,12 +55,12 @@ impl Sketch {
     }
 
     /// The number of composed releases.
-    pub(crate) fn releases(&self) -> f64 {
+    pub(in crate::accounting) fn releases(&self) -> f64 {
         self.factors.iter().map(|(_, count)| count).sum::<f64>().max(1.0)
     }
 
     /// The mean of the sum under P.
-    pub(crate) fn mean(&self) -> f64 {
+    pub(in crate::accounting) fn mean(&self) -> f64 {
         self.cumulants(0.0).1
     }
 
@@ -74,23 +75,8 @@ impl Sketch {
             let theta = ln_theta.exp();
             objective(theta, self.cumulants(theta).0)
         };
-        // Golden section on ln θ; the objective is quasi-convex up to the coarseness of the sketch.
-        let (mut low, mut high) = (-7.0_f64, 17.0_f64);
-        let ratio = 0.618_033_988_749_894_9;
-        let (mut left, mut right) = (high - ratio * (high - low), low + ratio * (high - low));
-        let (mut at_left, mut at_right) = (value(left), value(right));
-        while high - low > 0.03 {
-            if at_left < at_right || at_right.is_nan() {
-                (high, right, at_right) = (right, left, at_left);
-                left = high - ratio * (high - low);
-                at_left = value(left);
-            } else {
-                (low, left, at_left) = (left, right, at_right);
-                right = low + ratio * (high - low);
-                at_right = value(right);
-            }
-        }
-        self.tilt((0.5 * (low + high)).exp())
+        // The objective is quasi-convex in ln θ, up to the coarseness of the sketch.
+        self.tilt(golden_section((-7.0, 17.0), 0.03, value).exp())
     }
 
     /// The largest step at which the grid should widen the bracket of ε by at most `gap`.
@@ -98,7 +84,7 @@ impl Sketch {
     /// A loss at distance u from a node and h - u from the next is spread over both, which adds u(h - u) to
     /// the variance: on average h²/6, and at most rh at distance r from the node where the grid is anchored.
     /// Each release adds (θ+1)/2 of this to the upper bound, and lowers the lower bound by about twice that.
-    pub(crate) fn step_for(&self, gap: f64, theta: f64) -> f64 {
+    pub(in crate::accounting) fn step_for(&self, gap: f64, theta: f64) -> f64 {
         let mut spots: Vec<(f64, f64)> = Vec::new();
         for (cells, count) in &self.factors {
             let shift = largest_exponent(cells, theta);
@@ -125,7 +111,7 @@ impl Sketch {
     }
 
     /// The least ε that the Rényi conversion gives for δ.
-    pub(crate) fn epsilon(&self, delta: f64) -> f64 {
+    pub(in crate::accounting) fn epsilon(&self, delta: f64) -> f64 {
         let convert = |theta: f64, ln_total: f64| {
             (ln_total - delta.ln() - theta.ln_1p()) / theta + (theta / (1.0 + theta)).ln()
         };
@@ -137,7 +123,7 @@ impl Sketch {
     ///
     /// The tilt is capped near the one that raises a probability of e^`ln_delta` at loss ε to one. Where
     /// losses are bounded and ε is near their largest sum, the uncapped minimum is at infinity.
-    pub(crate) fn tilt_for(&self, epsilon: f64, ln_delta: f64) -> Tilt {
+    pub(in crate::accounting) fn tilt_for(&self, epsilon: f64, ln_delta: f64) -> Tilt {
         let tilt = self.best(|theta, ln_total| ln_total - theta * epsilon - theta.ln_1p());
         let distance = (epsilon - self.mean()).max(1e-12);
         let most = 2.0 * (10.0 - ln_delta) / distance;
