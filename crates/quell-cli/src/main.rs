@@ -2,7 +2,6 @@
 //!
 //! Standard output is data only; everything else goes to standard error. Exit code 0 means an answer or yes,
 //! 1 means no (the budget refuses, a ledger was changed, no finite ε is known), 2 means an error.
-#![deny(unsafe_code)]
 // Only `print` writes to the terminal.
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
 

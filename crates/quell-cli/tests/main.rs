@@ -1,4 +1,5 @@
 //! Tests of the command, in one binary.
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 mod account;
 mod answers;

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{error::Error, file::read_at_most, hexadecimal::hex};
+#[cfg(feature = "postgres")]
+use crate::file::read_at_most;
+use crate::{error::Error, hexadecimal::hex};
 
 /// Name of the database file in the directory of a project.
 const DATABASE: &str = "ledger.db";
@@ -37,6 +39,7 @@ enum Address {
 
 impl Server {
     /// The full address, including any password.
+    #[cfg(feature = "postgres")]
     pub(crate) fn url(&self) -> Result<String, Error> {
         match &self.0 {
             Address::Url(url) => Ok(url.clone()),

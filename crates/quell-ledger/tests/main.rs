@@ -1,4 +1,5 @@
 //! Tests of the ledger crate, in one binary.
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 mod book;
 mod faults;

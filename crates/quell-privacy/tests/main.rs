@@ -1,4 +1,5 @@
 //! Tests of the trusted crate, in one binary.
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 #[path = "accountants/main.rs"]
 mod accountants;

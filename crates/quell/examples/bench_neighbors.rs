@@ -4,6 +4,11 @@
 //! its input with the best of a few searches.
 //! With `QUELL_MNIST` in the environment, the folder of its four files, and no arguments: how often the nearest ten of the training images are right about the
 //! test images, and how long queries with samples take there.
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "a benchmark reads files and the clock"
+)]
 
 use std::{env, path::Path, time::Instant};
 

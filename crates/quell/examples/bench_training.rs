@@ -1,6 +1,11 @@
 //! Seconds for a step of DP-SGD and of plain SGD, on three networks, as lines of JSON: `benches/training.py` sets them beside other libraries.
 //!
 //! A step is everything: gather the batch, forward, backward, lengths, scales, sums, noise, update. The batch has exactly the size given, for the sake of comparison.
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "a benchmark reads files and the clock"
+)]
 
 use std::time::Instant;
 

@@ -37,9 +37,9 @@
 //!
 //! This crate handles people's data. Every release goes through a mechanism of [`privacy`], which the ledger
 //! charges for first.
-#![deny(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
 
+#[allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "reads the files of datasets")]
 pub mod data;
 mod error;
 pub mod features;
@@ -50,6 +50,11 @@ pub mod network;
 mod price;
 pub mod random;
 mod range;
+#[allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "keeps run folders and reads the clock"
+)]
 pub mod run;
 pub mod statistics;
 mod toml_error;

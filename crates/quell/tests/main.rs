@@ -1,4 +1,6 @@
 //! Tests of the learning crate, in one binary.
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+#![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "tests make files and run commands")]
 
 mod adjacency;
 mod data;

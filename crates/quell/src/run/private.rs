@@ -72,6 +72,7 @@ impl Folder {
 }
 
 #[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 

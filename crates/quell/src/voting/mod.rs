@@ -22,6 +22,7 @@
 
 mod aggregation;
 mod asking;
+#[allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "the answers of a run, in a file")]
 mod journal;
 pub mod knn;
 pub mod pate;

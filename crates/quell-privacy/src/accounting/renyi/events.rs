@@ -232,8 +232,8 @@ fn laws(event: &Event, neighbors: Neighbors) -> Result<Vec<Law>, Error> {
         && let Event::Laplace { .. } | Event::DiscreteLaplace { .. } | Event::DiscreteGaussian { .. } =
             **inner
     {
-        // Additive noise, one record of a Poisson sample replaced (THEORY, Replace): the pair of a sample of
-        // fixed size.
+        // Additive noise, one record of a Poisson sample replaced (THEORY, Rényi on samples): the pair of
+        // a sample of fixed size.
         let unsampled = one_law_each_way(inner, neighbors)?;
         let sampled = |law: Law| Law::FixedSize { rate: rate.get(), inner: Box::new(law) };
         return Ok(unsampled.into_iter().map(sampled).collect());

@@ -16,8 +16,9 @@ use super::Clip;
 /// 4. Numbers are added in single precision only within a block, which may be cut further by position in it.
 ///    Each number of a sum of n terms has an error of at most n + 4 parts in 2²⁴ of the sum of their absolute
 ///    values, and of 2⁻¹⁴⁷ more for each term where numbers are too small for full precision, also where a
-///    scaled factor is multiplied by a huge one. The sum of a block, or of a piece of it, is added to `sum`
-///    in double precision, in any order that threads happen to take, and depends on that block alone.
+///    scaled factor is multiplied by a huge one. The sum of a block, or of a piece of it, depends on
+///    that block alone. It is added to `sum` in double precision, in an order that follows from the blocks of
+///    the call and the number of threads.
 /// 5. A number means the same record in all batches of one run: with shuffling, each record is in one of them.
 pub trait Contributions {
     /// Length of the vectors.

@@ -96,6 +96,7 @@ impl std::fmt::Debug for Ballots {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests make files")]
 mod tests {
     use super::*;
 
