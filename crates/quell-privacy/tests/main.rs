@@ -6,6 +6,7 @@ mod accountants;
 mod book;
 mod cashier;
 mod edges;
+mod extremes;
 mod golden;
 mod laws;
 mod lectures;

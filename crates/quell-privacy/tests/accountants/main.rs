@@ -9,6 +9,7 @@
 
 mod attack;
 mod events;
+mod huge;
 
 use std::{
     collections::BTreeMap,

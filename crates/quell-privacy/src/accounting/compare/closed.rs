@@ -149,8 +149,14 @@ impl Guarantee {
             return self.optimal_by_pld(count, delta);
         }
         let n = count as f64;
-        // 1 - (1-δ')/(1-δ)^T
-        let remaining = -((-delta.get()).ln_1p() - n * (-self.delta).ln_1p()).exp_m1();
+        // 1 - (1-δ')/(1-δ)^T, rounded down.
+        let remaining = if count == 1 {
+            (delta.get() - self.delta) / (1.0 - self.delta) * (1.0 - 1e-15)
+        } else {
+            // Both logarithms are precise to a few units in the last place.
+            let (target, lost) = ((-delta.get()).ln_1p(), n * (-self.delta).ln_1p());
+            -(target - lost + 8.0 * f64::EPSILON * (target.abs() + lost.abs())).exp_m1()
+        };
         if remaining < 0.0 {
             return f64::INFINITY;
         }

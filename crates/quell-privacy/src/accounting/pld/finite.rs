@@ -140,6 +140,9 @@ impl Power {
     }
 
     /// Adds all sums for which `left` more losses are to be chosen from `losses`.
+    ///
+    /// A call chooses the next loss that occurs and how often. So the depth is at most the number of different
+    /// losses in one sum, which [`MOST_SUMS`] keeps small, however many losses the law has.
     fn list(&mut self, losses: &[(f64, f64)], ln_masses: &[f64], left: u64, state: State) {
         if left == 0 {
             let mass = state.ln_mass.exp();
@@ -149,18 +152,18 @@ impl Power {
             self.sums.push((state.loss, mass));
             return;
         }
-        let ([(loss, _), more @ ..], [ln_mass, ln_more @ ..]) = (losses, ln_masses) else { return };
-        let last = more.is_empty();
-        for times in if last { left..=left } else { 0..=left } {
-            let (count, ways) = (times as f64, ln_factorial(times));
-            // No loss has probability zero, and 0 · ln 0 = 0.
-            let ln_share = if times == 0 { 0.0 } else { count * ln_mass };
-            let next = State {
-                loss: state.loss + count * loss,
-                ln_mass: state.ln_mass - ways + ln_share,
-                size: state.size + ways + ln_share.abs(),
-            };
-            self.list(more, ln_more, left - times, next);
+        for (j, ((loss, _), ln_mass)) in losses.iter().zip(ln_masses).enumerate() {
+            let is_last = j + 1 == losses.len();
+            for times in if is_last { left..=left } else { 1..=left } {
+                let (count, ways) = (times as f64, ln_factorial(times));
+                let ln_share = count * ln_mass;
+                let next = State {
+                    loss: state.loss + count * loss,
+                    ln_mass: state.ln_mass - ways + ln_share,
+                    size: state.size + ways + ln_share.abs(),
+                };
+                self.list(&losses[j + 1..], &ln_masses[j + 1..], left - times, next);
+            }
         }
     }
 }

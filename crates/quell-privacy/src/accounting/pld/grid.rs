@@ -100,13 +100,14 @@ impl OnGrid {
         let (first, last) = (&self.nodes[0].tails, &self.nodes[self.nodes.len() - 1].tails);
         let ((p, p_error), (q, q_error)) = (first.p.between(last.p), first.q.between(last.q));
         let (p, q) = ((p - p_error).max(0.0), q + q_error);
-        let mean = (p / q).ln();
+        // p/q and q e^loss may overflow, logarithms do not; q is positive, because its error is.
+        let (mean, ln_q) = (p.ln() - q.ln(), q.ln());
         let mut weights = vec![0.0; self.nodes.len()];
         // A node that is above the mean by rounding alone is covered by the slack of the loss.
         let below =
             |node: &GridNode| self.offset + node.index as f64 * self.h <= mean + 1.5 * (p_error + q_error);
         if let Some(j) = self.nodes.iter().rposition(below) {
-            weights[j] = p.min(q * (self.offset + self.nodes[j].index as f64 * self.h).exp());
+            weights[j] = p.min((ln_q + self.offset + self.nodes[j].index as f64 * self.h).exp());
         }
         weights
     }
@@ -252,12 +253,14 @@ impl CellMasses {
         if p <= q {
             return (p, 0.0); // rounding alone: all losses in the cell are above its left end
         }
-        let b = (p - q) / -(-self.width).exp_m1();
-        if b > p {
-            return (0.0, q * self.width.exp());
+        // a + b = p and a + b e^-width = q, each solved by itself: in a wide cell p - b has no digits left.
+        let fall = -(-self.width).exp_m1();
+        let (a, b) = ((q - p * (-self.width).exp()) / fall, (p - q) / fall);
+        if a < 0.0 {
+            return (0.0, (q.ln() + self.width).exp().min(p));
         }
         // An atom at the right end is below it by rounding alone: the slack of the loss covers this.
-        if (p - b) * self.width.exp_m1() <= CHARGED_TO_SLACK * ROUNDOFF * p { (0.0, p) } else { (p - b, b) }
+        if a * self.width.exp_m1() <= CHARGED_TO_SLACK * ROUNDOFF * p { (0.0, p) } else { (a, b) }
     }
 }
 

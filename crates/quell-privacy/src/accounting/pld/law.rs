@@ -15,12 +15,19 @@ use crate::special::normal_below;
 /// of the loss and are accounted for separately, see [`super`].)
 pub(crate) const TAIL_ERROR: f64 = 64.0 * crate::special::ROUNDOFF;
 
+/// Bound on the absolute error of a tail whose terms underflow.
+///
+/// A number below 10⁻³⁰⁸ is off by up to 5·10⁻³²⁴. A tail is a sum of at most a few million such numbers, or one
+/// of them times at most e⁴⁰ ([`Law::BoundedRange`]).
+const UNDERFLOW: f64 = 1e-305;
+
 /// Bound on the rounding error of a tail of this mass.
 ///
 /// The argument z of a normal tail is off by a few units in its last place. The tail is then off by z² times
-/// as many units, and z² is at most 2 ln(1/tail).
+/// as many units, and z² is at most 2 ln(1/tail). A tail that underflows has an absolute error.
 pub(crate) fn tail_error(mass: f64) -> f64 {
     mass * (TAIL_ERROR - 16.0 * crate::special::ROUNDOFF * mass.clamp(f64::MIN_POSITIVE, 1.0).ln())
+        + UNDERFLOW
 }
 
 /// Probabilities on both sides of a threshold x, each accurate where it is small.

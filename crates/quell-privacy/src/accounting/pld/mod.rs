@@ -97,13 +97,8 @@ impl Pld {
             return Ok(found);
         }
         let other = usual.largest(event, neighbors, question)?;
-        let both = Bound { lower: found.lower.max(other.lower), upper: found.upper.min(other.upper) };
-        // Bounds that contradict each other are invalid.
-        Ok(if both.lower <= both.upper * (1.0 + 1e-9) + f64::MIN_POSITIVE {
-            both
-        } else {
-            question.worst_bracket()
-        })
+        Ok(question
+            .consistent(Bound { lower: found.lower.max(other.lower), upper: found.upper.min(other.upper) }))
     }
 
     /// The larger answer of the two directions.
@@ -132,7 +127,7 @@ impl Pld {
             if exact.is_none()
                 && h.is_some_and(|h| self.is_smaller(direction, question, answer, enough, 4.0 * h))
             {
-                answer.lower = self.raised(direction, question, answer, h);
+                answer = self.raised(direction, question, answer, h);
                 continue;
             }
             let refined = match exact {
@@ -140,7 +135,7 @@ impl Pld {
                 None => self.refine(&direction.factors, question, enough),
             };
             if exact.is_none() && refined.bound.upper <= enough {
-                answer.lower = self.raised(direction, question, answer, h);
+                answer = self.raised(direction, question, answer, h);
                 continue;
             }
             let mut bound = refined.bound;
@@ -149,7 +144,7 @@ impl Pld {
                 && let Some(alternatives) = direction.attained()
             {
                 let attained = alternatives.iter().map(|factors| self.attained(factors, question, refined));
-                bound.lower = attained.fold(0.0, f64::max).min(bound.upper);
+                bound = question.consistent(Bound { lower: attained.fold(0.0, f64::max), ..bound });
             }
             answer = answer.max(bound);
             // If the bracket is wide, the other direction may have a better lower end.
@@ -159,18 +154,18 @@ impl Pld {
         Ok(answer)
     }
 
-    /// The lower end of an answer, raised by what another direction attains.
+    /// An answer whose lower end is raised by what another direction attains.
     ///
     /// That direction does not matter for the upper end.
-    fn raised(&self, direction: &Direction, question: &Question, answer: Bound, h: Option<f64>) -> f64 {
+    fn raised(&self, direction: &Direction, question: &Question, answer: Bound, h: Option<f64>) -> Bound {
         if self.is_narrow(question, answer) {
-            return answer.lower;
+            return answer;
         }
         let target = question.next_target(answer, question.first_target(&direction.factors));
         let refined = Refined { bound: answer, target, h, settled: true };
         let alternatives = direction.attained().unwrap_or_else(|| vec![direction.factors.clone()]);
         let attained = alternatives.iter().map(|factors| self.attained(factors, question, refined));
-        attained.fold(answer.lower, f64::max).min(answer.upper)
+        question.consistent(Bound { lower: attained.fold(answer.lower, f64::max), ..answer })
     }
 
     fn is_narrow(&self, question: &Question, bound: Bound) -> bool {
@@ -213,16 +208,20 @@ impl Pld {
         if is_done || factors.iter().all(|(law, _)| law.is_smooth()) {
             return found;
         }
-        let other =
-            self.refine_from(Target { negligible: LESS_NEGLIGIBLE, ..first }, factors, question, enough);
-        let bound = Bound {
-            lower: found.bound.lower.max(other.bound.lower),
-            upper: found.bound.upper.min(other.bound.upper),
-        };
-        // Bounds that contradict each other are invalid.
-        let is_sound = bound.lower <= bound.upper * (1.0 + 1e-9) + f64::MIN_POSITIVE;
-        let narrower = if other.bound.upper < found.bound.upper { other } else { found };
-        Refined { bound: if is_sound { bound } else { question.worst_bracket() }, ..narrower }
+        let mut best = found;
+        for negligible in LESS_NEGLIGIBLE {
+            let other = self.refine_from(Target { negligible, ..first }, factors, question, enough);
+            let bound = Bound {
+                lower: best.bound.lower.max(other.bound.lower),
+                upper: best.bound.upper.min(other.bound.upper),
+            };
+            let narrower = if other.bound.upper < best.bound.upper { other } else { best };
+            best = Refined { bound: question.consistent(bound), ..narrower };
+            if best.bound.upper <= enough || self.is_narrow(question, best.bound) {
+                break;
+            }
+        }
+        best
     }
 
     /// Refines as `refine` does, starting from a likely place of the answer.
@@ -468,13 +467,13 @@ impl Pld {
         let lower: Vec<_> = if std::ptr::eq(from_above, from_below) {
             grids.iter().map(|(grid, count)| (grid.lower(), *count)).collect()
         } else {
-            let grids = Self::grids(from_below, tilt, target, h)?;
+            let Some(grids) = Self::grids(from_below, tilt, target, h) else { return Some((upper, None)) };
             grids.iter().map(|(grid, count)| (grid.lower(), *count)).collect()
         };
         if lower.iter().any(|(masses, _)| masses.weights.iter().all(|w| *w <= 0.0)) {
             return Some((upper, None));
         }
-        Some((upper, Some(compose(&lower, h, tilt.theta, target, self.longest, dense)?)))
+        Some((upper, compose(&lower, h, tilt.theta, target, self.longest, dense)))
     }
 
     /// Laws on grids of step `h`; `None` if that takes too many nodes.

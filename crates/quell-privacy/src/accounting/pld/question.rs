@@ -20,10 +20,11 @@ pub(in crate::accounting) enum Question {
 /// Share of δ that may be treated as infinite loss. It raises δ by a negligible amount.
 pub(in crate::accounting) const NEGLIGIBLE: f64 = 1e-5;
 
-/// The larger share that is used where `NEGLIGIBLE` leaves a wide bracket.
+/// Larger shares that are tried one after the other where `NEGLIGIBLE` leaves a wide bracket.
 ///
-/// Then losses that are huge, and rare but not rare enough, no longer determine the tilt and the grid.
-pub(super) const LESS_NEGLIGIBLE: f64 = 0.02;
+/// Then losses that are huge, and rare but not rare enough, no longer determine the tilt and the grid. The last
+/// share is for losses that are infinite for all practical purposes and have nearly the probability δ.
+pub(super) const LESS_NEGLIGIBLE: [f64; 2] = [0.02, 0.9];
 
 impl Question {
     /// The exact answer, for a single law or if all sums of losses can be listed.
@@ -64,6 +65,16 @@ impl Question {
         Bound {
             upper: if largest.is_nan() { worst.upper } else { (largest * (1.0 + 1e-12)).max(0.0) },
             ..worst
+        }
+    }
+
+    /// The bracket, or the worst one if its ends contradict each other by more than rounding.
+    pub(super) fn consistent(&self, bound: Bound) -> Bound {
+        let is_consistent = bound.lower <= bound.upper * (1.0 + 1e-9) + f64::MIN_POSITIVE;
+        if is_consistent {
+            Bound { lower: bound.lower.min(bound.upper), ..bound }
+        } else {
+            self.worst_bracket()
         }
     }
 

@@ -1,0 +1,220 @@
+//! Few huge losses beside one continuous release, compared with the exact profile.
+//!
+//! The attacker of `attack.rs` bins what he sees, so he is too coarse for losses of several hundred. Here every
+//! outcome of the discrete releases is listed with the logarithms of its two probabilities. The profile of the
+//! whole event is then a sum of closed forms, all of them positive.
+
+use std::sync::{
+    Mutex,
+    atomic::{AtomicU64, Ordering},
+};
+
+use quell_privacy::{
+    Event, Neighbors,
+    accounting::Pld,
+    units::{Delta, Epsilon, NoiseMultiplier, SamplingRate},
+};
+
+use super::events::Chance;
+
+/// ln P of one outcome without the record, and with it.
+type Outcome = [f64; 2];
+
+/// Cases in `make test`.
+const CASES: u64 = 1000;
+
+/// Widths of the bracket that are asked for.
+const TIGHTNESSES: [f64; 6] = [1e-3, 0.5, 0.1, 0.03, 1e-5, 1e-6];
+
+#[test]
+fn few_huge_losses_cost_what_they_cost() {
+    let (next, finite) = (AtomicU64::new(0), AtomicU64::new(0));
+    let faults = Mutex::new(Vec::new());
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= CASES {
+                        break;
+                    }
+                    let (is_finite, fault) = examine(number);
+                    finite.fetch_add(u64::from(is_finite), Ordering::Relaxed);
+                    faults.lock().unwrap().extend(fault);
+                }
+            });
+        }
+    });
+    let (faults, finite) = (faults.into_inner().unwrap(), finite.into_inner());
+    println!("{CASES} cases with huge losses, {finite} finite bounds");
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+    assert!(finite >= CASES * 9 / 10, "only {finite} finite bounds");
+}
+
+/// Whether the bound of a case is finite, and what is wrong with it.
+fn examine(number: u64) -> (bool, Option<String>) {
+    let mut chance = Chance::new(number.wrapping_add(0x6875_6765));
+    let (discrete, noise) = (discrete(&mut chance), Noise::random(&mut chance));
+    let event = Event::Composed(vec![discrete.clone(), noise.event()]);
+    let profile = Profile { outcomes: outcomes(&discrete), noise };
+    let delta = profile.interesting_delta(&mut chance);
+    let relative = TIGHTNESSES[chance.below(6) as usize];
+    let pld = Pld { relative, absolute: 0.1 * relative, ..Pld::default() };
+    let bound = pld.epsilon(&event, Neighbors::AddRemove, Delta::new(delta).unwrap()).unwrap();
+    let too_low = bound.upper.is_finite() && profile.delta(bound.upper) > delta * (1.0 + 1e-7);
+    let too_high = bound.lower > 0.0 && profile.delta(bound.lower) < delta * (1.0 - 1e-7);
+    let fault = (too_low || too_high).then(|| {
+        format!(
+            "case {number}: {} δ = {delta:e}, tightness {relative}: {bound:?}, where δ is {:e} and {:e}",
+            serde_json::to_string(&event).unwrap(),
+            profile.delta(bound.lower),
+            profile.delta(bound.upper),
+        )
+    });
+    (bound.upper.is_finite(), fault)
+}
+
+/// The release that makes the accountant use a grid.
+#[derive(Clone, Copy)]
+enum Noise {
+    Gaussian(f64),
+    Laplace(f64),
+}
+
+impl Noise {
+    fn random(chance: &mut Chance) -> Self {
+        let scale = chance.magnitude(-3.0, 1.3);
+        if chance.below(2) == 0 { Self::Gaussian(scale) } else { Self::Laplace(scale) }
+    }
+
+    fn event(self) -> Event {
+        match self {
+            Self::Gaussian(scale) => Event::gaussian(NoiseMultiplier::new(scale).unwrap()),
+            Self::Laplace(scale) => Event::laplace(NoiseMultiplier::new(scale).unwrap()),
+        }
+    }
+
+    /// δ(ε) = P[L > ε] - e^ε Q[L > ε], for every real ε.
+    fn delta(self, epsilon: f64) -> f64 {
+        match self {
+            Self::Gaussian(scale) => {
+                let mu = 1.0 / scale;
+                let (p, q) = (ln_above(epsilon / mu - mu / 2.0), epsilon + ln_above(epsilon / mu + mu / 2.0));
+                // P - e^ε Q
+                p.exp() * -(q - p).min(0.0).exp_m1()
+            }
+            Self::Laplace(scale) if epsilon >= 1.0 / scale => 0.0,
+            Self::Laplace(scale) if epsilon > -1.0 / scale => -(0.5 * (epsilon - 1.0 / scale)).exp_m1(),
+            Self::Laplace(_) => -epsilon.exp_m1(),
+        }
+    }
+}
+
+/// ln of the probability that a standard normal variable is above x.
+fn ln_above(x: f64) -> f64 {
+    if x < 20.0 {
+        return (0.5 * libm::erfc(x * std::f64::consts::FRAC_1_SQRT_2)).ln();
+    }
+    // Mills' ratio, as an asymptotic series.
+    let s = x.powi(-2);
+    let series = 1.0 - s * (1.0 - 3.0 * s * (1.0 - 5.0 * s * (1.0 - 7.0 * s * (1.0 - 9.0 * s))));
+    -0.5 * x * x - (x * std::f64::consts::TAU.sqrt()).ln() + series.ln()
+}
+
+struct Profile {
+    outcomes: Vec<Outcome>,
+    noise: Noise,
+}
+
+impl Profile {
+    fn delta(&self, epsilon: f64) -> f64 {
+        let one_way = |p: usize, q: usize| -> f64 {
+            let payoff = |outcome: &Outcome| {
+                let loss = outcome[p] - outcome[q];
+                outcome[p].exp() * if loss == f64::INFINITY { 1.0 } else { self.noise.delta(epsilon - loss) }
+            };
+            self.outcomes.iter().filter(|outcome| outcome[p] > f64::NEG_INFINITY).map(payoff).sum()
+        };
+        one_way(1, 0).max(one_way(0, 1))
+    }
+
+    /// A δ that is decided next to one of the losses.
+    fn interesting_delta(&self, chance: &mut Chance) -> f64 {
+        let losses: Vec<f64> = self
+            .outcomes
+            .iter()
+            .map(|[absent, here]| here - absent)
+            .filter(|loss| loss.is_finite())
+            .collect();
+        let loss = losses[chance.below(losses.len() as u64) as usize];
+        let near = (loss + 4.0 * (chance.unit() - 0.5)).max(0.0);
+        (self.delta(near) * (0.5 + chance.unit())).clamp(1e-280, 0.9)
+    }
+}
+
+/// A few releases with few losses, most of them huge.
+fn discrete(chance: &mut Chance) -> Event {
+    let leaves = 1 + chance.below(4);
+    let mut parts: Vec<Event> = Vec::new();
+    let mut left = leaves;
+    while left > 0 {
+        let together = 1 + chance.below(left.min(2));
+        left -= together;
+        let inner: Vec<Event> = (0..together).map(|_| leaf(chance)).collect();
+        let inner = if together == 1 { inner[0].clone() } else { Event::Composed(inner) };
+        parts.push(if chance.below(3) == 0 {
+            inner
+        } else {
+            inner.poisson_sampled(SamplingRate::new(chance.magnitude(-15.0, 0.0)).unwrap())
+        });
+    }
+    Event::Composed(parts)
+}
+
+fn leaf(chance: &mut Chance) -> Event {
+    let loss = match chance.below(3) {
+        0 => chance.magnitude(-1.0, 3.3),
+        // Around where e^ε and e^-ε leave the range of double precision.
+        1 => 690.0 + 70.0 * chance.unit(),
+        _ => chance.magnitude(1.0, 3.0),
+    };
+    let epsilon = Epsilon::new(loss).unwrap();
+    if chance.below(4) == 0 {
+        Event::Approximate { epsilon, delta: Delta::new(chance.magnitude(-40.0, -3.0)).unwrap() }
+    } else {
+        Event::Pure { epsilon }
+    }
+}
+
+/// Every outcome of the mechanisms that have these guarantees and no better ones.
+fn outcomes(event: &Event) -> Vec<Outcome> {
+    let guaranteed = |epsilon: f64, delta: f64| {
+        let likely = (-delta).ln_1p() - (-epsilon).exp().ln_1p();
+        let unlikely = likely - epsilon;
+        let mut outcomes = vec![[unlikely, likely], [likely, unlikely]];
+        if delta > 0.0 {
+            outcomes.extend([[f64::NEG_INFINITY, delta.ln()], [delta.ln(), f64::NEG_INFINITY]]);
+        }
+        outcomes
+    };
+    match event {
+        Event::Pure { epsilon } => guaranteed(epsilon.get(), 0.0),
+        Event::Approximate { epsilon, delta } => guaranteed(epsilon.get(), delta.get()),
+        Event::PoissonSampled { rate, event } => {
+            let (ln_in, ln_out) = (rate.get().ln(), (-rate.get()).ln_1p());
+            let mix = |absent: f64, here: f64| {
+                let (a, b) = (ln_out + absent, ln_in + here);
+                if a == f64::NEG_INFINITY || b == f64::NEG_INFINITY {
+                    return a.max(b);
+                }
+                a.max(b) + (-(a - b).abs()).exp().ln_1p()
+            };
+            outcomes(event).into_iter().map(|[absent, here]| [absent, mix(absent, here)]).collect()
+        }
+        Event::Composed(events) => events.iter().map(outcomes).fold(vec![[0.0; 2]], |all, one| {
+            all.iter().flat_map(|a| one.iter().map(|b| [a[0] + b[0], a[1] + b[1]])).collect()
+        }),
+        other => unreachable!("{} is not made here", other.name()),
+    }
+}
