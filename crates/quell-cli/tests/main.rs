@@ -18,6 +18,7 @@ mod public_network;
 mod questions;
 mod refusals;
 mod schema;
+mod snapshots;
 mod surveys;
 mod train;
 mod trained;
