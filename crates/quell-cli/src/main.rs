@@ -40,8 +40,7 @@ Examples:
   quell ledger create census --epsilon 3 --delta 1e-6
   quell query census.csv mean --column age --bounds 0 100 --epsilon 0.5";
 
-/// Differentially private machine learning: private models and statistics within a budget, and privacy
-/// accounting
+/// Differentially private machine learning: models, labels and statistics within a privacy budget
 #[derive(Parser)]
 #[command(name = "quell", version, after_help = EXAMPLES, disable_help_subcommand = true)]
 struct Command {
@@ -155,7 +154,7 @@ fn report_error(error: &anyhow::Error) -> ExitCode {
 fn usage_error(misuse: &clap::Error) -> anyhow::Error {
     if misuse.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return Refusal::new(
-            "no subcommand was given, expected one of those that quell --help lists",
+            "no subcommand is given, expected one of the list in quell --help",
             "try quell --help",
         )
         .into();
@@ -186,4 +185,34 @@ fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
         Some("this is a bug in quell: please report the whole command"),
     );
     std::process::exit(2);
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Command;
+
+    /// The most words of a summary.
+    const MOST_WORDS: usize = 15;
+
+    /// Collects the summaries of a command, its flags, their values and its subcommands.
+    fn summaries(command: &clap::Command) -> Vec<String> {
+        let flags = command.get_arguments().flat_map(|flag| {
+            let values = flag.get_possible_values();
+            let values = values.iter().filter_map(|value| value.get_help().map(ToString::to_string));
+            flag.get_help().map(ToString::to_string).into_iter().chain(values).collect::<Vec<_>>()
+        });
+        let about = command.get_about().map(ToString::to_string);
+        about.into_iter().chain(flags).chain(command.get_subcommands().flat_map(summaries)).collect()
+    }
+
+    #[test]
+    fn a_summary_in_the_help_has_at_most_fifteen_words() {
+        let all = summaries(&Command::command());
+        assert!(all.len() > 100, "only {} summaries were found", all.len());
+        let long: Vec<&String> =
+            all.iter().filter(|summary| summary.split_whitespace().count() > MOST_WORDS).collect();
+        assert!(long.is_empty(), "{long:#?}");
+    }
 }

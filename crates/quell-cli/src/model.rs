@@ -36,7 +36,7 @@ fn read(path: &Path) -> Result<Model> {
             error.into()
         }
         error => {
-            let sentence = format!("{} is no model that can be read: {error}", path.display());
+            let sentence = format!("{} is not a readable model: {error}", path.display());
             Refusal::new(sentence, "give the folder of a run, or its model.safetensors").into()
         }
     })

@@ -49,7 +49,7 @@ fn with_network(name: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn the_last_layer_on_a_networks_features_says_what_the_network_says() {
+fn the_last_layer_on_features_of_a_network_predicts_as_the_network() {
     let here = with_network("network features");
     let path = here.join("public/model.safetensors");
     let (model, records) = (Model::open(&path).unwrap(), digits().unwrap().test.unwrap());
@@ -69,7 +69,7 @@ fn the_last_layer_on_a_networks_features_says_what_the_network_says() {
 }
 
 #[test]
-fn voters_and_linear_models_look_through_a_public_network() {
+fn voters_and_linear_models_use_features_of_a_public_network() {
     let here = with_network("network voters");
     let network = "--public-network public/model.safetensors";
     for verb in ["knn", "pate --teachers 50"] {
@@ -79,7 +79,7 @@ fn voters_and_linear_models_look_through_a_public_network() {
         let kept = fs::read_to_string(here.join(output).join("labels.toml")).unwrap();
         assert!(kept.contains("kind = \"network\"") && kept.contains("digest = \""), "{kept}");
         let report = fs::read_to_string(here.join(output).join("report.md")).unwrap();
-        assert!(report.contains("all layers but the last of public/model.safetensors"), "{report}");
+        assert!(report.contains("all layers except the last of public/model.safetensors"), "{report}");
         assert_eq!(json(&here, &format!("resume {output}"))["answered"], labelled["answered"]);
     }
     let linear = json(&here, &format!("train {network} --model logistic --output linear"));
@@ -108,7 +108,7 @@ fn voters_and_linear_models_look_through_a_public_network() {
 }
 
 #[test]
-fn what_is_no_network_for_these_records_is_refused() {
+fn files_that_are_not_a_fitting_network_are_refused() {
     let here = with_network("network refused");
     json(&here, "train --model logistic --output line");
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");

@@ -161,19 +161,20 @@ impl Mechanism for Poll {
 impl std::fmt::Display for Poll {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { candidates, voters, screening, rule, questions, answers } = self;
-        write!(f, "{answers} answers of ")?;
+        let plural = if *answers == 1 { "" } else { "s" };
+        write!(f, "{answers} answer{plural} by votes of ")?;
         match voters {
             Voters::Teachers => f.write_str("teachers")?,
             Voters::Nearest { rate } => {
-                write!(f, "the nearest in Poisson samples of rate {}", format_brief(rate.get()))?;
+                write!(f, "the nearest records in Poisson samples of rate {}", format_brief(rate.get()))?;
             }
         }
-        write!(f, " among {candidates} candidates with {rule}")?;
+        write!(f, " for {candidates} candidates with {rule}")?;
         if let Some(Screening { threshold, deviation }) = screening {
             let deviation = format_brief(deviation.get());
             write!(
                 f,
-                ", to those of {questions} questions whose largest count reaches {threshold} with Gaussian noise of standard deviation {deviation}"
+                "; of {questions} questions, only those are answered whose largest count reaches {threshold} with Gaussian noise of standard deviation {deviation}"
             )?;
         }
         Ok(())

@@ -96,7 +96,7 @@ impl std::fmt::Display for Form {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Labels { labels, most } => write!(f, "at most {most} of {labels} labels"),
-            Self::Number(bounds) => write!(f, "a number held to {bounds}"),
+            Self::Number(bounds) => write!(f, "one number clamped to {bounds}"),
         }
     }
 }
@@ -162,9 +162,10 @@ impl std::fmt::Display for Survey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { form, teachers, deviation, questions } = self;
         let deviation = format_brief(deviation.get());
+        let plural = if *questions == 1 { "" } else { "s" };
         write!(
             f,
-            "{questions} answers of {teachers} teachers who say {form}, with Gaussian noise of standard deviation {deviation} ballots"
+            "{questions} answer{plural} by votes of {teachers} teachers, each with {form}, with Gaussian noise of standard deviation {deviation} ballots"
         )
     }
 }
