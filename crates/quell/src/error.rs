@@ -672,24 +672,8 @@ fn listed(columns: &[String]) -> String {
 /// The column name nearest to a misspelt name.
 /// At most a third of the letters differ.
 fn nearest<'a>(name: &str, columns: &'a [String]) -> Option<&'a String> {
-    let wrong = |column: &str| edits(&column.to_lowercase(), &name.to_lowercase());
+    let wrong = |column: &str| strsim::levenshtein(&column.to_lowercase(), &name.to_lowercase());
     let (distance, column) =
         columns.iter().map(|column| (wrong(column), column)).min_by_key(|(distance, _)| *distance)?;
     (distance * 3 <= name.chars().count().max(3)).then_some(column)
-}
-
-/// The edit distance between two words (Levenshtein).
-fn edits(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[to.len()]
 }
