@@ -89,7 +89,7 @@ fn what_is_refused_leaves_no_trace() {
         );
     }
     for (arguments, code, says) in [
-        ("pate --users", 2, "no user of each record is given"),
+        ("pate --users", 2, "no list of users is given"),
         ("pate --classes 10 --dry-run", 2, "the embedded digits have theirs"),
         ("pate --ballots empty.csv --classes 3", 2, "no question is given"),
         ("pate --ballots nothing.csv --classes 3", 2, "empty"),

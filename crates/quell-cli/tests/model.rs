@@ -95,7 +95,7 @@ fn a_report_goes_where_it_is_told_and_nowhere_else() {
         &run(&["report", &digits, "--output", &trained.path("a.pdf")]),
         "expected a name that ends in .md, .html or .json",
     );
-    refused(&run(&["report", &trained.path("nothing")]), "holds no run");
+    refused(&run(&["report", &trained.path("nothing")]), "contains no run");
     fs::remove_file(format!("{digits}/model.safetensors")).unwrap();
     refused(&run(&["report", &digits]), "has no model yet");
 }
@@ -439,7 +439,7 @@ fn a_file_that_is_no_whole_model_is_refused_wherever_it_was_cut() {
     for length in (0..bytes.len()).step_by(100) {
         fs::write(&damaged, &bytes[..length]).unwrap();
         let ran = run(&["predict", &damaged]);
-        refused(&ran, "is no model that can be read");
+        refused(&ran, "is not a readable model");
         assert!(ran.stderr.contains("damaged.safetensors"), "{}", ran.stderr);
     }
     // The same length, with another shape, type or name in its header.
@@ -461,9 +461,9 @@ fn a_file_that_is_no_whole_model_is_refused_wherever_it_was_cut() {
             changed[place..place + to.len()].copy_from_slice(to.as_bytes());
         }
         fs::write(&damaged, &changed).unwrap();
-        refused(&run(&["predict", &damaged]), "is no model that can be read");
-        refused(&run(&["evaluate", &damaged]), "is no model that can be read");
+        refused(&run(&["predict", &damaged]), "is not a readable model");
+        refused(&run(&["evaluate", &damaged]), "is not a readable model");
     }
     refused(&run(&["predict", &trained.path("nothing.safetensors")]), "nothing.safetensors");
-    refused(&run(&["evaluate", &trained.folder.to_string_lossy()]), "holds no run");
+    refused(&run(&["evaluate", &trained.folder.to_string_lossy()]), "contains no run");
 }

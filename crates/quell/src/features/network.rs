@@ -10,6 +10,7 @@ use crate::{
     data::{Examples, Scaling},
     features::Features,
     learner::outputs,
+    network,
     run::Model,
 };
 
@@ -24,7 +25,9 @@ pub(super) struct PublicNetwork<'p> {
 impl<'p> PublicNetwork<'p> {
     /// Reads a file, and refuses it if its hash is not `digest`.
     pub(super) fn open(path: &'p Path, digest: Option<&str>) -> Result<Self, Error> {
-        let unfit = |found: String, expected| Error::PublicNetwork { path: path.to_owned(), found, expected };
+        let unfit = |found: String, expected| {
+            network::Error::PublicNetwork { path: path.to_owned(), found, expected }.into()
+        };
         let bytes = Model::read(path).map_err(|error| match error {
             Error::Absent { .. } => unfit("does not exist".into(), "the model.safetensors of a run"),
             other => unfit(format!("cannot be read ({other})"), "the model.safetensors of a run"),
@@ -56,14 +59,15 @@ impl<'p> PublicNetwork<'p> {
 
     /// Number of features for records of a shape.
     pub(super) fn outputs(&self, shape: &[usize]) -> Result<usize, Error> {
-        let unfit =
-            |found: String, expected| Error::PublicNetwork { path: self.path.to_owned(), found, expected };
+        let unfit = |found: String, expected| {
+            network::Error::PublicNetwork { path: self.path.to_owned(), found, expected }.into()
+        };
         if shape != self.model.shape {
             let found = format!("looks at records of {}", super::format_shape(&self.model.shape));
             return Err(unfit(found, "one for records of the same shape as these"));
         }
         match self.model.trunk() {
-            Err(Error::NoLayers { .. }) => {
+            Err(Error::Network(network::Error::NoLayers { .. })) => {
                 Err(unfit("has one layer".into(), "at least two: the last one is taken away"))
             }
             trunk => Ok(trunk?.0.outputs()),

@@ -5,7 +5,7 @@ use super::{
     StandardizedConvolution,
     site::{Site, product},
 };
-use crate::Error;
+use crate::network::Error;
 
 /// The largest allowed setting. With it, the products below do not overflow.
 pub(super) const LARGEST: usize = 1 << 20;

@@ -12,7 +12,7 @@ use crate::{
     layer,
     learner::{self, dp_sgd::Recipe},
     network::{self, Network},
-    toml_error,
+    run, toml_error,
 };
 
 /// The largest file that is read as a configuration, in bytes.
@@ -241,7 +241,7 @@ impl Configuration {
     /// Reads settings from TOML.
     pub fn parse(text: &str) -> Result<Self, Error> {
         toml::from_str(text)
-            .map_err(|error| Error::Configuration { because: toml_error::describe(text, &error) })
+            .map_err(|error| run::Error::Configuration { because: toml_error::describe(text, &error) }.into())
     }
 
     /// Reads settings from a file.
@@ -251,7 +251,7 @@ impl Configuration {
 
     /// Writes the settings as TOML.
     pub fn write(&self) -> Result<String, Error> {
-        toml::to_string(self).map_err(|error| Error::Configuration { because: error.to_string() })
+        toml::to_string(self).map_err(|error| run::Error::Configuration { because: error.to_string() }.into())
     }
 
     /// The default settings for training on the embedded digits.

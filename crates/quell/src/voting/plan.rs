@@ -8,7 +8,7 @@ use quell_privacy::{
 };
 
 use super::{Aggregation, Aggregator, Recipe, pate::Ballots};
-use crate::Error;
+use crate::{Error, Input};
 
 /// The public facts about a vote.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -189,16 +189,10 @@ impl Recipe {
             Err(Error::Setting { name, found, expected })
         };
         if facts.questions == 0 {
-            return Err(Error::Missing {
-                what: "question",
-                hint: "give public records to be labelled, at least one",
-            });
+            return Err(Error::Missing { what: Input::Questions });
         }
         if facts.ballots == 0 {
-            return Err(Error::Missing {
-                what: "voter",
-                hint: "give at least one teacher, or look at more than 0 neighbours",
-            });
+            return wrong("voters", "0".into(), "at least one teacher or neighbour");
         }
         if let Some(answers) = self.answers.filter(|answers| !(1..=facts.questions).contains(answers)) {
             return wrong(

@@ -1,8 +1,8 @@
 //! Networks with a name.
 
 use quell::{
-    Error,
-    network::{build, layers_of, models},
+    Error, Hint,
+    network::{self, build, layers_of, models},
 };
 
 #[test]
@@ -68,7 +68,7 @@ fn what_does_not_fit_is_refused_in_words() {
     );
     assert_eq!(
         text("cnn", &[784]),
-        "layer 1 (convolution) gets numbers arranged as [784], expected an image [rows, columns, channels] or a sequence [length, channels]"
+        "the input of layer 1 (convolution) has the shape [784], expected an image [rows, columns, channels] or a sequence [length, channels]"
     );
     assert_eq!(
         text("digits", &[3, 3, 1]),
@@ -76,7 +76,8 @@ fn what_does_not_fit_is_refused_in_words() {
     );
     let unknown = layers_of("cnn-tahn", &[28, 28, 1], 10).unwrap_err();
     assert!(
-        matches!(unknown, Error::NoModel { .. }) && unknown.hint() == "did you mean \"cnn-tanh\"?",
+        matches!(unknown, Error::Network(network::Error::NoModel { .. }))
+            && unknown.hint() == Some(Hint::DidYouMean { name: "cnn-tanh".into() }),
         "{unknown}"
     );
     assert!(

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 use crate::data::{
-    Examples, Options, Targets,
+    Examples, FormatError, Options, Targets,
     examples::{Features, dataset::Parts, memory::Memory},
     formats::{array::NO_CLASS, image},
 };
@@ -24,7 +24,7 @@ pub(in crate::data) fn open(path: &Path, options: &Options, memory: &Memory) -> 
     let train = train.as_deref().unwrap_or(path);
     // The folder that is public, from which classes and shape may be read.
     let public = if options.public { Some(train) } else { test.as_deref().filter(|_| options.public_test) };
-    let undeclared = |what| Error::Undeclared { path: path.to_owned(), what };
+    let undeclared = |what| FormatError::Undeclared { path: path.to_owned(), what }.into();
     let classes = match (&options.classes, public) {
         (Some(classes), _) => classes.clone(),
         (None, Some(public)) => folders(public)?,
@@ -57,11 +57,12 @@ impl Pictures<'_> {
     fn public(self) -> Result<Examples, Error> {
         let unknown = folders(self.folder)?.into_iter().find(|name| !self.classes.contains(name));
         if let Some(name) = unknown {
-            return Err(Error::NoClass {
+            return Err(FormatError::NoClass {
                 path: self.folder.to_owned(),
                 name,
                 classes: self.classes.to_vec(),
-            });
+            }
+            .into());
         }
         self.examples(true, |picture, shape| {
             image::read(picture, Some(shape)).map(|image| Some(image.planes))
@@ -119,7 +120,7 @@ fn first_shape(folder: &Path) -> Result<[usize; 3], Error> {
             return Ok(image::read(picture, None)?.shape);
         }
     }
-    Err(Error::Unrecognised { path: folder.to_owned() })
+    Err(FormatError::Unrecognised { path: folder.to_owned() }.into())
 }
 
 /// Lists the folders in a folder, sorted by name.

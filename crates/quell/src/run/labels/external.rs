@@ -12,7 +12,7 @@ use super::{payment, reveal};
 use crate::{
     Error, data,
     learner::Control,
-    run::{Folder, Job, NewBudget, Outcome, Promise, Settings, Watch},
+    run::{self, Folder, Job, NewBudget, Outcome, Promise, Settings, Watch},
     voting::{
         Aggregator, Asker, Election, Journal, Plan, Recipe,
         pate::{Ballots, Cast, Replies},
@@ -68,7 +68,7 @@ impl ExternalBallots {
 
     /// The settings as TOML.
     pub(crate) fn write(&self) -> Result<String, Error> {
-        toml::to_string(self).map_err(|error| Error::Configuration { because: error.to_string() })
+        toml::to_string(self).map_err(|error| run::Error::Configuration { because: error.to_string() }.into())
     }
 
     /// Names that earlier versions gave the dataset. None if the settings name the dataset.

@@ -12,7 +12,7 @@ use super::{
     payment, reveal,
 };
 use crate::{
-    Error,
+    Error, Input,
     data::Examples,
     features::{Features, Pca},
     learner::{Control, evaluate, loss::Loss},
@@ -66,10 +66,10 @@ impl Labelling {
             found: "numbers".into(),
             expected: "classes: teachers vote for one of several",
         })?;
-        let raw = dataset.test.filter(|test| dataset.test_is_public && !test.is_empty()).ok_or(Error::Missing {
-            what: "public data",
-            hint: "give records that are public with --public, in a file of the same kind; or say with --public-test that the test part of the data is public",
-        })?;
+        let raw = dataset
+            .test
+            .filter(|test| dataset.test_is_public && !test.is_empty())
+            .ok_or(Error::Missing { what: Input::PublicRecords })?;
         let questions = configuration.questions.unwrap_or((QUESTIONS * raw.len() as f64).ceil() as usize);
         if !(1..=raw.len()).contains(&questions) {
             let found = questions.to_string();
@@ -231,10 +231,7 @@ impl Labelling {
     ) -> Result<(), Error> {
         let answers = journal.answers();
         if answers.is_empty() {
-            return Err(Error::Missing {
-                what: "answer",
-                hint: "every question was refused; lower --threshold, or take more teachers",
-            });
+            return Err(Error::Missing { what: Input::Answers });
         }
         let weights = self.student(&answers, |share| {
             watch(Progress::counted("percent of the student's training", (100.0 * share) as u64, 100));

@@ -79,7 +79,11 @@ impl Shards {
             let mut seen = vec![None; examples.user_count().unwrap_or(0)];
             for (user, shard) in users.iter().zip(&of) {
                 if *seen[*user as usize].get_or_insert(*shard) != *shard {
-                    return Err(Error::TwoShards { who: "user" });
+                    return Err(Error::Setting {
+                        name: "shard",
+                        found: "different for two records of one user".into(),
+                        expected: "one shard for all records of a user",
+                    });
                 }
             }
         }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::count_rows;
 use crate::{
-    Error,
+    Error, Input,
     range::{INSIDE_UNIT, POSITIVE},
     voting::knn::{Index, Metric},
 };
@@ -95,10 +95,7 @@ fn answers(labels: &[(usize, u32)], rows: usize, classes: usize) -> Result<Vec<f
         });
     }
     if labels.is_empty() {
-        return Err(Error::Missing {
-            what: "label",
-            hint: "ask about some rows first: nothing can be guessed from nothing",
-        });
+        return Err(Error::Missing { what: Input::Answers });
     }
     let mut counts = vec![0.0_f32; classes];
     for (row, class) in labels {
