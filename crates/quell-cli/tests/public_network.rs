@@ -95,16 +95,12 @@ fn voters_and_linear_models_look_through_a_public_network() {
     json(&here, "train --model mlp-tanh --seed 5 --output other");
     fs::copy(here.join("public/model.safetensors"), here.join("kept")).unwrap();
     fs::copy(here.join("other/model.safetensors"), here.join("public/model.safetensors")).unwrap();
-    refused(&here, "predict linear", "public/model.safetensors is not what it was when it was first used");
-    refused(&here, "resume knn", "is not what it was when it was first used");
+    refused(&here, "predict linear", "public/model.safetensors has changed since it was first used");
+    refused(&here, "resume knn", "has changed since it was first used");
     fs::remove_file(here.join("public/model.safetensors")).unwrap();
     refused(&here, "predict linear", "the public network public/model.safetensors does not exist");
     fs::rename(here.join("kept"), here.join("public/model.safetensors")).unwrap();
-    refused(
-        &here,
-        "knn --public-network linear/model.safetensors",
-        "looks at what another network makes of records",
-    );
+    refused(&here, "knn --public-network linear/model.safetensors", "uses the features of another network");
 }
 
 #[test]

@@ -129,7 +129,6 @@ pub enum Hint {
 }
 
 impl fmt::Display for Hint {
-    #[expect(clippy::too_many_lines, reason = "one line for each hint")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::ExportColumn { usage } => {

@@ -60,7 +60,7 @@ fn bomb(zeros: usize) -> Vec<u8> {
 
 #[test]
 fn idx_headers_that_announce_too_much_are_refused() {
-    const MORE: &str = "a header that announces more bytes than there are";
+    const MORE: &str = "a header that announces more bytes than the file has";
     let announced = |sides: &[u32]| broken(images(&idx(8, sides, &[0; 8])));
     assert_eq!(announced(&[2, 2, 3]), MORE);
     assert_eq!(announced(&[1 << 31, 1, 1]), MORE);
@@ -202,10 +202,7 @@ fn npy_headers_that_lie_are_refused() {
     ] {
         let error = array(&npy("<f4", shape, &[0; 8])).unwrap_err();
         assert!(
-            matches!(
-                error,
-                Error::Format(FormatError::Broken { .. }) | Error::Format(FormatError::Counts { .. })
-            ),
+            matches!(error, Error::Format(FormatError::Broken { .. } | FormatError::Counts { .. })),
             "{shape}: {error}"
         );
     }
@@ -235,7 +232,7 @@ fn npy_headers_that_cannot_be_read_are_refused() {
     assert!(array(&npy_with(header, &[0; 8])).is_ok());
     let mut lying = npy("<f4", "(2, 1)", &[0; 8]);
     lying[8..10].copy_from_slice(&u16::MAX.to_le_bytes());
-    assert_eq!(broken(array(&lying)), "a header that announces more bytes than there are");
+    assert_eq!(broken(array(&lying)), "a header that announces more bytes than the file has");
     let mut version = npy("<f4", "(2, 1)", &[0; 8]);
     version[6] = 4;
     assert_eq!(broken(array(&version)), "version 4");
@@ -291,10 +288,7 @@ fn pictures_that_announce_too_much_are_refused() {
     {
         let error = picture(&sized(columns, rows)).unwrap_err();
         assert!(
-            matches!(
-                error,
-                Error::Format(FormatError::TooLarge { .. }) | Error::Format(FormatError::NoImage { .. })
-            ),
+            matches!(error, Error::Format(FormatError::TooLarge { .. } | FormatError::NoImage { .. })),
             "{columns} by {rows}: {error}"
         );
     }
@@ -307,7 +301,7 @@ fn pictures_that_announce_too_much_are_refused() {
     large[frame + 5..frame + 9].copy_from_slice(&[0xff; 4]);
     assert!(matches!(
         picture(&large),
-        Err(Error::Format(FormatError::TooLarge { .. }) | Error::Format(FormatError::NoImage { .. }))
+        Err(Error::Format(FormatError::TooLarge { .. } | FormatError::NoImage { .. }))
     ));
 }
 

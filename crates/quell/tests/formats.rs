@@ -515,12 +515,12 @@ fn nothing_is_read_off_private_pictures_and_nothing_is_said_about_them() {
         .with("dog/2.png", grey(&[5, 6]));
     assert!(matches!(
         folder.open(""),
-        Err(Error::Format(FormatError::Undeclared { what: "classes of the pictures", .. }))
+        Err(Error::Format(FormatError::Undeclared { what: "classes of the images", .. }))
     ));
     let refused = open(folder.path(), &classes(&["cat", "dog"]));
     assert!(matches!(
         refused,
-        Err(Error::Format(FormatError::Undeclared { what: "shape of the pictures", .. }))
+        Err(Error::Format(FormatError::Undeclared { what: "shape of the images", .. }))
     ));
     let declared = Options { shape: Some([1, 1, 2]), ..classes(&["cat", "dog"]) };
     let read = || open(folder.path(), &declared).unwrap().train;

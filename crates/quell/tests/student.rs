@@ -293,7 +293,7 @@ fn bad_input_is_refused_in_words() {
     assert_eq!(spread(&[1.0; 4], 2, &[(0, 0)], 0), "classes is 0, expected a whole number above 0");
     assert_eq!(
         spread(&[1.0; 4], 2, &[(2, 0)], 2),
-        "row of a label is 2, expected the place of a public row, counted from 0"
+        "row of a label is 2, expected the index of a public row, counted from 0"
     );
     assert_eq!(spread(&[1.0; 4], 2, &[(0, 2)], 2), "label is 2, expected one of the classes, counted from 0");
     let settings = Propagation { alpha: 1.0, ..Propagation::default() };

@@ -34,16 +34,13 @@ impl<'p> PublicNetwork<'p> {
         })?;
         let found = blake3::hash(&bytes).to_hex().to_string();
         if digest.is_some_and(|digest| digest != found) {
-            return Err(unfit("is not what it was when it was first used".into(), "the unchanged file"));
+            return Err(unfit("has changed since it was first used".into(), "the unchanged file"));
         }
         let no_model =
-            |error: Error| unfit(format!("holds no model ({error})"), "the model.safetensors of a run");
+            |error: Error| unfit(format!("contains no model ({error})"), "the model.safetensors of a run");
         // Networks that use the features of other networks could refer to each other in a cycle.
         if let Features::Network { .. } = Model::describe(&bytes).map_err(no_model)?.features {
-            return Err(unfit(
-                "looks at what another network makes of records".into(),
-                "one that looks at records",
-            ));
+            return Err(unfit("uses the features of another network".into(), "a network on raw records"));
         }
         Ok(Self { path, model: Model::restore(&bytes).map_err(no_model)?, digest: found })
     }
@@ -63,12 +60,12 @@ impl<'p> PublicNetwork<'p> {
             network::Error::PublicNetwork { path: self.path.to_owned(), found, expected }.into()
         };
         if shape != self.model.shape {
-            let found = format!("looks at records of {}", super::format_shape(&self.model.shape));
-            return Err(unfit(found, "one for records of the same shape as these"));
+            let found = format!("expects records of {}", super::format_shape(&self.model.shape));
+            return Err(unfit(found, "a network for records of the same shape as these"));
         }
         match self.model.trunk() {
             Err(Error::Network(network::Error::NoLayers { .. })) => {
-                Err(unfit("has one layer".into(), "at least two: the last one is taken away"))
+                Err(unfit("has one layer".into(), "at least two, because the last one is removed"))
             }
             trunk => Ok(trunk?.0.outputs()),
         }

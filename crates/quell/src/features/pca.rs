@@ -44,7 +44,7 @@ impl Pca {
         let width = public.width();
         let possible = (1..=width).contains(&components);
         if !possible {
-            let expected = "a whole number from 1 to the numbers of a record";
+            let expected = "a whole number from 1 to the width of a record";
             return Err(Error::Setting { name: "components", found: components.to_string(), expected });
         }
         if public.is_empty() {

@@ -115,7 +115,7 @@ impl Source {
             return Err(Error::Setting {
                 name: "test",
                 found: "the data that is trained on, or a part of it".into(),
-                expected: "other records, which are public; of data that has a test part of its own, say with --public-test that it is public",
+                expected: "other records, which are public; a test part of the data itself can be declared public with public_test",
             });
         }
         // The split in the schema applies to the private data only. All of the test file is test data.
@@ -149,8 +149,8 @@ impl Source {
         if neighbors == Neighbors::Replace && splits && self.path.is_some() {
             return Err(Error::Setting {
                 name: "neighbors",
-                found: "replace, where a share of the records is split off by what they hold".into(),
-                expected: "add_remove, or a test part in a file of its own: a record that is exchanged would change the number of records on either side",
+                found: "replace, with a test share chosen by the values of the records".into(),
+                expected: "add_remove, or a test part in a separate file: replacing a record could change the numbers of training and test records",
             });
         }
         Ok(())

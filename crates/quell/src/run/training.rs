@@ -63,7 +63,7 @@ impl Training {
                 return Err(Error::Setting {
                     name: "augmentation",
                     found,
-                    expected: "none, since features are made of images as they are",
+                    expected: "none: features are computed from the unchanged images",
                 });
             }
             dataset.train = configuration.features.apply(&dataset.train)?;

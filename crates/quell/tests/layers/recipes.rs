@@ -108,12 +108,12 @@ fn what_does_not_fit_is_said_in_words() {
         (
             r#"{"kind":"reshape","shape":[2,3]}"#,
             vec![5],
-            "shape of layer 1 (reshape) is [2, 3], expected one to three numbers whose product is 5, as many numbers as come in",
+            "shape of layer 1 (reshape) is [2, 3], expected one to three numbers whose product is 5, the size of the input",
         ),
         (
             r#"{"kind":"residual","layers":[{"kind":"linear","outputs":3}]}"#,
             vec![5],
-            "output of layer 1 (residual) is [3], expected [5], the shape of what it is added to",
+            "output of layer 1 (residual) is [3], expected [5], the shape that it is added to",
         ),
         (
             r#"{"kind":"residual","layers":[]}"#,

@@ -245,7 +245,7 @@ fn a_state_of_another_run_is_refused_and_changes_nothing() {
         (&[], "\"first_moment\" of the saved state is absent, expected there"),
         (
             &[first, second, ("momentum", &[0.0, 0.0])],
-            "\"momentum\" of the saved state is there, expected absent: this recipe has no such part",
+            "\"momentum\" of the saved state is present, expected absent: these settings have no such part",
         ),
         (&[first, second, first], "\"first_moment\" of the saved state is there twice, expected there once"),
         (&[first, ("second_moment", &[1.0])], "the length of second_moment is 1, expected 2"),

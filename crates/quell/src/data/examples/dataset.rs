@@ -306,8 +306,8 @@ fn table(path: &Path, options: &Options, memory: &Memory) -> Result<Dataset, Err
         (Some(_), None) if public && !options.public => {
             return Err(Error::Setting {
                 name: "test",
-                found: "a share of the data, which is called public".into(),
-                expected: "public records in a file of their own: which records are in a share depends on what they hold, and all are promised the same",
+                found: "a share of the data, and declared public".into(),
+                expected: "public records in a separate file: which records are in a share depends on their values, and all records have the same guarantee",
             });
         }
         (Some(rule), None) => all.split(rule).map(|(train, test)| (train, Some(test)))?,
@@ -324,11 +324,11 @@ fn with_users(train: Examples, path: &Path, options: &Options, memory: &Memory) 
     let refused =
         |found: &str, expected| Err(Error::Setting { name: "users", found: found.into(), expected });
     if train.users().is_some() {
-        return refused("a file, and the data says itself whose records they are", "one of them");
+        return refused("a file, and the data contains users of its own", "one of them");
     }
     if !train.has_places() {
         return refused(
-            "a file for pictures in folders",
+            "a file for images in folders",
             "none: files in folders have no order that lines could follow",
         );
     }

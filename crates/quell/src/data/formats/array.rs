@@ -94,7 +94,7 @@ impl Array<'_> {
         let width = self.width().filter(|width| *width > 0);
         let count = width.and_then(|width| width.checked_mul(self.records()));
         let Some(count) = count else {
-            return Err(self.stream.broken(self.shown(), "sides that are possible"));
+            return Err(self.stream.broken(self.shown(), "possible dimensions"));
         };
         self.stream.announced(count, self.stored.size as u64)?;
         Ok(count)

@@ -28,12 +28,12 @@ pub(in crate::data) fn open(path: &Path, options: &Options, memory: &Memory) -> 
     let classes = match (&options.classes, public) {
         (Some(classes), _) => classes.clone(),
         (None, Some(public)) => folders(public)?,
-        (None, None) => return Err(undeclared("classes of the pictures")),
+        (None, None) => return Err(undeclared("classes of the images")),
     };
     let shape = match (options.shape, public) {
         (Some(shape), _) => checked(shape)?,
         (None, Some(public)) => first_shape(public)?,
-        (None, None) => return Err(undeclared("shape of the pictures")),
+        (None, None) => return Err(undeclared("shape of the images")),
     };
     let read = |folder: &Path, public: bool| {
         let pictures = Pictures { folder, classes: &classes, shape, memory };
@@ -109,7 +109,7 @@ fn checked(shape: [usize; 3]) -> Result<[usize; 3], Error> {
     if matches!(shape[0], 1 | 3) && image::fits(shape) {
         return Ok(shape);
     }
-    let expected = "1 or 3 channels, and as many rows and columns as a picture may have";
+    let expected = "1 or 3 channels, and at least 1 row and 1 column, within the size limit of an image";
     Err(Error::Setting { name: "shape", found: format!("{shape:?}"), expected })
 }
 

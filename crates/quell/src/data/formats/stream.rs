@@ -78,7 +78,7 @@ impl<'a> Stream<'a> {
             Some(bytes) if bytes <= self.most => Ok(bytes),
             _ => {
                 Err(self
-                    .broken("a header that announces more bytes than there are", "as many as it announces"))
+                    .broken("a header that announces more bytes than the file has", "the announced number"))
             }
         }
     }
@@ -156,7 +156,7 @@ impl<'a> Stream<'a> {
             ErrorKind::InvalidData
             | ErrorKind::InvalidInput
             | ErrorKind::UnexpectedEof
-            | ErrorKind::Other => self.broken("packed data that is damaged", "data that can be unpacked"),
+            | ErrorKind::Other => self.broken("damaged compressed data", "data that can be decompressed"),
             _ => Error::io(&self.path, error),
         }
     }

@@ -221,7 +221,7 @@ impl Recipe {
             return Err(Error::Setting {
                 name: "epsilon",
                 found,
-                expected: "at least that cost; or leave out one of noise, steps and rate",
+                expected: "at least that cost; or omit one of noise, steps and rate",
             });
         }
         let (average, augmentation, seed) = (self.average, self.augmentation, self.seed);

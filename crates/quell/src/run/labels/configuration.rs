@@ -162,11 +162,11 @@ impl Configuration {
         self.student.features.pin(&mut self.data)?;
         match (&self.features, &self.student.features) {
             (Features::Network { .. }, Features::Network { path, .. }) if scaling != self.data.scaling => {
-                let found = "learned from records that were scaled otherwise than voters see them".into();
+                let found = "was trained on records with another scaling than the voters use".into();
                 Err(network::Error::PublicNetwork {
                     path: path.clone(),
                     found,
-                    expected: "one that sees records as voters do",
+                    expected: "a network with the scaling of the voters",
                 }
                 .into())
             }

@@ -239,7 +239,7 @@ impl Job for External {
 /// Checks that a theorem covers the settings and that they need no student.
 fn check(votes: &Recipe) -> Result<(), Error> {
     if votes.aggregator == Aggregator::Interactive {
-        let expected = "another: without public records there is no student";
+        let expected = "another aggregator: without public records there is no student";
         return Err(Error::Setting { name: "aggregator", found: "interactive".into(), expected });
     }
     if votes.reveal && !matches!(votes.aggregator, Aggregator::Gaussian | Aggregator::Confident) {

@@ -64,7 +64,7 @@ impl Labelling {
         let classes = dataset.train.classes().map(<[String]>::to_vec).ok_or(Error::Setting {
             name: "targets",
             found: "numbers".into(),
-            expected: "classes: teachers vote for one of several",
+            expected: "classes, which teachers vote for",
         })?;
         let raw = dataset
             .test
@@ -76,7 +76,7 @@ impl Labelling {
             return Err(Error::Setting {
                 name: "questions",
                 found,
-                expected: "at least 1 and at most as many as there are public records",
+                expected: "at least 1 and at most the number of public records",
             });
         }
         configuration.questions = Some(questions);

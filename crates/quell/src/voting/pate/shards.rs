@@ -50,12 +50,12 @@ impl Shards {
         let refused =
             |found: &str, expected| Err(Error::Setting { name: "neighbors", found: found.into(), expected });
         if neighbors == Neighbors::Replace && examples.users().is_some() {
-            let expected = "add_remove: a person who is exchanged for another would touch two shards";
-            return refused("replace, where people have several records", expected);
+            let expected = "add_remove: replacing a user would change two shards";
+            return refused("replace, with several records for a user", expected);
         }
         if neighbors == Neighbors::Replace && !examples.has_places() {
-            let expected = "add_remove: a picture that is exchanged for another would touch two shards";
-            return refused("replace, where records are files in folders", expected);
+            let expected = "add_remove: replacing an image would change two shards";
+            return refused("replace, with records that are files in folders", expected);
         }
         Ok(())
     }
@@ -72,7 +72,7 @@ impl Shards {
             return Err(Error::Setting {
                 name: "shard",
                 found: shard.to_string(),
-                expected: "a number below that of teachers",
+                expected: "a number below the number of teachers",
             });
         }
         if let Some(users) = examples.users() {

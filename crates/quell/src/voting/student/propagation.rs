@@ -100,7 +100,7 @@ fn answers(labels: &[(usize, u32)], rows: usize, classes: usize) -> Result<Vec<f
     let mut counts = vec![0.0_f32; classes];
     for (row, class) in labels {
         if *row >= rows {
-            let expected = "the place of a public row, counted from 0";
+            let expected = "the index of a public row, counted from 0";
             return Err(Error::Setting { name: "row of a label", found: row.to_string(), expected });
         }
         let Some(count) = counts.get_mut(*class as usize) else {
