@@ -29,7 +29,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     ("a book that shows another relation of neighbours", || shows(other_relation, OTHER_LINES)),
     ("a book that shows a larger delta", || shows(larger_delta, OTHER_LINES)),
     ("a book that hides the last lines", || {
-        shows(hidden_end, "a line number is taken but returns no such line")
+        shows(hidden_end, "a line number is taken but returns no such line");
     }),
     ("a book that shows lines of the future", || {
         shows(future, "5 lines were written, of which the ledger has 4");
