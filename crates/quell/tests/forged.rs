@@ -117,7 +117,7 @@ fn packed_idx_is_refused_wherever_it_is_cut_or_changed() {
     let mut changed = whole.clone();
     let place = changed.len() - 8;
     changed[place] ^= 1;
-    assert_eq!(broken(opened(&changed)), "packed data that is damaged");
+    assert_eq!(broken(opened(&changed)), "damaged compressed data");
 }
 
 #[test]

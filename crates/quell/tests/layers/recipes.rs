@@ -88,7 +88,7 @@ fn what_does_not_fit_is_said_in_words() {
         (
             r#"{"kind":"convolution","outputs":4,"kernel":9,"padding":1}"#,
             vec![5, 6, 1],
-            "kernel of layer 1 (convolution) is 9 × 9, expected at most 7 × 8, which is what there is with padding",
+            "kernel of layer 1 (convolution) is 9 × 9, expected at most 7 × 8, the size of the input with padding",
         ),
         (
             r#"{"kind":"convolution","outputs":4,"kernel":[3,3]}"#,
