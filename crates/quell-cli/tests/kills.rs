@@ -77,7 +77,7 @@ fn an_older_copy_of_the_ledger_does_not_pay_for_steps_again() {
     remove(&here, &["run/witness.json"]);
     let refused = run(&here, "resume run");
     assert!(
-        refused.code == 1 && refused.stderr.contains("steps, and the ledger has leased"),
+        refused.code == 1 && refused.stderr.contains("steps, but the ledger has leased"),
         "{}",
         refused.stderr
     );

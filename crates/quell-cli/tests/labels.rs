@@ -328,7 +328,9 @@ fn ballots_from_elsewhere_are_paid_for_by_a_ledger_of_the_same_promise() {
             let asked = run(&here, &format!("{ask} {flags} {dry} --ledger book"));
             assert_eq!(asked.code, code, "{terms} | {flags} {dry}: {}", asked.stderr);
             assert!(
-                code == 0 || asked.stderr.contains("another promise") || asked.stderr.contains("protects"),
+                code == 0
+                    || asked.stderr.contains("another promise")
+                    || asked.stderr.contains("another privacy unit"),
                 "{}",
                 asked.stderr
             );

@@ -112,8 +112,8 @@ fn what_is_no_network_for_these_records_is_refused() {
         fs::copy(examples.join(file), here.join(file)).unwrap();
     }
     for (arguments, says) in [
-        ("knn --public-network census.csv", "the public network census.csv holds no model"),
-        ("train --public-network public/config.toml", "holds no model"),
+        ("knn --public-network census.csv", "the public network census.csv contains no model"),
+        ("train --public-network public/config.toml", "contains no model"),
         (
             "pate --public-network nothing.safetensors",
             "the public network nothing.safetensors does not exist",
@@ -121,7 +121,7 @@ fn what_is_no_network_for_these_records_is_refused() {
         ("pate --public-network public", "the public network public cannot be read"),
         (
             "train census.csv --schema census.toml --public-network public/model.safetensors",
-            "looks at records of 1 × 8 × 8",
+            "expects records of 1 × 8 × 8",
         ),
         ("knn --public-network line/model.safetensors", "line/model.safetensors has one layer"),
         ("knn --features hog --public-network public/model.safetensors", "cannot be used with"),
