@@ -52,3 +52,62 @@ fn give(what: Input) -> Option<&'static str> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// Hints that name flags or subcommands.
+    fn hints() -> Vec<Hint> {
+        let path = std::path::PathBuf::from("people.csv");
+        let inputs = [
+            Input::PublicRecords,
+            Input::Answers,
+            Input::Users,
+            Input::RecordCount,
+            Input::Epsilon,
+            Input::Budget,
+        ];
+        let mut hints = vec![
+            Hint::ChooseModel,
+            Hint::DeclareClasses,
+            Hint::DeclareImages,
+            Hint::WriteSchema { path: path.clone() },
+            Hint::RestoreNetwork,
+            Hint::ResumeRun { folder: path },
+            Hint::NameRun,
+            Hint::NewOutput,
+            Hint::AskAgain,
+            Hint::SpendLess,
+        ];
+        hints.extend(inputs.map(|what| Hint::Give { what }));
+        hints
+    }
+
+    /// The words of a text that start with a prefix, without the prefix.
+    fn words<'a>(text: &'a str, prefix: &str) -> Vec<&'a str> {
+        let end = |rest: &'a str| rest.split(|c: char| !c.is_ascii_lowercase() && c != '-').next().unwrap();
+        text.split(prefix).skip(1).map(end).collect()
+    }
+
+    #[test]
+    fn flags_and_subcommands_in_hints_exist() {
+        let command = crate::Command::command();
+        let verbs: HashSet<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        let flags: HashSet<&str> = command
+            .get_subcommands()
+            .flat_map(|verb| verb.get_arguments().filter_map(clap::Arg::get_long))
+            .collect();
+        for hint in hints() {
+            let said = phrase(&hint);
+            let (named_flags, named_verbs) = (words(&said, "--"), words(&said, "`quell "));
+            assert!(!named_flags.is_empty() || !named_verbs.is_empty(), "{said}");
+            assert!(named_flags.iter().all(|flag| flags.contains(flag)), "{said}");
+            assert!(named_verbs.iter().all(|verb| verbs.contains(verb)), "{said}");
+        }
+    }
+}
