@@ -11,6 +11,7 @@ mod drive;
 #[cfg(feature = "exact-statistics")]
 mod exact;
 mod flags;
+mod hint;
 mod interrupt;
 mod memory;
 mod model;
@@ -23,6 +24,7 @@ mod refusal;
 use std::process::ExitCode;
 
 use clap::{Parser, error::ErrorKind};
+use quell::run;
 
 use commands::{
     account, calibrate, curve, evaluate, label, ledger, models, predict, query, report, schema, train,
@@ -124,7 +126,7 @@ fn report_error(error: &anyhow::Error) -> ExitCode {
         .map_or((text.as_str(), None), |(sentence, hint)| (sentence, Some(hint.to_owned())));
     let hint = hint_in_text
         .or_else(|| refusal.map(|refusal| refusal.hint().to_owned()))
-        .or_else(|| data.map(quell::Error::hint));
+        .or_else(|| data.and_then(quell::Error::hint).map(|hint| hint::phrase(&hint)));
     // For an unreadable expression or file, the error shows an excerpt with a mark at the problem.
     let picture = data.and_then(quell::Error::picture);
     let end = picture.as_ref().map(|picture| format!("\n{picture}")).unwrap_or_default();
@@ -134,8 +136,10 @@ fn report_error(error: &anyhow::Error) -> ExitCode {
         _ => error.downcast_ref::<quell_privacy::Error>(),
     };
     // A restored older copy counts as a changed ledger.
-    let changed =
-        matches!(data, Some(quell::Error::LedgerRolledBack { .. } | quell::Error::AheadOfLease { .. }));
+    let changed = matches!(
+        data,
+        Some(quell::Error::Run(run::Error::LedgerRolledBack { .. } | run::Error::AheadOfLease { .. }))
+    );
     let denied = matches!(
         privacy,
         Some(quell_privacy::Error::Refused { .. } | quell_privacy::Error::Unreachable { .. })

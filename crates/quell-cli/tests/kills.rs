@@ -77,7 +77,7 @@ fn an_older_copy_of_the_ledger_cannot_pay_for_steps_again() {
     remove(&here, &["run/witness.json"]);
     let refused = run(&here, "resume run");
     assert!(
-        refused.code == 1 && refused.stderr.contains("steps, and the ledger has leased"),
+        refused.code == 1 && refused.stderr.contains("steps, but the ledger has leased"),
         "{}",
         refused.stderr
     );
@@ -225,7 +225,7 @@ fn two_processes_cannot_work_on_one_run() {
     wait_for(|| metrics(&here).is_some());
     let second = run(&here, "resume run");
     assert_eq!((second.code, second.stdout.as_str()), (2, ""), "{}", second.stderr);
-    assert!(second.stderr.contains("another process works on the run"), "{}", second.stderr);
+    assert!(second.stderr.contains("another process is working on the run"), "{}", second.stderr);
     assert!(child.try_wait().unwrap().is_none(), "the first goes on");
     // A kill leaves no lock behind.
     child.kill().unwrap();
@@ -279,7 +279,7 @@ fn an_answer_in_a_file_is_charged_once() {
         assert_eq!((read("count.txt"), charges(&here, "people")), (first.clone(), 1));
     }
     let other = run(&here, "query people.csv count --epsilon 2 --output count.txt");
-    assert!(other.code == 2 && other.stderr.contains("is there already"), "{}", other.stderr);
+    assert!(other.code == 2 && other.stderr.contains("already exists"), "{}", other.stderr);
     forget("count.txt.paid.json", "answer");
     let lost = run(&here, asked);
     assert!(lost.code == 2 && lost.stderr.contains("was paid for and is lost"), "{}", lost.stderr);

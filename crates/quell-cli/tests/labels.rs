@@ -95,7 +95,7 @@ fn refused_runs_leave_no_files_and_no_charge() {
         );
     }
     for (arguments, code, says) in [
-        ("pate --users", 2, "no user of each record is given"),
+        ("pate --users", 2, "no list of users is given"),
         ("pate --classes 10 --dry-run", 2, "the embedded digits have theirs"),
         ("pate --ballots empty.csv --classes 3", 2, "no question is given"),
         ("pate --ballots nothing.csv --classes 3", 2, "empty"),
@@ -334,7 +334,9 @@ fn external_ballots_need_a_ledger_with_the_same_unit_and_neighbors() {
             let asked = run(&here, &format!("{ask} {flags} {dry} --ledger book"));
             assert_eq!(asked.code, code, "{terms} | {flags} {dry}: {}", asked.stderr);
             assert!(
-                code == 0 || asked.stderr.contains("another promise") || asked.stderr.contains("protects"),
+                code == 0
+                    || asked.stderr.contains("another promise")
+                    || asked.stderr.contains("another privacy unit"),
                 "{}",
                 asked.stderr
             );

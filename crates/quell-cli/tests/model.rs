@@ -95,7 +95,7 @@ fn a_report_is_written_only_to_the_given_file() {
         &run(&["report", &digits, "--output", &trained.path("a.pdf")]),
         "expected a name that ends in .md, .html or .json",
     );
-    refused(&run(&["report", &trained.path("nothing")]), "holds no run");
+    refused(&run(&["report", &trained.path("nothing")]), "contains no run");
     fs::remove_file(format!("{digits}/model.safetensors")).unwrap();
     refused(&run(&["report", &digits]), "has no model yet");
 }
@@ -475,5 +475,5 @@ fn a_truncated_model_file_is_refused() {
         refused(&run(&["evaluate", &damaged]), "is not a readable model");
     }
     refused(&run(&["predict", &trained.path("nothing.safetensors")]), "nothing.safetensors");
-    refused(&run(&["evaluate", &trained.folder.to_string_lossy()]), "holds no run");
+    refused(&run(&["evaluate", &trained.folder.to_string_lossy()]), "contains no run");
 }

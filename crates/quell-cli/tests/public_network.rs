@@ -95,16 +95,12 @@ fn voters_and_linear_models_use_features_of_a_public_network() {
     json(&here, "train --model mlp-tanh --seed 5 --output other");
     fs::copy(here.join("public/model.safetensors"), here.join("kept")).unwrap();
     fs::copy(here.join("other/model.safetensors"), here.join("public/model.safetensors")).unwrap();
-    refused(&here, "predict linear", "public/model.safetensors is not what it was when it was first used");
-    refused(&here, "resume knn", "is not what it was when it was first used");
+    refused(&here, "predict linear", "public/model.safetensors has changed since it was first used");
+    refused(&here, "resume knn", "has changed since it was first used");
     fs::remove_file(here.join("public/model.safetensors")).unwrap();
     refused(&here, "predict linear", "the public network public/model.safetensors does not exist");
     fs::rename(here.join("kept"), here.join("public/model.safetensors")).unwrap();
-    refused(
-        &here,
-        "knn --public-network linear/model.safetensors",
-        "looks at what another network makes of records",
-    );
+    refused(&here, "knn --public-network linear/model.safetensors", "uses the features of another network");
 }
 
 #[test]
@@ -116,8 +112,8 @@ fn files_that_are_not_a_fitting_network_are_refused() {
         fs::copy(examples.join(file), here.join(file)).unwrap();
     }
     for (arguments, says) in [
-        ("knn --public-network census.csv", "the public network census.csv holds no model"),
-        ("train --public-network public/config.toml", "holds no model"),
+        ("knn --public-network census.csv", "the public network census.csv contains no model"),
+        ("train --public-network public/config.toml", "contains no model"),
         (
             "pate --public-network nothing.safetensors",
             "the public network nothing.safetensors does not exist",
@@ -125,7 +121,7 @@ fn files_that_are_not_a_fitting_network_are_refused() {
         ("pate --public-network public", "the public network public cannot be read"),
         (
             "train census.csv --schema census.toml --public-network public/model.safetensors",
-            "looks at records of 1 × 8 × 8",
+            "expects records of 1 × 8 × 8",
         ),
         ("knn --public-network line/model.safetensors", "line/model.safetensors has one layer"),
         ("knn --features hog --public-network public/model.safetensors", "cannot be used with"),

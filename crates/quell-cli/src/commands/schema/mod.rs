@@ -6,7 +6,7 @@ mod text;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use quell::data::{Column, Kind, Table};
+use quell::data::{Column, Kind, Table, TableError};
 use serde::{Deserialize, Serialize};
 
 use crate::{flags::ledger::LedgerArgs, print, refusal::Refusal};
@@ -142,7 +142,7 @@ impl Flags {
         let names: Vec<String> = named.clone().map(|column| column.name.clone()).collect();
         let mentioned = self.numbers.iter().chain(&self.categories).chain(&self.ignore).chain(&self.user);
         if let Some(name) = mentioned.clone().chain(&self.label).find(|name| !names.contains(name)) {
-            return Err(quell::Error::no_column(name, table.columns()).into());
+            return Err(quell::Error::from(TableError::no_column(name, table.columns())).into());
         }
         let mentioned: Vec<&String> = mentioned.collect();
         if let Some(twice) = mentioned.iter().enumerate().find(|(i, name)| mentioned[..*i].contains(name)) {

@@ -143,7 +143,7 @@ impl Mechanism for Poll {
             (Voters::Teachers, _) | (Voters::Nearest { .. }, Rule::Gaussian(_)) => Ok(()),
             (Voters::Nearest { .. }, _) => Err(Error::Unfit {
                 what: "a poll of the nearest in a sample",
-                because: "it takes Gaussian noise on the counts; hint: name a Gaussian rule",
+                because: "it needs Gaussian noise on the counts; hint: choose a Gaussian rule",
             }),
         }
     }
@@ -235,7 +235,7 @@ impl Polling {
     /// Returns an error and changes nothing if `more` is a different poll.
     pub fn add(&mut self, more: Paid<Poll>) -> Result<(), Error> {
         if more.mechanism != self.poll {
-            return Err(Error::Unfit { what: "this poll", because: "another one is under way" });
+            return Err(Error::Unfit { what: "this poll", because: "another one is still running" });
         }
         let Self { questions, answers, .. } = more.run()?;
         (self.questions, self.answers) = (self.questions + questions, self.answers + answers);
@@ -290,7 +290,7 @@ impl Polling {
         let Voters::Nearest { rate } = self.poll.voters else {
             return Err(Error::Unfit {
                 what: "a sample of records",
-                because: "the poll that was paid for is one of teachers",
+                because: "the poll that was charged has teachers as voters",
             });
         };
         let mut answers = vec![Answer::Exhausted; questions.len()];

@@ -210,7 +210,7 @@ impl Surveying {
     /// Returns an error and changes nothing if `more` is a different survey.
     pub fn add(&mut self, more: Paid<Survey>) -> Result<(), Error> {
         if more.mechanism != self.survey {
-            return Err(Error::Unfit { what: "this survey", because: "another one is under way" });
+            return Err(Error::Unfit { what: "this survey", because: "another one is still running" });
         }
         self.left += more.run()?.left;
         Ok(())
