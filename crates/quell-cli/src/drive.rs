@@ -23,14 +23,14 @@ use crate::{
         run::RunArgs,
     },
     interrupt, model,
-    payment::balance,
+    payment::{balance, charged},
     print,
     progress::Bar,
     refusal::Refusal,
 };
 
 /// Hint for a budget that is too small.
-const SMALLER_EPSILON: &str = "ask for a smaller --epsilon";
+const SMALLER_EPSILON: &str = "give a smaller --epsilon";
 
 /// Starts a job in a new folder, or with --dry-run only reports its cost.
 ///
@@ -49,9 +49,9 @@ pub(crate) fn start(job: &impl Job, terms: &RunArgs, verb: &str) -> Result<()> {
     }
     let mut opened = terms.ledgers.open_or_create(&dataset, || Ok(job.terms()?), public)?;
     let epsilon_after = job.quote(&mut opened)?;
-    ledger::afford(&mut opened, &dataset.name, epsilon_after, SMALLER_EPSILON, public)?;
+    ledger::check_budget(&mut opened, &dataset.name, epsilon_after, SMALLER_EPSILON, public)?;
     let folder = terms.folder(&format!("{}{verb}", dataset.name))?;
-    go(job, &mut opened, &folder, terms.format)
+    run_job(job, &mut opened, &folder, terms.format)
 }
 
 /// Continues the job of a folder.
@@ -69,7 +69,7 @@ impl Driver for Resume<'_> {
     type Output = Result<()>;
 
     fn drive<J: Job>(self, job: &J) -> Result<()> {
-        go(job, &mut self.ledgers.ledger(&Dataset::of_run(self.folder, job))?, self.folder, self.format)
+        run_job(job, &mut self.ledgers.ledger(&Dataset::of_run(self.folder, job))?, self.folder, self.format)
     }
 }
 
@@ -81,12 +81,15 @@ fn report_cost(job: &impl Job, format: Format) -> Result<()> {
     print::document(&settings.toml)?;
     let Promise { epsilon, delta, .. } = job.promise();
     let (epsilon, delta) = (format_rounded(epsilon.upper, 4, Toward::Up), format_exact(delta.get()));
-    print::status(&format!("{}: ε ≤ {epsilon} at δ = {delta}; nothing was paid", settings.amount));
+    print::status(&format!(
+        "dry run of {}: ε ≤ {epsilon} at δ = {delta}; nothing was charged",
+        settings.amount
+    ));
     Ok(())
 }
 
 /// Runs the job with a progress bar, stops it on Ctrl-C, and prints the results.
-fn go(job: &impl Job, ledger: &mut Ledger<Volume>, folder: &Folder, format: Format) -> Result<()> {
+fn run_job(job: &impl Job, ledger: &mut Ledger<Volume>, folder: &Folder, format: Format) -> Result<()> {
     let (stop, bar) = (interrupt::flag(), Bar::for_job());
     let budget = format_rounded(job.promise().epsilon.upper, 4, Toward::Up);
     let outcome = job.go(ledger, folder, &mut |moment: Progress| {
@@ -95,16 +98,17 @@ fn go(job: &impl Job, ledger: &mut Ledger<Volume>, folder: &Folder, format: Form
     })?;
     drop(bar);
     if !outcome.is_finished {
-        let hint = format!("continue with `quell resume {}`; nothing is paid twice", folder.path().display());
+        let hint =
+            format!("continue with `quell resume {}`; nothing is charged twice", folder.path().display());
         return Err(Refusal::new(format!("stopped after {}", outcome.position), hint).denied().into());
     }
     if outcome.answers.is_none() {
         report::write(folder, &model::open_run(folder.path())?.1)?;
     }
-    conclude(job, ledger, folder, outcome, format)
+    print_results(job, ledger, folder, outcome, format)
 }
 
-fn conclude(
+fn print_results(
     job: &impl Job,
     ledger: &mut Ledger<Volume>,
     folder: &Folder,
@@ -133,10 +137,10 @@ fn conclude(
         None => print::line(&format!("run: {}", folder.path().display()))?,
     }
     outcome.remarks.iter().for_each(|remark| print::status(remark));
-    let state = ledger.state().context("the ledger cannot be read again")?;
-    let line = outcome
-        .paid
-        .map(|paid| format!("paid in line {} of {:?}: ", paid.receipt.entry, paid.receipt.dataset));
-    print::status(&format!("{}{}", line.unwrap_or_default(), balance(state.spent(), state.budget().cap())));
+    let state = ledger.state().context("cannot read the ledger after the run")?;
+    let balance = balance(state.spent(), state.budget().cap());
+    print::status(
+        &outcome.paid.map_or(balance.clone(), |paid| format!("{}: {balance}", charged(&paid.receipt))),
+    );
     Ok(())
 }

@@ -11,6 +11,7 @@ mod drive;
 #[cfg(feature = "exact-statistics")]
 mod exact;
 mod flags;
+mod hint;
 mod interrupt;
 mod memory;
 mod model;
@@ -23,6 +24,7 @@ mod refusal;
 use std::process::ExitCode;
 
 use clap::{Parser, error::ErrorKind};
+use quell::run;
 
 use commands::{
     account, calibrate, curve, evaluate, label, ledger, models, predict, query, report, schema, train,
@@ -40,8 +42,7 @@ Examples:
   quell ledger create census --epsilon 3 --delta 1e-6
   quell query census.csv mean --column age --bounds 0 100 --epsilon 0.5";
 
-/// Differentially private machine learning: private models and statistics within a budget, and privacy
-/// accounting
+/// Differentially private machine learning: models, labels and statistics within a privacy budget
 #[derive(Parser)]
 #[command(name = "quell", version, after_help = EXAMPLES, disable_help_subcommand = true)]
 struct Command {
@@ -125,7 +126,7 @@ fn report_error(error: &anyhow::Error) -> ExitCode {
         .map_or((text.as_str(), None), |(sentence, hint)| (sentence, Some(hint.to_owned())));
     let hint = hint_in_text
         .or_else(|| refusal.map(|refusal| refusal.hint().to_owned()))
-        .or_else(|| data.map(quell::Error::hint));
+        .or_else(|| data.and_then(quell::Error::hint).map(|hint| hint::phrase(&hint)));
     // For an unreadable expression or file, the error shows an excerpt with a mark at the problem.
     let picture = data.and_then(quell::Error::picture);
     let end = picture.as_ref().map(|picture| format!("\n{picture}")).unwrap_or_default();
@@ -135,8 +136,10 @@ fn report_error(error: &anyhow::Error) -> ExitCode {
         _ => error.downcast_ref::<quell_privacy::Error>(),
     };
     // A restored older copy counts as a changed ledger.
-    let changed =
-        matches!(data, Some(quell::Error::LedgerRolledBack { .. } | quell::Error::AheadOfLease { .. }));
+    let changed = matches!(
+        data,
+        Some(quell::Error::Run(run::Error::LedgerRolledBack { .. } | run::Error::AheadOfLease { .. }))
+    );
     let denied = matches!(
         privacy,
         Some(quell_privacy::Error::Refused { .. } | quell_privacy::Error::Unreachable { .. })
@@ -155,7 +158,7 @@ fn report_error(error: &anyhow::Error) -> ExitCode {
 fn usage_error(misuse: &clap::Error) -> anyhow::Error {
     if misuse.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return Refusal::new(
-            "no subcommand was given, expected one of those that quell --help lists",
+            "no subcommand is given, expected one of the list in quell --help",
             "try quell --help",
         )
         .into();
@@ -186,4 +189,34 @@ fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
         Some("this is a bug in quell: please report the whole command"),
     );
     std::process::exit(2);
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Command;
+
+    /// The most words of a summary.
+    const MOST_WORDS: usize = 15;
+
+    /// Collects the summaries of a command, its flags, their values and its subcommands.
+    fn summaries(command: &clap::Command) -> Vec<String> {
+        let flags = command.get_arguments().flat_map(|flag| {
+            let values = flag.get_possible_values();
+            let values = values.iter().filter_map(|value| value.get_help().map(ToString::to_string));
+            flag.get_help().map(ToString::to_string).into_iter().chain(values).collect::<Vec<_>>()
+        });
+        let about = command.get_about().map(ToString::to_string);
+        about.into_iter().chain(flags).chain(command.get_subcommands().flat_map(summaries)).collect()
+    }
+
+    #[test]
+    fn a_summary_in_the_help_has_at_most_fifteen_words() {
+        let all = summaries(&Command::command());
+        assert!(all.len() > 100, "only {} summaries were found", all.len());
+        let long: Vec<&String> =
+            all.iter().filter(|summary| summary.split_whitespace().count() > MOST_WORDS).collect();
+        assert!(long.is_empty(), "{long:#?}");
+    }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use quell::{
-    Error,
+    Error, network,
     run::{Folder, Model},
 };
 
@@ -32,11 +32,11 @@ pub(crate) fn open_run(path: &Path) -> Result<(Folder, Model)> {
 /// Reads a model file; errors name the file.
 fn read(path: &Path) -> Result<Model> {
     Model::open(path).map_err(|error| match error {
-        error @ (Error::Absent { .. } | Error::Unreadable { .. } | Error::PublicNetwork { .. }) => {
-            error.into()
-        }
+        error @ (Error::Absent { .. }
+        | Error::Unreadable { .. }
+        | Error::Network(network::Error::PublicNetwork { .. })) => error.into(),
         error => {
-            let sentence = format!("{} is no model that can be read: {error}", path.display());
+            let sentence = format!("{} is not a readable model: {error}", path.display());
             Refusal::new(sentence, "give the folder of a run, or its model.safetensors").into()
         }
     })

@@ -3,7 +3,7 @@
 use std::{fmt::Display, path::PathBuf};
 
 use anyhow::{Context, Result};
-use quell::run::Purchase;
+use quell::run::{self, Purchase};
 use quell_ledger::Volume;
 use quell_privacy::{
     Error,
@@ -32,13 +32,13 @@ pub(crate) struct Payment {
 
 /// An answer as it is stored until its file is written.
 #[derive(Serialize, Deserialize)]
-struct Told {
+struct StoredAnswer {
     text: String,
     answer: serde_json::Value,
     receipt: Receipt,
 }
 
-impl Told {
+impl StoredAnswer {
     fn new(answer: &(impl Display + Serialize), receipt: &Receipt) -> Result<Self, Error> {
         let cannot = |_| Error::Book { cause: "the answer cannot be written as JSON".into() };
         Ok(Self {
@@ -50,25 +50,30 @@ impl Told {
 }
 
 /// Refuses ε = 0, which buys no answer.
-pub(crate) fn positive(epsilon: f64) -> Result<()> {
+pub(crate) fn check_positive(epsilon: f64) -> Result<()> {
     if Epsilon::new(epsilon)?.get() == 0.0 {
-        return Err(
-            Refusal::new("epsilon is 0, expected more", "an answer that costs nothing says nothing").into()
-        );
+        return Err(Refusal::new(
+            "epsilon is 0, expected a positive number",
+            "an answer with ε = 0 would not depend on the data",
+        )
+        .into());
     }
     Ok(())
 }
 
 /// Refuses to count records if the ledger protects users, unless each user has one record.
-pub(crate) fn one_record_each(ledger: &mut Ledger<Volume>, dataset: &str, said: bool) -> Result<()> {
-    if ledger.state()?.terms().unit == Unit::User && !said {
-        let sentence =
-            format!("the ledger of {dataset:?} protects users, and a table may hold several records of one");
-        return Err(Refusal::new(
-            sentence,
-            "where every person has one record, say so with --one-record-per-user",
-        )
-        .into());
+pub(crate) fn check_one_record_per_user(
+    ledger: &mut Ledger<Volume>,
+    dataset: &str,
+    is_declared: bool,
+) -> Result<()> {
+    if ledger.state()?.terms().unit == Unit::User && !is_declared {
+        let sentence = format!(
+            "the ledger of {dataset:?} protects users, and a user may have several records in the table"
+        );
+        return Err(
+            Refusal::new(sentence, "add --one-record-per-user if every user has only one record").into()
+        );
     }
     Ok(())
 }
@@ -89,39 +94,39 @@ impl Payment {
         let data = read()?;
         let draw = |paid: Paid<M>| {
             let receipt = paid.receipt().clone();
-            Told::new(&run(paid, data)?, &receipt)
+            StoredAnswer::new(&run(paid, data)?, &receipt)
         };
         let cap = ledger.state()?.budget().cap();
         if self.dry_run {
             let before = ledger.state()?.spent().epsilon;
-            let after = self.price(ledger, &make)?;
+            let after = self.check_price(ledger, &make)?;
             return self.report_price(&mechanism.to_string(), before, after, cap);
         }
         let Some((path, question)) = &self.output else {
-            self.price(ledger, &make)?;
-            let told = draw(ledger.charge(mechanism)?)?;
-            print::lines(&self.document(&told, ledger.state()?.spent(), cap)?)?;
-            return self.say_paid(&told, ledger, cap);
+            self.check_price(ledger, &make)?;
+            let stored = draw(ledger.charge(mechanism)?)?;
+            print::lines(&self.document(&stored, ledger.state()?.spent(), cap)?)?;
+            return self.print_charge(&stored, ledger, cap);
         };
         let mut purchase = Purchase::open(path, question)?;
         if !purchase.is_paid(ledger, ANSWER)? {
-            self.price(ledger, &make)?;
+            self.check_price(ledger, &make)?;
         }
-        if purchase.answer::<Told>(ANSWER).is_some() {
+        if purchase.answer::<StoredAnswer>(ANSWER).is_some() {
             print::status(
-                "this is the answer that was paid for before; name another file for a new one, if the data has changed since",
+                "note: the ledger was charged for this answer before, so the answer is repeated without a new charge; for a new answer, name another file",
             );
         }
-        let told = purchase.buy(ledger, ANSWER, mechanism, draw)?;
-        let told = told.ok_or_else(|| quell::Error::AnswerLost { path: path.clone() })?;
-        let document = self.document(&told, ledger.state()?.spent(), cap)?;
+        let stored = purchase.buy(ledger, ANSWER, mechanism, draw)?;
+        let stored = stored.ok_or_else(|| quell::Error::from(run::Error::AnswerLost { path: path.clone() }))?;
+        let document = self.document(&stored, ledger.state()?.spent(), cap)?;
         std::fs::write(path, document + "\n").with_context(|| format!("cannot write {}", path.display()))?;
         print::status(&format!("wrote {}", path.display()));
-        self.say_paid(&told, ledger, cap)
+        self.print_charge(&stored, ledger, cap)
     }
 
     /// Returns what would be spent after the release, and refuses more than the budget.
-    fn price<M: Mechanism>(
+    fn check_price<M: Mechanism>(
         &self,
         ledger: &mut Ledger<Volume>,
         make: &impl Fn(f64) -> Result<M>,
@@ -130,9 +135,9 @@ impl Payment {
         let (charge, after) = ledger.quote(&make(self.epsilon)?, 1)?;
         let cap = ledger.state()?.budget().cap();
         if after.epsilon <= cap && ledger.state()?.is_last(&charge) {
-            let sentence = "the delta of this question is more than the ledger sets aside for such questions, so it could grant nothing after it";
-            let addition = "where such questions are all there are, open a ledger with --composition addition, which sets all of its delta aside for them";
-            let hint = format!("{}; {addition}", smaller_delta(ledger.state()?));
+            let sentence = "the δ of this question exceeds the δ that the ledger reserves for questions with a δ, so the ledger could grant no later charge";
+            let addition = "or create a ledger with --composition addition, which reserves all of its δ for such questions";
+            let hint = format!("{}, {addition}", smaller_delta(ledger.state()?));
             return Err(Refusal::new(sentence, hint).denied().into());
         }
         if after.epsilon <= cap {
@@ -165,11 +170,11 @@ impl Payment {
             ledger.state().map_or_else(|error| error.to_string(), smaller_delta)
         } else if low > 0.0 {
             format!(
-                "a question of this kind with --epsilon {} still fits; ask for less, {raise}",
+                "the same question with --epsilon {} fits the budget; {raise}",
                 format_rounded(low, 3, Toward::Down)
             )
         } else {
-            format!("nothing is left for a question of this kind; ask another dataset, {raise}")
+            format!("the budget has no room for this question at any ε; query another dataset, {raise}")
         };
         anyhow::Error::new(
             Refusal::new(Error::Refused { would_be, spent, budget }.to_string(), hint).denied(),
@@ -183,28 +188,25 @@ impl Payment {
         }
         let (before, after) =
             (format_rounded(before, 4, Toward::Up), format_rounded(after.epsilon, 4, Toward::Up));
-        print::line(&format!("{what}: ε would rise from {before} to {after}, {}", budget(cap)))
+        print::line(&format!("{what}: would raise the spent ε from {before} to {after}; {}", budget(cap)))
     }
 
     /// Writes the answer in the requested format.
-    fn document(&self, told: &Told, spent: Spent, cap: f64) -> Result<String> {
+    fn document(&self, stored: &StoredAnswer, spent: Spent, cap: f64) -> Result<String> {
         if self.format == Format::Text {
-            return Ok(told.text.clone());
+            return Ok(stored.text.clone());
         }
         let finite = |number: f64| number.is_finite().then_some(number);
         let epsilon = serde_json::json!({"spent": finite(spent.epsilon), "budget": finite(cap), "theorem": spent.theorem.to_string()});
         let document =
-            serde_json::json!({"answer": told.answer, "receipt": told.receipt, "epsilon": epsilon});
+            serde_json::json!({"answer": stored.answer, "receipt": stored.receipt, "epsilon": epsilon});
         Ok(quell_report::escape::json(&serde_json::to_string_pretty(&document)?))
     }
 
-    fn say_paid(&self, told: &Told, ledger: &mut Ledger<Volume>, cap: f64) -> Result<()> {
+    fn print_charge(&self, stored: &StoredAnswer, ledger: &mut Ledger<Volume>, cap: f64) -> Result<()> {
         if self.format == Format::Text {
-            let Receipt { entry, dataset, .. } = &told.receipt;
-            print::status(&format!(
-                "paid in line {entry} of {dataset:?}: {}",
-                balance(ledger.state()?.spent(), cap)
-            ));
+            let balance = balance(ledger.state()?.spent(), cap);
+            print::status(&format!("{}: {balance}", charged(&stored.receipt)));
         }
         Ok(())
     }
@@ -214,11 +216,10 @@ impl Payment {
 fn smaller_delta(state: &State) -> String {
     let left = state.slack_left();
     if left <= 0.0 {
-        return "nothing is left of what the ledger sets aside for such questions; ask one without a delta"
-            .into();
+        return "the ledger has no δ left for questions with a δ; ask a question without a δ".into();
     }
     format!(
-        "leave --delta out, or ask with at most {}; {} is left for all such questions",
+        "leave --delta out, or give at most {}, since {} is left for all questions with a δ",
         format_rounded(left / 2.0, 2, Toward::Down),
         format_rounded(left, 2, Toward::Down)
     )
@@ -229,11 +230,24 @@ const ANSWER: &str = "answer";
 
 /// Describes the budget.
 pub(crate) fn budget(cap: f64) -> String {
-    if cap.is_finite() { format!("the budget is {}", format_exact(cap)) } else { "there is no cap".into() }
+    if cap.is_finite() {
+        format!("the budget is {}", format_exact(cap))
+    } else {
+        "the ledger has no cap".into()
+    }
+}
+
+/// Describes the charge of a receipt.
+pub(crate) fn charged(receipt: &Receipt) -> String {
+    format!("charged to {:?} in line {}", receipt.dataset, receipt.entry)
 }
 
 /// Describes how much of the budget is spent.
 pub(crate) fn balance(spent: Spent, cap: f64) -> String {
-    let cap = if cap.is_finite() { format!("of {}", format_exact(cap)) } else { "without a cap".into() };
-    format!("ε {} {cap} is spent", format_rounded(spent.epsilon, 4, Toward::Up))
+    let spent = format_rounded(spent.epsilon, 4, Toward::Up);
+    if cap.is_finite() {
+        format!("ε {spent} of {} is spent", format_exact(cap))
+    } else {
+        format!("ε {spent} is spent; the ledger has no cap")
+    }
 }

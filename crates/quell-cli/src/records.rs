@@ -31,7 +31,7 @@ pub(crate) enum Access {
     /// Nobody. The records come from the model's training data, which is private.
     Private,
     /// Unknown. Nothing declares the records public or private.
-    Unsaid,
+    Undeclared,
 }
 
 /// Reads records with labels from a file or a folder.
@@ -49,15 +49,15 @@ pub(crate) fn labelled(model: &Model, path: Option<&Path>) -> Result<Labelled> {
     };
     let test = model.configuration.data.schema.as_ref().and_then(|schema| schema.test.as_ref());
     let is_test = is_test_file(model, path);
-    let own = !is_test && is_own(model, path);
-    let found = data::open(path, &options(model, own))?;
-    let access = match (own, &found.test) {
+    let is_own = !is_test && is_training_data(model, path);
+    let found = data::open(path, &options(model, is_own))?;
+    let access = match (is_own, &found.test) {
         (true, Some(_)) if found.test_is_public => Access::Public,
         (true, _) => Access::Private,
         (false, _) if is_test && !test.is_some_and(|test| test.public) => Access::Private,
-        (false, _) => Access::Unsaid,
+        (false, _) => Access::Undeclared,
     };
-    let examples = fitting(model, found.test.unwrap_or(found.train))?;
+    let examples = with_features(model, found.test.unwrap_or(found.train))?;
     if examples.classes() != model.classes.as_deref() {
         let named =
             |names: Option<&[String]>| names.map_or_else(|| "a number".into(), |names| names.join(", "));
@@ -67,11 +67,11 @@ pub(crate) fn labelled(model: &Model, path: Option<&Path>) -> Result<Labelled> {
             named(examples.classes()),
             named(model.classes.as_deref())
         );
-        return Err(Refusal::new(sentence, "evaluate the model on data of the kind it was trained on").into());
+        return Err(Refusal::new(sentence, "use data with the same label as the training data").into());
     }
-    let paid = (own || is_test).then_some(&model.paid.receipt.dataset);
+    let paid = (is_own || is_test).then_some(&model.paid.receipt.dataset);
     let dataset = Dataset::of(paid, path).unwrap_or_else(|| Dataset::named(""));
-    let is_split = own && test.is_some_and(|test| test.share.is_some());
+    let is_split = is_own && test.is_some_and(|test| test.share.is_some());
     Ok(Labelled { examples, access, is_split, dataset })
 }
 
@@ -85,31 +85,38 @@ pub(crate) fn unlabelled(model: &Model, path: Option<&Path>) -> Result<Examples>
         let found = data::open(path, &Options { public: true, ..options(model, false) })?;
         found.test.unwrap_or(found.train)
     };
-    fitting(model, examples)
+    with_features(model, examples)
 }
 
 /// Returns the test part of the embedded digits, with the model's features.
 fn digits(model: &Model) -> Result<Examples> {
     let source = &model.configuration.data;
     if source.path.is_some() {
-        let sentence = "no data is named, and the model was trained on other data than the embedded digits";
-        return Err(Refusal::new(sentence, "name a file or a folder after the model").into());
+        let sentence = "no data is given, and the model was not trained on the embedded digits";
+        return Err(Refusal::new(sentence, "give a file or a folder after the model").into());
     }
     let digits = source.open()?;
-    fitting(model, digits.test.unwrap_or(digits.train))
+    with_features(model, digits.test.unwrap_or(digits.train))
 }
 
 /// Returns the public facts about the model's training data.
-fn options(model: &Model, own: bool) -> Options {
+fn options(model: &Model, is_own: bool) -> Options {
     let source = &model.configuration.data;
     let mut schema = source.schema.clone();
     // How one file was divided into parts does not apply to another file.
-    if let Some(schema) = schema.as_mut().filter(|_| !own) {
+    if let Some(schema) = schema.as_mut().filter(|_| !is_own) {
         schema.test = None;
     }
     let shape = model.shape.as_slice().try_into().ok();
     let (scaling, classes) = (source.scaling.clone(), model.classes.clone());
-    Options { schema, scaling, classes, shape, public_test: own && source.public_test, ..Options::default() }
+    Options {
+        schema,
+        scaling,
+        classes,
+        shape,
+        public_test: is_own && source.public_test,
+        ..Options::default()
+    }
 }
 
 /// Returns whether the model's schema names this file as its test part.
@@ -123,20 +130,20 @@ fn is_test_file(model: &Model, path: &Path) -> bool {
 }
 
 /// Returns whether this path shares records with the model's training data.
-fn is_own(model: &Model, path: &Path) -> bool {
+fn is_training_data(model: &Model, path: &Path) -> bool {
     model.configuration.data.path.as_deref().is_some_and(|own| data::shares_records(path, own))
 }
 
 /// Computes the model's features for records of the same shape as its training records.
-fn fitting(model: &Model, examples: Examples) -> Result<Examples> {
+fn with_features(model: &Model, examples: Examples) -> Result<Examples> {
     if examples.shape() == model.shape {
         return Ok(model.features(examples)?);
     }
     let sides = |shape: &[usize]| shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(" × ");
     let sentence = format!(
-        "an example of the data is {}, expected {} as the model was trained on",
+        "an example of the data has the shape {}, expected {} as in the training data",
         sides(examples.shape()),
         sides(&model.shape)
     );
-    Err(Refusal::new(sentence, "use data of the same kind and size").into())
+    Err(Refusal::new(sentence, "use data of the same shape").into())
 }

@@ -20,7 +20,7 @@ fn number_after(text: &str, word: &str) -> f64 {
 }
 
 #[test]
-fn two_accountants_answer_in_the_published_form() {
+fn the_json_of_two_accountants_has_the_documented_form() {
     let report = quell(&format!("{RUN} --accountant pld --accountant rdp --format json")).json();
     assert_eq!(keys(&report), ["accountants", "delta", "neighbors"]);
     assert_eq!((&report["delta"], &report["neighbors"]), (&json!(1e-5), &json!("add_remove")));
@@ -40,7 +40,7 @@ fn two_accountants_answer_in_the_published_form() {
 }
 
 #[test]
-fn without_a_name_the_winner_is_named() {
+fn the_best_accountant_is_named_if_none_is_requested() {
     let report = quell(&format!("{RUN} --format json")).json();
     assert_eq!(report["best"], "pld");
     assert_eq!(keys(&report["accountants"]), ["pld"]);
@@ -61,7 +61,7 @@ fn without_a_name_the_winner_is_named() {
 }
 
 #[test]
-fn accountants_are_listed_in_the_order_in_which_they_were_asked_and_once() {
+fn accountants_are_listed_once_in_the_requested_order() {
     let text =
         quell(&format!("{RUN} --accountant rdp --accountant pld --accountant rdp --format json")).data();
     assert!(text.find("\"rdp\"").unwrap() < text.find("\"pld\"").unwrap(), "{text}");
@@ -106,7 +106,7 @@ fn the_text_is_a_table_and_a_claim() {
 }
 
 #[test]
-fn an_accountant_without_a_theorem_does_not_silence_the_others() {
+fn an_accountant_without_a_theorem_does_not_hide_the_others() {
     let report = quell(&format!("{RUN} --accountant closed --accountant pld --format json")).json();
     assert!(report["accountants"]["closed"]["error"].as_str().unwrap().contains("no theorem"));
     assert!(number(&report["accountants"]["pld"]["epsilon"]["upper"]) < 5.2);
@@ -122,19 +122,19 @@ fn an_accountant_without_a_theorem_does_not_silence_the_others() {
 #[test]
 fn estimates_are_not_claimed() {
     let text = quell(&format!("{RUN} --accountant clt --accountant fourier")).data();
-    assert!(text.ends_with("claim: nothing, since none of these numbers is a bound\n"), "{text}");
+    assert!(text.ends_with("claim: nothing, because all of these numbers are estimates\n"), "{text}");
     let report = quell(&format!("{RUN} --accountant clt --format json")).json();
     assert_eq!(report["accountants"]["clt"]["claimable"], false);
 }
 
 #[test]
-fn what_is_not_private_costs_infinity() {
+fn a_non_private_event_costs_infinity() {
     let run = ["account", "--event", r#""non_private""#, "--delta", "1e-5"];
     // Scripts see it by the exit code.
     let ran = quell_with(&run, "");
     assert_eq!((ran.code, ran.stderr.as_str()), (1, ""));
     assert!(
-        ran.stdout.contains('∞') && ran.stdout.contains("claim: nothing, since no finite ε is known"),
+        ran.stdout.contains('∞') && ran.stdout.contains("claim: nothing, because no finite ε is known"),
         "{}",
         ran.stdout
     );
@@ -188,7 +188,7 @@ fn flags_reach_the_event() {
 }
 
 #[test]
-fn groups_and_attacks_are_answered_when_asked() {
+fn groups_and_attacks_are_reported_on_request() {
     let report = quell(&format!("{RUN} --group 2 --attack --format json")).json();
     assert_eq!(report["group"]["size"], 2);
     assert!(number(&report["group"]["epsilon"]["upper"]) > 2.0 * 5.19);
@@ -200,8 +200,8 @@ fn groups_and_attacks_are_answered_when_asked() {
     );
     let text = quell(&format!("{RUN} --group 2 --attack")).data();
     let sentence = text.lines().find(|line| line.starts_with("attack: ")).unwrap();
-    assert!(number_after(sentence, "more than ") >= 100.0 * number(&power["upper"]), "{sentence}");
-    assert!(number_after(sentence, "at least ") <= 100.0 * number(&power["lower"]), "{sentence}");
+    assert!(number_after(sentence, " % and ") >= 100.0 * number(&power["upper"]), "{sentence}");
+    assert!(number_after(sentence, "between ") <= 100.0 * number(&power["lower"]), "{sentence}");
     assert!(number_after(&text, "group: ε ≤ ") >= number(&report["group"]["epsilon"]["upper"]));
 }
 
@@ -242,7 +242,7 @@ fn delta_is_answered_at_a_given_epsilon() {
 }
 
 #[test]
-fn the_interval_is_as_narrow_as_asked() {
+fn the_interval_is_as_narrow_as_requested() {
     let width = |tightness: &str| {
         let report = quell(&format!("{RUN} --accountant pld --format json {tightness}")).json();
         let bound = &report["accountants"]["pld"]["epsilon"];
@@ -253,7 +253,7 @@ fn the_interval_is_as_narrow_as_asked() {
 }
 
 #[test]
-fn the_default_asks_every_accountant_that_applies() {
+fn the_default_uses_every_accountant_that_applies() {
     let upper = |event: &str, delta: &str, more: &[&str]| {
         let run = [&["account", "--event", event, "--delta", delta, "--format", "json"], more].concat();
         let report = quell_with(&run, "").json();

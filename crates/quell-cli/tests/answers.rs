@@ -61,7 +61,7 @@ fn number(text: &str, after: &str) -> (f64, f64) {
 }
 
 #[test]
-fn the_median_of_a_column_with_ties_is_the_value_that_half_of_all_records_have() {
+fn the_median_of_a_column_with_ties_is_the_tied_value() {
     for relation in ["add-remove", "replace"] {
         let name = format!("answers_ties_{relation}");
         for text in ask(&name, relation, "quantile --column hours_per_week --bounds 0 100 --epsilon 1", 5) {
@@ -72,7 +72,7 @@ fn the_median_of_a_column_with_ties_is_the_value_that_half_of_all_records_have()
 }
 
 #[test]
-fn quantiles_and_ranges_are_within_the_error_that_is_printed() {
+fn quantiles_and_ranges_are_within_the_printed_error() {
     let ages = column(0);
     // One answer in twenty may be farther off; five of eight are not by chance.
     let question = "quantile --column age --bounds 0 120 --quantile 0.9 --epsilon 0.5";

@@ -24,7 +24,7 @@ fn cost(event: &Value, delta: &str) -> f64 {
 }
 
 #[test]
-fn whatever_is_left_out_is_found_and_meets_the_target() {
+fn the_missing_value_is_found_and_meets_the_target() {
     for (flags, unknown, expected) in [
         ("--sampling-rate 0.01 --steps 1000", "noise_multiplier", 1.4147),
         ("--sampling-rate 0.01 --noise-multiplier 1.5", "steps", 1178.0),
@@ -92,7 +92,7 @@ fn targets_can_be_mu_or_the_power_of_an_attack() {
 }
 
 #[test]
-fn a_run_without_unknowns_is_accounted_for() {
+fn a_run_without_unknowns_is_checked_against_the_target() {
     let run = "--noise-multiplier 1.1 --sampling-rate 0.01 --steps 10000";
     let account = quell(&format!("account {run} --delta 1e-5")).data();
     assert_eq!(quell(&format!("calibrate {run} --delta 1e-5")).data(), account);
@@ -105,14 +105,14 @@ fn a_run_without_unknowns_is_accounted_for() {
     );
     let missed = quell(&format!("calibrate {run} --delta 1e-5 --epsilon 3"));
     assert!(missed.code == 1 && missed.stdout.starts_with("claim: ε ≤ 5.19"), "{}", missed.stdout);
-    assert_eq!(missed.stderr, "the target of 3 is missed\n");
+    assert_eq!(missed.stderr, "the given values miss the target of 3\n");
     let report = quell(&format!("calibrate {run} --mu 3 --format json")).json();
     assert!(report["unknown"].is_null() && report["value"].is_null());
     assert!(number(&report["achieved"]["mu"]["upper"]) > 0.5);
 }
 
 #[test]
-fn more_than_can_be_seen_at_first_is_found() {
+fn values_far_from_the_start_of_the_search_are_found() {
     let value = |flags: &str| number(&quell(&format!("calibrate {flags} --format json")).json()["value"]);
     // Three million steps cost 1.70.
     let steps = "--epsilon 8.983164080091846 --delta 1.338153438807838e-09 --sampling-rate 0.00026738517940005897 --noise-multiplier 1.6714904269742665";
@@ -121,7 +121,7 @@ fn more_than_can_be_seen_at_first_is_found() {
 }
 
 #[test]
-fn a_target_that_nothing_meets_is_a_no_and_one_that_promises_nothing_an_error() {
+fn an_unreachable_target_exits_with_1_and_an_invalid_target_with_2() {
     let ran = quell("calibrate --epsilon 0.1 --delta 1e-9 --noise-multiplier 0.5 --sampling-rate 0.5");
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{}", ran.stderr);
     assert!(

@@ -8,11 +8,11 @@ const KINDS: [(&str, &[&str]); 5] = [
         "epsilon-steps",
         &["Privacy loss over a run", "steps", "ε at δ = 1e-5", "privacy loss distributions (pld)"],
     ),
-    ("delta-epsilon", &["Privacy profile", "ε", "δ, the chance that ε fails", "10⁻¹⁰"]),
+    ("delta-epsilon", &["Privacy profile", "ε", "δ", "10⁻¹⁰"]),
     (
         "tradeoff",
         &[
-            "What the best attack gets wrong",
+            "Error rates of the best attack",
             "false-positive rate α",
             "false-negative rate β",
             "random guessing",
@@ -41,7 +41,7 @@ fn points(report: &Value, series: usize) -> Vec<(f64, f64, f64)> {
 }
 
 #[test]
-fn every_kind_writes_pictures_with_its_labels() {
+fn every_curve_is_written_with_its_labels() {
     let folder = folder("curves");
     for (kind, labels) in KINDS {
         for extension in ["svg", "png"] {
@@ -74,7 +74,7 @@ fn decoded(file: &[u8]) -> (u32, u32, Vec<u8>) {
 }
 
 #[test]
-fn without_a_file_the_curve_is_drawn_in_characters() {
+fn a_curve_without_a_file_is_drawn_in_the_terminal() {
     for (kind, labels) in KINDS {
         let text = quell(&format!("curve {kind}")).data();
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
@@ -87,7 +87,7 @@ fn without_a_file_the_curve_is_drawn_in_characters() {
 }
 
 #[test]
-fn json_holds_the_points_and_they_obey_the_theorems() {
+fn points_in_json_obey_the_theorems() {
     let steps = quell("curve epsilon-steps --steps 1000 --format json").json();
     assert_eq!((&steps["curve"], &steps["y"]["scale"]), (&"epsilon-steps".into(), &"linear".into()));
     let curve = points(&steps, 0);
@@ -145,13 +145,13 @@ fn flags_change_the_curve() {
 }
 
 #[test]
-fn what_has_no_theorem_is_left_out_and_said() {
+fn accountants_without_a_theorem_are_left_out_with_a_note() {
     let ran = quell("curve epsilon-steps --steps 10 --accountant closed --accountant pld --format json");
     assert_eq!(ran.code, 0);
     assert!(ran.stderr.starts_with("note: closed is left out: "), "{}", ran.stderr);
     let ran = quell("curve laplace-gaussian --epsilon 2 --format json");
     assert!(
-        ran.code == 0 && ran.stderr.starts_with("note: the textbook's Gaussian is left out"),
+        ran.code == 0 && ran.stderr.starts_with("note: the textbook Gaussian is left out"),
         "{}",
         ran.stderr
     );

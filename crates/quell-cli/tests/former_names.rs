@@ -25,7 +25,7 @@ const TRAIN: &str =
     "--classes cat,dog --shape 8x8 --records 2 --epsilon 1 --delta 1e-5 --steps 1 --model logistic";
 
 #[test]
-fn a_ledger_named_train_is_not_forgotten() {
+fn a_ledger_named_train_still_counts() {
     let here = project("former_train");
     assert_eq!(run(&here, "ledger create train --epsilon 3 --delta 1e-5").code, 0);
     for data in ["pictures/train", "pictures", "pictures/train/", "./pictures/../pictures/train"] {
@@ -51,7 +51,7 @@ fn a_ledger_named_train_is_not_forgotten() {
 }
 
 #[test]
-fn a_run_goes_on_with_the_ledger_that_it_paid_from() {
+fn a_resumed_run_uses_the_ledger_that_was_charged() {
     let here = project("former_resume");
     assert_eq!(run(&here, &format!("train pictures/train {TRAIN} --dataset train --output run")).code, 0);
     // As an earlier version wrote it, which named the ledger by the folder.
@@ -65,7 +65,7 @@ fn a_run_goes_on_with_the_ledger_that_it_paid_from() {
 }
 
 #[test]
-fn a_ledger_named_by_a_packed_table_is_not_forgotten() {
+fn a_ledger_named_after_a_packed_table_still_counts() {
     let here = project("former_packed");
     for name in ["people.csv", "people"] {
         assert_eq!(run(&here, &format!("ledger create {name} --epsilon 3 --delta 1e-5")).code, 0);

@@ -26,7 +26,7 @@ fn harmless(ran: &Ran) {
 }
 
 #[test]
-fn nothing_that_people_typed_reaches_a_terminal_as_it_is() {
+fn control_characters_in_arguments_are_escaped() {
     let here = folder("hostile typed");
     let created = ran(&here, &["ledger", "create", HOSTILE, "--epsilon", "1", "--delta", "1e-6"]);
     assert_eq!(created.code, 0, "{}", created.stderr);
@@ -73,7 +73,7 @@ fn nothing_that_people_typed_reaches_a_terminal_as_it_is() {
 }
 
 #[test]
-fn nothing_that_a_file_holds_reaches_a_terminal_as_it_is() {
+fn control_characters_in_files_are_escaped() {
     let here = folder("hostile files");
     let quoted = format!("\"{HOSTILE}\"");
     std::fs::write(here.join("names.csv"), format!("{quoted},b\n1,2\n")).unwrap();
@@ -108,7 +108,7 @@ fn nothing_that_a_file_holds_reaches_a_terminal_as_it_is() {
 }
 
 #[test]
-fn names_of_classes_are_shown_and_not_obeyed() {
+fn control_characters_in_class_names_are_escaped() {
     let here = folder("hostile classes");
     let row = |row: usize| format!("{},\"{}\"", row % 17, if row.is_multiple_of(2) { HOSTILE } else { "b" });
     let rows: Vec<String> = (0..200).map(row).collect();
@@ -149,7 +149,7 @@ fn names_of_classes_are_shown_and_not_obeyed() {
 }
 
 #[test]
-fn a_file_without_end_is_not_read_or_shown_to_its_end() {
+fn endless_files_are_read_and_shown_up_to_a_limit() {
     let here = folder("hostile long");
     let long = "x".repeat(10 << 20);
     for (name, text) in [

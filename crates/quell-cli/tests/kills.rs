@@ -50,7 +50,7 @@ fn metrics(here: &Path) -> Option<Value> {
 }
 
 #[test]
-fn an_older_copy_of_the_ledger_does_not_pay_for_steps_again() {
+fn an_older_copy_of_the_ledger_cannot_pay_for_steps_again() {
     let here = folder("kills older ledger");
     let taken = || metrics(&here).map_or(0, |metrics| metrics["taken"].as_u64().unwrap());
     let child =
@@ -77,7 +77,7 @@ fn an_older_copy_of_the_ledger_does_not_pay_for_steps_again() {
     remove(&here, &["run/witness.json"]);
     let refused = run(&here, "resume run");
     assert!(
-        refused.code == 1 && refused.stderr.contains("steps, and the ledger has leased"),
+        refused.code == 1 && refused.stderr.contains("steps, but the ledger has leased"),
         "{}",
         refused.stderr
     );
@@ -99,7 +99,7 @@ fn state_taken(state: &[(PathBuf, Vec<u8>)]) -> u64 {
 }
 
 #[test]
-fn a_run_does_not_live_on_the_charge_of_another() {
+fn a_run_cannot_use_the_charge_of_another_run() {
     let here = folder("kills other charge");
     ballots(&here, 200, 30);
     let asked = "pate --ballots votes.csv --classes 4 --deviation 20 --answers 20 --epsilon 2 --budget 4 --delta 1e-5";
@@ -120,7 +120,7 @@ fn a_run_does_not_live_on_the_charge_of_another() {
 }
 
 #[test]
-fn what_the_votes_cost_is_paid_for_once() {
+fn the_cost_of_votes_is_charged_once() {
     let here = folder("kills reveal");
     ballots(&here, 600, 300);
     let asked = "pate --ballots votes.csv --classes 4 --deviation 40 --answers 300 --delta 1e-5 --budget 20 --reveal-cost";
@@ -144,7 +144,7 @@ fn what_the_votes_cost_is_paid_for_once() {
 }
 
 #[test]
-fn votes_are_not_paid_for_where_the_budget_does_not_bear_what_they_cost() {
+fn votes_are_not_charged_if_the_budget_is_too_small_for_their_cost() {
     let here = folder("kills reveal budget");
     ballots(&here, 600, 30);
     // The votes alone fit.
@@ -168,7 +168,7 @@ fn votes_are_not_paid_for_where_the_budget_does_not_bear_what_they_cost() {
 }
 
 #[test]
-fn stable_winners_are_paid_for_once() {
+fn stable_winners_are_charged_once() {
     let here = folder("kills stable");
     ballots(&here, 200, 30);
     let asked =
@@ -191,7 +191,7 @@ fn stable_winners_are_paid_for_once() {
 
 #[cfg(unix)]
 #[test]
-fn ballots_are_closed_to_others_and_do_not_outlive_the_questions() {
+fn ballots_are_readable_by_the_owner_only_and_deleted_after_the_questions() {
     use std::os::unix::fs::PermissionsExt;
     let here = folder("kills private");
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -219,13 +219,13 @@ fn ballots_are_closed_to_others_and_do_not_outlive_the_questions() {
 
 #[cfg(unix)]
 #[test]
-fn two_processes_do_not_work_on_one_run() {
+fn two_processes_cannot_work_on_one_run() {
     let here = folder("kills lock");
     let mut child = start(&here, "train --steps 20000 --output run").spawn().unwrap();
     wait_for(|| metrics(&here).is_some());
     let second = run(&here, "resume run");
     assert_eq!((second.code, second.stdout.as_str()), (2, ""), "{}", second.stderr);
-    assert!(second.stderr.contains("another process works on the run"), "{}", second.stderr);
+    assert!(second.stderr.contains("another process is working on the run"), "{}", second.stderr);
     assert!(child.try_wait().unwrap().is_none(), "the first goes on");
     // A kill leaves no lock behind.
     child.kill().unwrap();
@@ -251,7 +251,7 @@ fn a_process_that_reads_records_leaves_no_core() {
 }
 
 #[test]
-fn an_answer_in_a_file_is_paid_for_once() {
+fn an_answer_in_a_file_is_charged_once() {
     let here = folder("kills answer");
     let rows: Vec<String> = (0..500).map(|row| format!("{},{}", row % 9, ["a", "b"][row % 2])).collect();
     std::fs::write(here.join("people.csv"), format!("x,y\n{}\n", rows.join("\n"))).unwrap();
@@ -271,11 +271,15 @@ fn an_answer_in_a_file_is_paid_for_once() {
     for removed in [&["count.txt"] as &[&str], &[]] {
         remove(&here, removed);
         let again = run(&here, asked);
-        assert!(again.code == 0 && again.stderr.contains("was paid for before"), "{}", again.stderr);
+        assert!(
+            again.code == 0 && again.stderr.contains("was charged for this answer before"),
+            "{}",
+            again.stderr
+        );
         assert_eq!((read("count.txt"), charges(&here, "people")), (first.clone(), 1));
     }
     let other = run(&here, "query people.csv count --epsilon 2 --output count.txt");
-    assert!(other.code == 2 && other.stderr.contains("is there already"), "{}", other.stderr);
+    assert!(other.code == 2 && other.stderr.contains("already exists"), "{}", other.stderr);
     forget("count.txt.paid.json", "answer");
     let lost = run(&here, asked);
     assert!(lost.code == 2 && lost.stderr.contains("was paid for and is lost"), "{}", lost.stderr);
@@ -294,6 +298,6 @@ fn an_answer_in_a_file_is_paid_for_once() {
     assert_eq!(read("schema.toml"), first);
     forget("schema.toml.paid.json", "x");
     let lost = run(&here, asked);
-    assert!(lost.code == 0 && lost.stderr.contains("\"x\" was paid for and is lost"), "{}", lost.stderr);
+    assert!(lost.code == 0 && lost.stderr.contains("\"x\" were charged and then lost"), "{}", lost.stderr);
     assert_eq!((charges(&here, "people"), run(&here, "ledger verify").code), (4, 0));
 }

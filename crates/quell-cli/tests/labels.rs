@@ -16,7 +16,7 @@ fn journal(here: &Path, run: &str) -> Vec<(u64, Option<u64>)> {
 }
 
 #[test]
-fn both_commands_label_the_embedded_digits_and_train_a_student() {
+fn pate_and_knn_label_the_embedded_digits_and_train_a_student() {
     let here = folder("labels digits");
     for verb in ["pate", "knn"] {
         let first = run(&here, verb);
@@ -55,11 +55,13 @@ fn both_commands_label_the_embedded_digits_and_train_a_student() {
 }
 
 #[test]
-fn what_is_refused_leaves_no_trace() {
+fn refused_runs_leave_no_files_and_no_charge() {
     let here = folder("labels refused");
     let looked = run(&here, "pate --dry-run");
     assert!(
-        looked.code == 0 && looked.stdout.contains("[votes]") && looked.stderr.contains("nothing was paid"),
+        looked.code == 0
+            && looked.stdout.contains("[votes]")
+            && looked.stderr.contains("nothing was charged"),
         "{}",
         looked.stderr
     );
@@ -79,7 +81,11 @@ fn what_is_refused_leaves_no_trace() {
         run(&here, &format!("pate --ballots {name} --classes 3 --deviation 40 --answers 2 --dry-run"))
     };
     let good = priced("good.csv");
-    assert!(good.code == 0 && good.stderr.contains("a cell that is no ballot abstains"), "{}", good.stderr);
+    assert!(
+        good.code == 0 && good.stderr.contains("a cell without a valid ballot is an abstention"),
+        "{}",
+        good.stderr
+    );
     for name in ["outside.csv", "negative.csv", "ragged.csv", "words.csv"] {
         let bad = priced(name);
         assert_eq!(
@@ -89,7 +95,7 @@ fn what_is_refused_leaves_no_trace() {
         );
     }
     for (arguments, code, says) in [
-        ("pate --users", 2, "no user of each record is given"),
+        ("pate --users", 2, "no list of users is given"),
         ("pate --classes 10 --dry-run", 2, "the embedded digits have theirs"),
         ("pate --ballots empty.csv --classes 3", 2, "no question is given"),
         ("pate --ballots nothing.csv --classes 3", 2, "empty"),
@@ -143,7 +149,7 @@ fn what_is_refused_leaves_no_trace() {
 }
 
 #[test]
-fn ballots_from_elsewhere_are_answered_and_paid_for_as_far_as_that_goes() {
+fn external_ballots_are_answered_up_to_the_charged_number() {
     let here = folder("labels ballots");
     let header: Vec<String> = (0..200).map(|teacher| format!("t{teacher}")).collect();
     let row = |class: usize| vec![class.to_string(); 200].join(",");
@@ -192,7 +198,7 @@ fn ballots_from_elsewhere_are_answered_and_paid_for_as_far_as_that_goes() {
 }
 
 #[test]
-fn killed_again_and_again_no_answer_is_paid_for_twice_and_no_teacher_learns_twice() {
+fn repeated_kills_charge_no_answer_twice_and_train_no_teacher_twice() {
     let here = folder("labels killed");
     let mut child = start(&here, "pate --teachers 200 --output run").spawn().unwrap();
     // Some teachers have voted.
@@ -233,7 +239,7 @@ fn killed_again_and_again_no_answer_is_paid_for_twice_and_no_teacher_learns_twic
 }
 
 #[test]
-fn a_report_says_who_voted_what_was_asked_and_what_was_promised() {
+fn a_report_states_voters_questions_and_guarantee() {
     let here = folder("labels report");
     for (arguments, voters) in [
         ("pate --teachers 60 --aggregator confident --threshold 0.5 --answers 20 --epsilon 8", "60 teachers"),
@@ -255,7 +261,7 @@ fn a_report_says_who_voted_what_was_asked_and_what_was_promised() {
         for page in [&markdown, &html] {
             for words in [
                 voters,
-                "if one example were added or removed",
+                "when one example is added or removed",
                 "Not covered",
                 "1e-5",
                 head,
@@ -267,7 +273,7 @@ fn a_report_says_who_voted_what_was_asked_and_what_was_promised() {
                 assert!(page.contains(words), "no {words:?} in {page}");
             }
             for words in
-                ["Privacy loss over the answers", "What the best attack gets wrong", "was taken for which"]
+                ["Privacy loss over the answers", "Error rates of the best attack", "Confusion matrix"]
             {
                 assert!(page.contains(words), "no {words:?}");
             }
@@ -301,11 +307,11 @@ fn a_report_says_who_voted_what_was_asked_and_what_was_promised() {
         "{teachers}"
     );
     assert!(nearest.contains("| sampling rate | 0.5 |") && nearest.contains("| turns | 2; "), "{nearest}");
-    assert!(!nearest.contains("answered only where"), "{nearest}");
+    assert!(!nearest.contains("answered only if"), "{nearest}");
 }
 
 #[test]
-fn ballots_from_elsewhere_are_paid_for_by_a_ledger_of_the_same_promise() {
+fn external_ballots_need_a_ledger_with_the_same_unit_and_neighbors() {
     let here = folder("labels promise");
     let rows: Vec<String> = (0..20)
         .map(|row| (0..50).map(|teacher| ((row + teacher % 2) % 3).to_string()).collect::<Vec<_>>().join(","))
@@ -328,7 +334,9 @@ fn ballots_from_elsewhere_are_paid_for_by_a_ledger_of_the_same_promise() {
             let asked = run(&here, &format!("{ask} {flags} {dry} --ledger book"));
             assert_eq!(asked.code, code, "{terms} | {flags} {dry}: {}", asked.stderr);
             assert!(
-                code == 0 || asked.stderr.contains("another promise") || asked.stderr.contains("protects"),
+                code == 0
+                    || asked.stderr.contains("another promise")
+                    || asked.stderr.contains("another privacy unit"),
                 "{}",
                 asked.stderr
             );

@@ -29,7 +29,7 @@ impl Project {
         };
         let opened = project.quell(&["ledger", "create", "people", "--epsilon", epsilon, "--delta", "1e-6"]);
         assert_eq!((opened.code, opened.stdout.as_str()), (0, ""), "{}", opened.stderr);
-        assert!(opened.stderr.contains("opened a ledger for \"people\""), "{}", opened.stderr);
+        assert!(opened.stderr.contains("created a ledger for \"people\""), "{}", opened.stderr);
         project
     }
 
@@ -56,7 +56,7 @@ fn number(text: &str) -> f64 {
 }
 
 #[test]
-fn every_statistic_is_answered_and_paid_for() {
+fn every_statistic_is_answered_and_charged() {
     let project = Project::new("every_statistic", "30");
     for (question, low, high) in [
         ("count --epsilon 2", 980.0, 1020.0),
@@ -69,7 +69,7 @@ fn every_statistic_is_answered_and_paid_for() {
     ] {
         let ran = project.query(question);
         assert_eq!(ran.code, 0, "{question}: {}", ran.stderr);
-        assert!(ran.stderr.starts_with("paid in line "), "{}", ran.stderr);
+        assert!(ran.stderr.starts_with("charged to \"people\" in line "), "{}", ran.stderr);
         let answer = number(&ran.stdout);
         assert!((low..=high).contains(&answer), "{question}: {}", ran.stdout);
     }
@@ -91,7 +91,7 @@ fn every_statistic_is_answered_and_paid_for() {
 }
 
 #[test]
-fn conditions_select_and_answers_are_json_with_a_receipt() {
+fn an_answer_with_a_condition_has_a_receipt_in_json() {
     let project = Project::new("conditions", "20");
     let ran = project.quell(&[
         "query",
@@ -119,14 +119,14 @@ fn conditions_select_and_answers_are_json_with_a_receipt() {
 }
 
 #[test]
-fn a_budget_that_does_not_bear_it_refuses_with_what_still_fits_and_charges_nothing() {
+fn a_refusal_states_the_epsilon_that_fits_and_charges_nothing() {
     let project = Project::new("refusals_of_a_budget", "1");
     assert_eq!(project.query("count --epsilon 0.7").code, 0);
     let before = project.spent();
     let ran = project.query("count --epsilon 0.5");
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
     assert!(ran.stderr.starts_with("refused: this release would bring epsilon to 1.2"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("hint: a question of this kind with --epsilon 0.29"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("hint: the same question with --epsilon 0.29"), "{}", ran.stderr);
     assert_eq!(project.spent().to_bits(), before.to_bits());
     assert_eq!(project.query("count --epsilon 0.29").code, 0);
     assert_eq!(project.quell(&["ledger", "raise", "people", "--epsilon", "0.5", "--reason", "less"]).code, 1);
@@ -147,23 +147,23 @@ fn a_budget_that_does_not_bear_it_refuses_with_what_still_fits_and_charges_nothi
 }
 
 #[test]
-fn a_dry_run_says_the_price_and_pays_nothing() {
+fn a_dry_run_reports_the_cost_and_charges_nothing() {
     let project = Project::new("dry_run", "1");
     let ran = project.query("count --epsilon 0.25 --dry-run");
     assert_eq!(
         ran.stdout,
-        "count with discrete Laplace noise of scale 4: ε would rise from 0 to 0.2500, the budget is 1\n"
+        "count with discrete Laplace noise of scale 4: would raise the spent ε from 0 to 0.2500; the budget is 1\n"
     );
     assert_eq!(project.spent(), 0.0);
 }
 
 #[test]
-fn a_question_with_a_delta_of_its_own_leaves_room_for_others() {
+fn a_question_with_a_delta_leaves_budget_for_other_questions() {
     let project = Project::new("own_delta", "10");
     let all = project.query("histogram --column city --epsilon 1 --delta 5e-7");
-    assert!(all.code == 1 && all.stderr.contains("could grant nothing after it"), "{}", all.stderr);
-    assert!(all.stderr.contains("ask with at most 2.5e-8; 5.0e-8 is left"), "{}", all.stderr);
-    assert!(all.stderr.contains("open a ledger with --composition addition"), "{}", all.stderr);
+    assert!(all.code == 1 && all.stderr.contains("could grant no later charge"), "{}", all.stderr);
+    assert!(all.stderr.contains("give at most 2.5e-8, since 5.0e-8 is left"), "{}", all.stderr);
+    assert!(all.stderr.contains("create a ledger with --composition addition"), "{}", all.stderr);
     // What the hint says is so.
     let create =
         ["ledger", "create", "added", "--epsilon", "10", "--delta", "1e-6", "--composition", "addition"];
@@ -184,11 +184,11 @@ fn a_question_with_a_delta_of_its_own_leaves_room_for_others() {
     }
     assert!(project.spent() < 5.0, "{}", project.spent());
     let late = project.query("histogram --column city --epsilon 0.5 --delta 2.5e-8");
-    assert!(late.code == 1 && late.stderr.contains("is left for all such questions"), "{}", late.stderr);
+    assert!(late.code == 1 && late.stderr.contains("is left for all questions with a δ"), "{}", late.stderr);
 }
 
 #[test]
-fn the_former_name_of_a_composition_is_understood() {
+fn the_former_name_of_a_composition_is_accepted() {
     let project = Project::new("former_composition", "1");
     let create = ["ledger", "create", "old", "--epsilon", "1", "--delta", "1e-6", "--composition", "best"];
     let opened = project.quell(&create);
@@ -199,11 +199,11 @@ fn the_former_name_of_a_composition_is_understood() {
 }
 
 #[test]
-fn mistakes_are_said_before_anything_is_paid_and_show_no_record() {
+fn wrong_questions_are_refused_before_any_charge_and_show_no_record() {
     let project = Project::new("mistakes", "5");
     for (arguments, says) in [
         ("mean --column agee --bounds 0 100 --epsilon 1", "agee"),
-        ("mean --bounds 0 100 --epsilon 1", "no column is named"),
+        ("mean --bounds 0 100 --epsilon 1", "no column is given"),
         ("mean --column age --epsilon 1", "no bounds are given"),
         ("mean --column age --bounds 100 0 --epsilon 1", "bounds is -100"),
         ("mean --column age --bounds 0 100 --epsilon -1", "epsilon is -1"),
@@ -241,7 +241,7 @@ fn mistakes_are_said_before_anything_is_paid_and_show_no_record() {
 }
 
 #[test]
-fn a_ledger_that_protects_users_asks_whether_a_record_is_a_person() {
+fn a_ledger_of_users_requires_one_record_per_user() {
     let project = Project::new("users", "5");
     let create = ["ledger", "create", "visits", "--epsilon", "1", "--delta", "1e-6", "--unit", "user"];
     assert_eq!(project.quell(&create).code, 0);
@@ -253,16 +253,16 @@ fn a_ledger_that_protects_users_asks_whether_a_record_is_a_person() {
 }
 
 #[test]
-fn statements_and_lists_are_for_people_and_for_programs() {
+fn statements_and_lists_are_printed_as_text_and_json() {
     let project = Project::new("statements", "3");
     assert_eq!(project.query("count --epsilon 0.5").code, 0);
     let text = project.quell(&["ledger", "statement", "people"]).data();
     for words in [
-        "one example were added or removed",
+        "when one example is added or removed",
         "ε ≤ 0.5",
         "at δ = 1e-6",
         "Budget: ε ≤ 3",
-        "1 % false positives",
+        "false-positive rate of 1 %",
         "Not covered",
     ] {
         assert!(text.contains(words), "{words:?} in {text}");
@@ -270,13 +270,13 @@ fn statements_and_lists_are_for_people_and_for_programs() {
     let json = project.quell(&["ledger", "statement", "people", "--format", "json"]).json();
     assert!(json["counted"]["epsilon"].as_f64().unwrap() <= 0.5 && json["plans"] == 1, "{json}");
     let list = project.quell(&["ledger", "list"]).data();
-    assert!(list.starts_with("dataset  ε spent  of  lines  head\npeople"), "{list}");
+    assert!(list.starts_with("dataset  ε spent  budget  lines  head\npeople"), "{list}");
     let lines = project.quell(&["ledger", "show", "people", "--format", "json"]).json();
     assert_eq!(lines[1]["line"]["charged"]["plan"]["version"], 1, "{lines}");
 }
 
 #[test]
-fn verify_finds_an_edit_a_truncation_and_an_older_copy() {
+fn verify_finds_edits_truncations_and_older_copies() {
     let project = Project::new("verify", "10");
     let file = Path::new(&project.ledger).join("ledger.db");
     assert_eq!(project.query("count --epsilon 1").code, 0);
@@ -316,7 +316,7 @@ fn verify_finds_an_edit_a_truncation_and_an_older_copy() {
 }
 
 #[test]
-fn a_raise_says_what_is_promised_and_a_late_cap_promises_nothing() {
+fn a_raise_reports_the_promise_and_a_late_cap_ends_it() {
     let project = Project::new("raises", "1");
     for _ in 0..2 {
         assert_eq!(project.query("count --epsilon 0.2").code, 0);
@@ -366,7 +366,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn an_older_copy_is_found_by_answers_in_the_project_and_by_exports_on_a_schedule() {
+fn receipts_and_exports_reveal_an_older_copy_of_a_ledger() {
     let project = Project::new("older_copies", "10");
     let (ledger, saved) = (Path::new(&project.ledger).to_owned(), project.folder.join(".saved"));
     let archive = project.folder.join("archive").display().to_string();
@@ -381,7 +381,12 @@ fn an_older_copy_is_found_by_answers_in_the_project_and_by_exports_on_a_schedule
     copy(&ledger, &saved);
     ask("second.json");
     let good = project.quell(&["ledger", "verify"]);
-    assert!(good.code == 0 && good.stdout.contains("2 receipts agree"), "{}{}", good.stdout, good.stderr);
+    assert!(
+        good.code == 0 && good.stdout.contains("2 receipts agree with the ledger"),
+        "{}{}",
+        good.stdout,
+        good.stderr
+    );
     assert_eq!(export().code, 0);
     assert_eq!(fs::read_dir(&archive).unwrap().count(), 2, "one document for each length");
     assert_eq!((export().code, fs::read_dir(&archive).unwrap().count()), (0, 2));
@@ -410,7 +415,7 @@ fn an_older_copy_is_found_by_answers_in_the_project_and_by_exports_on_a_schedule
 }
 
 #[test]
-fn a_ledger_that_somebody_else_signed_is_read_by_no_command() {
+fn every_command_refuses_a_ledger_with_a_foreign_signature() {
     let project = Project::new("foreign ledger", "1");
     assert_eq!(project.query("count --epsilon 0.9").code, 0);
     let forged = Project::new("foreign ledger forged", "0.1");
@@ -440,7 +445,7 @@ fn a_ledger_that_somebody_else_signed_is_read_by_no_command() {
 }
 
 #[test]
-fn a_key_that_is_gone_is_a_finding_and_an_auditor_needs_none() {
+fn a_missing_key_is_a_finding_and_an_auditor_needs_only_the_public_key() {
     let project = Project::new("no_key", "10");
     let public =
         project.quell(&["ledger", "export", "people"]).json()["public_key"].as_str().unwrap().to_owned();
@@ -453,7 +458,7 @@ fn a_key_that_is_gone_is_a_finding_and_an_auditor_needs_none() {
 
 #[cfg(unix)]
 #[test]
-fn documents_that_never_end_are_refused() {
+fn endless_documents_are_refused() {
     let project = Project::new("endless", "10");
     for flag in ["--artifact", "--export"] {
         let ran = project.quell(&["ledger", "verify", flag, "/dev/zero"]);

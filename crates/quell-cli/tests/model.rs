@@ -34,7 +34,7 @@ fn refused(ran: &Ran, says: &str) {
 }
 
 #[test]
-fn a_report_is_one_page_that_says_what_was_promised_and_what_came_of_it() {
+fn a_report_states_the_guarantee_and_the_results() {
     let trained = Trained::new("report");
     let digits = trained.digits();
     let ran = run(&["report", &digits]);
@@ -51,7 +51,7 @@ fn a_report_is_one_page_that_says_what_was_promised_and_what_came_of_it() {
     for page in [&markdown, &html] {
         for words in [
             "logistic on digits",
-            "if one example were added or removed",
+            "when one example is added or removed",
             "Not covered",
             "1e-5",
             &percent,
@@ -63,8 +63,8 @@ fn a_report_is_one_page_that_says_what_was_promised_and_what_came_of_it() {
         for words in [
             "Accuracy over the run",
             "Privacy loss over the run",
-            "What the best attack gets wrong",
-            "was taken for which",
+            "Error rates of the best attack",
+            "Confusion matrix",
         ] {
             assert!(page.contains(words), "no {words:?}");
         }
@@ -81,7 +81,7 @@ fn a_report_is_one_page_that_says_what_was_promised_and_what_came_of_it() {
 }
 
 #[test]
-fn a_report_goes_where_it_is_told_and_nowhere_else() {
+fn a_report_is_written_only_to_the_given_file() {
     let trained = Trained::new("report_output");
     let digits = trained.digits();
     for (name, begins) in [("a.html", "<!doctype html>"), ("a.md", "# logistic on digits"), ("a.json", "{")] {
@@ -95,13 +95,13 @@ fn a_report_goes_where_it_is_told_and_nowhere_else() {
         &run(&["report", &digits, "--output", &trained.path("a.pdf")]),
         "expected a name that ends in .md, .html or .json",
     );
-    refused(&run(&["report", &trained.path("nothing")]), "holds no run");
+    refused(&run(&["report", &trained.path("nothing")]), "contains no run");
     fs::remove_file(format!("{digits}/model.safetensors")).unwrap();
     refused(&run(&["report", &digits]), "has no model yet");
 }
 
 #[test]
-fn names_in_a_report_are_words_and_not_markup() {
+fn names_in_a_report_are_escaped() {
     let trained = Trained::new("report_names");
     let census = trained.census(|configuration| configuration.data.dataset = Some("<b>|census|</b>".into()));
     assert_eq!(run(&["report", &census]).code, 0);
@@ -110,16 +110,20 @@ fn names_in_a_report_are_words_and_not_markup() {
     let markdown = fs::read_to_string(format!("{census}/report.md")).unwrap();
     assert!(!markdown.contains("<b>") && markdown.contains("\\|census\\|"), "{markdown}");
     // The held-out part is private: nothing is said about it.
-    assert!(html.contains("not measured") && !html.contains("taken for which"), "{html}");
+    assert!(html.contains("not measured") && !html.contains("Confusion matrix"), "{html}");
 }
 
 #[test]
-fn predictions_are_one_line_for_each_record() {
+fn every_record_has_one_line_of_predictions() {
     let trained = Trained::new("predict");
     let digits = trained.digits();
     let ran = run(&["predict", &digits]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert!(ran.stderr.starts_with("free: ") && ran.stderr.lines().count() == 1, "{}", ran.stderr);
+    assert!(
+        ran.stderr.starts_with("note: predictions cost no ε") && ran.stderr.lines().count() == 1,
+        "{}",
+        ran.stderr
+    );
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert_eq!(lines[0], "record,prediction");
     assert!(
@@ -156,7 +160,7 @@ fn predictions_are_one_line_for_each_record() {
 }
 
 #[test]
-fn a_table_is_predicted_without_its_label_and_in_full() {
+fn every_record_of_a_table_without_a_label_is_predicted() {
     let trained = Trained::new("predict_table");
     let census = trained.census(|_| {});
     let rows = "age,education,sex,hours_per_week\n20,HS-grad,Female,10\n55,Doctorate,Male,70\n,,,\n";
@@ -179,12 +183,12 @@ fn a_table_is_predicted_without_its_label_and_in_full() {
         fs::write(trained.path("new.csv"), rows).unwrap();
         refused(&run(&["predict", &census, &trained.path("new.csv")]), says);
     }
-    refused(&run(&["predict", &census]), "no data is named");
+    refused(&run(&["predict", &census]), "no data is given");
     refused(&run(&["predict", &census, &trained.path("nowhere.csv")]), "nowhere.csv");
 }
 
 #[test]
-fn numbers_are_predicted_in_the_units_of_their_column() {
+fn predicted_numbers_have_the_units_of_their_column() {
     let trained = Trained::new("numbers");
     let schema = crate::trained::SCHEMA.replace(
         "column = \"income\"\nclasses = [\"<=50K\", \">50K\"]",
@@ -221,7 +225,7 @@ fn numbers_are_predicted_in_the_units_of_their_column() {
 }
 
 #[test]
-fn data_of_another_kind_is_refused() {
+fn data_of_another_shape_is_refused() {
     let trained = Trained::new("other_kind");
     let digits = trained.digits();
     let array = |sides: [u8; 3], bytes: usize| {
@@ -234,7 +238,7 @@ fn data_of_another_kind_is_refused() {
     fs::write(trained.path("some-images-idx3-ubyte"), array([2, 5, 8], 80)).unwrap();
     let images = trained.path("some-images-idx3-ubyte");
     for arguments in [&["predict", &digits, &images][..], &["evaluate", &digits, &images, "--public"]] {
-        refused(&run(arguments), "an example of the data is 1 × 5 × 8, expected 1 × 8 × 8");
+        refused(&run(arguments), "an example of the data has the shape 1 × 5 × 8, expected 1 × 8 × 8");
     }
     fs::write(&images, array([2, 8, 8], 128)).unwrap();
     assert_eq!(run(&["predict", &digits, &images]).stdout.lines().count(), 3);
@@ -248,7 +252,7 @@ fn data_of_another_kind_is_refused() {
 }
 
 #[test]
-fn public_data_is_evaluated_freely() {
+fn evaluation_on_public_data_is_free() {
     let trained = Trained::new("evaluate");
     let digits = trained.digits();
     let ran = run(&["evaluate", &digits]);
@@ -259,7 +263,7 @@ fn public_data_is_evaluated_freely() {
     let [correct, count] = ["correct", "count"].map(|name| classes[name].as_u64().unwrap());
     assert_eq!(
         text.lines().next().unwrap(),
-        format!("accuracy: {:.2} %, {correct} of {count} right", 100.0 * accuracy)
+        format!("accuracy: {:.2} %, {correct} of {count} correct", 100.0 * accuracy)
     );
     assert_eq!(text.lines().count(), 13, "{text}");
     // As the run itself measured it.
@@ -267,7 +271,7 @@ fn public_data_is_evaluated_freely() {
 }
 
 #[test]
-fn private_data_is_evaluated_for_a_price() {
+fn evaluation_on_private_data_is_charged() {
     let trained = Trained::new("evaluate_private");
     let census = trained.census(|_| {});
     let table = trained.path("census.csv");
@@ -278,7 +282,7 @@ fn private_data_is_evaluated_for_a_price() {
     };
     let before = spent();
     refused(&run(&["evaluate", &census, &table]), "expected --public or --epsilon");
-    refused(&run(&["evaluate", &census, &table, "--public"]), "which is private");
+    refused(&run(&["evaluate", &census, &table, "--public"]), "the private training data of the model");
     refused(
         &run(&["evaluate", &census, &table, "--epsilon", "0", "--ledger", &trained.ledger]),
         "epsilon is 0",
@@ -306,7 +310,7 @@ fn private_data_is_evaluated_for_a_price() {
         "records is 0",
     );
     let dry = run(&["evaluate", &census, &table, "--epsilon", "1", "--dry-run", "--ledger", &trained.ledger]);
-    assert!(dry.code == 0 && dry.stdout.contains("ε would rise"), "{}{}", dry.stdout, dry.stderr);
+    assert!(dry.code == 0 && dry.stdout.contains("would raise the spent ε"), "{}{}", dry.stdout, dry.stderr);
     assert_eq!(spent().to_bits(), before.to_bits(), "nothing was paid");
 
     let ran = run(&[
@@ -339,22 +343,25 @@ fn private_data_is_evaluated_for_a_price() {
 
     // How many of all records are in a share of them is not public; of a file of its own it may be.
     let all = ["--epsilon", "2", "--records", "1000", "--ledger", &trained.ledger];
-    refused(&run(&[&["evaluate", &census, &table], &all[..]].concat()), "how many those are is not public");
+    refused(
+        &run(&[&["evaluate", &census, &table], &all[..]].concat()),
+        "whose number of records is not public",
+    );
     let other = trained.path("thousand.csv");
     let thousand: Vec<String> =
         fs::read_to_string(&table).unwrap().lines().take(1001).map(str::to_owned).collect();
     fs::write(&other, thousand.join("\n")).unwrap();
     let text = run(&[&["evaluate", &census, &other, "--dataset", "census"], &all[..]].concat());
     assert!(
-        text.code == 0 && text.stdout.starts_with("accuracy: ") && text.stdout.contains(" of 1000 right"),
+        text.code == 0 && text.stdout.starts_with("accuracy: ") && text.stdout.contains(" of 1000 correct"),
         "{}",
         text.stdout
     );
-    assert!(text.stderr.starts_with("paid in line "), "{}", text.stderr);
+    assert!(text.stderr.starts_with("charged to "), "{}", text.stderr);
     let too_much = run(&["evaluate", &census, &table, "--epsilon", "9", "--ledger", &trained.ledger]);
     assert_eq!((too_much.code, too_much.stdout.as_str()), (1, ""), "{}", too_much.stderr);
     assert!(
-        too_much.stderr.starts_with("refused: ") && too_much.stderr.contains("still fits"),
+        too_much.stderr.starts_with("refused: ") && too_much.stderr.contains("fits the budget"),
         "{}",
         too_much.stderr
     );
@@ -372,7 +379,7 @@ fn private_data_is_evaluated_for_a_price() {
 }
 
 #[test]
-fn the_private_test_file_of_a_schema_is_paid_for_from_the_ledger_of_the_data() {
+fn a_private_test_file_is_charged_to_the_ledger_of_the_data() {
     let trained = Trained::new("evaluate_holdout");
     let source =
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/census.csv")).unwrap();
@@ -381,7 +388,7 @@ fn the_private_test_file_of_a_schema_is_paid_for_from_the_ledger_of_the_data() {
     let schema = crate::trained::SCHEMA.replace("share = 0.2", "file = 'holdout.csv'");
     let census = trained.census(|asked| asked.data.schema = Some(Schema::parse(&schema).unwrap()));
     let holdout = trained.path("holdout.csv");
-    refused(&run(&["evaluate", &census, &holdout, "--public"]), "which is private");
+    refused(&run(&["evaluate", &census, &holdout, "--public"]), "the private training data of the model");
     let paid = run(&[
         "evaluate",
         &census,
@@ -406,7 +413,7 @@ fn npy(header: &str, values: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_folder_around_a_public_test_file_is_not_that_file() {
+fn a_folder_that_contains_a_public_test_file_is_private() {
     let trained = Trained::new("evaluate_around");
     let source =
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/census.csv")).unwrap();
@@ -425,13 +432,16 @@ fn a_folder_around_a_public_test_file_is_not_that_file() {
         npy("{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }", &[0, 1]),
     )
     .unwrap();
-    refused(&run(&["evaluate", &census, &trained.path("."), "--public"]), "which is private");
+    refused(
+        &run(&["evaluate", &census, &trained.path("."), "--public"]),
+        "the private training data of the model",
+    );
     let public = run(&["evaluate", &census, &trained.path("holdout.csv"), "--public"]);
     assert_eq!(public.code, 0, "{}", public.stderr);
 }
 
 #[test]
-fn a_file_that_is_no_whole_model_is_refused_wherever_it_was_cut() {
+fn a_truncated_model_file_is_refused() {
     let trained = Trained::new("damaged");
     let digits = trained.digits();
     let bytes = fs::read(format!("{digits}/model.safetensors")).unwrap();
@@ -439,7 +449,7 @@ fn a_file_that_is_no_whole_model_is_refused_wherever_it_was_cut() {
     for length in (0..bytes.len()).step_by(100) {
         fs::write(&damaged, &bytes[..length]).unwrap();
         let ran = run(&["predict", &damaged]);
-        refused(&ran, "is no model that can be read");
+        refused(&ran, "is not a readable model");
         assert!(ran.stderr.contains("damaged.safetensors"), "{}", ran.stderr);
     }
     // The same length, with another shape, type or name in its header.
@@ -461,9 +471,9 @@ fn a_file_that_is_no_whole_model_is_refused_wherever_it_was_cut() {
             changed[place..place + to.len()].copy_from_slice(to.as_bytes());
         }
         fs::write(&damaged, &changed).unwrap();
-        refused(&run(&["predict", &damaged]), "is no model that can be read");
-        refused(&run(&["evaluate", &damaged]), "is no model that can be read");
+        refused(&run(&["predict", &damaged]), "is not a readable model");
+        refused(&run(&["evaluate", &damaged]), "is not a readable model");
     }
     refused(&run(&["predict", &trained.path("nothing.safetensors")]), "nothing.safetensors");
-    refused(&run(&["evaluate", &trained.folder.to_string_lossy()]), "holds no run");
+    refused(&run(&["evaluate", &trained.folder.to_string_lossy()]), "contains no run");
 }

@@ -4,7 +4,7 @@ use crate::command::{quell, quell_with};
 use quell::run::Configuration;
 
 #[test]
-fn every_model_has_a_sentence_and_weights() {
+fn every_model_has_a_description_and_weights() {
     let text = quell("models").data();
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].starts_with("name") && lines.len() >= 10, "{text}");
@@ -19,7 +19,7 @@ fn every_model_has_a_sentence_and_weights() {
 }
 
 #[test]
-fn weights_follow_the_shape_and_what_does_not_fit_is_said() {
+fn weights_depend_on_the_shape_and_unfit_models_are_marked() {
     let json = quell("models --input 5 --outputs 2 --format json").json();
     let models = json["models"].as_array().unwrap();
     let of = |name: &str| models.iter().find(|model| model["name"] == name).unwrap();
@@ -33,7 +33,7 @@ fn weights_follow_the_shape_and_what_does_not_fit_is_said() {
 }
 
 #[test]
-fn the_layers_of_a_model_are_a_configuration_to_start_from() {
+fn printed_layers_are_a_valid_configuration() {
     let json = quell("models --format json").json();
     for model in json["models"].as_array().unwrap() {
         let name = model["name"].as_str().unwrap();
@@ -50,7 +50,7 @@ fn the_layers_of_a_model_are_a_configuration_to_start_from() {
 }
 
 #[test]
-fn names_and_shapes_that_are_none_are_refused() {
+fn unknown_names_and_shapes_are_refused() {
     for (arguments, says) in [
         ("models ccn", "ccn"),
         ("models cnn --input 28", "expected"),

@@ -288,7 +288,7 @@ fn expected(arguments: &str) -> (i32, bool) {
 }
 
 #[test]
-fn commands_hand_over_one_record_more_or_less_and_show_nothing_else() {
+fn commands_release_nothing_beyond_the_charged_difference_of_one_record() {
     let times: usize =
         std::env::var("QUELL_NEIGHBOUR_CASES").ok().and_then(|times| times.parse().ok()).unwrap_or(1);
     let here = folder("neighbouring");
@@ -334,7 +334,7 @@ fn commands_hand_over_one_record_more_or_less_and_show_nothing_else() {
 }
 
 #[test]
-fn evaluations_hand_over_one_record_more_or_less_and_show_nothing_else() {
+fn evaluations_release_nothing_beyond_the_charged_difference_of_one_record() {
     let here = folder("neighbouring model");
     let train = "train people.csv --schema schema.toml --noise-multiplier 2 --steps 2 --sampling full --records 30 --delta 1e-5 --output run";
     let mut chance = PublicRandom::new(12);

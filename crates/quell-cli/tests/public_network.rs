@@ -49,7 +49,7 @@ fn with_network(name: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn the_last_layer_on_a_networks_features_says_what_the_network_says() {
+fn the_last_layer_on_features_of_a_network_predicts_as_the_network() {
     let here = with_network("network features");
     let path = here.join("public/model.safetensors");
     let (model, records) = (Model::open(&path).unwrap(), digits().unwrap().test.unwrap());
@@ -69,7 +69,7 @@ fn the_last_layer_on_a_networks_features_says_what_the_network_says() {
 }
 
 #[test]
-fn voters_and_linear_models_look_through_a_public_network() {
+fn voters_and_linear_models_use_features_of_a_public_network() {
     let here = with_network("network voters");
     let network = "--public-network public/model.safetensors";
     for verb in ["knn", "pate --teachers 50"] {
@@ -79,7 +79,7 @@ fn voters_and_linear_models_look_through_a_public_network() {
         let kept = fs::read_to_string(here.join(output).join("labels.toml")).unwrap();
         assert!(kept.contains("kind = \"network\"") && kept.contains("digest = \""), "{kept}");
         let report = fs::read_to_string(here.join(output).join("report.md")).unwrap();
-        assert!(report.contains("all layers but the last of public/model.safetensors"), "{report}");
+        assert!(report.contains("all layers except the last of public/model.safetensors"), "{report}");
         assert_eq!(json(&here, &format!("resume {output}"))["answered"], labelled["answered"]);
     }
     let linear = json(&here, &format!("train {network} --model logistic --output linear"));
@@ -95,20 +95,16 @@ fn voters_and_linear_models_look_through_a_public_network() {
     json(&here, "train --model mlp-tanh --seed 5 --output other");
     fs::copy(here.join("public/model.safetensors"), here.join("kept")).unwrap();
     fs::copy(here.join("other/model.safetensors"), here.join("public/model.safetensors")).unwrap();
-    refused(&here, "predict linear", "public/model.safetensors is not what it was when it was first used");
-    refused(&here, "resume knn", "is not what it was when it was first used");
+    refused(&here, "predict linear", "public/model.safetensors has changed since it was first used");
+    refused(&here, "resume knn", "has changed since it was first used");
     fs::remove_file(here.join("public/model.safetensors")).unwrap();
     refused(&here, "predict linear", "the public network public/model.safetensors does not exist");
     fs::rename(here.join("kept"), here.join("public/model.safetensors")).unwrap();
-    refused(
-        &here,
-        "knn --public-network linear/model.safetensors",
-        "looks at what another network makes of records",
-    );
+    refused(&here, "knn --public-network linear/model.safetensors", "uses the features of another network");
 }
 
 #[test]
-fn what_is_no_network_for_these_records_is_refused() {
+fn files_that_are_not_a_fitting_network_are_refused() {
     let here = with_network("network refused");
     json(&here, "train --model logistic --output line");
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
@@ -116,8 +112,8 @@ fn what_is_no_network_for_these_records_is_refused() {
         fs::copy(examples.join(file), here.join(file)).unwrap();
     }
     for (arguments, says) in [
-        ("knn --public-network census.csv", "the public network census.csv holds no model"),
-        ("train --public-network public/config.toml", "holds no model"),
+        ("knn --public-network census.csv", "the public network census.csv contains no model"),
+        ("train --public-network public/config.toml", "contains no model"),
         (
             "pate --public-network nothing.safetensors",
             "the public network nothing.safetensors does not exist",
@@ -125,7 +121,7 @@ fn what_is_no_network_for_these_records_is_refused() {
         ("pate --public-network public", "the public network public cannot be read"),
         (
             "train census.csv --schema census.toml --public-network public/model.safetensors",
-            "looks at records of 1 × 8 × 8",
+            "expects records of 1 × 8 × 8",
         ),
         ("knn --public-network line/model.safetensors", "line/model.safetensors has one layer"),
         ("knn --features hog --public-network public/model.safetensors", "cannot be used with"),

@@ -78,7 +78,7 @@ fn accuracy(said: &Value) -> f64 {
 }
 
 #[test]
-fn teachers_are_not_asked_to_say_what_the_student_knows() {
+fn interactive_teachers_seldom_answer_what_the_student_knows() {
     let (here, public) = (folder("questions interactive"), Public::new());
     let (said, entries) =
         label(&here, "interactive", "--aggregator interactive --threshold 0.4 --choice in-order");
@@ -97,7 +97,7 @@ fn teachers_are_not_asked_to_say_what_the_student_knows() {
 }
 
 #[test]
-fn after_half_of_the_answers_the_most_doubtful_questions_are_asked() {
+fn the_most_uncertain_questions_follow_after_half_of_the_answers() {
     let (here, public) = (folder("questions active"), Public::new());
     let (said, entries) = label(&here, "active", "--choice active");
     let answers = said["answered"].as_u64().unwrap() as usize;

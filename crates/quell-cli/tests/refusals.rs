@@ -46,11 +46,14 @@ fn numbers_out_of_range_are_named_with_their_range() {
         ("account --noise-multiplier --delta 1e-5", "a value is required for '--noise-multiplier <Z>'"),
         ("account --noise-multiplier 1 --delta 1e-5 --sampling-rate 1.5", "sampling_rate is 1.5"),
         ("account --noise-multiplier 1 --delta 1e-5 --sampling-rate NaN", "sampling_rate is NaN"),
-        ("account --noise-multiplier 1 --delta 1e-5 --steps 0", "expected a whole number from 1 on"),
-        ("account --noise-multiplier 1 --delta 1e-5 --steps -5", "expected a whole number"),
-        ("account --noise-multiplier 1 --delta 1e-5 --steps 1.5", "expected a whole number"),
+        ("account --noise-multiplier 1 --delta 1e-5 --steps 0", "expected a positive whole number"),
+        ("account --noise-multiplier 1 --delta 1e-5 --steps -5", "expected a positive whole number"),
+        ("account --noise-multiplier 1 --delta 1e-5 --steps 1.5", "expected a positive whole number"),
         ("account --noise-multiplier 1 --delta 1e-5 --steps 18446744073709551615", "2^53"),
-        ("account --noise-multiplier 1 --delta 1e-5 --steps 18446744073709551616", "expected a whole number"),
+        (
+            "account --noise-multiplier 1 --delta 1e-5 --steps 18446744073709551616",
+            "expected a positive whole number",
+        ),
         ("account --noise-multiplier 1 --delta 1e-5 --group 0", "--group"),
         ("account --noise-multiplier 1 --delta 1e-5 --group -3", "--group"),
         (
@@ -80,7 +83,7 @@ fn numbers_out_of_range_are_named_with_their_range() {
 }
 
 #[test]
-fn flags_that_do_not_fit_are_explained() {
+fn wrong_flags_are_explained() {
     for (flags, says) in [
         ("", "no subcommand"),
         ("curve", "no subcommand"),
@@ -101,9 +104,9 @@ fn flags_that_do_not_fit_are_explained() {
         ("account --noise-multiplier 1 --delta 1e-5 --sampling without-replacement", "--batch-size"),
         (
             "account --noise-multiplier 1 --delta 1e-5 --sampling with-replacement --batch-size 5 --records 10",
-            "expected neighbours by replacement",
+            "expected --neighbors replace",
         ),
-        ("calibrate", "no target"),
+        ("calibrate", "no privacy target"),
         ("calibrate --epsilon 1", "--delta"),
         ("calibrate --epsilon 1 --delta 1e-5 --mu 1", "cannot be used with"),
         ("calibrate --epsilon 1 --delta 1e-5 --noise-multiplier 1", "expected one unknown"),
@@ -111,7 +114,7 @@ fn flags_that_do_not_fit_are_explained() {
             "calibrate --epsilon 1e-9 --delta 1e-9 --noise-multiplier 1 --sampling-rate 0.5",
             "reaches the target",
         ),
-        ("calibrate --epsilon 1 --delta 1e-5 --event {}", "the event has no open number"),
+        ("calibrate --epsilon 1 --delta 1e-5 --event {}", "the event has no unknown number"),
         ("curve unknown", "unrecognized subcommand"),
         ("curve laplace-gaussian --steps 5", "--steps"),
         ("curve tradeoff --output plot.pdf", "expected a name that ends in .svg or .png"),
@@ -127,18 +130,18 @@ fn flags_that_do_not_fit_are_explained() {
 }
 
 #[test]
-fn events_that_cannot_be_read_are_explained() {
+fn unreadable_events_are_explained() {
     let deep =
         |open: &str, close: &str, depth: usize| open.repeat(depth) + "\"non_private\"" + &close.repeat(depth);
     let nested = deep(r#"{"composed":["#, "]}", 10_000);
     let repeated = deep(r#"{"repeated":{"count":1,"event":"#, "}}", 10_000);
     for (event, says) in [
         ("", "EOF"),
-        ("{}", "the event is not one that can be read"),
-        ("[]", "the event is not one that can be read"),
-        ("null", "the event is not one that can be read"),
-        ("1e999", "the event is not one that can be read"),
-        ("\"gaussian\"", "the event is not one that can be read"),
+        ("{}", "the event cannot be read"),
+        ("[]", "the event cannot be read"),
+        ("null", "the event cannot be read"),
+        ("1e999", "the event cannot be read"),
+        ("\"gaussian\"", "the event cannot be read"),
         ("{\"gaussian\":", "EOF"),
         (r#"{"gauss":{"noise_multiplier":1}}"#, "unknown variant"),
         (r#"{"gaussian":{"noise_multiplier":-1}}"#, "noise_multiplier is -1"),
@@ -146,7 +149,7 @@ fn events_that_cannot_be_read_are_explained() {
         (r#"{"gaussian":{"noise_multiplier":1e999}}"#, "out of range"),
         (r#"{"version":2,"event":"non_private"}"#, "event version is 2, expected 1"),
         (r#"{"version":1,"event":"non_private","more":1}"#, "unknown field"),
-        (r#"{"repeated":{"count":-1,"event":"non_private"}}"#, "the event is not one that can be read"),
+        (r#"{"repeated":{"count":-1,"event":"non_private"}}"#, "the event cannot be read"),
         (&nested, "recursion limit"),
         (&repeated, "recursion limit"),
     ] {

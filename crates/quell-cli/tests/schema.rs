@@ -47,7 +47,7 @@ impl Project {
 }
 
 #[test]
-fn names_are_free_and_what_is_not_known_is_left_open() {
+fn column_names_are_free_and_unknown_values_are_gaps() {
     let project = Project::new("schema_free", "1", &[]);
     let text = project.schema("").data();
     assert!(
@@ -73,7 +73,7 @@ fn names_are_free_and_what_is_not_known_is_left_open() {
 }
 
 #[test]
-fn bounds_and_categories_are_found_for_a_price() {
+fn bounds_and_categories_are_charged() {
     let project = Project::new("schema_paid", "6", &[]);
     let flags = format!(
         "--numbers age,hours_per_week --within 0 1000 --label income --epsilon 5 --output {}",
@@ -82,7 +82,7 @@ fn bounds_and_categories_are_found_for_a_price() {
     let ran = project.schema(&flags);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
     assert!(
-        ran.stderr.contains("paid in lines 1 to 10 of \"census\", ε = 1 for each column: ε "),
+        ran.stderr.contains("charged to \"census\" in lines 1 to 10, ε = 1 for each column: ε "),
         "{}",
         ran.stderr
     );
@@ -105,12 +105,12 @@ fn bounds_and_categories_are_found_for_a_price() {
     assert_eq!((more.code, more.stdout.as_str()), (1, ""), "{}", more.stderr);
     assert!(more.stderr.starts_with("refused: ") && more.stderr.contains("\nhint: "), "{}", more.stderr);
     let more = project.schema("--numbers age,hours_per_week --label income --epsilon 0.5 --delta 1e-7");
-    assert!(more.code == 1 && more.stderr.contains("a far smaller --delta"), "{}", more.stderr);
+    assert!(more.code == 1 && more.stderr.contains("a much smaller --delta"), "{}", more.stderr);
     assert_eq!(project.spent().to_bits(), spent.to_bits());
 }
 
 #[test]
-fn an_exchange_costs_what_was_said_too() {
+fn the_charge_under_replacement_is_at_most_the_given_epsilon() {
     let project = Project::new("schema_replace", "6", &["--neighbors", "replace"]);
     let ran = project.schema("--numbers age,hours_per_week --label income --epsilon 5");
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -119,7 +119,7 @@ fn an_exchange_costs_what_was_said_too() {
 }
 
 #[test]
-fn bounds_hold_a_column_of_ties_and_do_not_need_to_be_told_where_it_is() {
+fn bounds_contain_a_column_of_ties_anywhere_in_the_range() {
     let project = Project::new("schema_ties", "30", &[]);
     // Many contacts with one, few with up to 63; shares of one; prices.
     let row = |i: u32| {
@@ -146,14 +146,14 @@ fn bounds_hold_a_column_of_ties_and_do_not_need_to_be_told_where_it_is() {
 }
 
 #[test]
-fn rare_categories_are_not_shown() {
+fn rare_categories_are_not_released() {
     let project = Project::new("schema_rare", "6", &[]);
     let rows: Vec<String> = (0..1000).map(|i| format!("person{i},no")).collect();
     fs::write(&project.table, format!("name,sick\n{}\n", rows.join("\n"))).unwrap();
     let ran = project.schema("--epsilon 2");
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(
-        !ran.stdout.contains("person") && ran.stdout.contains("No value is frequent enough"),
+        !ran.stdout.contains("person") && ran.stdout.contains("No category is frequent enough"),
         "{}",
         ran.stdout
     );
@@ -161,13 +161,13 @@ fn rare_categories_are_not_shown() {
 }
 
 #[test]
-fn mistakes_are_said_before_anything_is_paid() {
+fn wrong_schemas_are_refused_before_any_charge() {
     let project = Project::new("schema_mistakes", "5", &[]);
     for (flags, says) in [
         ("--label height", "height"),
         ("--numbers agee", "agee"),
-        ("--numbers age --categories age", "named twice"),
-        ("--label age --ignore age", "expected one of them"),
+        ("--numbers age --categories age", "given twice"),
+        ("--label age --ignore age", "expected one role"),
         ("--ignore age,education,sex,hours_per_week", "no column besides"),
         ("--ignore age,education,sex,hours_per_week,income", "no column is left"),
         ("--epsilon 0 --delta 1e-9", "epsilon is 0"),

@@ -23,7 +23,7 @@ fn write(here: &Path, name: &str, questions: usize, teachers: usize, cell: impl 
 }
 
 #[test]
-fn labels_that_most_teachers_name_win_and_are_paid_for_by_how_many_a_ballot_may_name() {
+fn majority_labels_win_and_cost_depends_on_the_labels_per_ballot() {
     let here = folder("surveys labels");
     // Question 5 has no label that wins; some name nothing, some another label, and some write spaces.
     write(&here, "votes.csv", 30, 200, |question, teacher| match (question, teacher) {
@@ -49,7 +49,7 @@ fn labels_that_most_teachers_name_win_and_are_paid_for_by_how_many_a_ballot_may_
     assert_eq!(charges(&here, "votes"), 1);
     // If a ballot may name all, all six may move: √6 for √4.
     let all = run(&here, "pate --ballots votes.csv --labels 6 --deviation 5 --answers 20 --dry-run");
-    assert!(all.stderr.contains("20 answers: ε ≤ 11.20 at δ = 1e-5; nothing was paid"), "{}", all.stderr);
+    assert!(all.stderr.contains("20 answers: ε ≤ 11.20 at δ = 1e-5; nothing was charged"), "{}", all.stderr);
     // As many as ε pays for, in words.
     let text = run(&here, "pate --ballots votes.csv --labels 6 --most 2 --epsilon 2 --dataset other");
     assert!(
@@ -62,7 +62,7 @@ fn labels_that_most_teachers_name_win_and_are_paid_for_by_how_many_a_ballot_may_
 }
 
 #[test]
-fn numbers_are_answered_by_their_mean_within_the_bounds() {
+fn the_answer_to_a_question_about_numbers_is_their_clamped_mean() {
     let here = folder("surveys numbers");
     // Question 3 is far outside of the bounds.
     write(&here, "votes.csv", 20, 200, |question, teacher| match question {
@@ -92,7 +92,7 @@ fn numbers_are_answered_by_their_mean_within_the_bounds() {
 }
 
 #[test]
-fn what_is_refused_leaves_no_trace() {
+fn refused_runs_leave_no_files_and_no_charge() {
     let here = folder("surveys refused");
     for (name, text) in [
         ("outside.csv", "a,b,c\n0,1,2\n0,1;3,1\n"),
@@ -162,7 +162,7 @@ fn what_is_refused_leaves_no_trace() {
 }
 
 #[test]
-fn killed_again_and_again_no_answer_is_paid_for_twice() {
+fn repeated_kills_charge_no_answer_twice() {
     const QUESTIONS: usize = 1600;
     let here = folder("surveys killed");
     write(&here, "votes.csv", QUESTIONS, 300, |question, teacher| {

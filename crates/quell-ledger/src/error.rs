@@ -30,7 +30,7 @@ pub enum Error {
     },
     /// The store has no ledger for this dataset.
     #[error(
-        "there is no dataset {dataset:?} in this store, expected one of {known:?}\nhint: `quell ledger create` opens a new one"
+        "there is no dataset {dataset:?} in this store, expected one of {known:?}\nhint: `quell ledger create` creates a new one"
     )]
     UnknownDataset {
         /// The requested name.

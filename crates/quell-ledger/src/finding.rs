@@ -27,7 +27,7 @@ pub enum Problem {
         cause: String,
     },
     /// SQLite's integrity check failed.
-    #[error("the file is not sound: {message}")]
+    #[error("the file is damaged: {message}")]
     Unsound {
         /// The message of SQLite.
         #[serde(rename = "said")]

@@ -182,7 +182,8 @@ impl Book for Volume {
             return Err(Error::Misplaced { dataset: self.dataset.clone(), number, because });
         }
         let Some(body) = Body::text(number, line, spent) else {
-            let because = "cannot be written down: it holds an infinite number, or is nested too deeply to be read again";
+            let because =
+                "cannot be written: it contains an infinite number, or is nested too deeply to be read again";
             return Err(Error::Misplaced { dataset: self.dataset.clone(), number, because });
         };
         let previous_head = self.position.head;

@@ -177,7 +177,7 @@ impl std::fmt::Display for Statement {
             (|value| format_rounded(value, 4, Toward::Up), if self.plans == 1 { "" } else { "s" });
         writeln!(
             f,
-            "Dataset {:?}: what was released from it, and what that says about one {}.",
+            "Dataset {:?}: the privacy guarantee of one {} over all releases from this dataset.",
             self.dataset, self.unit
         )?;
         let Some(epsilon) = self.epsilon else {
@@ -189,76 +189,76 @@ impl std::fmt::Display for Statement {
             let why = self.unpromised.map(|why| why.to_string()).unwrap_or_default();
             return writeln!(
                 f,
-                "NOTHING IS PROMISED: {why}{seeded}. {} plan{plural} counted so far, ε = {}.",
+                "NOTHING IS PROMISED: {why}{seeded}. Charged so far: {} plan{plural}, ε = {}.",
                 self.plans,
                 up(self.counted.epsilon)
             );
         };
-        let change = match self.neighbors {
-            Neighbors::AddRemove => "were added or removed",
-            Neighbors::Replace => "were exchanged for another (their number is public)",
-        };
         let (unit, delta) = (self.unit, format_exact(self.delta));
+        let change = match self.neighbors {
+            Neighbors::AddRemove => format!("when one {unit} is added or removed"),
+            Neighbors::Replace => {
+                format!("when one {unit} is replaced by another; the number of {unit}s is public")
+            }
+        };
         writeln!(
             f,
-            "Promise: if one {unit} {change}, everything released from this dataset would be nearly as likely as it is: (ε, δ)-differential \
-             privacy with ε ≤ {} at δ = {delta}.",
+            "Promise: all releases together are (ε, δ)-differentially private with ε ≤ {} at δ = {delta}, {change}.",
             up(epsilon.upper)
         )?;
-        let cap = format_exact(self.budget.cap());
+        let (cap, has) = (format_exact(self.budget.cap()), if self.plans == 1 { "has" } else { "have" });
         writeln!(
             f,
-            "Budget: ε ≤ {cap} for all releases together, of which {} is spent by {} plan{plural}; more is refused.",
-            up(self.counted.epsilon),
-            self.plans
+            "Budget: ε ≤ {cap} for all releases together; {} plan{plural} {has} spent {}. The ledger refuses a plan that exceeds the budget.",
+            self.plans,
+            up(self.counted.epsilon)
         )?;
-        writeln!(f, "Why: {}.", self.counted.theorem)?;
+        writeln!(f, "Theorem: {}.", self.counted.theorem)?;
+        let wrong = format_exact(100.0 * self.false_positive_rate);
         if let Some(alone) = self.alone {
-            let (wrong, found) =
-                (format_exact(100.0 * self.false_positive_rate), up(100.0 * alone.true_positive_rate));
             writeln!(
                 f,
-                "The plan by itself: ε ≤ {} at δ = {}, and with {wrong} % false positives a test detects someone's presence at most {found} % of the time. \
-                 That is a promise of its own if it was settled beforehand that no plan follows.",
+                "This plan alone: ε ≤ {} at δ = {}. At a false-positive rate of {wrong} %, a membership test has a true-positive rate of at most {} %. \
+                 These numbers are a promise only if it was decided in advance that no other plan follows.",
                 up(alone.epsilon),
-                format_exact(self.budget.delta.get())
+                format_exact(self.budget.delta.get()),
+                up(100.0 * alone.true_positive_rate)
             )?;
         }
         if self.plans > 1 {
             writeln!(
                 f,
-                "What is spent is a promise of its own only if no plan was chosen after seeing the results of another; the budget is one in any case."
+                "The spent ε is a promise only if no plan was chosen after the results of another plan were seen. The promise above holds in any case."
             )?;
         }
         if self.plans > 1 && (epsilon.upper > self.budget.cap() || self.delta > self.budget.delta.get()) {
             writeln!(
                 f,
-                "The budget was changed after releases had been made, when results may have been seen. So the promise is for the largest budget since the first release, \
-                 rounded up to a whole number if it was raised, and δ counts once for each budget that could have been set up to it."
+                "The budget was changed after the first release, when results may have been seen. So the promise has the largest ε since the first release, \
+                 rounded up to a whole number if the budget was raised, and δ counts once for each budget that could have been set up to this ε."
             )?;
         }
         writeln!(
             f,
-            "Interval: what was promised is between {} and {}.",
+            "Interval: the true ε at this δ is between {} and {}.",
             format_rounded(epsilon.lower, 4, Toward::Down),
             up(epsilon.upper)
         )?;
-        let (wrong, found) =
-            (format_exact(100.0 * self.false_positive_rate), up(100.0 * self.true_positive_rate));
         writeln!(
             f,
-            "For an attacker: with {wrong} % false positives, a test detects someone's presence at most {found} % of the time."
+            "Attack: at a false-positive rate of {wrong} %, a membership test has a true-positive rate of at most {} %.",
+            up(100.0 * self.true_positive_rate)
         )?;
         writeln!(
             f,
-            "Covered: everything paid for from this ledger, in any order, however later releases were chosen after earlier ones, \
-             and anything computed from the releases."
+            "Covered: all releases charged to this ledger, even if later ones were chosen after earlier results were seen; \
+             and everything computed from these releases."
         )?;
         let several = if unit == Unit::Example { "a person with several records; " } else { "" };
         writeln!(
             f,
-            "Not covered: {several}groups of people; what others publish; copies of the data used without this ledger; the settings \
-             themselves, if they were read off the data."
+            "Not covered: {several}groups of people; publications by others; use of the data without this ledger; \
+             settings that were chosen by looking at the data."
         )
     }
 }

@@ -412,7 +412,7 @@ fn a_statement_says_it_all_in_sentences() {
     );
     let text = statement.to_string();
     for words in
-        ["one example", "added or removed", "δ = 1e-5", "1 % false positives", "Not covered", "ZDW22"]
+        ["one example", "added or removed", "δ = 1e-5", "false-positive rate of 1 %", "Not covered", "ZDW22"]
     {
         assert!(text.contains(words), "{words:?} in {text}");
     }

@@ -160,6 +160,6 @@ fn settings_without_a_theorem_are_refused() {
     assert_eq!(good.distance(), 6.0 * survey(number(0.0, 1.0), 5, 1.0, 1).distance());
     assert_eq!(
         good.to_string(),
-        "1 answers of 5 teachers who say at most 2 of 6 labels, with Gaussian noise of standard deviation 1 ballots"
+        "1 answer by votes of 5 teachers, each with at most 2 of 6 labels, with Gaussian noise of standard deviation 1 ballots"
     );
 }

@@ -89,7 +89,7 @@ impl Confusion {
             .iter()
             .take(LIMIT)
             .map(|(count, actual, predicted)| {
-                row(&count.to_string(), format!("{} taken for {}", name(*actual), name(*predicted)))
+                row(&count.to_string(), format!("{} predicted as {}", name(*actual), name(*predicted)))
             })
             .collect()
     }
@@ -159,7 +159,7 @@ pub(crate) fn cost(paid: &PaymentRecord) -> Vec<[String; 3]> {
             format!("≤ {}", format_rounded(paid.epsilon.upper, 3, Toward::Up)),
             "of this run".into(),
         ],
-        ["δ".into(), format_exact(paid.delta), "chance that ε fails".into()],
+        ["δ".into(), format_exact(paid.delta), "of this run".into()],
     ]
 }
 
@@ -191,11 +191,11 @@ pub(crate) fn guarantee(paid: &PaymentRecord, unit: Unit, neighbors: Neighbors) 
     let PaymentRecord { receipt, epsilon, delta } = paid;
     let change = match neighbors {
         Neighbors::AddRemove => "is added or removed",
-        Neighbors::Replace => "is exchanged for another",
+        Neighbors::Replace => "is replaced by another",
     };
     let protected = match unit {
-        Unit::Example => format!("that one example {change}"),
-        Unit::User => format!("that one person {change}, with all their examples"),
+        Unit::Example => format!("one example {change}"),
+        Unit::User => format!("one person with all their examples {change}"),
     };
     let interval =
         format!("between {} and {}", format_rounded(epsilon.lower, 4, Toward::Down), round_up(epsilon.upper));
@@ -203,10 +203,10 @@ pub(crate) fn guarantee(paid: &PaymentRecord, unit: Unit, neighbors: Neighbors) 
     if receipt.non_private {
         rows.push(row(
             "NOT PRIVATE",
-            "the noise came from a seed; anyone who knows the seed can remove the noise",
+            "the noise came from a seed; everyone who knows the seed can remove the noise",
         ));
     }
-    rows.extend([row("what is hidden", protected), row("ε", interval), row("δ", format_exact(*delta))]);
+    rows.extend([row("protected change", protected), row("ε", interval), row("δ", format_exact(*delta))]);
     rows
 }
 
@@ -221,7 +221,7 @@ pub(crate) fn ledger_entry(paid: &PaymentRecord) -> Vec<[String; 2]> {
 /// Name and settings of the features.
 pub(crate) fn features(features: &Features) -> String {
     if let Features::Network { path, .. } = features {
-        return format!("all layers but the last of {}, which was declared public", path.display());
+        return format!("all layers except the last of {}, which was declared public", path.display());
     }
     let mut settings = serde_json::to_value(features).unwrap_or_default();
     let kind = settings.as_object_mut().and_then(|fields| fields.remove("kind"));
@@ -299,7 +299,7 @@ mod tests {
     fn the_most_frequent_mistakes_come_first() {
         let names = ["a", "b", "c"].map(str::to_owned).to_vec();
         let confusion = Confusion { names, counts: vec![vec![9, 1, 0], vec![4, 9, 0], vec![0, 2, 9]] };
-        let expected = [["4", "b taken for a"], ["2", "c taken for b"], ["1", "a taken for b"]]
+        let expected = [["4", "b predicted as a"], ["2", "c predicted as b"], ["1", "a predicted as b"]]
             .map(|pair| pair.map(str::to_owned));
         assert_eq!(confusion.mistakes(), expected);
     }

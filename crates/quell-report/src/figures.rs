@@ -43,14 +43,14 @@ pub(crate) fn epsilon(metrics: &Metrics, paid: &PaymentRecord) -> Option<(Figure
         let figure = Figure {
             title: "Privacy loss over the run".into(),
             subtitle: format!(
-                "at δ = {}; all of it was paid for before the first step",
+                "at δ = {}; the ledger was charged for all steps before the first step",
                 format_exact(paid.delta)
             ),
             x: Axis::linear("steps"),
             y: Axis::linear(format!("ε at δ = {}", format_exact(paid.delta))),
             series: vec![
                 Series { name: "ε of the steps so far".into(), claim: Edge::Upper, points },
-                Series { name: "ε that was paid for".into(), claim: Edge::Upper, points: ends },
+                Series { name: "ε of the charge".into(), claim: Edge::Upper, points: ends },
             ],
         };
         (figure, "Upper bound on the privacy loss of one record after each number of steps.")
@@ -71,17 +71,17 @@ pub(crate) fn epsilon_of_answers(plan: &Plan) -> Result<Option<(Figure, &'static
     let paid = ends.map(|end| Point::exact(end.x, plan.epsilon.upper)).collect();
     let figure = Figure {
         title: "Privacy loss over the answers".into(),
-        subtitle: format!("at δ = {delta}; all of it was paid for before the first question"),
+        subtitle: format!("at δ = {delta}; the ledger was charged for all answers before the first question"),
         x: Axis::linear("answers"),
         y: Axis::linear(format!("ε at δ = {delta}")),
         series: vec![
             Series { name: "ε of the answers so far".into(), claim: Edge::Upper, points },
-            Series { name: "ε that was paid for".into(), claim: Edge::Upper, points: paid },
+            Series { name: "ε of the charge".into(), claim: Edge::Upper, points: paid },
         ],
     };
     Ok(Some((
         figure,
-        "Upper bound on the privacy loss of one record after each number of answers, whatever the votes were.",
+        "Upper bound on the privacy loss of one record after each number of answers, for any votes.",
     )))
 }
 
@@ -106,18 +106,21 @@ pub(crate) fn attack(
     });
     let guessing = [0.0, 0.25, 0.5, 0.75, 1.0].map(|alpha| Point::exact(alpha, 1.0 - alpha)).to_vec();
     let figure = Figure {
-        title: "What the best attack gets wrong".into(),
+        title: "Error rates of the best attack".into(),
         subtitle: subtitle.into(),
-        x: Axis::linear("false-positive rate α (fraction of records wrongly accused)"),
-        y: Axis::linear("false-negative rate β (fraction missed)"),
+        x: Axis::linear("false-positive rate α"),
+        y: Axis::linear("false-negative rate β"),
         series: vec![
             Series {
-                name: "least any attack misses".into(),
+                name: "least false-negative rate of any attack".into(),
                 claim: Edge::Lower,
                 points: points.collect::<Result<_, Error>>()?,
             },
             Series { name: "random guessing".into(), claim: Edge::Lower, points: guessing },
         ],
     };
-    Ok(Some((figure, "The closer to random guessing, the better one record is hidden.")))
+    Ok(Some((
+        figure,
+        "No attack has error rates below the curve. The closer the curve is to random guessing, the stronger is the privacy.",
+    )))
 }

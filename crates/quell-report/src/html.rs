@@ -86,7 +86,7 @@ pub(crate) fn page(facts: &Report) -> String {
         page.push_str("</div>\n");
     }
     if let Some(confusion) = &facts.confusion {
-        let _ = write!(page, "<h2>Which class was taken for which</h2>\n{}", matrix(confusion));
+        let _ = write!(page, "<h2>Confusion matrix</h2>\n{}", matrix(confusion));
     }
     page.push_str("<div class=\"lists\">\n");
     for (heading, rows) in &facts.lists {

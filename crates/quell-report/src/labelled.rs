@@ -26,7 +26,7 @@ use crate::{
     figures,
 };
 
-const ATTACK: &str = "a test for one record's presence by everything that was answered or refused";
+const ATTACK: &str = "a membership test for one record, given all answers and refusals";
 
 /// Builds the report of a labelling run and its student.
 pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Error> {
@@ -66,7 +66,7 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         classes.iter().zip(answer_counts).map(|(name, count)| row(name, count.to_string())).collect();
     let mut lists = vec![
         ("The guarantee of this run", guarantee_rows),
-        ("The ledger entry that paid for it", ledger_entry(&model.paid)),
+        ("Ledger entry of the charge", ledger_entry(&model.paid)),
         ("Voters", voters(&configuration)),
         ("Aggregation of votes", aggregation(&configuration, &election, &plan)),
         ("Results", result(&configuration, &outcome)),
@@ -111,7 +111,7 @@ fn headlines(model: &Model, outcome: &Results) -> Vec<[String; 3]> {
     let asked = outcome.answered + outcome.refused;
     all.push(["answers".into(), outcome.answered.to_string(), format!("to {asked} questions")]);
     let (evaluation, which) = match (&outcome.unseen, &outcome.all) {
-        (Some(unseen), _) => (Some(unseen), "public examples that were never asked about"),
+        (Some(unseen), _) => (Some(unseen), "public examples without a question"),
         (None, all) => (all.as_ref(), "public examples"),
     };
     match evaluation {
@@ -151,7 +151,7 @@ fn voters(configuration: &Configuration) -> Vec<[String; 2]> {
             row(
                 "voters",
                 format!(
-                    "{count} teachers; one record, or one person with all their records, affects only one teacher"
+                    "{count} teachers; each record, or each person with all their records, affects only one teacher"
                 ),
             ),
             row("input of the teachers", inputs),
@@ -161,17 +161,17 @@ fn voters(configuration: &Configuration) -> Vec<[String; 2]> {
         Electors::Nearest { neighbors, rate, components, turns } => {
             let distance_space = components
                 .map_or(inputs.clone(), |count| format!("{count} principal components of {inputs}"));
-            let by_student = "from the second turn on, distances are measured on the features of a student trained on the answers so far";
+            let by_student = "from the second turn on, distances use the features of a student that was trained on the answers so far";
             let turns = if *turns > 1 { format!("{turns}; {by_student}") } else { turns.to_string() };
             vec![
                 row(
                     "voters",
                     format!(
-                        "the {neighbors} records nearest to a question, within a sample drawn for that question"
+                        "the {neighbors} records nearest to a question, in a Poisson sample for this question"
                     ),
                 ),
                 row("sampling rate", format_brief(*rate)),
-                row("distances are measured on", distance_space),
+                row("features for distances", distance_space),
                 row("turns", turns),
             ]
         }
@@ -192,7 +192,7 @@ fn aggregation(configuration: &Configuration, election: &Election, plan: &Plan) 
                 let noise =
                     format!("with Gaussian noise of standard deviation {}", format_brief(deviation.get()));
                 rows.push(row(
-                    "answered only where",
+                    "answered only if",
                     format!("{what} {threshold} of {ballots} ballots, {noise}"),
                 ));
                 rows.push(row("questions paid for", (u64::from(poll.questions) * rounds).to_string()));
@@ -201,22 +201,22 @@ fn aggregation(configuration: &Configuration, election: &Election, plan: &Plan) 
         }
         Aggregation::Stable(stable) => {
             let threshold = format!(
-                "more than {} of {} ballots could change, with noise",
+                "more than {} of {} ballots could change without another winner, with noise",
                 stable.threshold, election.ballots
             );
-            rows.push(row("answered only where", threshold));
+            rows.push(row("answered only if", threshold));
             rows.push(row(
                 "noise",
                 format!("Gaussian of standard deviation {}", format_brief(stable.deviation.get())),
             ));
-            rows.push(row("refusals paid for", stable.unstable.to_string()));
+            rows.push(row("unstable questions paid for", stable.unstable.to_string()));
         }
         Aggregation::Surveys(survey, _) => rows.push(row("each round", survey.to_string())),
     }
     let choice = match configuration.student.choice {
         Choice::Representative => "representative records first (those close to many others)",
         Choice::Active => {
-            "half of them representative records (close to many others), then those that the answers so far leave uncertain"
+            "half of them representative records (close to many others), then the most uncertain records"
         }
         Choice::InOrder => "in the order of the file",
     };
@@ -234,11 +234,11 @@ fn result(configuration: &Configuration, outcome: &Results) -> Vec<[String; 2]> 
         row("refused", outcome.refused.to_string()),
     ];
     if let Some(right) = outcome.right {
-        rows.push(row("correct answers", format!("{}, according to the public labels", percent(right))));
+        rows.push(row("correct answers", format!("{}, compared with the public labels", percent(right))));
     }
     for (name, evaluation) in [
-        ("student on records never asked about", &outcome.unseen),
-        ("student on all public data", &outcome.all),
+        ("student on public records without a question", &outcome.unseen),
+        ("student on all public records", &outcome.all),
     ] {
         if let Some(evaluation @ Evaluation::Classes { correct, count, .. }) = evaluation {
             let accuracy = evaluation.accuracy().map_or_else(|| "none".into(), percent);
@@ -257,7 +257,7 @@ fn data(configuration: &Configuration, model: &Model) -> Vec<[String; 2]> {
     if let Some(public) = &configuration.data.test {
         rows.push(row("public records", public.display().to_string()));
     }
-    rows.push(row("numbers per example", dimensions(&model.shape)));
+    rows.push(row("shape of an example", dimensions(&model.shape)));
     rows.push(row("classes", shortened(model.classes.as_deref().unwrap_or_default())));
     rows
 }

@@ -32,7 +32,7 @@ pub(crate) fn page(facts: &Report) -> String {
         let _ = write!(page, "\n## {heading}\n\n{}", table(&[String::new(), String::new()], &rows, 0));
     }
     if let Some(confusion) = &facts.confusion {
-        let _ = write!(page, "\n## Which class was taken for which, on public data\n\n{}", matrix(confusion));
+        let _ = write!(page, "\n## Confusion matrix on public data\n\n{}", matrix(confusion));
     }
     for (figure, reading) in &facts.figures {
         let _ = write!(

@@ -20,7 +20,7 @@ use crate::{
 };
 
 const ATTACK: &str =
-    "a test for one record's presence by everything this run released, all iterates included";
+    "a membership test for one record, given all releases of this run, including every iterate";
 
 /// Builds the report of a model trained on private records.
 pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Error> {
@@ -57,7 +57,7 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
     });
     let mut lists = vec![
         ("The guarantee of this run", guarantee(&model.paid, configuration.data.unit, plan.neighbors)),
-        ("The ledger entry that paid for it", ledger_entry(&model.paid)),
+        ("Ledger entry of the charge", ledger_entry(&model.paid)),
         ("Results", result(model, &metrics)),
         ("Training data", data(model)),
         ("Training settings", settings(model, &plan, &metrics)),
@@ -92,7 +92,7 @@ fn headlines(model: &Model, metrics: &Metrics) -> Vec<[String; 3]> {
                 format!("root mean square on {count} public examples"),
             ]);
         }
-        None => all.push(["accuracy".into(), "not measured".into(), "there are no public test data".into()]),
+        None => all.push(["accuracy".into(), "not measured".into(), "no public test data".into()]),
     }
     all.push(["steps".into(), metrics.steps.to_string(), format!("in {}", duration(metrics.seconds))]);
     all
@@ -116,14 +116,14 @@ fn result(model: &Model, metrics: &Metrics) -> Vec<[String; 2]> {
         ],
         None => vec![row(
             "public test data",
-            "none, or the run is not finished; private data is never evaluated without payment",
+            "none, or the run is not finished; an evaluation on private data is a paid release",
         )],
     };
     if metrics.taken < metrics.steps {
-        let lost = "paid for, but lost in an interruption or not yet taken";
+        let lost = "charged, but lost in an interruption or not yet run";
         rows.push(row(
             "steps",
-            format!("{} of {} taken; the others were {lost}", metrics.taken, metrics.steps),
+            format!("{} of {} were run; the others were {lost}", metrics.taken, metrics.steps),
         ));
     }
     rows.push(row("time", duration(metrics.seconds)));
@@ -135,9 +135,9 @@ fn data(model: &Model) -> Vec<[String; 2]> {
     let mut rows = vec![row("dataset", &model.paid.receipt.dataset), row("source", source(data))];
     if let Some(records) = training.sampling.records {
         let what = if data.unit == Unit::User { "people" } else { "examples" };
-        rows.push(row("publicly known size", format!("{records} {what}")));
+        rows.push(row("public size", format!("{records} {what}")));
     }
-    rows.push(row("numbers per example", dimensions(&model.shape)));
+    rows.push(row("shape of an example", dimensions(&model.shape)));
     if !model.configuration.features.is_raw() {
         rows.push(row("features", features(&model.configuration.features)));
     }
@@ -146,7 +146,10 @@ fn data(model: &Model) -> Vec<[String; 2]> {
         None => rows.push(row("target", "a number")),
     }
     if let Some(schema) = &data.schema {
-        rows.push(row("learned", format!("{} from {} columns", schema.label.column, schema.columns.len())));
+        rows.push(row(
+            "label",
+            format!("{}, predicted from {} columns", schema.label.column, schema.columns.len()),
+        ));
     }
     if let Some(test) = &data.test {
         rows.push(row("public test data", test.display().to_string()));

@@ -43,6 +43,7 @@
 pub mod data;
 mod error;
 pub mod features;
+mod hint;
 mod kernel;
 pub mod layer;
 pub mod learner;
@@ -60,6 +61,7 @@ pub mod statistics;
 mod toml_error;
 pub mod voting;
 
-pub use error::{Error, Place};
+pub use error::Error;
+pub use hint::{Hint, Input};
 pub use quell_ledger as ledger;
 pub use quell_privacy as privacy;

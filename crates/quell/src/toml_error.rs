@@ -1,6 +1,6 @@
 //! What is wrong with a TOML file, in a few words and a short picture.
 
-use crate::error::Place;
+use crate::data::Place;
 
 /// Longest part of a message that is shown, in characters: a message quotes names from the file.
 const MESSAGE: usize = 300;

@@ -3,7 +3,7 @@
 
 use crate::made::Folder;
 use quell::{
-    Error,
+    Error, Input,
     data::{Examples, Options, Schema, Targets, digits, open},
     learner::{Supervised, dp_sgd::Sampler, loss::Loss},
     network::{self, Network, Workspace},
@@ -248,14 +248,11 @@ fn whatever_can_be_wrong_about_the_number_of_records_is_said_before_it_is_paid_f
 fn people_are_not_promised_protection_where_nobody_knows_who_they_are() {
     let mut asked = labels::Configuration::digits_by_teachers().unwrap();
     asked.data.unit = Unit::User;
-    assert!(matches!(labels::Labelling::new(asked), Err(Error::Missing { what: "user of each record", .. })));
+    assert!(matches!(labels::Labelling::new(asked), Err(Error::Missing { what: Input::Users })));
     let folder = table(51, None);
     let mut asked = configuration(&folder, Sampler::Poisson, Some(51));
     asked.data.unit = Unit::User;
-    assert!(matches!(
-        run::Training::new(asked.clone()),
-        Err(Error::Missing { what: "user of each record", .. })
-    ));
+    assert!(matches!(run::Training::new(asked.clone()), Err(Error::Missing { what: Input::Users })));
     let lines: Vec<String> = (0..51).map(|row| (row % 7).to_string()).collect();
     asked.data.users = Some(folder.put("users.txt", lines.join("\n")));
     assert!(run::Training::new(asked).is_ok());

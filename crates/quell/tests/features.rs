@@ -174,7 +174,7 @@ fn settings_that_do_not_fit_are_refused_in_a_sentence() {
         (
             scattering(2, 8, 2, 0),
             &[784],
-            "features is made of pictures for records of 784, expected records with channels",
+            "features is computed from images for records of 784, expected records with channels",
         ),
         (scattering(2, 8, 2, 0), &[usize::MAX, 28, 28], "expected records with channels, rows and columns"),
         (scattering(1, 64, 2, 0), &[60, 1000, 1000], "features is too many numbers"),

@@ -8,7 +8,7 @@ use png::{BitDepth, ColorType};
 use proptest::prelude::*;
 use quell::{
     Error,
-    data::{Dataset, Options, open},
+    data::{Dataset, FormatError, Options, open},
 };
 
 /// Opens a file or folder in at most 4 MiB.
@@ -48,7 +48,7 @@ fn batch(content: &[u8]) -> Result<Dataset, Error> {
 
 fn broken(result: Result<Dataset, Error>) -> String {
     match result {
-        Err(Error::Broken { found, .. }) => found,
+        Err(Error::Format(FormatError::Broken { found, .. })) => found,
         other => panic!("{other:?}"),
     }
 }
@@ -60,7 +60,7 @@ fn bomb(zeros: usize) -> Vec<u8> {
 
 #[test]
 fn idx_headers_that_announce_too_much_are_refused() {
-    const MORE: &str = "a header that announces more bytes than there are";
+    const MORE: &str = "a header that announces more bytes than the file has";
     let announced = |sides: &[u32]| broken(images(&idx(8, sides, &[0; 8])));
     assert_eq!(announced(&[2, 2, 3]), MORE);
     assert_eq!(announced(&[1 << 31, 1, 1]), MORE);
@@ -117,7 +117,7 @@ fn packed_idx_is_refused_wherever_it_is_cut_or_changed() {
     let mut changed = whole.clone();
     let place = changed.len() - 8;
     changed[place] ^= 1;
-    assert_eq!(broken(opened(&changed)), "packed data that is damaged");
+    assert_eq!(broken(opened(&changed)), "damaged compressed data");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn records_that_are_not_there_are_not_of_any_size() {
         small(folder.path()).map(|data| data.train.width())
     };
     assert_eq!(opened([28, 28]).unwrap(), 784);
-    assert!(matches!(opened([0x0800_0001, 0x0803_0607]), Err(Error::TooLarge { .. })));
+    assert!(matches!(opened([0x0800_0001, 0x0803_0607]), Err(Error::Format(FormatError::TooLarge { .. }))));
 }
 
 #[test]
@@ -140,9 +140,9 @@ fn packed_bombs_are_stopped_by_the_memory_that_is_allowed() {
     bytes.resize(16 + (1 << 24), 0);
     let folder = Folder::new().with("train-images-idx3-ubyte.gz", gzip(&bytes));
     folder.put("train-labels-idx1-ubyte.gz", gzip(&idx(8, &[1 << 14], &vec![0; 1 << 14])));
-    assert!(matches!(small(folder.path()), Err(Error::TooLarge { .. })));
+    assert!(matches!(small(folder.path()), Err(Error::Format(FormatError::TooLarge { .. }))));
     let folder = Folder::new().with("data_batch_1.bin.gz", bomb(1 << 24));
-    assert!(matches!(small(folder.path()), Err(Error::TooLarge { .. })));
+    assert!(matches!(small(folder.path()), Err(Error::Format(FormatError::TooLarge { .. }))));
     // A header that announces more than can be packed into so few bytes is not even unpacked.
     let folder = Folder::new().with("train-images-idx3-ubyte.gz", gzip(&idx(8, &[1 << 31, 1, 1], &[])));
     folder.put("train-labels-idx1-ubyte.gz", gzip(&idx(8, &[1 << 31], &[])));
@@ -161,7 +161,7 @@ fn a_packed_table_of_one_endless_record_takes_bounded_memory_and_no_error() {
     let folder = Folder::new().with("table.csv.gz", gzip(&vec![b','; 1 << 25]));
     assert!(matches!(
         quell::data::Table::open(folder.path().join("table.csv.gz")),
-        Err(Error::NoTable { .. })
+        Err(Error::Format(FormatError::NoTable { .. }))
     ));
 }
 
@@ -201,10 +201,13 @@ fn npy_headers_that_lie_are_refused() {
         "(4294967296, 4294967296, 4294967296)",
     ] {
         let error = array(&npy("<f4", shape, &[0; 8])).unwrap_err();
-        assert!(matches!(error, Error::Broken { .. } | Error::Counts { .. }), "{shape}: {error}");
+        assert!(
+            matches!(error, Error::Format(FormatError::Broken { .. } | FormatError::Counts { .. })),
+            "{shape}: {error}"
+        );
     }
     let sides = format!("(2, {})", "1, ".repeat(40));
-    assert!(matches!(array(&npy("<f4", &sides, &[0; 8])), Err(Error::Broken { .. })));
+    assert!(matches!(array(&npy("<f4", &sides, &[0; 8])), Err(Error::Format(FormatError::Broken { .. }))));
 }
 
 #[test]
@@ -229,7 +232,7 @@ fn npy_headers_that_cannot_be_read_are_refused() {
     assert!(array(&npy_with(header, &[0; 8])).is_ok());
     let mut lying = npy("<f4", "(2, 1)", &[0; 8]);
     lying[8..10].copy_from_slice(&u16::MAX.to_le_bytes());
-    assert_eq!(broken(array(&lying)), "a header that announces more bytes than there are");
+    assert_eq!(broken(array(&lying)), "a header that announces more bytes than the file has");
     let mut version = npy("<f4", "(2, 1)", &[0; 8]);
     version[6] = 4;
     assert_eq!(broken(array(&version)), "version 4");
@@ -258,12 +261,12 @@ fn archives_that_lie_are_refused() {
     let _ = archive(&lying);
     // An array in it says so.
     let huge = npz(&[("x.npy", npy("<f4", "(2, 4611686018427387904)", &[0; 8])), ("y.npy", y.clone())]);
-    assert!(matches!(archive(&huge), Err(Error::Broken { .. })));
+    assert!(matches!(archive(&huge), Err(Error::Format(FormatError::Broken { .. }))));
     let bomb = npz(&[("x.npy", npy("|u1", "(2, 8388608)", &vec![0; 1 << 24])), ("y.npy", y.clone())]);
-    assert!(matches!(archive(&bomb), Err(Error::TooLarge { .. })));
+    assert!(matches!(archive(&bomb), Err(Error::Format(FormatError::TooLarge { .. }))));
     let other = npz(&[("x.npy", x), ("y.npy", npy("<f4", "(3,)", &[0; 12]))]);
     let error = archive(&other).unwrap_err();
-    assert!(matches!(error, Error::Counts { .. }));
+    assert!(matches!(error, Error::Format(FormatError::Counts { .. })));
     assert!(error.to_string().contains("data.npz/x.npy"), "{error}");
 }
 
@@ -285,18 +288,21 @@ fn pictures_that_announce_too_much_are_refused() {
     {
         let error = picture(&sized(columns, rows)).unwrap_err();
         assert!(
-            matches!(error, Error::TooLarge { .. } | Error::NoImage { .. }),
+            matches!(error, Error::Format(FormatError::TooLarge { .. } | FormatError::NoImage { .. })),
             "{columns} by {rows}: {error}"
         );
     }
     // What the decoder itself would take is refused by its size, before there is room for it.
     let error = picture(&sized(4097, 4096)).unwrap_err();
-    assert!(matches!(error, Error::TooLarge { .. }), "{error}");
+    assert!(matches!(error, Error::Format(FormatError::TooLarge { .. })), "{error}");
     let mut large = jpeg(1, true);
     // Rows and columns are behind the marker, a length and the precision.
     let frame = large.windows(2).position(|bytes| bytes == [0xff, 0xc0]).unwrap();
     large[frame + 5..frame + 9].copy_from_slice(&[0xff; 4]);
-    assert!(matches!(picture(&large), Err(Error::TooLarge { .. } | Error::NoImage { .. })));
+    assert!(matches!(
+        picture(&large),
+        Err(Error::Format(FormatError::TooLarge { .. } | FormatError::NoImage { .. }))
+    ));
 }
 
 #[test]

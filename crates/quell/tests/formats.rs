@@ -5,7 +5,7 @@ use crate::made::{Folder, cifar, gzip, idx, jpeg, labels, npy, npy_with, npz, pn
 use png::{BitDepth, ColorType};
 use quell::{
     Error,
-    data::{Options, Scaling, Schema, Split, open},
+    data::{FormatError, Options, Scaling, Schema, Split, open},
     run::Source,
 };
 
@@ -122,10 +122,10 @@ fn users_come_from_a_file_of_their_own() {
     let options = Options { users: Some(users), ..Options::default() };
     assert_eq!(open(folder.path(), &options).unwrap().train.users(), Some([0, 1, 0].as_slice()));
     let few = Options { users: Some(folder.put("few", idx(0x0c, &[2], &[0; 8]))), ..Options::default() };
-    assert!(matches!(open(folder.path(), &few), Err(Error::Counts { .. })));
+    assert!(matches!(open(folder.path(), &few), Err(Error::Format(FormatError::Counts { .. }))));
     let floats =
         Options { users: Some(folder.put("floats", idx(0x0d, &[3], &[0; 12]))), ..Options::default() };
-    assert!(matches!(open(folder.path(), &floats), Err(Error::Broken { .. })));
+    assert!(matches!(open(folder.path(), &floats), Err(Error::Format(FormatError::Broken { .. }))));
 }
 
 #[test]
@@ -239,9 +239,9 @@ fn a_user_that_is_emptied_leaves_their_record_out_wherever_it_stands() {
         assert_eq!((read(1, end), read(1, &format!("a{end}"))), (Ok(0), Ok(1)));
     }
     assert_eq!(read(0, ""), Ok(0));
-    assert!(matches!(read(3, "a"), Err(Error::Counts { .. })));
-    assert!(matches!(read(3, "a\nb\nc\nd\n"), Err(Error::Counts { .. })));
-    assert!(matches!(read(3, "a\nb\nc\n\n"), Err(Error::Counts { .. })));
+    assert!(matches!(read(3, "a"), Err(Error::Format(FormatError::Counts { .. }))));
+    assert!(matches!(read(3, "a\nb\nc\nd\n"), Err(Error::Format(FormatError::Counts { .. }))));
+    assert!(matches!(read(3, "a\nb\nc\n\n"), Err(Error::Format(FormatError::Counts { .. }))));
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn no_error_tells_how_many_records_there_are() {
         said.push(pictures.open("train-images-idx3-ubyte").unwrap_err());
         let mut shown = Vec::new();
         for error in said {
-            let text = format!("{error} {error:?} {}", error.hint());
+            let text = format!("{error} {error:?} {}", error.hint().unwrap());
             shown.push(
                 text.replace(folder.path().to_str().unwrap(), "")
                     .replace(pictures.path().to_str().unwrap(), ""),
@@ -307,18 +307,22 @@ fn no_error_tells_how_many_records_there_are() {
 fn images_without_labels_are_refused() {
     let (images, digits) = idx_pair();
     let folder = Folder::new().with("train-images-idx3-ubyte", &images);
-    assert!(matches!(folder.open(""), Err(Error::NoLabels { .. })));
+    assert!(matches!(folder.open(""), Err(Error::Format(FormatError::NoLabels { .. }))));
     folder.put("train-labels-idx1-ubyte", idx(8, &[2], &[1, 2]));
     let error = folder.open("").unwrap_err();
-    assert!(matches!(error, Error::Counts { .. }));
+    assert!(matches!(error, Error::Format(FormatError::Counts { .. })));
     assert!(
-        error.to_string().contains("have not as many records") && !error.to_string().contains("3 records"),
+        error.to_string().contains("have different numbers of records")
+            && !error.to_string().contains("3 records"),
         "{error}"
     );
     folder.put("train-labels-idx1-ubyte", &digits);
     assert!(folder.open("train-images-idx3-ubyte").is_ok());
     // Labels are not images.
-    assert!(matches!(folder.open("train-labels-idx1-ubyte"), Err(Error::NoLabels { .. })));
+    assert!(matches!(
+        folder.open("train-labels-idx1-ubyte"),
+        Err(Error::Format(FormatError::NoLabels { .. }))
+    ));
 }
 
 #[test]
@@ -383,12 +387,12 @@ fn arrays_of_numpy_are_found_by_their_names() {
             assert_eq!((train.shape(), labels(&train)), ([3].as_slice(), vec![1, 0]));
             assert_eq!(rows(&train), [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
             let error = open(&path, &Options::default()).unwrap_err();
-            assert!(matches!(error, Error::NoClasses { .. }), "{error}");
+            assert!(matches!(error, Error::Format(FormatError::NoClasses { .. })), "{error}");
         }
     }
     let folder = Folder::new().with("other.npz", npz(&[("weights.npy", x.clone())])).with("x.npy", &x);
-    assert!(matches!(folder.open("other.npz"), Err(Error::NoLabels { .. })));
-    assert!(matches!(folder.open("x.npy"), Err(Error::NoLabels { .. })));
+    assert!(matches!(folder.open("other.npz"), Err(Error::Format(FormatError::NoLabels { .. }))));
+    assert!(matches!(folder.open("x.npy"), Err(Error::Format(FormatError::NoLabels { .. }))));
 }
 
 #[test]
@@ -438,7 +442,7 @@ fn every_type_of_numpy_is_read_or_refused_by_name() {
     );
     for kind in [">f4", "<f2", "|O", "<U5", "|S3", "<c8", "<M8[ns]", "", "[('a', '<f4')]"] {
         let error = read(kind, "(1, 1)", &[0; 64]).unwrap_err();
-        assert!(matches!(&error, Error::Broken { .. }), "{kind}: {error}");
+        assert!(matches!(&error, Error::Format(FormatError::Broken { .. })), "{kind}: {error}");
     }
 }
 
@@ -494,7 +498,7 @@ fn pictures_are_classed_by_their_folders() {
     assert_eq!(rows(&data.train), [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]);
     let public = |names: &[&str]| Options { public: true, ..classes(names) };
     assert!(
-        matches!(open(folder.path(), &public(&["cat", "dog"])), Err(Error::NoClass { name, .. }) if name == "empty")
+        matches!(open(folder.path(), &public(&["cat", "dog"])), Err(Error::Format(FormatError::NoClass { name, .. })) if name == "empty")
     );
     assert_eq!(
         labels(&open(folder.path(), &public(&["dog", "empty", "owl", "cat"])).unwrap().train),
@@ -509,9 +513,15 @@ fn nothing_is_read_off_private_pictures_and_nothing_is_said_about_them() {
         .with("cat/1.png", grey(&[1, 2]))
         .with("dog/1.png", grey(&[3, 4]))
         .with("dog/2.png", grey(&[5, 6]));
-    assert!(matches!(folder.open(""), Err(Error::Undeclared { what: "classes of the pictures", .. })));
+    assert!(matches!(
+        folder.open(""),
+        Err(Error::Format(FormatError::Undeclared { what: "classes of the images", .. }))
+    ));
     let refused = open(folder.path(), &classes(&["cat", "dog"]));
-    assert!(matches!(refused, Err(Error::Undeclared { what: "shape of the pictures", .. })));
+    assert!(matches!(
+        refused,
+        Err(Error::Format(FormatError::Undeclared { what: "shape of the images", .. }))
+    ));
     let declared = Options { shape: Some([1, 1, 2]), ..classes(&["cat", "dog"]) };
     let read = || open(folder.path(), &declared).unwrap().train;
     assert_eq!((labels(&read()), read().row_count(), read().has_places()), (vec![0, 1, 1], 3, false));
@@ -562,19 +572,19 @@ fn public_pictures_of_another_size_or_colour_are_refused() {
     let folder = Folder::new().with("a/1.png", grey([8, 8])).with("a/2.png", grey([8, 9]));
     let error = open(folder.path(), &PUBLIC).unwrap_err();
     assert!(error.to_string().ends_with(
-        "2.png has 8 by 9 pixels in grey, expected 8 by 8 pixels in grey as the pictures before it"
+        "2.png has 8 by 9 pixels in grey, expected 8 by 8 pixels in grey like the images before it"
     ));
     let folder = Folder::new().with("a/1.png", grey([8, 8])).with("b/2.jpg", jpeg(3, false));
     assert!(matches!(
         open(folder.path(), &PUBLIC),
-        Err(Error::Shape { found: [3, 8, 8], expected: [1, 8, 8], .. })
+        Err(Error::Format(FormatError::Shape { found: [3, 8, 8], expected: [1, 8, 8], .. }))
     ));
-    assert!(matches!(folder.open("a/1.png"), Err(Error::OnePicture { .. })));
+    assert!(matches!(folder.open("a/1.png"), Err(Error::Format(FormatError::SingleImage { .. }))));
     let folder = Folder::new().with("a/1.png", "no picture");
-    assert!(matches!(open(folder.path(), &PUBLIC), Err(Error::NoImage { .. })));
+    assert!(matches!(open(folder.path(), &PUBLIC), Err(Error::Format(FormatError::NoImage { .. }))));
     assert!(matches!(
         open(Folder::new().with("a/x.txt", "").path(), &PUBLIC),
-        Err(Error::Unrecognised { .. })
+        Err(Error::Format(FormatError::Unrecognised { .. }))
     ));
 }
 
@@ -587,7 +597,7 @@ fn folders_train_and_test_are_parts() {
         .with("test/b/1.png", grey(51));
     // If the part to test on is public, its folders are the classes, unless others are declared.
     let public = Options { public_test: true, ..Options::default() };
-    assert!(matches!(folder.open(""), Err(Error::Undeclared { .. })));
+    assert!(matches!(folder.open(""), Err(Error::Format(FormatError::Undeclared { .. }))));
     assert_eq!(labels(&open(folder.path(), &public).unwrap().train), [0]);
     let declared = Options { shape: Some([1, 1, 1]), ..classes(&["a", "b"]) };
     let data = open(folder.path(), &declared).unwrap();
@@ -597,7 +607,9 @@ fn folders_train_and_test_are_parts() {
     folder.put("test/c/1.png", grey(1));
     assert_eq!(labels(open(folder.path(), &declared).unwrap().test.as_ref().unwrap()), [1]);
     let public = Options { public_test: true, ..declared };
-    assert!(matches!(open(folder.path(), &public), Err(Error::NoClass { name, .. }) if name == "c"));
+    assert!(
+        matches!(open(folder.path(), &public), Err(Error::Format(FormatError::NoClass { name, .. })) if name == "c")
+    );
 }
 
 #[test]
@@ -632,7 +644,7 @@ fn one_dataset_has_one_ledger_whichever_way_it_is_opened() {
 fn what_is_no_data_is_not_recognised() {
     let folder = Folder::new().with("notes.txt", "hello").with("empty", "");
     for name in ["", "notes.txt", "empty"] {
-        assert!(matches!(folder.open(name), Err(Error::Unrecognised { .. })), "{name}");
+        assert!(matches!(folder.open(name), Err(Error::Format(FormatError::Unrecognised { .. }))), "{name}");
     }
     assert!(matches!(folder.open("nothing"), Err(Error::Absent { .. })));
 }
@@ -644,7 +656,7 @@ fn memory_is_a_setting() {
         Folder::new().with("train-images-idx3-ubyte", images).with("train-labels-idx1-ubyte", digits);
     let allowed = |memory: u64| open(folder.path(), &Options { memory: Some(memory), ..Options::default() });
     assert!(allowed(12 + 3 * 4).is_ok());
-    assert!(matches!(allowed(12 + 3 * 4 - 1), Err(Error::TooLarge { limit: 23, .. })));
+    assert!(matches!(allowed(12 + 3 * 4 - 1), Err(Error::Format(FormatError::TooLarge { limit: 23, .. }))));
 }
 
 #[test]

@@ -3,7 +3,10 @@
 
 use crate::scratch::Scratch;
 use proptest::prelude::*;
-use quell::{Error, data::Predicate};
+use quell::{
+    Error,
+    data::{Predicate, TableError},
+};
 
 /// An expression as a test would write one.
 #[derive(Clone, Debug)]
@@ -140,7 +143,7 @@ proptest! {
         for text in [String::from_utf8_lossy(&bytes).into_owned(), words] {
             match text.parse::<Predicate>() {
                 Ok(predicate) => prop_assert_eq!(predicate.to_string().parse::<Predicate>().unwrap(), predicate),
-                Err(error) => prop_assert!(!error.to_string().is_empty() && !error.hint().is_empty()),
+                Err(error) => prop_assert!(!error.to_string().is_empty() && error.hint().is_some()),
             }
         }
     }
@@ -159,7 +162,7 @@ proptest! {
 
 fn mistake(text: &str) -> (String, usize) {
     match text.parse::<Predicate>().unwrap_err() {
-        Error::Malformed { found, place, .. } => (found, place.at),
+        Error::Table(TableError::Malformed { found, place, .. }) => (found, place.at),
         other => panic!("{other}"),
     }
 }

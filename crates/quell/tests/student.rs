@@ -286,14 +286,14 @@ fn bad_input_is_refused_in_words() {
     let spread = |points: &[f32], width, labels: &[(usize, u32)], classes| {
         said(Propagation::default().spread(points, width, labels, classes).unwrap_err())
     };
-    assert_eq!(spread(&[], 2, &[(0, 0)], 2), "no public row is given");
+    assert_eq!(spread(&[], 2, &[(0, 0)], 2), "no public record is given");
     assert_eq!(spread(&[1.0; 4], 0, &[(0, 0)], 2), "width is 0, expected a whole number above 0");
-    assert_eq!(spread(&[1.0; 5], 2, &[(0, 0)], 2), "the last public row holds 1 numbers, expected 2");
-    assert_eq!(spread(&[1.0; 4], 2, &[], 2), "no label is given");
+    assert_eq!(spread(&[1.0; 5], 2, &[(0, 0)], 2), "the length of the last public row is 1, expected 2");
+    assert_eq!(spread(&[1.0; 4], 2, &[], 2), "no answer is given");
     assert_eq!(spread(&[1.0; 4], 2, &[(0, 0)], 0), "classes is 0, expected a whole number above 0");
     assert_eq!(
         spread(&[1.0; 4], 2, &[(2, 0)], 2),
-        "row of a label is 2, expected the place of a public row, counted from 0"
+        "row of a label is 2, expected the index of a public row, counted from 0"
     );
     assert_eq!(spread(&[1.0; 4], 2, &[(0, 2)], 2), "label is 2, expected one of the classes, counted from 0");
     let settings = Propagation { alpha: 1.0, ..Propagation::default() };
@@ -306,7 +306,7 @@ fn bad_input_is_refused_in_words() {
     let refused = "a number of a public row is NaN, expected a number in (-inf, inf)";
     assert_eq!(spread(&[1.0, f32::NAN], 1, &[(0, 0)], 2), refused);
     assert_eq!(said(representatives(&[1.0, f32::NAN], 1, 1, 0).unwrap_err()), refused);
-    assert_eq!(said(representatives(&[], 1, 1, 0).unwrap_err()), "no public row is given");
+    assert_eq!(said(representatives(&[], 1, 1, 0).unwrap_err()), "no public record is given");
     assert!(representatives(&[1.0, 2.0], 1, 0, 0).unwrap().is_empty());
 
     let examples = Examples::numbers(&[2], vec![0.0; 4], named(vec![0, 1], 2)).unwrap();
@@ -316,16 +316,16 @@ fn bad_input_is_refused_in_words() {
     };
     let recipe = Training::default();
     let nothing = Examples::numbers(&[2], Vec::new(), named(Vec::new(), 2)).unwrap();
-    assert_eq!(train(recipe, &nothing, &[]), "no public row is given");
-    assert_eq!(train(recipe, &examples, &[1.0, 0.0]), "soft labels holds 2 numbers, expected 4");
-    assert_eq!(train(recipe, &examples, &[0.5; 4]), "no label is given");
+    assert_eq!(train(recipe, &nothing, &[]), "no public record is given");
+    assert_eq!(train(recipe, &examples, &[1.0, 0.0]), "the length of soft labels is 2, expected 4");
+    assert_eq!(train(recipe, &examples, &[0.5; 4]), "no answer is given");
     assert_eq!(train(recipe, &examples, &[f32::NAN; 4]), "a soft label is NaN, expected a number in [0, 1]");
     assert_eq!(
         train(recipe, &examples, &[-1.0, 2.0, 0.0, 1.0]),
         "a soft label is -1, expected a number in [0, 1]"
     );
     let wide = Examples::numbers(&[3], vec![0.0; 6], named(vec![0, 1], 2)).unwrap();
-    assert_eq!(train(recipe, &wide, &[1.0, 0.0, 0.0, 1.0]), "a public row holds 3 numbers, expected 2");
+    assert_eq!(train(recipe, &wide, &[1.0, 0.0, 0.0, 1.0]), "the length of a public row is 3, expected 2");
     assert_eq!(
         train(Training { batch: 0, ..recipe }, &examples, &[]),
         "batch is 0, expected a number in (0, inf)"

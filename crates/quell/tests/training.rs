@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use quell::{
-    Error,
+    Error, Input,
     data::{Examples, Targets},
     features::Features,
     learner::{
@@ -78,7 +78,7 @@ fn contradictions_and_gaps_are_said_before_anything_is_paid() {
     let refused = |text: &str, facts: &PublicFacts| recipe(text).plan(facts, &network).unwrap_err();
     let all = "steps = 500\n[privacy]\nepsilon = 0.5\nnoise_multiplier = 0.7\n[sampling]\nrate = 0.02";
     assert!(matches!(refused(all, &facts(10_000)), Error::Setting { name: "epsilon", .. }));
-    assert!(matches!(refused("steps = 5", &facts(100)), Error::Missing { what: "epsilon", .. }));
+    assert!(matches!(refused("steps = 5", &facts(100)), Error::Missing { what: Input::Epsilon }));
     assert!(matches!(
         refused("steps = 0\n[privacy]\nepsilon = 1.0", &facts(100)),
         Error::Setting { name: "steps", .. }
@@ -90,7 +90,7 @@ fn contradictions_and_gaps_are_said_before_anything_is_paid() {
     let unknown = PublicFacts { records: None, classes: Some(10) };
     assert!(matches!(
         refused("[privacy]\nepsilon = 1.0", &unknown),
-        Error::Missing { what: "number of records", .. }
+        Error::Missing { what: Input::RecordCount }
     ));
     let wor = "steps = 5\n[privacy]\nepsilon = 1.0\n[sampling]\nby = 'without_replacement'\nbatch = 10";
     assert!(
@@ -473,7 +473,7 @@ fn a_ledger_of_another_promise_is_not_charged() {
     let mut configuration = Configuration::digits().unwrap();
     configuration.data.unit = Unit::User;
     assert!(
-        matches!(Training::new(configuration), Err(Error::Missing { what: "user of each record", .. })),
+        matches!(Training::new(configuration), Err(Error::Missing { what: Input::Users })),
         "digits have no users"
     );
 }

@@ -62,7 +62,7 @@ fn all_records_of_a_person_are_in_one_shard() {
     assert!(matches!(Shards::given(&people, given.clone(), 5), Err(Error::Setting { name: "shard", .. })));
     assert!(matches!(Shards::given(&people, given[1..].to_vec(), 10), Err(Error::Sizes { .. })));
     given[399] = (given[399] + 1) % 10;
-    assert!(matches!(Shards::given(&people, given, 10), Err(Error::TwoShards { .. })));
+    assert!(matches!(Shards::given(&people, given, 10), Err(Error::Setting { name: "shard", .. })));
 }
 
 #[test]

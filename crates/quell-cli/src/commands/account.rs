@@ -30,15 +30,17 @@ const EXAMPLES: &str = r#"Examples:
   quell account --event '{"zero_concentrated":{"rho":0.5}}' --delta 1e-5 --format json
   echo '{"version":1,"event":{"gaussian":{"noise_multiplier":2.0}}}' | quell account --event - --delta 1e-5"#;
 
-/// Compute the privacy cost of an event: ε at a given δ, or δ at a given ε, as an interval, and the claim
+/// Compute the privacy cost of an event: its ε or its δ
 ///
-/// Exit code 1 means that no finite ε (or no δ below one) is known.
+/// With --delta, the answer is ε. With --epsilon, the answer is δ. The answer is an interval that contains
+/// the true value; only the upper end may be claimed. Exit code 1 means that no finite ε (or no δ below one)
+/// is known.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
     #[command(flatten)]
     described: Described,
-    /// Chance that the guarantee fails; the answer is ε
+    /// δ of the guarantee; the answer is ε
     #[arg(
         long,
         value_name = "D",
@@ -47,16 +49,16 @@ pub(crate) struct Flags {
         conflicts_with = "epsilon"
     )]
     delta: Option<f64>,
-    /// Privacy loss; the answer is δ
+    /// ε of the guarantee; the answer is δ
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     epsilon: Option<f64>,
-    /// Width of the interval of the PLD accountant, as a fraction of the answer
+    /// Width of the interval of the PLD accountant, relative to the answer
     #[arg(long, value_name = "T", allow_negative_numbers = true)]
     tightness: Option<f64>,
-    /// Accountant to use, repeatable; the best bound that may be claimed if not given
+    /// Accountant to use; may be repeated (the one with the best bound if not given)
     #[arg(long, value_name = "NAME", value_parser = accountants())]
     accountant: Vec<RequestedMethod>,
-    /// Also compute the success of the best attack at 1 % false positives
+    /// Also compute the true-positive rate of the best attack at 1 % false positives
     #[arg(long)]
     attack: bool,
     /// Also compute ε for groups of K records
@@ -105,9 +107,11 @@ pub(crate) fn run(flags: &Flags) -> Result<bool> {
         (Some(delta), _) => Question::Epsilon(Delta::new(delta)?),
         (None, Some(epsilon)) => Question::Delta(Epsilon::new(epsilon)?),
         (None, None) => {
-            return Err(
-                Refusal::new("neither δ nor ε is given, expected one", "give --delta or --epsilon").into()
-            );
+            return Err(Refusal::new(
+                "neither δ nor ε is given, expected one of them",
+                "give --delta or --epsilon",
+            )
+            .into());
         }
     };
     let pld = precision(flags.tightness)?;
@@ -117,7 +121,7 @@ pub(crate) fn run(flags: &Flags) -> Result<bool> {
         && report.is_wider_than(&pld)
     {
         print::status(&format!(
-            "note: the interval is wider than the requested fraction {}, because of memory or rounding limits",
+            "note: the interval is wider than --tightness {}, because of memory or rounding limits",
             format_exact(tightness)
         ));
     }
@@ -314,7 +318,7 @@ impl Report {
         text
     }
 
-    /// What may be answer in public: the least upper bound that is one.
+    /// The claim: the smallest upper bound that is proven.
     fn claim(&self, relation: Relation) -> String {
         let least = self
             .successful()
@@ -323,12 +327,12 @@ impl Report {
             .reduce(f64::min);
         let (symbol, condition, when) = (self.question.symbol(), self.question.condition(), relation.when());
         match (least, self.question) {
-            (None, _) => "claim: nothing, since none of these numbers is a bound\n".into(),
+            (None, _) => "claim: nothing, because all of these numbers are estimates\n".into(),
             (Some(f64::INFINITY), Question::Epsilon(_)) => {
-                format!("claim: nothing, since no finite ε is known at {condition} {when}\n")
+                format!("claim: nothing, because no finite ε is known at {condition} {when}\n")
             }
             (Some(1.0..), Question::Delta(_)) => {
-                format!("claim: nothing, since no δ below one is known at {condition} {when}\n")
+                format!("claim: nothing, because no δ below one is known at {condition} {when}\n")
             }
             (Some(upper), _) => format!("claim: {symbol} ≤ {} at {condition} {when}\n", up(upper)),
         }
@@ -399,7 +403,7 @@ pub(crate) fn with_hint(error: Error) -> anyhow::Error {
             Refusal::new(error.to_string(), "add --neighbors replace").into()
         }
         Error::Unsupported { .. } => {
-            let hint = "describe the release by its known guarantee, as pure, approximate, zero_concentrated or renyi";
+            let hint = "if a guarantee of the release is known, describe the release as pure, approximate, zero_concentrated or renyi";
             Refusal::new(error.to_string(), hint).into()
         }
         _ => error.into(),
@@ -417,9 +421,9 @@ fn no_answer(error: &Error) -> String {
 fn attack_sentence(power: &Result<Bound, Error>) -> String {
     match power {
         Ok(power) => format!(
-            "attack: at 1 % false positives no test recognises a record more than {} % of the time; the best one does at least {} % of the time\n",
-            up(power.upper * 100.0),
+            "attack: at a false-positive rate of 1 %, the best membership test has a true-positive rate between {} % and {} %\n",
             down(power.lower * 100.0),
+            up(power.upper * 100.0),
         ),
         Err(error) => format!("attack: {}\n", no_answer(error)),
     }

@@ -18,7 +18,7 @@ use crate::{
         Format,
         described_run::{Batch, DescribedRun},
         event::{Relation, Run},
-        placeholder::OpenEvent,
+        placeholder::IncompleteEvent,
     },
     print,
     progress::Bar,
@@ -34,38 +34,39 @@ const EXAMPLES: &str = r#"Examples:
   quell calibrate --epsilon 2 --delta 1e-6 --noise laplace --steps 10 --neighbors replace
   quell calibrate --epsilon 2 --delta 1e-6 --event '{"repeated":{"count":50,"event":{"discrete_laplace":{"scale":"?","sensitivity":1}}}}'"#;
 
-/// Find the noise, the sampling rate or the number of steps that meets a target: whichever is left out
+/// Find the noise, the sampling rate or the steps that meet a privacy target
 ///
-/// Give two of --noise-multiplier, --sampling-rate (or --batch-size and --records) and --steps to find the
-/// third.
-/// Without --noise-multiplier, the noise is found; a missing rate or number of steps is then 1.
-/// With --event, any number of any event can be found: write "?" in its place.
-/// With all three given, the command checks whether they meet the target. Exit code 1 means that no value
-/// meets the target, or that the given values do not.
+/// Give two of --noise-multiplier, --sampling-rate (or --batch-size and --records) and --steps; the command
+/// finds the third. Without --noise-multiplier, it finds the noise, with a sampling rate of 1 and one step
+/// if these are missing, too. With all three given, it checks whether they meet the target. With --event, it
+/// finds any number of an event: write "?" in place of this number. Exit code 1 means that no value meets the
+/// target, or that the given values miss it.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
     /// Target: ε at --delta
     #[arg(long, value_name = "E", allow_negative_numbers = true, requires = "delta", conflicts_with_all = ["mu", "true_positive_rate"])]
     epsilon: Option<f64>,
-    /// Target: the δ of --epsilon
+    /// Target: δ at --epsilon
     #[arg(long, value_name = "D", allow_negative_numbers = true, conflicts_with_all = ["mu", "true_positive_rate"])]
     delta: Option<f64>,
     /// Target: μ of Gaussian differential privacy
     #[arg(long, value_name = "M", allow_negative_numbers = true, conflicts_with = "true_positive_rate")]
     mu: Option<f64>,
-    /// Probability of outcomes that --mu may ignore (1e-9 if not given)
+    /// Target: probability of outcomes that --mu may ignore (1e-9 if not given)
     #[arg(long, value_name = "S", allow_negative_numbers = true, requires = "mu")]
     slack: Option<f64>,
-    /// Target: the true-positive rate of any attack is at most this, at --false-positive-rate
+    /// Target: largest true-positive rate of any attack, at --false-positive-rate
     #[arg(long, value_name = "T", allow_negative_numbers = true, requires = "false_positive_rate")]
     true_positive_rate: Option<f64>,
-    /// The false-positive rate of --true-positive-rate
+    /// Target: false-positive rate at which --true-positive-rate holds
     #[arg(long, value_name = "F", allow_negative_numbers = true, requires = "true_positive_rate")]
     false_positive_rate: Option<f64>,
     #[command(flatten)]
     run: Run,
-    /// The event as JSON with "?" in place of the number to find; @FILE reads a file, - reads standard input
+    /// Event as JSON, with "?" in place of the number to find
+    ///
+    /// @FILE reads a file, - reads standard input.
     #[arg(long, value_name = "JSON", conflicts_with_all = ["noise_multiplier", "noise", "sampling_rate", "batch_size", "records", "sampling", "steps"])]
     event: Option<String>,
     #[command(flatten)]
@@ -81,12 +82,12 @@ const DIGITS: usize = 5;
 pub(crate) fn run(flags: &Flags) -> Result<bool> {
     let relation = flags.relation;
     if let Some(argument) = &flags.event {
-        let open = OpenEvent::read(argument)?;
+        let open = IncompleteEvent::read(argument)?;
         let calibration = Calibration::new(flags.target()?.ok_or_else(no_target)?, relation.neighbors());
         let progress = Bar::spinner("calibrating");
         let value = with_hint(calibration.value(&open.parameter, open.start(), |value| open.with(value)))?;
         drop(progress);
-        return flags.report(Some(Found::from_open(&open, value)), &open.record(value)?.event);
+        return flags.report(Some(Found::from_incomplete(&open, value)), &open.record(value)?.event);
     }
     let multiplier = flags.run.noise_multiplier()?;
     let batch = flags.run.batch(relation)?;
@@ -125,11 +126,10 @@ pub(crate) fn run(flags: &Flags) -> Result<bool> {
             (Found::whole("steps", found), described(multiplier, batch, found))
         }
         (Some(_), None, None) => {
-            let sentence =
-                "both the sampling rate and the number of steps are left out, expected one unknown";
+            let sentence = "the sampling rate and the number of steps are both missing, expected one unknown";
             return Err(Refusal::new(
                 sentence,
-                "give --sampling-rate 1 for the most steps, --steps 1 for the largest rate",
+                "give --sampling-rate to find the steps, or --steps to find the sampling rate",
             )
             .into());
         }
@@ -140,14 +140,14 @@ pub(crate) fn run(flags: &Flags) -> Result<bool> {
 
 fn no_target() -> anyhow::Error {
     let hint = "give --epsilon and --delta, or --mu, or --true-positive-rate and --false-positive-rate";
-    Refusal::new("no target is given, expected one to calibrate to", hint).into()
+    Refusal::new("no privacy target is given, expected one", hint).into()
 }
 
 /// Adds a hint to the error that no value reaches the target.
 fn with_hint<T>(found: Result<T, Error>) -> Result<T> {
     found.map_err(|error| match error {
         Error::Unreachable { .. } => {
-            let hint = "raise the target, or change one of the numbers that were given";
+            let hint = "raise the target, or change one of the given numbers";
             Refusal::new(error.to_string(), hint).denied().into()
         }
         other => with_unsupported_hint(other),
@@ -206,7 +206,7 @@ impl Flags {
         };
         let is_met = bound.upper <= goal;
         if !is_met {
-            print::status(&format!("the target of {} is missed", format_exact(goal)));
+            print::status(&format!("the given values miss the target of {}", format_exact(goal)));
         }
         Ok(is_met)
     }
@@ -267,7 +267,7 @@ impl Found {
         Self { name, value: json!(value), text: value.to_string() }
     }
 
-    fn from_open(open: &OpenEvent, value: f64) -> Self {
+    fn from_incomplete(open: &IncompleteEvent, value: f64) -> Self {
         if open.parameter.whole {
             return Self::whole(open.field, value as u64);
         }

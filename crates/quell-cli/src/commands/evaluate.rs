@@ -40,53 +40,63 @@ Examples:
   quell evaluate first/model.safetensors --format json
   quell evaluate first --epsilon 0.1 --dataset digits";
 
-/// How often a model is right: free on public data, a paid count on private data
+/// Measure the accuracy of a model on public or private data
 ///
-/// On public data (--public) everything is shown. On private data (--epsilon) the noisy number of right predictions is released through the ledger
-/// of the dataset, with the range in which the noise stays in nineteen cases of twenty.
+/// On public data (--public), the evaluation is free and shows every result. On private data (--epsilon), the
+/// command charges the ledger of the dataset and releases a noisy accuracy. The printed error holds with 95 %
+/// probability.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
     /// Folder of a run, or a model.safetensors
     model: PathBuf,
-    /// Records with labels in any format that can be trained on (the public test part of the embedded digits if not given)
+    /// Records with labels, in any format that `quell train` reads
+    ///
+    /// If not given: the public test part of the embedded digits.
     data: Option<PathBuf>,
-    /// The data is public: everyone may know all of it
+    /// Declare the data public: everyone may know all of it
     #[arg(long, conflicts_with_all = ["epsilon", "records", "dataset", "one_record_per_user", "dry_run"])]
     public: bool,
-    /// The data is private, and this ε is paid for the answer
+    /// Declare the data private, and charge this ε for the answer
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     epsilon: Option<f64>,
-    /// Number of records that are evaluated, if it is public: then only the right predictions are counted. Of data with a test part in a file of its own it is the number of records there; where a share is split off, it is not public
+    /// Number of evaluated records, if this number is public
+    ///
+    /// Then the noise is on the number of correct predictions only. If the test part of the data is a file, give the
+    /// number of records of that file. If the test part is a share of the data, its number of records is not public.
     #[arg(long, value_name = "N", value_parser = parse_count, requires = "epsilon")]
     records: Option<u64>,
-    /// Name of the dataset in the ledger (of the one the model was trained on or else of the file, if not given)
+    /// Name of the dataset in the ledger
+    ///
+    /// If not given: the dataset of the model if the data belongs to it, else the name of the file.
     #[arg(long, value_name = "NAME", requires = "epsilon")]
     dataset: Option<String>,
-    /// Every person has one record: needed where the ledger protects users
+    /// State that every user has one record; needed if the ledger protects users
     #[arg(long, requires = "epsilon")]
     one_record_per_user: bool,
-    /// Say what it would cost, and pay nothing
+    /// Report the privacy cost, and charge nothing
     #[arg(long, requires = "epsilon")]
     dry_run: bool,
-    /// File for the paid answer (standard output if not given); the same question for the same file is paid for once, however often the command is killed and run again
+    /// File for the paid answer (standard output if not given)
+    ///
+    /// The same question for the same file is charged once, even if the command is killed and run again.
     #[arg(long, value_name = "FILE", requires = "epsilon", conflicts_with = "dry_run")]
     output: Option<PathBuf>,
     #[command(flatten)]
     ledgers: LedgerArgs,
-    /// How the answer is written
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
 pub(crate) fn run(flags: &Flags) -> Result<()> {
     if let Some(epsilon) = flags.epsilon {
-        payment::positive(epsilon)?;
+        payment::check_positive(epsilon)?;
     }
     if flags.records == Some(0) {
         return Err(Refusal::new(
-            "records is 0, expected the number of records",
-            "leave it out if it is not public",
+            "records is 0, expected a positive number",
+            "leave --records out if the number of records is not public",
         )
         .into());
     }
@@ -94,15 +104,15 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     let found = records::labelled(&model, flags.data.as_deref())?;
     match (flags.epsilon, flags.public, found.access) {
         (Some(epsilon), ..) => flags.pay(&model, &found, epsilon),
-        (None, _, Access::Public) | (None, true, Access::Unsaid) => flags.show(&model, &found),
+        (None, _, Access::Public) | (None, true, Access::Undeclared) => flags.show(&model, &found),
         (None, true, Access::Private) => {
-            let sentence = "these records are of the data that the model was trained on, which is private";
-            let hint = "pay for a noisy count with --epsilon, or declare their test part public in the schema, if it is";
+            let sentence = "the records belong to the private training data of the model";
+            let hint = "release a noisy accuracy with --epsilon; or declare the test part public in the schema, if everyone may know it";
             Err(Refusal::new(sentence, hint).into())
         }
-        (None, false, Access::Private | Access::Unsaid) => {
-            let sentence = "it is not said whether the data may be looked at, expected --public or --epsilon";
-            let hint = "data that everyone may know is free with --public; of private data a noisy count is paid for with --epsilon E";
+        (None, false, Access::Private | Access::Undeclared) => {
+            let sentence = "the data is declared neither public nor private, expected --public or --epsilon";
+            let hint = "add --public if everyone may know the data; for private data, release a noisy accuracy with --epsilon E";
             Err(Refusal::new(sentence, hint).into())
         }
     }
@@ -122,9 +132,9 @@ impl Flags {
                 let accuracy = result
                     .accuracy()
                     .map_or_else(|| "none".into(), |share| format!("{:.2} %", 100.0 * share));
-                let mut text = format!("accuracy: {accuracy}, {correct} of {count} right\n\n");
+                let mut text = format!("accuracy: {accuracy}, {correct} of {count} correct\n\n");
                 let mut rows =
-                    vec![["class", "records", "right", "mostly taken for"].map(str::to_owned).to_vec()];
+                    vec![["class", "records", "correct", "most frequent error"].map(str::to_owned).to_vec()];
                 for (class, (name, counts)) in names.iter().zip(confusion).enumerate() {
                     let right = counts.get(class).copied().unwrap_or(0);
                     // Of the wrong classes, take the most frequent; of equally frequent ones, the first.
@@ -157,21 +167,17 @@ impl Flags {
 
     fn pay(&self, model: &Model, found: &Labelled, epsilon: f64) -> Result<()> {
         if model.classes.is_none() {
-            let sentence = "the model predicts numbers, and only right predictions of classes can be counted";
+            let sentence = "the model predicts numbers, expected a model that predicts classes";
             return Err(Refusal::new(sentence, "evaluate it on public data with --public").into());
         }
         if self.records.is_some() && found.is_split {
-            let sentence = "the records that are evaluated are a share of the data, and how many those are is not public";
-            return Err(Refusal::new(
-                sentence,
-                "leave --records out: then right and wrong predictions are counted",
-            )
-            .into());
+            let sentence = "--records is given, but the evaluated records are a share of the data, whose number of records is not public";
+            return Err(Refusal::new(sentence, "leave --records out").into());
         }
         let dataset = self.dataset.as_deref().map_or_else(|| found.dataset.clone(), Dataset::named);
         let mut ledger = self.ledgers.ledger(&dataset)?;
         let dataset = dataset.name;
-        payment::one_record_each(&mut ledger, &dataset, self.one_record_per_user)?;
+        payment::check_one_record_per_user(&mut ledger, &dataset, self.one_record_per_user)?;
         let question = format!(
             "evaluate {:016x} {:?} {epsilon} {:?} {dataset:?}",
             digest(model),
@@ -260,7 +266,7 @@ impl Score {
 impl std::fmt::Display for Score {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Some(Release { value, within: Within::Value(error) }) = self.accuracy else {
-            return f.write_str("accuracy: unknown, since the noise is larger than the number of records");
+            return f.write_str("accuracy: unknown, because the noise is larger than the number of records");
         };
         let (share, error) = (100.0 * value, 100.0 * error);
         let places = (1.0 - error.max(1e-300).log10().floor()).clamp(0.0, 6.0) as usize;
@@ -268,7 +274,7 @@ impl std::fmt::Display for Score {
         let about = format_rounded(error + 0.5 * 10_f64.powi(-(places as i32)), 2, Toward::Up);
         write!(
             f,
-            "accuracy: {share:.places$} % ± {about} points, {} of {} right",
+            "accuracy: {share:.places$} % ± {about} percentage points, {} of {} correct",
             self.right.value, self.records
         )
     }
@@ -279,9 +285,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_accuracy_says_how_far_off_it_is() {
+    fn a_noisy_accuracy_is_printed_with_its_error() {
         let right = Release { value: 900.0, within: Within::Value(30.0) };
-        assert_eq!(Score::new(right, 1000.0).to_string(), "accuracy: 90.0 % ± 3.1 points, 900 of 1000 right");
+        assert_eq!(
+            Score::new(right, 1000.0).to_string(),
+            "accuracy: 90.0 % ± 3.1 percentage points, 900 of 1000 correct"
+        );
         let nothing = Score::new(Release { value: 3.0, within: Within::Value(30.0) }, -4.0).to_string();
         assert!(nothing.starts_with("accuracy: unknown"), "{nothing}");
         let more = Score::new(Release { value: 20.0, within: Within::Value(30.0) }, 10.0);

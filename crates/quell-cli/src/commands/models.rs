@@ -17,16 +17,17 @@ Examples:
   quell models cnn-tanh
   quell models transformer --input 16 --outputs 2 --format json";
 
-/// List the named networks, or print the layers of one of them
+/// List the named networks, or print the layers of one network
 ///
-/// The layers are printed as TOML. Edited or not, they can replace the name in a configuration.
+/// The layers are printed as TOML. In a configuration, they can stand in place of the name, edited or not.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
-    /// Network whose layers are printed; without it, all networks are listed
+    /// Network whose layers are printed (all networks are listed if not given)
     name: Option<String>,
-    /// Shape of an example: rows, columns and channels of an image, length and channels of a sequence, or the
-    /// number of values
+    /// Shape of an example
+    ///
+    /// Rows, columns and channels of an image; length and channels of a sequence; or the number of values.
     #[arg(long, value_name = "28x28x1", default_value = "28x28x1", value_parser = shape)]
     input: Shape,
     /// Number of outputs: one per class
@@ -46,7 +47,7 @@ fn shape(text: &str) -> Result<Shape, String> {
     let sides = sides.filter(|sides| (1..=3).contains(&sides.len()) && sides.iter().all(|side| *side > 0));
     sides
         .map(Shape)
-        .ok_or_else(|| "expected one to three whole numbers with an x between them, such as 28x28x1".into())
+        .ok_or_else(|| "expected one to three positive whole numbers separated by x, such as 28x28x1".into())
 }
 
 impl std::fmt::Display for Shape {
@@ -80,7 +81,7 @@ impl Flags {
             let models: Vec<_> = models.map(row).collect();
             return print::json(&json!({"input": self.input.0, "outputs": self.outputs, "models": models}));
         }
-        let mut rows = vec![["name", "weights", "what it is"].map(str::to_owned).to_vec()];
+        let mut rows = vec![["name", "weights", "description"].map(str::to_owned).to_vec()];
         rows.extend(models.map(|(model, weights)| match weights {
             Ok(weights) => vec![model.name.into(), weights.to_string(), model.purpose.into()],
             Err(_) => vec![model.name.into(), "–".into(), format!("{} Not for this shape.", model.purpose)],

@@ -23,19 +23,20 @@ Examples:
   quell predict first --scores --output predictions.csv
   quell predict first/model.safetensors --format json";
 
-/// Predict records with a model, as CSV
+/// Predict records with a model, and print CSV
 ///
-/// Predictions cost no privacy of the training data: the model is already paid for. There is no guarantee for
-/// the records that are predicted.
+/// Predictions cost no ε of the training data, because they are computed from the released model. Nothing
+/// protects the records that are predicted.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
     /// Folder of a run, or a model.safetensors
     model: PathBuf,
-    /// Records in any format that `quell train` reads; a table needs no label (the test part of the embedded
-    /// digits if not given)
+    /// Records in any format that `quell train` reads
+    ///
+    /// A table needs no label. If not given: the test part of the embedded digits.
     data: Option<PathBuf>,
-    /// Add a column for each class: the probability that the model gives to it
+    /// Add a column for each class with its predicted probability
     #[arg(long)]
     scores: bool,
     /// File to write (standard output if not given)
@@ -66,8 +67,8 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         None => print::document(&text)?,
     }
     print::status(
-        "free: the model is already paid for, so predictions cost no privacy of its training data; \
-         there is no guarantee for the records that were predicted",
+        "note: predictions cost no ε of the training data, because they are computed from the released model; \
+         nothing protects the records that were predicted",
     );
     Ok(())
 }

@@ -23,14 +23,14 @@ Examples:
 
 /// Report the settings, the guarantee and the results of a run
 ///
-/// Without flags, report.md and report.html are rewritten in the folder of the run, and the report is
-/// printed.
+/// Without flags, the command writes report.md and report.html into the folder of the run, and prints the
+/// report.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
     /// Folder of the run
     run: PathBuf,
-    /// Output format; by the file extension of --output if not given
+    /// Output format (from the file extension of --output if not given)
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// Write the report to this file, and nothing into the folder

@@ -31,7 +31,7 @@ pub(crate) enum Sampling {
 /// The relation between neighbouring datasets.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Relation {
-    /// Which change of one record the guarantee hides
+    /// Neighboring datasets: which change of one record the guarantee hides
     #[arg(long, value_enum, default_value_t)]
     neighbors: Change,
 }
@@ -53,7 +53,9 @@ impl Relation {
 /// A run of noisy steps, each on a sample of the records.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Run {
-    /// Scale of the noise over the largest contribution of one record (σ/C; b/C for Laplace noise)
+    /// Noise scale divided by the largest contribution of one record (σ/C, or b/C)
+    ///
+    /// The scale is the standard deviation σ of Gaussian noise, or the scale b of Laplace noise.
     #[arg(long, value_name = "Z", allow_negative_numbers = true)]
     pub(crate) noise_multiplier: Option<f64>,
     /// Distribution of the noise
@@ -68,7 +70,9 @@ pub(crate) struct Run {
     /// Size of the dataset
     #[arg(long, value_name = "N", value_parser = parse_count, allow_negative_numbers = true, requires = "batch_size")]
     pub(crate) records: Option<u64>,
-    /// How a batch is sampled; the last two need --batch-size, --records and --neighbors replace
+    /// How a batch is sampled
+    ///
+    /// Batches of a fixed size need --batch-size, --records and --neighbors replace.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) sampling: Sampling,
     /// Number of steps
@@ -106,7 +110,7 @@ impl Run {
         };
         if relation.neighbors() != Neighbors::Replace {
             let sentence =
-                "a batch of fixed size reveals the number of records, expected neighbours by replacement";
+                "a batch of fixed size reveals the number of records, expected --neighbors replace";
             return Err(Refusal::new(sentence, "add --neighbors replace, or use --sampling poisson").into());
         }
         Ok(Some(Batch::Fixed { batch, records, replaced: self.sampling == Sampling::WithReplacement }))
@@ -134,7 +138,9 @@ impl Run {
 pub(crate) struct Described {
     #[command(flatten)]
     pub(crate) run: Run,
-    /// The event as JSON, plain or as a versioned record; @FILE reads a file, - reads standard input
+    /// Event as JSON; @FILE reads a file, - reads standard input
+    ///
+    /// The event is plain, or a record with a version.
     #[arg(long, value_name = "JSON", conflicts_with_all = ["noise_multiplier", "noise", "sampling_rate", "batch_size", "records", "sampling", "steps"])]
     event: Option<String>,
     #[command(flatten)]
@@ -196,14 +202,14 @@ fn read_event(argument: &str) -> Result<Event> {
         } else {
             "to read a file, put an @ before its name"
         };
-        Refusal::new(format!("the event is not one that can be read: {error}"), hint).into()
+        Refusal::new(format!("the event cannot be read: {error}"), hint).into()
     })
 }
 
 fn read(from: impl Read) -> Result<String> {
     let mut text = String::new();
     from.take(MAX_EVENT_BYTES + 1).read_to_string(&mut text)?;
-    anyhow::ensure!(text.len() as u64 <= MAX_EVENT_BYTES, "it is longer than 64 MiB");
+    anyhow::ensure!(text.len() as u64 <= MAX_EVENT_BYTES, "the event is longer than 64 MiB");
     Ok(text)
 }
 
@@ -219,10 +225,7 @@ pub(crate) fn parse_event(text: &str) -> Result<Event, serde_json::Error> {
 
 /// Parses a positive whole number.
 fn steps(text: &str) -> Result<u64, String> {
-    parse_count(text)
-        .ok()
-        .filter(|steps| *steps > 0)
-        .ok_or_else(|| "expected a whole number from 1 on".into())
+    parse_count(text).ok().filter(|steps| *steps > 0).ok_or_else(|| "expected a positive whole number".into())
 }
 
 #[cfg(test)]

@@ -18,7 +18,9 @@ use crate::{payment, print, refusal::Refusal};
 /// Which ledger.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct LedgerArgs {
-    /// Directory, file or postgres:// address of the ledgers, or a .url file that holds the address (the variable `QUELL_LEDGER`, or .quell, if not given)
+    /// Directory, file or postgres:// address of the ledgers
+    ///
+    /// A file that ends in .url contains the address. If not given: the variable `QUELL_LEDGER`, or .quell.
     #[arg(long = "ledger", value_name = "WHERE")]
     location: Option<String>,
 }
@@ -63,10 +65,10 @@ impl Dataset {
             if store.has(former)? {
                 let name = &self.name;
                 let sentence = format!(
-                    "there is a ledger named {former:?}, as earlier versions named that of this data, which is called {name:?} now; what was spent from {former:?} must not be forgotten"
+                    "there is a ledger named {former:?}; earlier versions used this name for the data that is now called {name:?}, and the charges of {former:?} must still count"
                 );
                 let hint = format!(
-                    "go on with it by --dataset {former}; if it belongs to other data, say --dataset {name} (in the config.toml of a run: dataset under [data])"
+                    "continue with this ledger by --dataset {former}; if it belongs to other data, use --dataset {name} (in the config.toml of a run: dataset under [data])"
                 );
                 return Err(Refusal::new(sentence, hint).into());
             }
@@ -97,7 +99,7 @@ impl LedgerArgs {
             && let Some(directory) = path.parent()
         {
             std::fs::create_dir_all(directory)
-                .with_context(|| format!("cannot make the directory {}", directory.display()))?;
+                .with_context(|| format!("cannot create the directory {}", directory.display()))?;
         }
         Ok(Store::create(location)?)
     }
@@ -125,13 +127,13 @@ impl LedgerArgs {
         let (budget, delta) = (format_exact(terms.budget.cap()), format_exact(terms.budget.delta.get()));
         let ledger = Ledger::create(store.book(name)?, terms)?;
         let demonstration = if public {
-            "; the embedded digits are public, so it is a demonstration with a large budget"
+            "; this ledger is a demonstration with a large budget, because the embedded digits are public"
         } else {
             ""
         };
         let location = self.location();
         print::status(&format!(
-            "opened a ledger for {name:?} at {location}: ε ≤ {budget} in all, at δ = {delta}{demonstration}"
+            "created a ledger for {name:?} at {location}: ε ≤ {budget} for all releases together, at δ = {delta}{demonstration}"
         ));
         Ok(ledger)
     }
@@ -172,19 +174,19 @@ pub(crate) fn preview(
     let Some(mut ledger) = ledgers.existing(dataset)? else { return Ok(()) };
     let after = quote(&mut ledger)?;
     let name = dataset.name.as_str();
-    afford(&mut ledger, name, after, smaller, public)?;
+    check_budget(&mut ledger, name, after, smaller, public)?;
     let state = ledger.state()?;
     let (before, after) =
         (format_rounded(state.spent().epsilon, 4, Toward::Up), format_rounded(after.epsilon, 4, Toward::Up));
     print::status(&format!(
-        "ledger of {name:?}: ε would rise from {before} to {after}, {}",
+        "this run would raise the spent ε of {name:?} from {before} to {after}; {}",
         payment::budget(state.budget().cap())
     ));
     Ok(())
 }
 
 /// Refuses a plan that would exceed the budget, before anything is created for it.
-pub(crate) fn afford(
+pub(crate) fn check_budget(
     ledger: &mut Ledger<Volume>,
     name: &str,
     after: Spent,
@@ -197,7 +199,7 @@ pub(crate) fn afford(
         return Ok(());
     }
     let hint = if public {
-        "the demonstration's budget is used up; delete .quell, or keep another ledger with --ledger"
+        "the budget of the demonstration is used up; delete .quell, or use another ledger with --ledger"
             .to_owned()
     } else {
         format!("{smaller}, or raise the budget with `quell ledger raise {name}`")

@@ -44,5 +44,5 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     let exact =
         |x: f64| (x.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&x)).then_some(x as u64);
     let number = digits.parse().ok().or_else(|| digits.parse().ok().and_then(exact));
-    number.ok_or_else(|| "expected a whole number that is not negative".into())
+    number.ok_or_else(|| "expected a whole number of at least 0".into())
 }

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// An event with "?" for one number, in one or more fields of one name.
-pub(crate) struct OpenEvent {
+pub(crate) struct IncompleteEvent {
     event: Value,
     pub(crate) parameter: Parameter,
     /// JSON name of the field.
@@ -36,7 +36,7 @@ const FIELDS: [(&str, bool, bool, f64, f64, &str); 13] = [
     ("count", true, true, 1.0, 9e15, "[1, 9e15]"),
 ];
 
-impl OpenEvent {
+impl IncompleteEvent {
     /// Reads the argument of `--event`.
     pub(crate) fn read(argument: &str) -> Result<Self> {
         let text = event_text(argument)?;
@@ -45,14 +45,14 @@ impl OpenEvent {
         find(&event, None, &mut placeholders);
         let Some((name, least, largest)) = placeholders.first().cloned() else {
             return Err(Refusal::new(
-                "the event has no open number, expected \"?\" in the place of one",
+                "the event has no unknown number, expected \"?\" in place of one number",
                 EXAMPLE,
             )
             .into());
         };
         if placeholders.iter().any(|(other, ..)| *other != name) {
             return Err(Refusal::new(
-                "the event has open numbers of several kinds, expected one unknown",
+                "several fields of the event are \"?\", expected one unknown number",
                 EXAMPLE,
             )
             .into());
@@ -97,10 +97,10 @@ impl OpenEvent {
     }
 }
 
-const EXAMPLE: &str = r#"an event with an open number looks like {"repeated":{"count":100,"event":{"laplace":{"noise_multiplier":"?"}}}}"#;
+const EXAMPLE: &str = r#"an event with an unknown number looks like {"repeated":{"count":100,"event":{"laplace":{"noise_multiplier":"?"}}}}"#;
 
 fn unreadable(error: &serde_json::Error) -> anyhow::Error {
-    Refusal::new(format!("the event is not one that can be read: {error}"), EXAMPLE).into()
+    Refusal::new(format!("the event cannot be read: {error}"), EXAMPLE).into()
 }
 
 /// Finds all "?": field name, and the limits set by a neighboring field.
@@ -141,8 +141,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_open_number_is_known_by_its_field() {
-        let open = OpenEvent::read(r#"{"repeated":{"count":"?","event":{"pure":{"epsilon":0.1}}}}"#).unwrap();
+    fn the_field_of_an_unknown_number_sets_its_range() {
+        let open =
+            IncompleteEvent::read(r#"{"repeated":{"count":"?","event":{"pure":{"epsilon":0.1}}}}"#).unwrap();
         assert_eq!((open.field, open.parameter.costs, open.parameter.whole), ("count", true, true));
         assert_eq!(
             open.with(7.0).unwrap(),
@@ -150,13 +151,13 @@ mod tests {
         );
         let both =
             r#"{"composed":[{"laplace":{"noise_multiplier":"?"}},{"gaussian":{"noise_multiplier":"?"}}]}"#;
-        assert!(!OpenEvent::read(both).unwrap().parameter.costs);
+        assert!(!IncompleteEvent::read(both).unwrap().parameter.costs);
         let fixed = r#"{"sampled_without_replacement":{"batch":"?","records":50,"event":{"gaussian":{"noise_multiplier":1}}}}"#;
-        assert_eq!(OpenEvent::read(fixed).unwrap().parameter.largest, 50.0);
+        assert_eq!(IncompleteEvent::read(fixed).unwrap().parameter.largest, 50.0);
     }
 
     #[test]
-    fn what_is_not_one_open_number_is_refused() {
+    fn events_without_exactly_one_unknown_number_are_refused() {
         for text in [
             r#"{"pure":{"epsilon":0.1}}"#,
             r#"{"repeated":{"count":"?","event":{"pure":{"epsilon":"?"}}}}"#,
@@ -165,7 +166,7 @@ mod tests {
             r#""?""#,
             "?",
         ] {
-            assert!(OpenEvent::read(text).is_err(), "{text}");
+            assert!(IncompleteEvent::read(text).is_err(), "{text}");
         }
     }
 }

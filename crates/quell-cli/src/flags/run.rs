@@ -24,15 +24,17 @@ pub(crate) struct SourceArgs {
     /// TOML file with these and more settings; flags override it
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// TOML file that describes what is public about the columns of a table
+    /// TOML file with the public facts about the columns of a table
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
-    /// The classes, if labels are numbers or folder names: comma-separated names, or the number of classes,
-    /// counted from 0
+    /// Names of the classes, separated by commas, or the number of classes
+    ///
+    /// Needed if labels are numbers or folder names. Numbers are counted from 0.
     #[arg(long, value_name = "NAMES", value_parser = names, group = "about")]
     pub(crate) classes: Option<Names>,
-    /// Rows, columns and channels of the images in folders: 32x32x3, or 28x28 for greyscale; unreadable
-    /// images and images of another shape count as records, but nothing is learned from them
+    /// Rows, columns and channels of images in folders: 32x32x3, or 28x28 for greyscale
+    ///
+    /// An unreadable image or an image of another shape counts as a record, but the model learns nothing from it.
     #[arg(long, value_name = "SHAPE", value_parser = shape)]
     shape: Option<[usize; 3]>,
     /// Declare the test part of the data public: everyone may know all of it
@@ -55,7 +57,7 @@ fn names(text: &str) -> Result<Names, String> {
     let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
     let distinct: std::collections::HashSet<&String> = names.iter().collect();
     if distinct.len() != names.len() || names.iter().any(String::is_empty) {
-        return Err("expected a number, or different names with commas between them".into());
+        return Err("expected a number, or different names separated by commas".into());
     }
     Ok(Names(names))
 }
@@ -90,7 +92,7 @@ pub(crate) struct FeatureArgs {
     /// Features computed from each image before training
     #[arg(long, value_enum)]
     features: Option<FeatureKind>,
-    /// Public model.safetensors; all its layers except the last compute the features
+    /// Public model.safetensors; all layers except the last compute the features
     #[arg(long, value_name = "FILE", conflicts_with = "features")]
     public_network: Option<PathBuf>,
 }
@@ -100,9 +102,9 @@ pub(crate) struct FeatureArgs {
 enum FeatureKind {
     /// The raw records
     Raw,
-    /// Histograms of oriented gradients, cell by cell
+    /// Histograms of oriented gradients
     Hog,
-    /// Scattering transform: wavelet energy by place, scale and angle; best before a linear model at small ε
+    /// Scattering transform (wavelets); the best features for a linear model at small ε
     Scattering,
 }
 
@@ -122,9 +124,10 @@ impl FeatureArgs {
 /// The privacy unit.
 #[derive(clap::Args)]
 pub(crate) struct UserArgs {
-    /// Protect each person with all their records (user-level privacy); the users come from the schema, from
-    /// an array `users` beside the other arrays, or from this file: integers in NPY or IDX, or text with one
-    /// line per record
+    /// Protect each person with all their records (user-level privacy)
+    ///
+    /// The file contains the user of each record: integers in NPY or IDX, or text with one line per record.
+    /// Without a file, the schema or an array `users` beside the other arrays names the users.
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "")]
     users: Option<String>,
 }
@@ -152,16 +155,18 @@ impl UserArgs {
 /// Guarantee, ledger and output of a run.
 #[derive(clap::Args)]
 pub(crate) struct RunArgs {
-    /// Which change of the data the guarantee hides
+    /// Neighboring datasets: which change of the data the guarantee hides
     #[arg(long, value_enum)]
     pub(crate) neighbors: Option<Change>,
     /// Name of the dataset in the ledger (the name of the file if not given)
     #[arg(long, value_name = "NAME")]
     pub(crate) dataset: Option<String>,
-    /// Total budget of the dataset, if this run creates its ledger (ε of this run if not given)
+    /// Total budget of the dataset, if this run creates its ledger
+    ///
+    /// If not given: the ε of this run.
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     budget: Option<f64>,
-    /// Seed of the initial weights and other public randomness; the noise does not depend on it
+    /// Seed of the initial weights and other public randomness, but not of the noise
     #[arg(long, value_name = "N", value_parser = parse_count)]
     pub(crate) seed: Option<u64>,
     /// Folder of the run (a new folder in runs/ if not given)
@@ -172,7 +177,7 @@ pub(crate) struct RunArgs {
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) ledgers: LedgerArgs,
-    /// Format of the results
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
@@ -182,10 +187,7 @@ impl RunArgs {
     pub(crate) fn new_budget(&self, delta: Option<f64>) -> Result<Option<NewBudget>> {
         let Some(epsilon) = self.budget else { return Ok(None) };
         let delta = delta.ok_or_else(|| {
-            Refusal::new(
-                "a budget needs a δ, expected --delta with --budget",
-                "for example, add --delta 1e-6",
-            )
+            Refusal::new("--budget is given without a δ, expected --delta", "for example, add --delta 1e-6")
         })?;
         Ok(Some(NewBudget { epsilon, delta }))
     }

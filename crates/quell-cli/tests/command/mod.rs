@@ -94,3 +94,30 @@ pub(crate) fn json(here: &Path, arguments: &str) -> serde_json::Value {
 pub(crate) fn charges(here: &Path, dataset: &str) -> usize {
     run(here, &format!("ledger show {dataset} --format json")).stdout.matches("\"charged\"").count()
 }
+
+/// Splits a command line into words as a shell does; quotes of either kind keep one word together.
+pub(crate) fn words(line: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let (mut quote, mut is_inside) = (None, false);
+    for c in line.chars() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            None if c == '"' || c == '\'' => {
+                quote = Some(c);
+                if !is_inside {
+                    words.push(String::new());
+                    is_inside = true;
+                }
+            }
+            None if c.is_whitespace() => is_inside = false,
+            _ => {
+                if !is_inside {
+                    words.push(String::new());
+                    is_inside = true;
+                }
+                words.last_mut().unwrap().push(c);
+            }
+        }
+    }
+    words
+}

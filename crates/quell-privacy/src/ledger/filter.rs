@@ -49,10 +49,10 @@ pub enum Theorem {
 impl std::fmt::Display for Theorem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Whole => "one plan, judged whole: dominating pairs compose [ZDW22, Theorem 10]",
-            Self::Addition => "ε adds up, however plans were chosen [RRUV16]",
-            Self::Gaussian => "μ² adds up, however plans were chosen [ST22]",
-            Self::Renyi => "Rényi divergences add up, however plans were chosen [FZ21]",
+            Self::Whole => "dominating pairs of the only plan compose [ZDW22, Theorem 10]",
+            Self::Addition => "ε adds up over adaptively chosen plans [RRUV16]",
+            Self::Gaussian => "μ² adds up over adaptively chosen plans [ST22]",
+            Self::Renyi => "Rényi divergences add up over adaptively chosen plans [FZ21]",
             Self::None => "no bound",
         })
     }

@@ -33,9 +33,10 @@ pub use examples::{
     scaling::Scaling,
     split::Split,
 };
-pub use formats::digits::digits;
+pub use formats::{digits::digits, error::Error as FormatError};
 pub use table::{
     Table,
+    error::{Error as TableError, Place},
     header::{Column, Kind, Use},
     predicate::Predicate,
     row::Row,

@@ -189,7 +189,7 @@ impl Features {
         };
         let image = || match *shape {
             [channels, rows, columns] if element_count(shape).is_some() => Ok([channels, rows, columns]),
-            _ => Err(misfit("features", &"made of pictures", "records with channels, rows and columns")),
+            _ => Err(misfit("features", &"computed from images", "records with channels, rows and columns")),
         };
         let output = match *self {
             Self::Raw {} => return Ok(shape.to_vec()),
@@ -199,7 +199,7 @@ impl Features {
             Self::Hog { orientations, cell, block } => {
                 let hog = Hog::new(image()?, orientations, cell, block);
                 hog.ok_or_else(|| {
-                    misfit("block", &block, "blocks and cells so small that one block fits into a picture")
+                    misfit("block", &block, "blocks and cells so small that one block fits into an image")
                 })?
                 .output()
                 .to_vec()
@@ -210,12 +210,12 @@ impl Features {
                     return Err(misfit(
                         "scales",
                         &scales,
-                        "so few scales that a picture has at least 2^scales rows and columns",
+                        "so few scales that an image has at least 2^scales rows and columns",
                     ));
                 }
                 let channels = channels * coefficients(scales, angles, order);
                 if groups > 0 && !channels.is_multiple_of(groups) {
-                    let expected = "a divisor of the channels that come out, or 0";
+                    let expected = "a divisor of the number of output channels, or 0";
                     return Err(Error::Setting {
                         name: "groups",
                         found: format!("{groups} for {channels}"),
@@ -228,7 +228,7 @@ impl Features {
         if element_count(&output).is_some() {
             Ok(output)
         } else {
-            Err(misfit("features", &"too many numbers", "fewer features, or smaller pictures"))
+            Err(misfit("features", &"too many numbers", "fewer features, or smaller images"))
         }
     }
 

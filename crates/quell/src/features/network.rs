@@ -10,6 +10,7 @@ use crate::{
     data::{Examples, Scaling},
     features::Features,
     learner::outputs,
+    network,
     run::Model,
 };
 
@@ -24,23 +25,22 @@ pub(super) struct PublicNetwork<'p> {
 impl<'p> PublicNetwork<'p> {
     /// Reads a file, and refuses it if its hash is not `digest`.
     pub(super) fn open(path: &'p Path, digest: Option<&str>) -> Result<Self, Error> {
-        let unfit = |found: String, expected| Error::PublicNetwork { path: path.to_owned(), found, expected };
+        let unfit = |found: String, expected| {
+            network::Error::PublicNetwork { path: path.to_owned(), found, expected }.into()
+        };
         let bytes = Model::read(path).map_err(|error| match error {
             Error::Absent { .. } => unfit("does not exist".into(), "the model.safetensors of a run"),
             other => unfit(format!("cannot be read ({other})"), "the model.safetensors of a run"),
         })?;
         let found = blake3::hash(&bytes).to_hex().to_string();
         if digest.is_some_and(|digest| digest != found) {
-            return Err(unfit("is not what it was when it was first used".into(), "the unchanged file"));
+            return Err(unfit("has changed since it was first used".into(), "the unchanged file"));
         }
         let no_model =
-            |error: Error| unfit(format!("holds no model ({error})"), "the model.safetensors of a run");
+            |error: Error| unfit(format!("contains no model ({error})"), "the model.safetensors of a run");
         // Networks that use the features of other networks could refer to each other in a cycle.
         if let Features::Network { .. } = Model::describe(&bytes).map_err(no_model)?.features {
-            return Err(unfit(
-                "looks at what another network makes of records".into(),
-                "one that looks at records",
-            ));
+            return Err(unfit("uses the features of another network".into(), "a network on raw records"));
         }
         Ok(Self { path, model: Model::restore(&bytes).map_err(no_model)?, digest: found })
     }
@@ -56,15 +56,16 @@ impl<'p> PublicNetwork<'p> {
 
     /// Number of features for records of a shape.
     pub(super) fn outputs(&self, shape: &[usize]) -> Result<usize, Error> {
-        let unfit =
-            |found: String, expected| Error::PublicNetwork { path: self.path.to_owned(), found, expected };
+        let unfit = |found: String, expected| {
+            network::Error::PublicNetwork { path: self.path.to_owned(), found, expected }.into()
+        };
         if shape != self.model.shape {
-            let found = format!("looks at records of {}", super::format_shape(&self.model.shape));
-            return Err(unfit(found, "one for records of the same shape as these"));
+            let found = format!("expects records of {}", super::format_shape(&self.model.shape));
+            return Err(unfit(found, "a network for records of the same shape as these"));
         }
         match self.model.trunk() {
-            Err(Error::NoLayers { .. }) => {
-                Err(unfit("has one layer".into(), "at least two: the last one is taken away"))
+            Err(Error::Network(network::Error::NoLayers { .. })) => {
+                Err(unfit("has one layer".into(), "at least two, because the last one is removed"))
             }
             trunk => Ok(trunk?.0.outputs()),
         }

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Error,
+    Error, Input,
     data::Examples,
     kernel::{
         numbers::add_wide,
@@ -44,14 +44,11 @@ impl Pca {
         let width = public.width();
         let possible = (1..=width).contains(&components);
         if !possible {
-            let expected = "a whole number from 1 to the numbers of a record";
+            let expected = "a whole number from 1 to the width of a record";
             return Err(Error::Setting { name: "components", found: components.to_string(), expected });
         }
         if public.is_empty() {
-            return Err(Error::Missing {
-                what: "public record",
-                hint: "principal components are fitted on public records",
-            });
+            return Err(Error::Missing { what: Input::PublicRecords });
         }
         let mut record = vec![0.0; width];
         let mut totals = vec![0.0; width];

@@ -5,7 +5,7 @@ use super::{
     StandardizedConvolution,
     site::{Site, product},
 };
-use crate::Error;
+use crate::network::Error;
 
 /// The largest allowed setting. With it, the products below do not overflow.
 pub(super) const LARGEST: usize = 1 << 20;
@@ -93,7 +93,7 @@ impl Frame {
         let room = [0, 1].map(|axis| image[axis] + 2 * padding[axis]);
         if room[0] < kernel[0] || room[1] < kernel[1] {
             let padded = if padding == [0, 0] { "" } else { " with padding" };
-            let expected = format!("at most {}, which is what there is{padded}", pair(room, is_sequence));
+            let expected = format!("at most {}, the size of the input{padded}", pair(room, is_sequence));
             return Err(site.setting("kernel", &pair(kernel, is_sequence), expected));
         }
         let positions = [0, 1].map(|axis| (room[axis] - kernel[axis]) / stride[axis] + 1);
@@ -169,7 +169,7 @@ pub(super) fn embedding(
 pub(super) fn reshape(input: &[usize], shape: &[usize], site: &Site<'_>) -> Result<Box<dyn Layer>, Error> {
     if product(shape) != product(input) || !(1..=3).contains(&shape.len()) {
         let expected =
-            format!("one to three numbers whose product is {}, as many numbers as come in", product(input));
+            format!("one to three numbers whose product is {}, the size of the input", product(input));
         return Err(site.setting("shape", &format!("{shape:?}"), expected));
     }
     Ok(Box::new(Reshape::new(shape.to_vec())))
@@ -188,7 +188,7 @@ pub(super) fn residual(
     let block_shape: &[usize] = layers.last().map_or(input, |layer| layer.output());
     let shortcut_shape: &[usize] = projection.last().map_or(input, |layer| layer.output());
     if block_shape != shortcut_shape {
-        let expected = format!("{shortcut_shape:?}, the shape of what it is added to");
+        let expected = format!("{shortcut_shape:?}, the shape that it is added to");
         return Err(site.setting("output", &format!("{block_shape:?}"), expected));
     }
     fits(Residual::new(layers, projection), input, site)

@@ -1,7 +1,7 @@
 //! The position of a layer in a network, and the network's size so far.
 
 use super::{Layer, Shape, Spec};
-use crate::Error;
+use crate::network::Error;
 
 /// The most weights of a network: four gigabytes.
 const MOST_WEIGHTS: u128 = 1 << 30;
@@ -66,7 +66,7 @@ impl<'a> Site<'a> {
         recipes: &[Spec],
     ) -> Result<Vec<Box<dyn Layer>>, Error> {
         if self.depth == DEEPEST {
-            return Err(Error::LayersInLayers { layer: self.layer.clone(), most: DEEPEST });
+            return Err(Error::TooDeep { layer: self.layer.clone(), most: DEEPEST });
         }
         Self::chain(self.tally, (&self.layer, self.depth + 1), input, recipes)
     }
@@ -82,7 +82,7 @@ impl<'a> Site<'a> {
     /// Call it before computing these products as `usize`, which could overflow.
     pub(super) fn check_size(&self, weights: u128, numbers: u128) -> Result<(), Error> {
         let tally = &self.tally;
-        let refuse = |what, most: u128| Err(Error::NetworkSize { layer: self.layer.clone(), what, most });
+        let refuse = |what, most: u128| Err(Error::TooLarge { layer: self.layer.clone(), what, most });
         if tally.weights.saturating_add(weights) > MOST_WEIGHTS {
             return refuse("weights", MOST_WEIGHTS);
         }

@@ -7,7 +7,7 @@ use super::{
     build::{LARGEST, attention, convolution, divides, embedding, fits, pooling, reshape, residual, within},
     site::{Site, Tally, product},
 };
-use crate::Error;
+use crate::network::Error;
 
 /// The settings of one layer. The input shape is not a setting: it is known when the layer is built.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -160,9 +160,9 @@ fn one_group() -> usize {
 
 impl Spec {
     /// Builds the layer for examples of a shape.
-    pub fn build(&self, input: &[usize]) -> Result<Box<dyn Layer>, Error> {
+    pub fn build(&self, input: &[usize]) -> Result<Box<dyn Layer>, crate::Error> {
         let mut tally = Tally::default();
-        self.build_at(input, &mut Site::alone(self, &mut tally))
+        Ok(self.build_at(input, &mut Site::alone(self, &mut tally))?)
     }
 
     /// Builds a sequence of layers for examples of a shape.

@@ -4,7 +4,7 @@ use quell_privacy::{Neighbors, ledger::Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Error,
+    Error, Input,
     data::Examples,
     kernel::scratch,
     learner::loss::{Loss, Target},
@@ -51,10 +51,7 @@ enum Units {
 }
 
 /// The error if the ledger protects users and the data does not name them.
-pub(crate) const NO_USERS: Error = Error::Missing {
-    what: "user of each record",
-    hint: "name the column that says whose record it is in the schema, an array `users` in an archive, or a file with --users FILE; pictures in folders and the embedded digits have no users",
-};
+pub(crate) const NO_USERS: Error = Error::Missing { what: Input::Users };
 
 /// Marks a row without an example.
 const NO_EXAMPLE: u32 = u32::MAX;

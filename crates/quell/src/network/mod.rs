@@ -23,10 +23,12 @@
 
 mod batch;
 mod deferred;
+mod error;
 mod models;
 mod tape;
 
 pub use batch::{Scales, Workspace};
+pub use error::Error;
 pub use models::{Model, build, layers_of, models, named};
 
 use std::ops::Range;

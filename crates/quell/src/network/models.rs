@@ -4,6 +4,7 @@ use super::Network;
 use crate::{
     Error,
     layer::{Axes, Sides, Spec},
+    network,
 };
 
 /// A predefined network.
@@ -61,7 +62,8 @@ pub fn models() -> &'static [Model] {
 pub fn build(input: &[usize], recipes: &[Spec]) -> Result<Network, Error> {
     let layers = Spec::build_all(input, recipes)?;
     // Every layer was built for the output of the one before it.
-    Network::new(input.to_vec(), layers).ok_or_else(|| Error::NoLayers { place: "the network".into() })
+    let no_layers = || network::Error::NoLayers { place: "the network".into() };
+    Ok(Network::new(input.to_vec(), layers).ok_or_else(no_layers)?)
 }
 
 /// Builds a predefined network for examples of a shape (images with channels last).
@@ -84,7 +86,7 @@ pub fn layers_of(name: &str, input: &[usize], outputs: usize) -> Result<Vec<Spec
         "transformer" => transformer(input, last),
         _ => {
             let models = MODELS.iter().map(|model| model.name.into()).collect();
-            return Err(Error::NoModel { name: name.into(), models });
+            return Err(network::Error::NoModel { name: name.into(), models }.into());
         }
     };
     build(input, &recipes)?;

@@ -15,7 +15,7 @@ use quell_privacy::{
 use serde::{Deserialize, Serialize};
 
 use super::Folder;
-use crate::Error;
+use crate::{Error, run};
 
 /// The payment for a run, as `paid.json` holds it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -144,7 +144,8 @@ fn find<B: Book>(ledger: &mut Ledger<B>, folder: &Folder, seen: &Receipt) -> Res
     if same {
         return Ok(());
     }
-    Err(Error::LedgerRolledBack { path: folder.path().to_owned(), dataset, line: seen.entry, lines })
+    Err(run::Error::LedgerRolledBack { path: folder.path().to_owned(), dataset, line: seen.entry, lines }
+        .into())
 }
 
 /// Refuses results of more steps than the ledger has leased.
@@ -156,7 +157,7 @@ pub(super) fn within_lease(
     leased: u64,
 ) -> Result<(), Error> {
     if found > leased {
-        return Err(Error::AheadOfLease { path: folder.path().to_owned(), what, found, leased });
+        return Err(run::Error::AheadOfLease { path: folder.path().to_owned(), what, found, leased }.into());
     }
     Ok(())
 }
@@ -164,10 +165,7 @@ pub(super) fn within_lease(
 /// Draws a random key of 128 bits.
 pub(super) fn key() -> Result<String, Error> {
     let mut bytes = [0_u8; 16];
-    getrandom::fill(&mut bytes).map_err(|_| Error::Missing {
-        what: "random key",
-        hint: "the operating system gives no random bytes",
-    })?;
+    getrandom::fill(&mut bytes).map_err(|_| quell_privacy::Error::NoEntropy)?;
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
@@ -259,14 +257,14 @@ mod tests {
         {
             folder.write_witness(&changed).unwrap();
             let refused = lease(&mut ledger, &folder, (poll, 5), price).err();
-            assert!(matches!(refused, Some(Error::LedgerRolledBack { .. })), "{refused:?}");
+            assert!(matches!(refused, Some(Error::Run(run::Error::LedgerRolledBack { .. }))), "{refused:?}");
         }
         folder.write_witness(&seen).unwrap();
         let mut paid = folder.paid().unwrap();
         paid.receipt.head = "0".repeat(64);
         folder.write_paid(&paid).unwrap();
         let refused = lease(&mut ledger, &folder, (poll, 5), price).err();
-        assert!(matches!(refused, Some(Error::LedgerRolledBack { .. })), "{refused:?}");
+        assert!(matches!(refused, Some(Error::Run(run::Error::LedgerRolledBack { .. }))), "{refused:?}");
         assert_eq!(ledger.state().unwrap().charges().len(), 1);
         std::fs::remove_dir_all(&here).unwrap();
     }

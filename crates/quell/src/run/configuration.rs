@@ -12,7 +12,7 @@ use crate::{
     layer,
     learner::{self, dp_sgd::Recipe},
     network::{self, Network},
-    toml_error,
+    run, toml_error,
 };
 
 /// The largest file that is read as a configuration, in bytes.
@@ -115,7 +115,7 @@ impl Source {
             return Err(Error::Setting {
                 name: "test",
                 found: "the data that is trained on, or a part of it".into(),
-                expected: "other records, which are public; of data that has a test part of its own, say with --public-test that it is public",
+                expected: "other records, which are public; a test part of the data itself can be declared public with public_test",
             });
         }
         // The split in the schema applies to the private data only. All of the test file is test data.
@@ -149,8 +149,8 @@ impl Source {
         if neighbors == Neighbors::Replace && splits && self.path.is_some() {
             return Err(Error::Setting {
                 name: "neighbors",
-                found: "replace, where a share of the records is split off by what they hold".into(),
-                expected: "add_remove, or a test part in a file of its own: a record that is exchanged would change the number of records on either side",
+                found: "replace, with a test share chosen by the values of the records".into(),
+                expected: "add_remove, or a test part in a separate file: replacing a record could change the numbers of training and test records",
             });
         }
         Ok(())
@@ -241,7 +241,7 @@ impl Configuration {
     /// Reads settings from TOML.
     pub fn parse(text: &str) -> Result<Self, Error> {
         toml::from_str(text)
-            .map_err(|error| Error::Configuration { because: toml_error::describe(text, &error) })
+            .map_err(|error| run::Error::Configuration { because: toml_error::describe(text, &error) }.into())
     }
 
     /// Reads settings from a file.
@@ -251,7 +251,7 @@ impl Configuration {
 
     /// Writes the settings as TOML.
     pub fn write(&self) -> Result<String, Error> {
-        toml::to_string(self).map_err(|error| Error::Configuration { because: error.to_string() })
+        toml::to_string(self).map_err(|error| run::Error::Configuration { because: error.to_string() }.into())
     }
 
     /// The default settings for training on the embedded digits.

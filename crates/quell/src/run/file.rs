@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use crate::Error;
+use crate::{Error, run};
 
 /// Who may read a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     File::open(path).map_err(failed)?.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > most {
-        return Err(Error::FileTooLong { path: path.to_owned(), most });
+        return Err(run::Error::TooLong { path: path.to_owned(), most }.into());
     }
     Ok(bytes)
 }

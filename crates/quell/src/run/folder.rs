@@ -13,7 +13,7 @@ use super::{
     Configuration, Lock, Metrics, PaymentRecord, charge::Intent, configuration::LARGEST_CONFIGURATION, file,
     labels, model::LARGEST_FILE,
 };
-use crate::{Error, toml_error};
+use crate::{Error, run, toml_error};
 
 /// The folder of a run.
 /// Its methods write each file completely or not at all.
@@ -49,7 +49,7 @@ impl Folder {
         }
         match fs::create_dir(path) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                Err(Error::RunExists { path: path.to_owned() })
+                Err(run::Error::Exists { path: path.to_owned() }.into())
             }
             Err(error) => Err(Error::unwritable(path, &error)),
             Ok(()) => Self { path: path.to_owned(), lock: None }.locked(),
@@ -60,11 +60,11 @@ impl Folder {
     pub fn number(parent: &Path, name: &str) -> Result<Self, Error> {
         for number in 1_u32.. {
             match Self::create(&parent.join(format!("{name}-{number}"))) {
-                Err(Error::RunExists { .. }) => {}
+                Err(Error::Run(run::Error::Exists { .. })) => {}
                 other => return other,
             }
         }
-        Err(Error::RunExists { path: parent.to_owned() })
+        Err(run::Error::Exists { path: parent.to_owned() }.into())
     }
 
     /// Opens the folder of an existing run for reading.
@@ -75,7 +75,7 @@ impl Folder {
             folder.sweep();
             Ok(folder)
         } else {
-            Err(Error::NoRun { path: path.to_owned() })
+            Err(run::Error::NotFound { path: path.to_owned() }.into())
         }
     }
 
@@ -220,9 +220,9 @@ impl Folder {
             return Ok(None);
         }
         let text = self.read_text(Self::BALLOTS)?;
-        toml::from_str(&text)
-            .map(Some)
-            .map_err(|error| Error::Configuration { because: toml_error::describe(&text, &error) })
+        toml::from_str(&text).map(Some).map_err(|error| {
+            run::Error::Configuration { because: toml_error::describe(&text, &error) }.into()
+        })
     }
 
     pub(super) fn write_ballots_configuration(

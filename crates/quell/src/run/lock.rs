@@ -5,7 +5,7 @@ use std::{
     path::Path,
 };
 
-use crate::Error;
+use crate::{Error, run};
 
 /// A lock on the folder of a run.
 /// The operating system releases the lock when the process ends, so a killed process does not block the next
@@ -26,7 +26,7 @@ impl Lock {
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => Ok(Self { _file: file }),
-            Err(TryLockError::WouldBlock) => Err(Error::RunBusy { path: folder.to_owned() }),
+            Err(TryLockError::WouldBlock) => Err(run::Error::Busy { path: folder.to_owned() }.into()),
             Err(TryLockError::Error(error)) => Err(failed(error)),
         }
     }

@@ -90,6 +90,7 @@
 
 mod charge;
 mod configuration;
+mod error;
 pub(crate) mod file;
 mod folder;
 mod job;
@@ -104,6 +105,7 @@ mod training;
 
 pub use charge::PaymentRecord;
 pub use configuration::{Architecture, Configuration, NewBudget, Source};
+pub use error::Error;
 pub use folder::Folder;
 pub use job::{Job, Outcome, Progress, Promise, Settings, Watch};
 use lock::Lock;

@@ -150,7 +150,7 @@ impl Model {
 }
 
 fn damaged(part: &str) -> Error {
-    Error::saved(part, "missing or damaged", "what a model of Quell holds")
+    Error::saved(part, "missing or damaged", "the contents of a model of Quell")
 }
 
 /// The text stored under a name in the metadata.

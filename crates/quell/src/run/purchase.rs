@@ -12,7 +12,7 @@ use quell_privacy::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{charge, file};
-use crate::Error;
+use crate::{Error, run};
 
 /// The paid answers to a question, kept in `NAME.paid.json` beside the output file.
 ///
@@ -53,7 +53,7 @@ impl Purchase {
         let path = place.0.join(&place.1);
         if !path.exists() {
             if answer.exists() {
-                return Err(Error::AnswerExists { path: answer.to_owned() });
+                return Err(run::Error::AnswerExists { path: answer.to_owned() }.into());
             }
             let kept = Kept { question: question.to_owned(), key: charge::key()?, answers: BTreeMap::new() };
             return Ok(Self { place, kept, is_new: true });
@@ -61,7 +61,7 @@ impl Purchase {
         let damaged = |_| Error::saved("paid.json", "damaged", "what an earlier command wrote");
         let kept: Kept = serde_json::from_slice(&file::read(&path, LARGEST)?).map_err(damaged)?;
         if kept.question != question {
-            return Err(Error::AnswerExists { path: answer.to_owned() });
+            return Err(run::Error::AnswerExists { path: answer.to_owned() }.into());
         }
         Ok(Self { place, kept, is_new: false })
     }
@@ -92,7 +92,7 @@ impl Purchase {
         if std::mem::take(&mut self.is_new)
             && !file::write_new(&self.place.0, &self.place.1, &bytes(&self.kept)?)?
         {
-            return Err(Error::AnswerExists { path: self.place.0.join(&self.place.1) });
+            return Err(run::Error::AnswerExists { path: self.place.0.join(&self.place.1) }.into());
         }
         let Some(paid) = ledger.reserve_once(&self.key(part), mechanism, 1)?.next().transpose()? else {
             return Ok(None);

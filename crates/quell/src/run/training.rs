@@ -20,6 +20,7 @@ use crate::{
         evaluate,
     },
     network::Network,
+    run,
 };
 
 /// A job that trains a model: its complete settings and its data.
@@ -62,7 +63,7 @@ impl Training {
                 return Err(Error::Setting {
                     name: "augmentation",
                     found,
-                    expected: "none, since features are made of images as they are",
+                    expected: "none: features are computed from the unchanged images",
                 });
             }
             dataset.train = configuration.features.apply(&dataset.train)?;
@@ -206,7 +207,8 @@ impl Training {
 
     /// The model, with the current privacy statement of the ledger.
     pub fn model<B: Book>(&self, ledger: &mut Ledger<B>, folder: &Folder) -> Result<Model, Error> {
-        let bytes = folder.checkpoint()?.ok_or_else(|| Error::NoRun { path: folder.path().to_owned() })?;
+        let bytes =
+            folder.checkpoint()?.ok_or_else(|| run::Error::NotFound { path: folder.path().to_owned() })?;
         let progress = Checkpoint::restore(&bytes, &self.network, &self.plan)?;
         let mut configuration = self.configuration.clone();
         let outputs = self.plan.loss.outputs(self.dataset.train.classes().map_or(1, <[String]>::len));

@@ -144,7 +144,7 @@ impl Question {
         if state.terms().unit == Unit::User && !self.one_record_per_user {
             return Err(Error::Setting {
                 name: "unit",
-                found: "user, and a table may hold several records of one user".into(),
+                found: "user, and a table may have several records of one user".into(),
                 expected: "example, or a table with one record for each user",
             });
         }

@@ -8,7 +8,7 @@ use quell_privacy::{
 };
 
 use super::{Aggregation, Aggregator, Recipe, pate::Ballots};
-use crate::Error;
+use crate::{Error, Input};
 
 /// The public facts about a vote.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -81,7 +81,7 @@ impl Plan {
             return Err(Error::Setting {
                 name: "aggregator",
                 found: "stable".into(),
-                expected: "one that polls",
+                expected: "an aggregator with polls",
             });
         };
         let terms = ledger.state()?.terms();
@@ -119,16 +119,13 @@ impl Recipe {
     pub fn survey(&self, form: Form, teachers: u32, questions: u32) -> Result<Plan, Error> {
         let delta = Delta::new(self.delta.unwrap_or(DELTA))?;
         if self.aggregator != Aggregator::Gaussian || self.reveal {
-            let (name, found) = if self.reveal {
-                ("reveal", "true".into())
+            let (name, found, expected) = if self.reveal {
+                ("reveal", "true".into(), "false, where teachers vote on labels or numbers")
             } else {
-                ("aggregator", format!("{:?}", self.aggregator))
+                let expected = "gaussian, where teachers vote on labels or numbers";
+                ("aggregator", format!("{:?}", self.aggregator), expected)
             };
-            return Err(Error::Setting {
-                name,
-                found,
-                expected: "Gaussian noise and no more, where teachers name labels or numbers",
-            });
+            return Err(Error::Setting { name, found, expected });
         }
         let (candidates, share) = match form {
             Form::Labels { labels, .. } => (labels, SHARE_OF_BALLOTS),
@@ -178,7 +175,7 @@ impl Recipe {
             return Err(Error::Setting {
                 name: "epsilon",
                 found,
-                expected: "at least as much; leave out noise or answers",
+                expected: "at least as much; or omit noise or answers",
             });
         }
         Ok(epsilon)
@@ -189,16 +186,10 @@ impl Recipe {
             Err(Error::Setting { name, found, expected })
         };
         if facts.questions == 0 {
-            return Err(Error::Missing {
-                what: "question",
-                hint: "give public records to be labelled, at least one",
-            });
+            return Err(Error::Missing { what: Input::Questions });
         }
         if facts.ballots == 0 {
-            return Err(Error::Missing {
-                what: "voter",
-                hint: "give at least one teacher, or look at more than 0 neighbours",
-            });
+            return wrong("voters", "0".into(), "at least one teacher or neighbour");
         }
         if let Some(answers) = self.answers.filter(|answers| !(1..=facts.questions).contains(answers)) {
             return wrong(
@@ -326,7 +317,7 @@ fn least_deviation(answers: u32, fits: impl Fn(f64) -> Result<bool, Error>) -> R
             return Err(Error::Setting {
                 name: "answers",
                 found,
-                expected: "fewer; no noise is enough for these at this epsilon",
+                expected: "fewer: no noise is large enough for so many at this epsilon",
             });
         }
     }

@@ -1,8 +1,8 @@
 //! Networks with a name.
 
 use quell::{
-    Error,
-    network::{build, layers_of, models},
+    Error, Hint,
+    network::{self, build, layers_of, models},
 };
 
 #[test]
@@ -64,19 +64,20 @@ fn what_does_not_fit_is_refused_in_words() {
     let text = |name: &str, shape: &[usize]| layers_of(name, shape, 10).unwrap_err().to_string();
     assert_eq!(
         text("cnn", &[8, 8, 1]),
-        "kernel of layer 4 (convolution) is 4 × 4, expected at most 3 × 3, which is what there is"
+        "kernel of layer 4 (convolution) is 4 × 4, expected at most 3 × 3, the size of the input"
     );
     assert_eq!(
         text("cnn", &[784]),
-        "layer 1 (convolution) gets numbers arranged as [784], expected an image [rows, columns, channels] or a sequence [length, channels]"
+        "the input of layer 1 (convolution) has the shape [784], expected an image [rows, columns, channels] or a sequence [length, channels]"
     );
     assert_eq!(
         text("digits", &[3, 3, 1]),
-        "kernel of layer 6 (max_pool) is 2 × 2, expected at most 1 × 1, which is what there is"
+        "kernel of layer 6 (max_pool) is 2 × 2, expected at most 1 × 1, the size of the input"
     );
     let unknown = layers_of("cnn-tahn", &[28, 28, 1], 10).unwrap_err();
     assert!(
-        matches!(unknown, Error::NoModel { .. }) && unknown.hint() == "did you mean \"cnn-tanh\"?",
+        matches!(unknown, Error::Network(network::Error::NoModel { .. }))
+            && unknown.hint() == Some(Hint::DidYouMean { name: "cnn-tanh".into() }),
         "{unknown}"
     );
     assert!(

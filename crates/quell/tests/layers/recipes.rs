@@ -1,7 +1,11 @@
 //! Layers as they are written down: what is read is what was written, and what cannot be is said in words.
 
 use proptest::prelude::*;
-use quell::{Error, layer::Spec, network::build};
+use quell::{
+    Error, Hint,
+    layer::Spec,
+    network::{self, build},
+};
 
 use super::cases::cases;
 
@@ -11,7 +15,7 @@ fn read(text: &str) -> Spec {
 
 fn refusal(text: &str, shape: &[usize]) -> String {
     let error = build(shape, &[read(text)]).err().unwrap();
-    assert!(!error.hint().is_empty());
+    assert!(error.hint().is_some());
     error.to_string()
 }
 
@@ -52,10 +56,10 @@ fn batch_norm_is_refused_with_the_reason_and_the_replacement() {
     let error = build(&[5, 5, 4], &[Spec::Relu {}, read(r#"{"kind":"batch_norm"}"#)]).err().unwrap();
     assert_eq!(
         error.to_string(),
-        "layer 2 (batch_norm) mixes the examples of a batch, so that no example has a gradient of its own to clip, \
-         expected layers that look at one example at a time"
+        "layer 2 (batch_norm) mixes the examples of a batch, so no example has its own gradient to clip; \
+         expected layers that process each example separately"
     );
-    assert_eq!(error.hint(), "use group_norm instead");
+    assert_eq!(error.hint(), Some(Hint::UseGroupNorm));
 }
 
 #[test]
@@ -74,7 +78,7 @@ fn what_does_not_fit_is_said_in_words() {
         (
             r#"{"kind":"self_attention","heads":1}"#,
             vec![4],
-            "layer 1 (self_attention) gets numbers arranged as [4], expected a sequence [length, channels]",
+            "the input of layer 1 (self_attention) has the shape [4], expected a sequence [length, channels]",
         ),
         (
             r#"{"kind":"dropout","rate":1.5}"#,
@@ -84,7 +88,7 @@ fn what_does_not_fit_is_said_in_words() {
         (
             r#"{"kind":"convolution","outputs":4,"kernel":9,"padding":1}"#,
             vec![5, 6, 1],
-            "kernel of layer 1 (convolution) is 9 × 9, expected at most 7 × 8, which is what there is with padding",
+            "kernel of layer 1 (convolution) is 9 × 9, expected at most 7 × 8, the size of the input with padding",
         ),
         (
             r#"{"kind":"convolution","outputs":4,"kernel":[3,3]}"#,
@@ -104,12 +108,12 @@ fn what_does_not_fit_is_said_in_words() {
         (
             r#"{"kind":"reshape","shape":[2,3]}"#,
             vec![5],
-            "shape of layer 1 (reshape) is [2, 3], expected one to three numbers whose product is 5, as many numbers as come in",
+            "shape of layer 1 (reshape) is [2, 3], expected one to three numbers whose product is 5, the size of the input",
         ),
         (
             r#"{"kind":"residual","layers":[{"kind":"linear","outputs":3}]}"#,
             vec![5],
-            "output of layer 1 (residual) is [3], expected [5], the shape of what it is added to",
+            "output of layer 1 (residual) is [3], expected [5], the shape that it is added to",
         ),
         (
             r#"{"kind":"residual","layers":[]}"#,
@@ -124,12 +128,12 @@ fn what_does_not_fit_is_said_in_words() {
         (
             r#"{"kind":"embedding","words":5,"width":3}"#,
             vec![5, 4],
-            "layer 1 (embedding) gets numbers arranged as [5, 4], expected a sequence of words, [length]",
+            "the input of layer 1 (embedding) has the shape [5, 4], expected a sequence of words, [length]",
         ),
         (
             r#"{"kind":"relu"}"#,
             vec![5, 0],
-            "layer 1 (relu) gets numbers arranged as [5, 0], expected [numbers], [length, channels] or [rows, columns, channels], none of them zero",
+            "the input of layer 1 (relu) has the shape [5, 0], expected [numbers], [length, channels] or [rows, columns, channels], none of them zero",
         ),
     ] {
         assert_eq!(refusal(text, &shape), expected);
@@ -179,12 +183,15 @@ fn a_forged_recipe_is_refused_before_anything_is_allocated() {
         build(&[1 << 11], &[wide, Spec::Linear { outputs: 1 << 11 }, Spec::Linear { outputs: 1 << 18 }])
             .err()
             .unwrap();
-    assert!(matches!(error, Error::NetworkSize { what: "weights", .. }), "{error}");
+    assert!(matches!(error, Error::Network(network::Error::TooLarge { what: "weights", .. })), "{error}");
     let many = vec![Spec::Relu {}; 5000];
-    assert!(matches!(build(&[1], &many).err().unwrap(), Error::NetworkSize { what: "layers", .. }));
+    assert!(matches!(
+        build(&[1], &many).err().unwrap(),
+        Error::Network(network::Error::TooLarge { what: "layers", .. })
+    ));
     let deep = (0..50)
         .fold(Spec::Relu {}, |inner, _| Spec::Residual { layers: vec![inner], projection: Vec::new() });
-    assert!(matches!(deep.build(&[1]).err().unwrap(), Error::LayersInLayers { .. }));
+    assert!(matches!(deep.build(&[1]).err().unwrap(), Error::Network(network::Error::TooDeep { .. })));
 }
 
 proptest! {

@@ -241,14 +241,17 @@ fn a_state_of_another_run_is_refused_and_changes_nothing() {
     let before = stepper.clone();
     let (first, second): (Part, Part) = (("first_moment", &[1.0, 2.0]), ("second_moment", &[1.0, 2.0]));
     let cases: [(&[Part], &str); 7] = [
-        (&[first], "\"second_moment\" of the saved state is absent, expected there"),
-        (&[], "\"first_moment\" of the saved state is absent, expected there"),
+        (&[first], "\"second_moment\" of the saved state is absent, expected present"),
+        (&[], "\"first_moment\" of the saved state is absent, expected present"),
         (
             &[first, second, ("momentum", &[0.0, 0.0])],
-            "\"momentum\" of the saved state is there, expected absent: this recipe has no such part",
+            "\"momentum\" of the saved state is present, expected absent: these settings have no such part",
         ),
-        (&[first, second, first], "\"first_moment\" of the saved state is there twice, expected there once"),
-        (&[first, ("second_moment", &[1.0])], "second_moment holds 1 numbers, expected 2"),
+        (
+            &[first, second, first],
+            "\"first_moment\" of the saved state is present twice, expected present once",
+        ),
+        (&[first, ("second_moment", &[1.0])], "the length of second_moment is 1, expected 2"),
         (
             &[first, ("second_moment", &[1.0, -1.0])],
             "\"second_moment\" of the saved state is negative, expected a mean or sum of squares",
@@ -261,7 +264,6 @@ fn a_state_of_another_run_is_refused_and_changes_nothing() {
     for (state, message) in cases {
         let error = stepper.restore(5, state).unwrap_err();
         assert_eq!(error.to_string(), message);
-        assert!(!error.hint().is_empty());
         assert_eq!(stepper, before);
     }
     stepper.restore(5, &[first, second]).unwrap();

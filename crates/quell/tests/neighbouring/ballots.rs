@@ -225,7 +225,15 @@ impl Way {
             let external = match asked.open() {
                 Ok(external) => external,
                 Err(error) => {
-                    return vec![("error".into(), format!("{error}\n{}", error.hint()).into_bytes())];
+                    return vec![(
+                        "error".into(),
+                        format!(
+                            "{error}
+{:?}",
+                            error.hint()
+                        )
+                        .into_bytes(),
+                    )];
                 }
             };
             let (mut ledger, place) = opened(folder, external.terms().unwrap());

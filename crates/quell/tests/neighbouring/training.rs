@@ -139,7 +139,17 @@ impl Way {
     fn public(&self, folder: &Folder, source: Source, count: usize) -> Vec<(String, Vec<u8>)> {
         let job = match Training::new(self.configuration(source, count)) {
             Ok(job) => job,
-            Err(error) => return vec![("error".into(), format!("{error}\n{}", error.hint()).into_bytes())],
+            Err(error) => {
+                return vec![(
+                    "error".into(),
+                    format!(
+                        "{error}
+{:?}",
+                        error.hint()
+                    )
+                    .into_bytes(),
+                )];
+            }
         };
         let (mut ledger, place) = opened(folder, job.terms().unwrap());
         let mut shown = Vec::new();

@@ -108,7 +108,17 @@ impl Way {
     fn public(&self, folder: &Folder, source: Source) -> Vec<(String, Vec<u8>)> {
         let job = match Labelling::new(self.configuration(source)) {
             Ok(job) => job,
-            Err(error) => return vec![("error".into(), format!("{error}\n{}", error.hint()).into_bytes())],
+            Err(error) => {
+                return vec![(
+                    "error".into(),
+                    format!(
+                        "{error}
+{:?}",
+                        error.hint()
+                    )
+                    .into_bytes(),
+                )];
+            }
         };
         let (mut ledger, place) = opened(folder, job.terms().unwrap());
         let outcome = job.go(&mut ledger, &place, &mut |_| Control::Continue);

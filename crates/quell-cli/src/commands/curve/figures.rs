@@ -28,7 +28,7 @@ pub(super) fn epsilon_steps(flags: &EpsilonSteps) -> Result<Figure> {
     let (step, steps, description) = match flags.described.json_event()? {
         Some(Event::Repeated { count, event }) if count > 0 => (*event.clone(), count, event.to_string()),
         Some(other) => {
-            let sentence = format!("the event is {}, expected one that is repeated", other.name());
+            let sentence = format!("the event is {}, expected a repeated event", other.name());
             return Err(Refusal::new(sentence, r#"write {"repeated":{"count":1000,"event":…}}"#).into());
         }
         None => {
@@ -145,7 +145,7 @@ pub(super) fn delta_epsilon(flags: &DeltaEpsilon) -> Result<Figure> {
             "no finite ε is known at δ = {}, so there is no curve",
             format_exact(flags.smallest_delta)
         );
-        return Err(Refusal::new(sentence, "raise --smallest-delta, or the noise").into());
+        return Err(Refusal::new(sentence, "raise --smallest-delta or the noise").into());
     }
     let progress = Bar::with_parts("composing", POINTS as usize + 1);
     let points = (0..=POINTS).map(|i| {
@@ -162,7 +162,7 @@ pub(super) fn delta_epsilon(flags: &DeltaEpsilon) -> Result<Figure> {
         title: "Privacy profile".into(),
         subtitle: format!("{}, {}", flags.described.describe(&event, &TRAINING)?, relation.when()),
         x: Axis::linear("ε"),
-        y: Axis::logarithmic("δ, the chance that ε fails"),
+        y: Axis::logarithmic("δ"),
         series: vec![Series { name, claim: Edge::Upper, points: points.collect::<Result<_, Error>>()? }],
     })
 }
@@ -182,13 +182,13 @@ pub(super) fn tradeoff(flags: &Tradeoff) -> Result<Figure> {
     });
     let guessing = (0..=50_u32).map(|i| f64::from(i) / 50.0).map(|alpha| Point::exact(alpha, 1.0 - alpha));
     Ok(Figure {
-        title: "What the best attack gets wrong".into(),
+        title: "Error rates of the best attack".into(),
         subtitle: format!("{}, {}", flags.described.describe(&event, &TRAINING)?, relation.when()),
-        x: Axis::linear("false-positive rate α (fraction of records wrongly accused)"),
-        y: Axis::linear("false-negative rate β (fraction missed)"),
+        x: Axis::linear("false-positive rate α"),
+        y: Axis::linear("false-negative rate β"),
         series: vec![
             Series {
-                name: "least any attack misses".into(),
+                name: "least false-negative rate of any attack".into(),
                 claim: Edge::Lower,
                 points: points.collect::<Result<_, Error>>()?,
             },
@@ -207,7 +207,7 @@ pub(super) fn laplace_gaussian(flags: &LaplaceGaussian) -> Result<Figure> {
     let textbook = match closed::classic_gaussian_sigma(epsilon, delta) {
         Ok(sigma) => Some(sigma.get()),
         Err(error) => {
-            print::status(&format!("note: the textbook's Gaussian is left out, since {error}"));
+            print::status(&format!("note: the textbook Gaussian is left out: {error}"));
             None
         }
     };

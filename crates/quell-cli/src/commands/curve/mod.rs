@@ -27,7 +27,7 @@ Examples:
   quell curve tradeoff --noise-multiplier 1 --sampling-rate 0.02 --steps 500 --output tradeoff.png
   quell curve laplace-gaussian --format json";
 
-/// Plot curves: ε over steps, δ over ε, attacks, noise densities, accountants side by side
+/// Plot privacy curves: ε over steps, δ over ε, attacks, noise, accountants
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, disable_help_subcommand = true)]
 pub(crate) struct Flags {
@@ -44,7 +44,7 @@ enum Curve {
     MomentsAdvanced(MomentsAdvanced),
 }
 
-/// ε against the number of steps
+/// Plot ε over the number of steps
 ///
 /// Without flags: noise multiplier 1.1, sampling rate 0.01, 10000 steps, the PLD accountant.
 #[derive(clap::Args)]
@@ -56,17 +56,17 @@ Examples:
 struct EpsilonSteps {
     #[command(flatten)]
     described: Described,
-    /// Chance that the guarantee fails
+    /// δ of the guarantee
     #[arg(long, value_name = "D", default_value_t = 1e-5, allow_negative_numbers = true)]
     delta: f64,
-    /// Accountants whose bounds to show, repeatable; the PLD accountant if not given
+    /// Accountant to show; may be repeated (the PLD accountant if not given)
     #[arg(long, value_name = "NAME", value_parser = accountants())]
     accountant: Vec<RequestedMethod>,
     #[command(flatten)]
     output: Output,
 }
 
-/// δ against ε, on a logarithmic axis
+/// Plot δ over ε, on a logarithmic axis
 ///
 /// Without flags: noise multiplier 1.1, sampling rate 0.01, 10000 steps.
 #[derive(clap::Args)]
@@ -78,14 +78,14 @@ Examples:
 struct DeltaEpsilon {
     #[command(flatten)]
     described: Described,
-    /// Smallest δ, where the curve ends
+    /// Smallest δ of the curve
     #[arg(long, value_name = "D", default_value_t = 1e-10, allow_negative_numbers = true)]
     smallest_delta: f64,
     #[command(flatten)]
     output: Output,
 }
 
-/// Error rates that any attack must have: false negatives against false positives
+/// Plot the least false-negative rate of any attack over its false-positive rate
 ///
 /// Without flags: noise multiplier 1.1, sampling rate 0.01, 10000 steps.
 #[derive(clap::Args)]
@@ -101,7 +101,7 @@ struct Tradeoff {
     output: Output,
 }
 
-/// Densities of Laplace and Gaussian noise with the same (ε, δ)
+/// Plot the densities of Laplace and Gaussian noise at equal ε
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -118,7 +118,7 @@ struct LaplaceGaussian {
     output: Output,
 }
 
-/// The moments accountant, advanced composition and the tight bound over steps
+/// Plot ε by the moments accountant, advanced composition and the PLD accountant
 ///
 /// Without flags: noise multiplier 4, sampling rate 0.01, 40000 steps, δ = 1e-5, as in the paper on the
 /// moments accountant.
@@ -132,7 +132,7 @@ struct MomentsAdvanced {
     run: Run,
     #[command(flatten)]
     relation: Relation,
-    /// Chance that the guarantee fails
+    /// δ of the guarantee
     #[arg(long, value_name = "D", default_value_t = 1e-5, allow_negative_numbers = true)]
     delta: f64,
     #[command(flatten)]
@@ -142,7 +142,7 @@ struct MomentsAdvanced {
 /// Output of a curve.
 #[derive(Clone, clap::Args)]
 struct Output {
-    /// Write the figure to this file, which ends in .svg or .png (drawn in the terminal if not given)
+    /// File to write: .svg or .png (drawn in the terminal if not given)
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Output format; json prints the points of the curves

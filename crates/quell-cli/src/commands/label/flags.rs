@@ -23,11 +23,14 @@ use crate::flags::{
 pub(super) struct Common {
     #[command(flatten)]
     source: SourceArgs,
-    /// Public records to label, in the same format as the data; their own labels are used only for evaluation
+    /// Public records to label, in the same format as the data
+    ///
+    /// Their own labels are used only for evaluation.
     #[arg(long, value_name = "DATA")]
     public: Option<PathBuf>,
-    /// How many of the public records, from the first, may be labelled; the others are used only for
-    /// evaluation (four fifths if not given)
+    /// Number of public records that may be labelled (four fifths if not given)
+    ///
+    /// These are the first public records. The others are used only for evaluation.
     #[arg(long, value_name = "N", value_parser = parse_count)]
     questions: Option<u64>,
     #[command(flatten)]
@@ -41,16 +44,16 @@ pub(super) struct Common {
     /// ε of all answers together
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     epsilon: Option<f64>,
-    /// δ
+    /// δ of all answers together
     #[arg(long, value_name = "D", allow_negative_numbers = true)]
     delta: Option<f64>,
-    /// Number of questions that may be answered (as many as ε allows if not given)
+    /// Largest number of answers (as many as ε allows if not given)
     #[arg(long, value_name = "N", value_parser = parse_count)]
     answers: Option<u64>,
     /// Standard deviation or scale of the noise on the counts, in ballots
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     deviation: Option<f64>,
-    /// Fraction of the ballots that must agree, after noise, for aggregators that refuse answers
+    /// Fraction of ballots that must agree, after noise, for aggregators that refuse answers
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     threshold: Option<f64>,
     /// Which questions are asked first
@@ -67,12 +70,11 @@ pub(super) enum AggregatorArg {
     Laplace,
     /// Largest count after Gaussian noise
     Gaussian,
-    /// As gaussian, only if enough ballots agree
+    /// As gaussian, but only if enough ballots agree
     Confident,
-    /// As gaussian, only if enough ballots disagree with the student
+    /// As gaussian, but only if enough ballots disagree with the student
     Interactive,
-    /// Largest count without noise, only if a few ballots could not change it; only the other questions are
-    /// charged
+    /// Winner without noise, if a few ballots cannot change it; only other questions are charged
     Stable,
 }
 
@@ -166,14 +168,15 @@ Examples:
   quell pate --ballots votes.csv --classes 10 --epsilon 2
   quell pate --dry-run --format json";
 
-/// Label public records by a vote of teachers trained on disjoint parts of private records, and train a
-/// student on the answers
+/// Label public records by votes of teachers (PATE), and train a student
 ///
-/// Without DATA, uses the embedded digits: one part is private, the other public. Records are assigned to
-/// teachers by their content (or by their user), so that one record affects only one teacher. If one of ε,
-/// noise and answers is left out, it follows from the other two. The answers are written to answers.jsonl in
-/// the folder of the run. Continue an interrupted run with `quell resume`: trained teachers are not trained
-/// again, and answers already given are not charged again.
+/// Each teacher is trained on its own part of the private records. The teachers vote on the label of each
+/// public record, and the student is trained on the answers. Without DATA, the command uses the embedded
+/// digits: one part is private, the other public. Records are assigned to teachers by their content (or by
+/// their user), so that one record affects only one teacher. If one of ε, noise and answers is left out, it
+/// follows from the other two. The command writes the answers to answers.jsonl in the folder of the run.
+/// Continue an interrupted run with `quell resume`: it does not train a teacher twice, and does not charge an
+/// answer twice.
 #[derive(clap::Args)]
 #[command(after_help = PATE_EXAMPLES)]
 pub(crate) struct Pate {
@@ -187,23 +190,30 @@ pub(crate) struct Pate {
     teacher_model: Option<String>,
     #[command(flatten)]
     pub(super) users: UserArgs,
-    /// Ballots of external teachers, instead of DATA: a CSV or Parquet file with one row per question and one
-    /// column per teacher. Each ballot names one of --classes, counted from 0; other cells abstain. Only
-    /// answers, no student. One record (or one person, with --users) must affect the ballots of one teacher
-    /// only; with --neighbors replace, so must a record and its replacement together
+    /// CSV or Parquet file with the ballots of external teachers, instead of DATA
+    ///
+    /// The file has one row per question and one column per teacher. Each ballot names one of --classes, counted from
+    /// 0; other cells are abstentions. The run has answers, but no student. One record (or one person, with --users)
+    /// must affect the ballots of one teacher only. With --neighbors replace, a record and its replacement together
+    /// must affect the ballots of one teacher only.
     #[arg(long, value_name = "FILE", requires = "about", conflicts_with_all = ["data", "config", "teachers", "teacher_model", "public", "questions", "model", "choice", "schema", "shape", "public_test", "features", "public_network"])]
     pub(super) ballots: Option<PathBuf>,
-    /// Also release the data-dependent cost of the answers, at an additional cost; it is smaller where
-    /// teachers agree
+    /// Also release the data-dependent ε of the answers, at an additional cost
+    ///
+    /// The data-dependent ε is smaller where teachers agree.
     #[arg(long)]
     reveal_cost: bool,
-    /// Number of labels for ballots that name several labels: numbers from 0, separated by ;
+    /// Number of labels, for ballots that name several labels
+    ///
+    /// Such a ballot lists numbers from 0, separated by semicolons.
     #[arg(long, value_name = "N", value_parser = parse_count, requires = "ballots", group = "about")]
     labels: Option<u64>,
-    /// Largest number of labels per ballot; fewer labels need less noise (all labels if not given)
+    /// Largest number of labels per ballot (all labels if not given)
+    ///
+    /// Fewer labels need less noise.
     #[arg(long, value_name = "N", value_parser = parse_count, requires = "labels", conflicts_with_all = ["classes", "range"])]
     most: Option<u64>,
-    /// The ballots are numbers, clamped to these bounds: LOW,HIGH
+    /// Bounds of ballots that are numbers; every ballot is clamped to them
     #[arg(long, value_name = "LOW,HIGH", value_parser = bounds, requires = "ballots", group = "about", allow_hyphen_values = true)]
     range: Option<Bounds>,
 }
@@ -214,7 +224,7 @@ fn bounds(text: &str) -> Result<Bounds, String> {
     let (lower, upper) = text
         .split_once(',')
         .and_then(|(lower, upper)| Some((number(lower)?, number(upper)?)))
-        .ok_or("expected two numbers with a comma between them")?;
+        .ok_or("expected two numbers separated by a comma")?;
     Bounds::new(lower, upper).map_err(|error| error.to_string())
 }
 
@@ -265,13 +275,12 @@ Examples:
   quell knn --neighbors-that-vote 60 --sampling-rate 0.3 --epsilon 3 --output runs/nearest
   quell knn --dry-run --format json";
 
-/// Label public records by a vote of the nearest private records within a sample, and train a student on the
-/// answers
+/// Label public records by votes of the nearest private records, and train a student
 ///
-/// Without DATA, uses the embedded digits: one part is private, the other public. For each question, a sample
-/// of the private records is drawn, and the sampled records nearest to the question vote, with noise.
-/// Sampling makes an answer cheaper. If one of ε, noise and answers is left out, it follows from the other
-/// two.
+/// For each public record, the command samples the private records, and the nearest records of the sample
+/// vote on its label, with noise. Sampling reduces the ε of an answer. The student is trained on the answers.
+/// Without DATA, the command uses the embedded digits: one part is private, the other public. If one of ε,
+/// noise and answers is left out, it follows from the other two.
 #[derive(clap::Args)]
 #[command(after_help = KNN_EXAMPLES)]
 pub(crate) struct Knn {
@@ -283,11 +292,12 @@ pub(crate) struct Knn {
     /// Probability that a record enters the sample of a question
     #[arg(long, value_name = "Q", allow_negative_numbers = true)]
     sampling_rate: Option<f64>,
-    /// Measure distances on this number of principal components of the public records
+    /// Number of principal components (of the public records) for distances
     #[arg(long, value_name = "N", value_parser = parse_count)]
     components: Option<u64>,
-    /// Number of students trained in turn; from the second turn on, distances use the features of the
-    /// previous student
+    /// Number of students that are trained one after the other
+    ///
+    /// From the second student on, distances use the features of the previous student.
     #[arg(long, value_name = "N", value_parser = parse_count)]
     turns: Option<u64>,
 }

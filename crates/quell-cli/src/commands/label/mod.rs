@@ -12,13 +12,15 @@ pub(crate) use flags::{Knn, Pate};
 pub(crate) fn pate(flags: &Pate) -> Result<()> {
     let Some(path) = &flags.ballots else { return run(&flags.common, flags.configuration()?, "-pate") };
     if flags.users.file().is_some() {
-        let sentence = "a file of users is given, but ballots do not say whose records they come from";
-        let hint = "use --users without a file, if all records of each person go to one teacher";
+        let sentence = "--users names a file, but ballots do not belong to records";
+        let hint = "use --users without a file if all records of each person go to one teacher";
         return Err(Refusal::new(sentence, hint).into());
     }
     let job = flags.external_ballots(path)?.open()?;
     // Printed always, because the existence of such a cell is private.
-    print::status("a cell that is no ballot abstains; no message reports whether there is one");
+    print::status(
+        "note: a cell without a valid ballot is an abstention; no message reports such cells, because they are private",
+    );
     drive::start(&job, &flags.common.terms, "-pate")
 }
 

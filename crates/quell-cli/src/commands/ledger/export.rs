@@ -13,22 +13,23 @@ use super::verify::read_export;
 use crate::{flags::ledger::LedgerArgs, print, refusal::Refusal};
 
 const SCHEDULE: &str = "\
-With --into, every ledger is written into a folder under a name that says how many lines it has, and compared with the newest document there before: run it on a
-schedule, into a place that whoever writes the ledger cannot change. Exit code 1 if a ledger is older than its last document, or another one.
+With --into, the command compares each ledger with its newest document in the folder, and then writes a new document, whose name contains the number of lines.
+Run it on a schedule, and choose a folder that the people who write the ledger cannot change. Exit code 1 means that a ledger is older than its newest document,
+or differs from it.
 
-Example of a line for cron:
+Example for cron:
   0 * * * *  quell ledger export --into /mnt/archive/ledgers --ledger /home/project/.quell";
 
 #[derive(clap::Args)]
 #[command(after_help = SCHEDULE)]
 pub(super) struct Export {
-    /// Name of the dataset (all of them with --into, if not given)
+    /// Name of the dataset (with --into: all datasets if not given)
     #[arg(required_unless_present = "into")]
     dataset: Option<String>,
     /// File to write (standard output if not given)
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Folder that keeps one document per ledger and length; nothing in it is ever replaced
+    /// Folder for the documents; the command never replaces a document
     #[arg(long, value_name = "FOLDER", conflicts_with = "output")]
     into: Option<PathBuf>,
     #[command(flatten)]
@@ -45,7 +46,7 @@ impl Export {
                 None => store.datasets()?.into_iter().map(|summary| summary.dataset).collect(),
             };
             fs::create_dir_all(folder)
-                .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+                .with_context(|| format!("cannot create the folder {}", folder.display()))?;
             let mut good = true;
             for dataset in datasets {
                 good &= archive(&mut store, &dataset, folder)?;
@@ -53,7 +54,9 @@ impl Export {
             return Ok(good);
         }
         let Some(dataset) = &self.dataset else {
-            return Err(Refusal::new("no dataset is named, expected one", "name it, or give --into").into());
+            return Err(
+                Refusal::new("no dataset is given, expected one", "name a dataset, or give --into").into()
+            );
         };
         let text = store.export(dataset)?;
         match &self.output {
@@ -61,7 +64,7 @@ impl Export {
             Some(path) => {
                 fs::write(path, &text).with_context(|| format!("cannot write {}", path.display()))?;
                 print::status(&format!(
-                    "wrote {}; keep it where the ledger cannot be changed together with it",
+                    "wrote {}; keep this file where nobody who writes the ledger can change it",
                     path.display()
                 ));
             }
@@ -81,7 +84,7 @@ fn archive(store: &mut Store, dataset: &str, folder: &Path) -> Result<bool> {
                 print::line(&format!("{finding}"))?;
             }
             print::status(&format!(
-                "{:?} was compared with {}; nothing was written",
+                "ledger {:?} does not agree with {}; no document was written",
                 dataset,
                 newest.display()
             ));
@@ -138,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_dataset_has_a_name_of_its_own() {
+    fn different_datasets_have_different_file_names() {
         assert_eq!(stem("a/b"), "a_2fb");
         assert_ne!(stem("a_2fb"), stem("a/b"));
     }

@@ -38,7 +38,7 @@ Examples:
   quell ledger export --into archive
   quell ledger verify --export census.ledger.json";
 
-/// Budgets of datasets: open, look at, check
+/// Manage the privacy budgets of datasets
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
@@ -48,21 +48,26 @@ pub(crate) struct Flags {
 
 #[derive(clap::Subcommand)]
 enum Verb {
-    /// Open a ledger for a dataset: what may be spent on it, and whom that protects
+    /// Create a ledger for a dataset, with a budget and a privacy unit
     Create(Create),
-    /// All datasets, and what is spent
+    /// List all datasets with their budgets
     List(Listed),
-    /// The lines of a ledger
+    /// Show the lines of a ledger
     Show(Named),
-    /// What was promised, in plain sentences
+    /// State the privacy guarantee of a dataset, in sentences
     Statement(Named),
-    /// Look for edits, deletions and truncation; exit code 1 if there are any
+    /// Check ledgers for edits, deletions and truncation
+    ///
+    /// Exit code 1 means that a ledger was changed.
     Verify(Verify),
-    /// Change a budget; once something was charged, the promise is that of the largest budget, and δ counts once more for each whole ε up to it
+    /// Change the budget of a dataset
+    ///
+    /// After the first charge, the promise has the largest ε of all budgets since then, rounded up to a whole number if
+    /// the budget was raised. Its δ counts once for the first budget, and once more for each whole ε above it.
     Raise(Raise),
-    /// All lines with the signed head, as documents to keep elsewhere
+    /// Export all lines of a ledger with its signed head
     Export(Export),
-    /// Let a role of a PostgreSQL server append to its ledgers, and nothing else
+    /// Allow a PostgreSQL role to append to the ledgers, and nothing else
     Grant(Grant),
 }
 
@@ -70,7 +75,7 @@ enum Verb {
 struct Create {
     /// Name of the dataset
     dataset: String,
-    /// Most that all releases together may cost
+    /// Largest ε of all releases together
     #[arg(
         long,
         value_name = "E",
@@ -79,18 +84,20 @@ struct Create {
         conflicts_with = "no_cap"
     )]
     epsilon: Option<f64>,
-    /// No limit and no promise: for public data and tests
+    /// Set no cap; nothing is promised (for public data and tests)
     #[arg(long)]
     no_cap: bool,
     /// δ of the budget
     #[arg(long, value_name = "D", allow_negative_numbers = true)]
     delta: f64,
-    /// Whom it protects
+    /// Privacy unit: who is protected
     #[arg(long, value_enum, default_value_t)]
-    unit: Whom,
-    /// How plans are added up
+    unit: UnitArg,
+    /// Theorem that composes the costs of plans
+    ///
+    /// With combined, Gaussian DP gets 80 % of δ, Rényi DP gets 10 %, and the rest is for releases with a δ of their own.
     #[arg(long, value_enum, default_value_t)]
-    composition: Adding,
+    composition: CompositionArg,
     #[command(flatten)]
     relation: Relation,
     #[command(flatten)]
@@ -99,7 +106,7 @@ struct Create {
 
 /// Whose data a guarantee protects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Whom {
+enum UnitArg {
     /// One record.
     #[default]
     Example,
@@ -107,19 +114,19 @@ enum Whom {
     User,
 }
 
-/// How plans are added up.
+/// Theorem that composes the costs of plans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Adding {
-    /// Any of the others may grant a plan. Gaussian DP has 80 % of δ, Rényi 10 %, slack the rest.
+enum CompositionArg {
+    /// The smallest bound of the others.
     #[default]
     // Earlier versions called this variant `best`.
     #[value(alias = "best")]
     Combined,
-    /// Gaussian DP, or addition.
+    /// Gaussian DP, or addition of ε.
     Gaussian,
-    /// Rényi divergences, or addition.
+    /// Rényi DP, or addition of ε.
     Renyi,
-    /// Addition.
+    /// Addition of ε.
     Addition,
 }
 
@@ -127,7 +134,7 @@ enum Adding {
 struct Listed {
     #[command(flatten)]
     ledgers: LedgerArgs,
-    /// How it is written
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -144,16 +151,18 @@ struct Named {
 struct Raise {
     /// Name of the dataset
     dataset: String,
-    /// The new cap
+    /// New ε of the budget
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     epsilon: f64,
-    /// The new δ (the old one if not given; no larger than it once something was charged)
+    /// New δ of the budget (the old δ if not given)
+    ///
+    /// After the first charge, the new δ must not exceed the old δ.
     #[arg(long, value_name = "D", allow_negative_numbers = true)]
     delta: Option<f64>,
-    /// Why, for the auditor
+    /// Reason for the change, for the auditor
     #[arg(long)]
     reason: String,
-    /// Accept that the promise gets a larger δ, or ends
+    /// Accept that the δ of the promise grows, or that the promise ends
     #[arg(long)]
     accept: bool,
     #[command(flatten)]
@@ -162,7 +171,7 @@ struct Raise {
 
 #[derive(clap::Args)]
 struct Grant {
-    /// Name of the role, which exists on the server
+    /// Name of an existing role of the server
     role: String,
     #[command(flatten)]
     ledgers: LedgerArgs,
@@ -197,14 +206,14 @@ impl Create {
         let budget =
             Budget { epsilon: self.epsilon.map(Epsilon::new).transpose()?, delta: Delta::new(self.delta)? };
         let unit = match self.unit {
-            Whom::Example => Unit::Example,
-            Whom::User => Unit::User,
+            UnitArg::Example => Unit::Example,
+            UnitArg::User => Unit::User,
         };
         let composition = match self.composition {
-            Adding::Combined => Composition::Combined,
-            Adding::Gaussian => Composition::Gaussian,
-            Adding::Renyi => Composition::Renyi,
-            Adding::Addition => Composition::Addition,
+            CompositionArg::Combined => Composition::Combined,
+            CompositionArg::Gaussian => Composition::Gaussian,
+            CompositionArg::Renyi => Composition::Renyi,
+            CompositionArg::Addition => Composition::Addition,
         };
         let terms = Terms {
             dataset: self.dataset.clone(),
@@ -215,21 +224,19 @@ impl Create {
         };
         let store = self.ledgers.make()?;
         Ledger::create(store.book(&self.dataset)?, terms)?;
-        let cap = self.epsilon.map_or_else(
-            || "no cap, and no promise".into(),
-            |cap| format!("ε ≤ {} in all", format_exact(cap)),
-        );
-        print::status(&format!(
-            "opened a ledger for {:?} at {}: {cap}, at δ = {}, {}",
-            self.dataset,
-            store.location(),
-            format_exact(self.delta),
-            if unit == Unit::User {
-                self.relation.when().replace("record", "user")
-            } else {
-                self.relation.when().into()
+        let when = if unit == Unit::User {
+            self.relation.when().replace("record", "user")
+        } else {
+            self.relation.when().into()
+        };
+        let delta = format_exact(self.delta);
+        let budget = match self.epsilon {
+            Some(cap) => {
+                format!("ε ≤ {} for all releases together, at δ = {delta}, {when}", format_exact(cap))
             }
-        ));
+            None => format!("no cap at δ = {delta}, {when}; nothing is promised"),
+        };
+        print::status(&format!("created a ledger for {:?} at {}: {budget}", self.dataset, store.location()));
         Ok(())
     }
 }
@@ -240,14 +247,14 @@ fn list(listed: &Listed) -> Result<()> {
         let row = |s: &quell_ledger::Summary| json!({"dataset": s.dataset, "lines": s.lines, "spent": number(s.spent), "cap": number(s.cap), "head": s.head});
         return print::json(&datasets.iter().map(row).collect::<Vec<_>>());
     }
-    let mut rows = vec![["dataset", "ε spent", "of", "lines", "head"].map(str::to_owned).to_vec()];
+    let mut rows = vec![["dataset", "ε spent", "budget", "lines", "head"].map(str::to_owned).to_vec()];
     rows.extend(datasets.into_iter().map(|s| {
-        vec![s.dataset, epsilon(s.spent), given_cap(s.cap), s.lines.to_string(), s.head[..16].to_owned()]
+        vec![s.dataset, epsilon(s.spent), format_cap(s.cap), s.lines.to_string(), s.head[..16].to_owned()]
     }));
     print::lines(&print::table(&rows, &[1, 2, 3]))
 }
 
-fn given_cap(cap: f64) -> String {
+fn format_cap(cap: f64) -> String {
     if cap.is_finite() { format_exact(cap) } else { "no cap".into() }
 }
 
@@ -257,15 +264,17 @@ fn show(named: &Named) -> Result<()> {
         let row = |e: &Entry| json!({"number": e.number, "time": e.time, "line": e.line, "spent": number(e.spent), "head": e.head});
         return print::json(&entries.iter().map(row).collect::<Vec<_>>());
     }
-    let mut rows = vec![["line", "time", "ε after", "what"].map(str::to_owned).to_vec()];
+    let mut rows = vec![["line", "time", "ε spent", "entry"].map(str::to_owned).to_vec()];
     rows.extend(
-        entries.iter().map(|e| vec![e.number.to_string(), e.time.clone(), epsilon(e.spent), words(&e.line)]),
+        entries
+            .iter()
+            .map(|e| vec![e.number.to_string(), e.time.clone(), epsilon(e.spent), describe(&e.line)]),
     );
     print::lines(&print::table(&rows, &[0, 2]))
 }
 
 /// Describes a line of the ledger in words.
-fn words(line: &Line) -> String {
+fn describe(line: &Line) -> String {
     let budget = |budget: &Budget| {
         format!(
             "{} at δ = {}",
@@ -275,18 +284,23 @@ fn words(line: &Line) -> String {
     };
     match line {
         Line::Opened(terms) => {
-            format!("opened: {}, {}, for one {}", budget(&terms.budget), terms.neighbors, terms.unit)
+            format!(
+                "created: {}, neighbors: {}, privacy unit: {}",
+                budget(&terms.budget),
+                terms.neighbors,
+                terms.unit
+            )
         }
         Line::Charged(charge) => {
-            let seeded = if charge.non_private { "NOT PRIVATE (its noise came from a seed): " } else { "" };
+            let seeded = if charge.non_private { "NOT PRIVATE (the noise came from a seed): " } else { "" };
             if charge.steps == 1 {
                 format!("{seeded}{}", charge.what)
             } else {
                 format!("{seeded}{} times: {}", charge.steps, charge.what)
             }
         }
-        Line::Leased { charge, until } => format!("line {charge}: steps up to {until} handed out"),
-        Line::Confirmed { charge, until } => format!("line {charge}: steps up to {until} confirmed"),
+        Line::Leased { charge, until } => format!("leased steps of line {charge} up to step {until}"),
+        Line::Confirmed { charge, until } => format!("confirmed steps of line {charge} up to step {until}"),
         Line::Raised { budget: new, reason } => format!("budget changed to {}: {reason}", budget(new)),
     }
 }
@@ -312,15 +326,18 @@ impl Raise {
         let receipt = ledger.raise(budget, &self.reason)?;
         let state = ledger.state()?;
         print::status(&format!(
-            "line {} of {:?}: at most ε = {} at δ = {} is granted from now on",
-            receipt.entry,
+            "changed the budget of {:?} in line {}: ε ≤ {} at δ = {}",
             self.dataset,
+            receipt.entry,
             format_exact(self.epsilon),
             format_exact(delta.get())
         ));
         match state.promise() {
             Ok(promise) => {
-                print::status(&format!("promised for everything from this dataset: {}", promised(promise)));
+                print::status(&format!(
+                    "the promise for all releases from this dataset is {}",
+                    format_promise(promise)
+                ));
             }
             Err(why) => print::status(&format!("nothing is promised: {why}")),
         }
@@ -334,20 +351,20 @@ impl Raise {
         after.apply(&Line::Raised { budget, reason: self.reason.clone() })?;
         let would_be = match after.promise() {
             Ok(after) if after.delta <= before.delta => return Ok(()),
-            Ok(after) => promised(after),
+            Ok(after) => format_promise(after),
             Err(why) => format!("nothing: {why}"),
         };
         let sentence =
-            format!("this budget would change the promise from {} to {would_be}", promised(before));
+            format!("this budget would change the promise from {} to {would_be}", format_promise(before));
         Err(Refusal::new(
             sentence,
-            "results may have been seen, so every budget that could have been set counts; accept it with --accept",
+            "results may have been seen, so δ counts for every budget that could have been set; to change the budget anyway, add --accept",
         )
         .into())
     }
 }
 
-fn promised(promise: Promise) -> String {
+fn format_promise(promise: Promise) -> String {
     format!("ε ≤ {} at δ = {}", format_exact(promise.epsilon), format_rounded(promise.delta, 4, Toward::Up))
 }
 
@@ -356,7 +373,7 @@ impl Grant {
         let mut store = self.ledgers.store()?;
         store.grant(&self.role)?;
         print::status(&format!(
-            "{:?} may append to the ledgers at {}, and nothing else",
+            "role {:?} may append to the ledgers at {}, and nothing else",
             self.role,
             store.location()
         ));

@@ -20,16 +20,18 @@ const EXPORT: u64 = 1 << 30;
 
 #[derive(clap::Args)]
 pub(super) struct Verify {
-    /// A file in which receipts stand: whatever was released, as JSON
+    /// JSON file that contains receipts, such as a released answer
     #[arg(long, value_name = "FILE")]
     artifact: Vec<PathBuf>,
-    /// A document that `quell ledger export` wrote earlier
+    /// Earlier document of `quell ledger export`
     #[arg(long, value_name = "FILE")]
     export: Vec<PathBuf>,
-    /// Where run folders, models and answers lie, whose receipts are compared (the folder that holds the ledger's, if not given)
+    /// Folder of runs, models and answers whose receipts are compared
+    ///
+    /// If not given: the folder that contains the directory of the ledger.
     #[arg(long, value_name = "FOLDER")]
     project: Option<PathBuf>,
-    /// The public key, in hexadecimal, for whoever checks without the key that signs
+    /// Public key in hexadecimal, to verify without the signing key
     #[arg(long, value_name = "HEX")]
     public_key: Option<String>,
     #[command(flatten)]
@@ -47,7 +49,11 @@ pub(super) fn read(path: &Path, most: u64) -> Result<String> {
         .with_context(|| format!("cannot read {}", path.display()))?;
     if text.len() as u64 > most {
         let sentence = format!("{} has more than {most} bytes, expected a document", path.display());
-        return Err(Refusal::new(sentence, "an answer of quell query --format json is one").into());
+        return Err(Refusal::new(
+            sentence,
+            "use an answer of `quell query --format json`, or a document of `quell ledger export`",
+        )
+        .into());
     }
     Ok(text)
 }
@@ -67,10 +73,14 @@ impl Verify {
             let found = receipts(&artifact);
             if found.is_empty() {
                 let sentence = format!(
-                    "there is no receipt in {}, expected dataset, entry and head in an object",
+                    "{} contains no receipt, expected an object with dataset, entry and head",
                     path.display()
                 );
-                return Err(Refusal::new(sentence, "an answer of quell query --format json holds one").into());
+                return Err(Refusal::new(
+                    sentence,
+                    "an answer of `quell query --format json` contains a receipt",
+                )
+                .into());
             }
             given.extend(found);
         }
@@ -85,7 +95,7 @@ impl Verify {
             &Evidence { receipts: &given, witnesses: &witnesses, exports: &exports, public_key },
         )?;
         if found.incomplete {
-            report.notes.push(format!("not all of {} was searched for receipts", folder.display()));
+            report.notes.push(format!("the search for receipts in {} is not complete", folder.display()));
         }
         if self.listed.format == Format::Json {
             print::json(&report)?;
@@ -102,10 +112,14 @@ impl Verify {
             let (lines, datasets) = (report.lines, report.datasets as u64);
             let agree = match report.receipts as u64 {
                 0 => String::new(),
-                compared => format!(", and {compared} receipt{} agree", plural(compared)),
+                compared => format!(
+                    "; {compared} receipt{} {} with the ledger",
+                    plural(compared),
+                    if compared == 1 { "agrees" } else { "agree" }
+                ),
             };
             print::lines(&format!(
-                "all {lines} line{} of {datasets} dataset{} are as they were written{agree}",
+                "all {lines} line{} of {datasets} dataset{} are unchanged{agree}",
                 plural(lines),
                 plural(datasets)
             ))?;

@@ -36,64 +36,71 @@ Examples:
   quell query census.csv histogram --column education --epsilon 0.5
   quell query census.csv quantile --column age --bounds 0 120 --quantile 0.9 --epsilon 0.3 --format json";
 
-/// A statistic of a CSV or Parquet file, released through the ledger of its dataset
+/// Release a statistic of a table, charged to the ledger of its dataset
 ///
-/// Bounds, keys and the condition are public: they must not be read off the data. A value that is missing or no number is left out. The
-/// answer comes with an error that holds in nineteen cases of twenty, and with a receipt of the ledger. The error of a quantile is in records:
-/// "40 ± 26 records" says that the wanted rank is at most 26 records away from those that the value 40 has.
+/// Bounds, keys and the condition are public: do not derive them from the data. Missing values and values
+/// that are not numbers are left out. The answer has an error that holds with 95 % probability, and a receipt
+/// of the ledger. The error of a quantile is a number of records: "40 ± 26 records" means that the requested
+/// rank is at most 26 records away from a rank of the value 40.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
     /// CSV (with a header) or Parquet file
     data: PathBuf,
-    /// What is asked
+    /// Statistic to release
     #[arg(value_enum)]
     statistic: Statistic,
-    /// Column that is asked about
+    /// Column of the statistic
     #[arg(long, value_name = "NAME")]
     column: Option<String>,
-    /// Only records for which this holds, as in "age >= 65 and sex = 'Female'"
+    /// Condition on records, such as "age >= 65 and sex = 'Female'"
     #[arg(long = "where", value_name = "EXPRESSION")]
     condition: Option<String>,
-    /// Bounds that every number is held to
+    /// Public bounds to which every number is clamped
     #[arg(long, num_args = 2, value_names = ["LOWER", "UPPER"], allow_hyphen_values = true)]
     bounds: Option<Vec<f64>>,
-    /// Keys of a histogram, separated by commas; without them, keys that many records have are shown, at a δ
+    /// Keys of a histogram, separated by commas
+    ///
+    /// Without keys, the answer contains the keys that many records have, and costs a δ.
     #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
     keys: Option<Vec<String>>,
-    /// Which quantile
+    /// Quantile to release
     #[arg(long, value_name = "P", default_value_t = 0.5, allow_negative_numbers = true)]
     quantile: f64,
-    /// Part of the records between the ends of a range
+    /// Fraction of the records inside a range
     #[arg(long, value_name = "P", default_value_t = 0.95, allow_negative_numbers = true)]
     inside: f64,
-    /// What a count must reach
+    /// Number of records that the count must reach
     #[arg(long, value_name = "N", value_parser = crate::flags::parse_count)]
     threshold: Option<u64>,
     /// ε of this answer
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     epsilon: f64,
-    /// δ of this answer, for Gaussian noise, unknown keys and smooth medians (for noise that of the budget, for the others a small part of it, if not given)
+    /// δ of this answer, for Gaussian noise, unknown keys and smooth medians
+    ///
+    /// If not given: the δ of the budget for Gaussian noise, and a small part of it for the others.
     #[arg(long, value_name = "D", allow_negative_numbers = true)]
     delta: Option<f64>,
-    /// Law of the noise
+    /// Distribution of the noise
     #[arg(long, value_enum, default_value_t)]
-    noise: Law,
+    noise: Distribution,
     /// Name of the dataset in the ledger (the name of the file if not given)
     #[arg(long, value_name = "NAME")]
     dataset: Option<String>,
-    /// Every person has one record: needed where the ledger protects users
+    /// State that every user has one record; needed if the ledger protects users
     #[arg(long)]
     one_record_per_user: bool,
-    /// Say what it would cost, and pay nothing
+    /// Report the privacy cost, and charge nothing
     #[arg(long)]
     dry_run: bool,
-    /// File for the answer (standard output if not given); the same question for the same file is paid for once, however often the command is killed and run again
+    /// File for the answer (standard output if not given)
+    ///
+    /// The same question for the same file is charged once, even if the command is killed and run again.
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     output: Option<PathBuf>,
     #[command(flatten)]
     ledgers: LedgerArgs,
-    /// How the answer is written
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -101,9 +108,9 @@ pub(crate) struct Flags {
 /// The statistics that the command can release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Statistic {
-    /// How many records
+    /// Number of records
     Count,
-    /// Whether as many records as --threshold
+    /// Whether the number of records reaches --threshold
     Reaches,
     /// Sum of a column
     Sum,
@@ -111,11 +118,11 @@ enum Statistic {
     Mean,
     /// Variance of a column
     Variance,
-    /// Records for each key of a column
+    /// Number of records for each key of a column
     Histogram,
     /// Quantile of a column
     Quantile,
-    /// Median of a column, with noise fitted to the data
+    /// Median of a column, with noise scaled by smooth sensitivity
     SmoothMedian,
     /// Two numbers between which most records of a column lie
     Range,
@@ -123,26 +130,26 @@ enum Statistic {
 
 /// The distribution of the noise on counts and sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Law {
-    /// A pure guarantee.
+enum Distribution {
+    /// Pure differential privacy (δ = 0).
     #[default]
     Laplace,
-    /// Cheaper in the long run: many answers with it add up to less.
+    /// Needs a δ; many answers compose to a smaller total ε.
     Gaussian,
 }
 
-impl From<Law> for Noise {
-    fn from(law: Law) -> Self {
-        match law {
-            Law::Laplace => Self::Laplace,
-            Law::Gaussian => Self::Gaussian,
+impl From<Distribution> for Noise {
+    fn from(distribution: Distribution) -> Self {
+        match distribution {
+            Distribution::Laplace => Self::Laplace,
+            Distribution::Gaussian => Self::Gaussian,
         }
     }
 }
 
 pub(crate) fn run(flags: &Flags) -> Result<()> {
     let dataset = flags.dataset()?;
-    payment::positive(flags.epsilon)?;
+    payment::check_positive(flags.epsilon)?;
     // All errors in the question are reported before anything is paid.
     let table = Table::open(&flags.data)?;
     let predicate = flags.condition.as_deref().map(str::parse::<Predicate>).transpose()?;
@@ -152,18 +159,18 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     };
     let question = flags.question()?;
     let mut ledger = flags.ledgers.ledger(&dataset)?;
-    payment::one_record_each(&mut ledger, &dataset.name, flags.one_record_per_user)?;
+    payment::check_one_record_per_user(&mut ledger, &dataset.name, flags.one_record_per_user)?;
     let state = ledger.state()?.clone();
-    question.visit(&state, &selection, Asking { payment: flags.payment(), ledger: &mut ledger })?
+    question.visit(&state, &selection, AnswerRelease { payment: flags.payment(), ledger: &mut ledger })?
 }
 
 /// Pays for the answer to a question and prints it.
-struct Asking<'l> {
+struct AnswerRelease<'l> {
     payment: Payment,
     ledger: &'l mut Ledger<Volume>,
 }
 
-impl Visitor for Asking<'_> {
+impl Visitor for AnswerRelease<'_> {
     type Output = Result<()>;
 
     fn visit<M: Mechanism, D>(
@@ -247,7 +254,7 @@ impl Flags {
     /// Returns the column that the question is about.
     fn column(&self) -> Result<String> {
         let missing =
-            || Refusal::new("no column is named, expected the one that is asked about", "add --column NAME");
+            || Refusal::new("no column is given, expected the column of the statistic", "add --column NAME");
         Ok(self.column.clone().ok_or_else(missing)?)
     }
 
@@ -255,7 +262,7 @@ impl Flags {
         if let Some(&[lower, upper]) = self.bounds.as_deref() {
             return Ok(Bounds::new(lower, upper)?);
         }
-        let hint = "add --bounds LOWER UPPER from what is publicly known, not from the data; quantile and range need them too";
-        Err(Refusal::new("no bounds are given, expected the range that numbers are held to", hint).into())
+        let hint = "add --bounds LOWER UPPER from public knowledge, not from the data";
+        Err(Refusal::new("no bounds are given, expected the range to which numbers are clamped", hint).into())
     }
 }

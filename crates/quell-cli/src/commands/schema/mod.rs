@@ -1,12 +1,12 @@
 //! `quell schema`: writes a first schema of a table; bounds and categories are paid for.
 
-mod found;
+mod release;
 mod text;
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use quell::data::{Column, Kind, Table};
+use quell::data::{Column, Kind, Table, TableError};
 use serde::{Deserialize, Serialize};
 
 use crate::{flags::ledger::LedgerArgs, print, refusal::Refusal};
@@ -18,50 +18,62 @@ Examples:
   quell ledger create census --epsilon 3 --delta 1e-6
   quell schema census.csv --numbers age,hours_per_week --within 0 1000 --label income --epsilon 1 --output schema.toml";
 
-/// A schema of a table to start from: names freely, bounds and categories for a price
+/// Write a first schema of a table; bounds and categories are paid releases
 ///
-/// Without --epsilon, what is not known is left open, to be filled in from what is publicly known. With it, bounds of numbers and
-/// the more frequent categories are found through the ledger of the dataset, ε being divided equally between the columns.
-/// Bounds are round numbers that hold nearly all records: half the width is worth a thousandth of them. The fewer the records, the more ε a column needs: 1,000 divided by its
-/// ε are enough, and with more of either the bounds get sharper. A column in which all but one or two in a hundred are equal is taken for a constant; state its bounds yourself.
+/// Without --epsilon, the schema contains the names of the columns and gaps that you fill in from public
+/// knowledge. With --epsilon, the command charges the ledger of the dataset and releases bounds of numbers and
+/// the frequent categories; ε is divided equally between the columns.
+///
+/// Bounds are round numbers that contain nearly all records. Bounds of half the width are preferred if they
+/// exclude less than another thousandth of the records. A column needs about 1,000 records divided by its ε; more
+/// records or more ε give sharper bounds. If all but one or two percent of the values of a column are equal,
+/// the column is treated as a constant; state its bounds yourself.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
     /// CSV (with a header) or Parquet file
     data: PathBuf,
-    /// Column to be learned (the last if not given)
+    /// Column to predict (the last if not given)
     #[arg(long, value_name = "COLUMN")]
     label: Option<String>,
-    /// Columns of numbers, separated by commas; the columns of a CSV file are nothing by themselves
+    /// Columns of numbers, separated by commas
+    ///
+    /// A CSV file does not declare the types of its columns.
     #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
     numbers: Vec<String>,
-    /// Columns of categories, separated by commas (with --epsilon, all that are not numbers)
+    /// Columns of categories, separated by commas
+    ///
+    /// With --epsilon, every column that is not a number is a category.
     #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
     categories: Vec<String>,
-    /// Columns that are not looked at, separated by commas
+    /// Columns to leave out, separated by commas
     #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
     ignore: Vec<String>,
-    /// Column that tells people apart
+    /// Column that identifies the user of a record
     #[arg(long, value_name = "COLUMN")]
     user: Option<String>,
-    /// ε for all columns together; without it nothing is looked at
+    /// ε for all columns together; without it, no values are used
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     epsilon: Option<f64>,
-    /// δ for all columns of categories together (a small part of that of the budget if not given)
+    /// δ for all columns of categories together
+    ///
+    /// If not given: a small part of the δ of the budget.
     #[arg(long, value_name = "D", allow_negative_numbers = true, requires = "epsilon")]
     delta: Option<f64>,
-    /// Where numbers are looked for, from what is publicly known (-1e9 to 1e9 if not given)
+    /// Public range in which numbers are searched (-1e9 to 1e9 if not given)
     #[arg(long, num_args = 2, value_names = ["LOWER", "UPPER"], allow_hyphen_values = true, requires = "epsilon")]
     within: Option<Vec<f64>>,
     /// Name of the dataset in the ledger (the name of the file if not given)
     #[arg(long, value_name = "NAME", requires = "epsilon")]
     dataset: Option<String>,
-    /// Every person has one record: needed where the ledger protects users
+    /// State that every user has one record; needed if the ledger protects users
     #[arg(long, requires = "epsilon")]
     one_record_per_user: bool,
     #[command(flatten)]
     ledgers: LedgerArgs,
-    /// File to write (standard output if not given); the same question for the same file is paid for once, however often the command is killed and run again
+    /// File to write (standard output if not given)
+    ///
+    /// The same question for the same file is charged once, even if the command is killed and run again.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -88,21 +100,23 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     let roles = flags.roles(&table)?;
     let label = flags.label(&roles)?;
     if !roles.iter().any(|(name, _)| *name != label) {
-        let sentence =
-            format!("{} has no column besides {label:?}, expected one to learn from", flags.data.display());
-        return Err(Refusal::new(sentence, "a schema needs a label and at least one other column").into());
+        let sentence = format!(
+            "{} has no column besides the label {label:?}, expected at least one other column",
+            flags.data.display()
+        );
+        return Err(Refusal::new(sentence, "use a table with a label and at least one other column").into());
     }
     // The output path is checked first: a paid answer must not be lost because it cannot be written.
     if let Some(path) = &flags.output {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         if path.is_dir() || parent.is_some_and(|parent| !parent.is_dir()) {
             let sentence =
-                format!("{} cannot be written, expected a file in a folder that is there", path.display());
+                format!("{} cannot be written, expected a file in an existing folder", path.display());
             return Err(Refusal::new(sentence, "name another file with --output").into());
         }
     }
     let values = match flags.epsilon {
-        Some(epsilon) => flags.find(&table, &roles, epsilon)?,
+        Some(epsilon) => flags.release(&table, &roles, epsilon)?,
         None => roles.iter().map(|_| Values::Open).collect(),
     };
     let text = flags.text(&roles, &values, &label);
@@ -110,8 +124,9 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         Some(path) => {
             if let Err(error) = std::fs::write(path, &text) {
                 print::document(&text)?;
-                return Err(error)
-                    .with_context(|| format!("cannot write {}, so it is printed", path.display()));
+                return Err(error).with_context(|| {
+                    format!("cannot write {}; the schema is printed instead", path.display())
+                });
             }
             print::status(&format!("wrote {}", path.display()));
             Ok(())
@@ -127,18 +142,20 @@ impl Flags {
         let names: Vec<String> = named.clone().map(|column| column.name.clone()).collect();
         let mentioned = self.numbers.iter().chain(&self.categories).chain(&self.ignore).chain(&self.user);
         if let Some(name) = mentioned.clone().chain(&self.label).find(|name| !names.contains(name)) {
-            return Err(quell::Error::no_column(name, table.columns()).into());
+            return Err(quell::Error::from(TableError::no_column(name, table.columns())).into());
         }
         let mentioned: Vec<&String> = mentioned.collect();
         if let Some(twice) = mentioned.iter().enumerate().find(|(i, name)| mentioned[..*i].contains(name)) {
-            let sentence = format!("column {:?} is named twice, expected one meaning for each", twice.1);
-            return Err(
-                Refusal::new(sentence, "a column is numbers, categories, ignored, or the user").into()
-            );
+            let sentence = format!("column {:?} is given twice, expected one role for each column", twice.1);
+            return Err(Refusal::new(
+                sentence,
+                "name a column in one of --numbers, --categories, --ignore and --user",
+            )
+            .into());
         }
-        let passed_over = |name: &String| self.ignore.contains(name) || self.user.as_ref() == Some(name);
+        let is_left_out = |name: &String| self.ignore.contains(name) || self.user.as_ref() == Some(name);
         named
-            .filter(|column| !passed_over(&column.name))
+            .filter(|column| !is_left_out(&column.name))
             .map(|column| Ok((column.name.clone(), self.role(column)?)))
             .collect()
     }
@@ -169,14 +186,13 @@ impl Flags {
     fn label(&self, roles: &[(String, Role)]) -> Result<String> {
         if let Some(label) = &self.label {
             if !roles.iter().any(|(name, _)| name == label) {
-                let sentence = format!(
-                    "column {label:?} is to be learned and also the user or ignored, expected one of them"
-                );
+                let sentence =
+                    format!("column {label:?} is the label and also the user or ignored, expected one role");
                 return Err(Refusal::new(sentence, "name another --label").into());
             }
             return Ok(label.clone());
         }
-        let missing = || Refusal::new("no column is left to be learned", "leave fewer out");
+        let missing = || Refusal::new("no column is left for the label", "leave fewer columns out");
         Ok(roles.last().map(|(name, _)| name.clone()).ok_or_else(missing)?)
     }
 }
@@ -198,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_is_what_is_said_or_declared_and_nothing_by_itself() {
+    fn the_role_of_a_column_follows_from_flags_and_declared_types() {
         use Kind::{Boolean, Number, Text, Undeclared, Unreadable};
         for (flags, kind, expected) in [
             ("", Number, Some(Role::Number)),

@@ -8,7 +8,7 @@ impl Flags {
     /// Returns the schema as TOML, with gaps for the user to fill in.
     pub(super) fn text(&self, roles: &[(String, Role)], values: &[Values], label: &str) -> String {
         let mut text = String::from(
-            "# What is public about the table. Nothing here may be read off private records for free.\n",
+            "# Public facts about the table. Do not copy values from private records into this file.\n",
         );
         if !self.ignore.is_empty() {
             let names: Vec<String> = self.ignore.iter().map(|name| quoted(name)).collect();
@@ -20,18 +20,18 @@ impl Flags {
         let column = |name: &str| roles.iter().zip(values).find(|((other, _), _)| other == name);
         let _ = writeln!(text, "\n[label]\ncolumn = {}", quoted(label));
         if self.label.is_none() {
-            text.push_str("# The last column: name another with --label.\n");
+            text.push_str("# The last column is the label; choose another with --label.\n");
         }
         if let Some(((_, role), values)) = column(label) {
-            text.push_str(&stated(*role, values, "classes"));
+            text.push_str(&value_lines(*role, values, "classes"));
         }
-        text.push_str("\n# A part to test on:\n# [test]\n# share = 0.2\n");
+        text.push_str("\n# A test part:\n# [test]\n# share = 0.2\n");
         for ((name, role), values) in roles.iter().zip(values).filter(|((name, _), _)| name != label) {
             let _ = write!(
                 text,
                 "\n[[column]]\nname = {}\n{}",
                 quoted(name),
-                stated(*role, values, "categories")
+                value_lines(*role, values, "categories")
             );
             if matches!(values, Values::Names(_)) {
                 text.push_str("unknown = true\n");
@@ -42,12 +42,12 @@ impl Flags {
 }
 
 /// Writes the lines for the values of a column, or the gaps to fill in.
-fn stated(role: Role, values: &Values, lists: &str) -> String {
+fn value_lines(role: Role, values: &Values, lists: &str) -> String {
     match (values, role) {
         (Values::Bounds([low, high]), _) => format!("bounds = [{low:?}, {high:?}]\n"),
         (Values::Names(names), _) if names.is_empty() => {
             format!(
-                "# No value is frequent enough to be shown: name some, or leave the column out.\n# {lists} = [\"…\", \"…\"]\n"
+                "# No category is frequent enough to be released: list some from public knowledge, or ignore the column.\n# {lists} = [\"…\", \"…\"]\n"
             )
         }
         (Values::Names(names), _) => {

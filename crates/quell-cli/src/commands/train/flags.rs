@@ -26,11 +26,13 @@ Examples:
   quell train --features scattering --model logistic --learning-rate 2
   quell train --dry-run";
 
-/// Train a model with DP-SGD, paid for from the ledger of the dataset
+/// Train a model with DP-SGD, charged to the ledger of the dataset
 ///
-/// Without DATA, the embedded digits are learned. DATA is a CSV or Parquet file with a schema, a folder or file of IDX, CIFAR-10, NPY or NPZ, or a folder
-/// of pictures by class. Of ε, noise, steps and sampling rate any may be left out. The number of records is not read off the data: say
-/// with --records how many there are, about, or exactly for batches of a fixed size. δ, if left out, is a power of ten below a tenth of one over that number.
+/// DATA is a CSV or Parquet file with a schema, a folder or file of IDX, CIFAR-10, NPY or NPZ, or a folder with
+/// one folder of images for each class. Without DATA, the command trains on the embedded digits. Any of ε,
+/// noise, steps and sampling rate may be left out. The command does not count the records, because their
+/// number may be private: state it with --records, approximately, or exactly for batches of a fixed size.
+/// Without --delta, δ is a power of ten below 0.1 divided by this number.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
@@ -41,40 +43,42 @@ pub(crate) struct Flags {
     test: Option<PathBuf>,
     #[command(flatten)]
     features: FeatureArgs,
-    /// What learns: one of `quell models`
+    /// Model to train: one of `quell models`
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
     /// ε of the run
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     epsilon: Option<f64>,
-    /// δ
+    /// δ of the run
     #[arg(long, value_name = "D", allow_negative_numbers = true)]
     delta: Option<f64>,
-    /// Standard deviation of the noise over the clip norm
+    /// Standard deviation of the noise divided by the clip norm
     #[arg(long, value_name = "Z", allow_negative_numbers = true)]
     noise_multiplier: Option<f64>,
     /// Number of steps
     #[arg(long, value_name = "T", value_parser = parse_count, conflicts_with = "epochs")]
     steps: Option<u64>,
-    /// Or: how often, on average, a record takes part
+    /// Number of epochs, instead of --steps
+    ///
+    /// An epoch is as many steps as one record needs, on average, to enter one batch.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     epochs: Option<f64>,
-    /// How a batch is drawn
+    /// How a batch is sampled
     #[arg(long, value_enum)]
-    sampling: Option<Drawn>,
-    /// Probability that a record takes part in a step
+    sampling: Option<SamplingArg>,
+    /// Probability that a record enters a batch
     #[arg(long, value_name = "Q", allow_negative_numbers = true, conflicts_with = "batch_size")]
     sampling_rate: Option<f64>,
-    /// Or: records that take part on average
+    /// Expected size of a batch, instead of --sampling-rate
     #[arg(long, value_name = "B", value_parser = parse_count)]
     batch_size: Option<u64>,
-    /// About how many records (or users) there are; a public number
+    /// Approximate number of records (or users); a public number
     #[arg(long, value_name = "N", value_parser = parse_count)]
     records: Option<u64>,
-    /// Longest that a gradient may be
+    /// Largest norm of the gradient of one record
     #[arg(long, value_name = "C", allow_negative_numbers = true)]
     clip_norm: Option<f64>,
-    /// How fast weights follow gradients
+    /// Learning rate
     #[arg(long, value_name = "R", allow_negative_numbers = true)]
     learning_rate: Option<f64>,
     #[command(flatten)]
@@ -83,16 +87,16 @@ pub(crate) struct Flags {
     pub(super) terms: RunArgs,
 }
 
-/// How a batch is drawn.
+/// How a batch is sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Drawn {
-    /// Each record on its own coin
+enum SamplingArg {
+    /// Poisson sampling: each record independently
     Poisson,
     /// Every record in every step
     Full,
-    /// A set of fixed size; needs --neighbors replace
+    /// A random set of fixed size; needs --neighbors replace
     WithoutReplacement,
-    /// Every record once per epoch; no amplification
+    /// Every record once per epoch; no privacy amplification by sampling
     Shuffled,
 }
 
@@ -126,12 +130,12 @@ impl Flags {
         if self.steps.is_some() || self.epochs.is_some() {
             (recipe.steps, recipe.epochs) = (self.steps, self.epochs);
         }
-        if let Some(drawn) = self.sampling {
-            recipe.sampling.by = match drawn {
-                Drawn::Poisson => Sampler::Poisson,
-                Drawn::Full => Sampler::Full,
-                Drawn::WithoutReplacement => Sampler::WithoutReplacement,
-                Drawn::Shuffled => Sampler::Shuffled,
+        if let Some(sampling) = self.sampling {
+            recipe.sampling.by = match sampling {
+                SamplingArg::Poisson => Sampler::Poisson,
+                SamplingArg::Full => Sampler::Full,
+                SamplingArg::WithoutReplacement => Sampler::WithoutReplacement,
+                SamplingArg::Shuffled => Sampler::Shuffled,
             };
         }
         if self.sampling_rate.is_some() || self.batch_size.is_some() {

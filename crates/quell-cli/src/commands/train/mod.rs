@@ -19,10 +19,11 @@ Examples:
   quell train --output runs/first
   quell resume runs/first";
 
-/// Go on with a run that was stopped or killed; nothing is paid twice
+/// Continue a run that was stopped or killed; nothing is charged twice
 ///
-/// Steps that were leased and not written down are lost: they are paid for, and taking them again would be another release. A run on which another process works is refused,
-/// and so is a ledger that is older than the run.
+/// Steps that were leased but not saved are lost: they stay charged, and the command does not run them again,
+/// because that would be another release. The command refuses a run on which another process works, and a
+/// ledger that is older than the run.
 #[derive(clap::Args)]
 #[command(after_help = RESUME_EXAMPLES)]
 pub(crate) struct Resume {
@@ -30,7 +31,7 @@ pub(crate) struct Resume {
     run: PathBuf,
     #[command(flatten)]
     ledgers: LedgerArgs,
-    /// How what came of it is written
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

@@ -168,14 +168,17 @@ impl std::fmt::Display for Clipping {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let norm = format_brief(self.norm());
         match self {
-            Self::Flat { .. } => write!(f, "clipped to {norm}"),
-            Self::PerPart { parts, .. } => write!(f, "clipped in {} parts to {norm} together", parts.len()),
+            Self::Flat { .. } => write!(f, "clipped to norm {norm}"),
+            Self::PerPart { parts, .. } => write!(f, "clipped in {} parts to total norm {norm}", parts.len()),
             Self::Automatic { stability, .. } => {
-                write!(f, "normalised to {norm} (stability {})", format_brief(stability.get()))
+                write!(f, "normalised to norm {norm} (stability {})", format_brief(stability.get()))
             }
             Self::Adaptive { quantile, count_noise, .. } => {
                 let (quantile, noise) = (format_brief(quantile.get()), format_brief(count_noise.get()));
-                write!(f, "clipped from {norm} on to the quantile {quantile}, counted with noise of {noise},")
+                write!(
+                    f,
+                    "clipped adaptively to the quantile {quantile} of norms (first norm {norm}, count noise {noise})"
+                )
             }
         }
     }

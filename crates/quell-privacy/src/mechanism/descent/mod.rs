@@ -96,7 +96,7 @@ impl std::fmt::Display for Descent {
         let sum = if let Sampling::Shuffled { .. } = sampling { "sums" } else { "sum" };
         write!(
             f,
-            "{sum} of vectors of {dimension} numbers {clipping} {sampling} with Gaussian noise of {noise} times that"
+            "{sum} of vectors of {dimension} numbers, {clipping}, {sampling}, with Gaussian noise multiplier {noise}"
         )
     }
 }

@@ -199,8 +199,10 @@ impl std::fmt::Display for Sampling {
         match self {
             Self::Poisson { rate } => write!(f, "on a Poisson sample of rate {}", format_brief(rate.get())),
             Self::Full => f.write_str("over all records"),
-            Self::WithoutReplacement { size, records } => write!(f, "on {size} of {records} records"),
-            Self::Shuffled { batches } => write!(f, "over {batches} batches, each record in one,"),
+            Self::WithoutReplacement { size, records } => {
+                write!(f, "on {size} of {records} records without replacement")
+            }
+            Self::Shuffled { batches } => write!(f, "over {batches} batches that contain each record once"),
         }
     }
 }

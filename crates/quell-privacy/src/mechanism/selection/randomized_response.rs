@@ -60,7 +60,7 @@ impl std::fmt::Display for RandomizedResponse {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "one of {} answers per record, at random with probability {}",
+            "randomized response: one of {} answers per record, drawn at random with probability {}",
             self.choices,
             format_brief(self.randomized.get())
         )

@@ -58,7 +58,7 @@ impl std::fmt::Display for SparseVector {
         let Self { threshold, positives, epsilon, .. } = self;
         write!(
             f,
-            "the first {positives} counts that reach {threshold}, with Laplace noise and epsilon {}",
+            "sparse vector technique: the first {positives} counts that reach {threshold}, with Laplace noise and epsilon {}",
             format_brief(epsilon.get())
         )
     }
@@ -122,7 +122,7 @@ impl std::fmt::Display for GaussianSparseVector {
         let Self { threshold, positives, questions, on_threshold, on_counts } = self;
         write!(
             f,
-            "the first {positives} counts that reach {threshold}, at most {questions} questions each, with Gaussian noise of {} and {}",
+            "sparse vector technique: the first {positives} counts that reach {threshold}, at most {questions} questions before each, with Gaussian noise of standard deviation {} on the threshold and {} on the counts",
             format_brief(on_threshold.get()),
             format_brief(on_counts.get())
         )

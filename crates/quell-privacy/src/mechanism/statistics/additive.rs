@@ -66,7 +66,7 @@ impl std::fmt::Display for Additive {
             (format_brief(self.noise_multiplier.get()), format_brief(self.contribution.get()));
         write!(
             f,
-            "vector of {} numbers with {} noise of {multiplier} times {contribution}",
+            "vector of {} numbers with {} noise multiplier {multiplier} for contributions up to {contribution}",
             self.dimension, self.noise
         )
     }

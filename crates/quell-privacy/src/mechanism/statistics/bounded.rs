@@ -138,7 +138,7 @@ impl std::fmt::Display for Sum {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "sum of numbers held to {} with {} noise of {} times a contribution",
+            "sum of numbers clamped to {} with {} noise multiplier {}",
             self.bounds,
             self.noise,
             format_brief(self.noise_multiplier.get())

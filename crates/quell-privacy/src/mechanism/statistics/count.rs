@@ -80,7 +80,7 @@ impl Mechanism for NoisyThreshold {
 
 impl std::fmt::Display for NoisyThreshold {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "whether a count reaches {} with {}", self.threshold, self.noise)
+        write!(f, "test whether a count with {} reaches {}", self.noise, self.threshold)
     }
 }
 

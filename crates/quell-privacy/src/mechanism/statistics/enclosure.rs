@@ -95,7 +95,7 @@ impl std::fmt::Display for Enclosure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "round bounds of numbers held to {} by the exponential mechanism with epsilon {}",
+            "round bounds of numbers clamped to {} by the exponential mechanism with epsilon {}",
             self.within,
             format_brief(self.epsilon.get())
         )

@@ -134,7 +134,7 @@ impl Mechanism for StableHistogram {
 
 impl std::fmt::Display for StableHistogram {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "histogram of unknown keys that reach {} with {}", self.threshold, self.noise)
+        write!(f, "histogram of the keys whose count with {} reaches {}", self.noise, self.threshold)
     }
 }
 

@@ -92,7 +92,7 @@ impl std::fmt::Display for SmoothMedian {
         let (epsilon, delta) = (format_brief(self.epsilon.get()), format_brief(self.delta.get()));
         write!(
             f,
-            "median of numbers held to {} by smooth sensitivity with epsilon {epsilon} and delta {delta}",
+            "median of numbers clamped to {} by smooth sensitivity with epsilon {epsilon} and delta {delta}",
             self.bounds
         )
     }

@@ -106,7 +106,7 @@ impl std::fmt::Display for Mean {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "mean of numbers held to {} with {} noise of {} times a contribution, over a count with {}",
+            "mean of numbers clamped to {}: sum with {} noise multiplier {}, count with {}",
             self.bounds,
             self.noise,
             format_brief(self.noise_multiplier.get()),
@@ -198,7 +198,7 @@ impl std::fmt::Display for Variance {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "variance of numbers held to {} with {} noise of {} times a contribution, over a count with {}",
+            "variance of numbers clamped to {}: sums with {} noise multiplier {}, count with {}",
             self.bounds,
             self.noise,
             format_brief(self.noise_multiplier.get()),

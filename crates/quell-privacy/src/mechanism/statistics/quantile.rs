@@ -59,7 +59,7 @@ impl std::fmt::Display for Quantile {
         let (quantile, epsilon) = (format_brief(self.quantile.get()), format_brief(self.epsilon.get()));
         write!(
             f,
-            "quantile {quantile} of numbers held to {} by the exponential mechanism with epsilon {epsilon}",
+            "quantile {quantile} of numbers clamped to {} by the exponential mechanism with epsilon {epsilon}",
             self.bounds
         )
     }
@@ -207,7 +207,7 @@ impl std::fmt::Display for Range {
         let (inside, epsilon) = (format_brief(self.inside.get()), format_brief(self.epsilon.get()));
         write!(
             f,
-            "range of {inside} of numbers held to {} by two quantiles with epsilon {epsilon} each",
+            "range that contains {inside} of the numbers clamped to {}, by two quantiles with epsilon {epsilon} each",
             self.bounds
         )
     }

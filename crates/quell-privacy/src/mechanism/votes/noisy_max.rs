@@ -142,7 +142,7 @@ impl Mechanism for NoisyMax {
 
 impl std::fmt::Display for NoisyMax {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "candidate with most of the votes for {} with {}", self.candidates, self.rule)
+        write!(f, "candidate with most votes among {} candidates, with {}", self.candidates, self.rule)
     }
 }
 

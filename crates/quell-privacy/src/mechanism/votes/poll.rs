@@ -143,7 +143,7 @@ impl Mechanism for Poll {
             (Voters::Teachers, _) | (Voters::Nearest { .. }, Rule::Gaussian(_)) => Ok(()),
             (Voters::Nearest { .. }, _) => Err(Error::Unfit {
                 what: "a poll of the nearest in a sample",
-                because: "it takes Gaussian noise on the counts; hint: name a Gaussian rule",
+                because: "it needs Gaussian noise on the counts; hint: choose a Gaussian rule",
             }),
         }
     }
@@ -161,19 +161,20 @@ impl Mechanism for Poll {
 impl std::fmt::Display for Poll {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { candidates, voters, screening, rule, questions, answers } = self;
-        write!(f, "{answers} answers of ")?;
+        let plural = if *answers == 1 { "" } else { "s" };
+        write!(f, "{answers} answer{plural} by votes of ")?;
         match voters {
             Voters::Teachers => f.write_str("teachers")?,
             Voters::Nearest { rate } => {
-                write!(f, "the nearest in Poisson samples of rate {}", format_brief(rate.get()))?;
+                write!(f, "the nearest records in Poisson samples of rate {}", format_brief(rate.get()))?;
             }
         }
-        write!(f, " among {candidates} candidates with {rule}")?;
+        write!(f, " for {candidates} candidates with {rule}")?;
         if let Some(Screening { threshold, deviation }) = screening {
             let deviation = format_brief(deviation.get());
             write!(
                 f,
-                ", to those of {questions} questions whose largest count reaches {threshold} with Gaussian noise of standard deviation {deviation}"
+                "; of {questions} questions, only those are answered whose largest count reaches {threshold} with Gaussian noise of standard deviation {deviation}"
             )?;
         }
         Ok(())
@@ -234,7 +235,7 @@ impl Polling {
     /// Returns an error and changes nothing if `more` is a different poll.
     pub fn add(&mut self, more: Paid<Poll>) -> Result<(), Error> {
         if more.mechanism != self.poll {
-            return Err(Error::Unfit { what: "this poll", because: "another one is under way" });
+            return Err(Error::Unfit { what: "this poll", because: "another one is still running" });
         }
         let Self { questions, answers, .. } = more.run()?;
         (self.questions, self.answers) = (self.questions + questions, self.answers + answers);
@@ -289,7 +290,7 @@ impl Polling {
         let Voters::Nearest { rate } = self.poll.voters else {
             return Err(Error::Unfit {
                 what: "a sample of records",
-                because: "the poll that was paid for is one of teachers",
+                because: "the poll that was charged has teachers as voters",
             });
         };
         let mut answers = vec![Answer::Exhausted; questions.len()];

@@ -69,7 +69,7 @@ impl std::fmt::Display for StableMax {
         let Self { candidates, threshold, unstable, questions, deviation } = self;
         write!(
             f,
-            "winners among {candidates} candidates that {threshold} teachers could not change, until {unstable} were unstable, at most {questions} questions each, with Gaussian noise of {}",
+            "winners among {candidates} candidates that a change of {threshold} ballots does not replace; at most {unstable} unstable questions, at most {questions} questions before each of them, with Gaussian noise of standard deviation {}",
             crate::number::format_brief(deviation.get())
         )
     }

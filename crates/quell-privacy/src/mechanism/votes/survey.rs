@@ -96,7 +96,7 @@ impl std::fmt::Display for Form {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Labels { labels, most } => write!(f, "at most {most} of {labels} labels"),
-            Self::Number(bounds) => write!(f, "a number held to {bounds}"),
+            Self::Number(bounds) => write!(f, "one number clamped to {bounds}"),
         }
     }
 }
@@ -162,9 +162,10 @@ impl std::fmt::Display for Survey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { form, teachers, deviation, questions } = self;
         let deviation = format_brief(deviation.get());
+        let plural = if *questions == 1 { "" } else { "s" };
         write!(
             f,
-            "{questions} answers of {teachers} teachers who say {form}, with Gaussian noise of standard deviation {deviation} ballots"
+            "{questions} answer{plural} by votes of {teachers} teachers, each with {form}, with Gaussian noise of standard deviation {deviation} ballots"
         )
     }
 }
@@ -209,7 +210,7 @@ impl Surveying {
     /// Returns an error and changes nothing if `more` is a different survey.
     pub fn add(&mut self, more: Paid<Survey>) -> Result<(), Error> {
         if more.mechanism != self.survey {
-            return Err(Error::Unfit { what: "this survey", because: "another one is under way" });
+            return Err(Error::Unfit { what: "this survey", because: "another one is still running" });
         }
         self.left += more.run()?.left;
         Ok(())

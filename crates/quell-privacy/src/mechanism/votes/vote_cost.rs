@@ -314,7 +314,7 @@ impl std::fmt::Display for SmoothCost {
         let (first, second) = (format_brief(self.scale_noise.get()), format_brief(self.noise.get()));
         write!(
             f,
-            "cost of votes at order {order} by smooth sensitivity, smoothness {beta}, noise {first} and {second}, failure {failure}"
+            "data-dependent cost of votes at Rényi order {order} by smooth sensitivity with smoothness {beta}, noise {first} and {second}, failure probability {failure}"
         )
     }
 }

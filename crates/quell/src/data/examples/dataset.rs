@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::data::{
-    Examples, Scaling, Schema, Split, Table,
+    Examples, FormatError, Scaling, Schema, Split, Table, TableError,
     examples::{memory::Memory, users},
     formats::{cifar, folder, idx, numpy, stream},
     table::encoder,
@@ -282,7 +282,9 @@ pub fn unlabelled(path: impl AsRef<Path>, schema: &Schema) -> Result<Examples, E
 
 fn table(path: &Path, options: &Options, memory: &Memory) -> Result<Dataset, Error> {
     let table = Table::open(path)?;
-    let Some(schema) = &options.schema else { return Err(Error::NoSchema { path: path.to_owned() }) };
+    let Some(schema) = &options.schema else {
+        return Err(TableError::NoSchema { path: path.to_owned() }.into());
+    };
     let all = with_users(encoder::examples(&table, path, schema, true, memory)?, path, options, memory)?;
     let public =
         options.public || options.public_test || schema.test.as_ref().is_some_and(|test| test.public);
@@ -304,8 +306,8 @@ fn table(path: &Path, options: &Options, memory: &Memory) -> Result<Dataset, Err
         (Some(_), None) if public && !options.public => {
             return Err(Error::Setting {
                 name: "test",
-                found: "a share of the data, which is called public".into(),
-                expected: "public records in a file of their own: which records are in a share depends on what they hold, and all are promised the same",
+                found: "a share of the data, and declared public".into(),
+                expected: "public records in a separate file: which records are in a share depends on their values, and all records have the same guarantee",
             });
         }
         (Some(rule), None) => all.split(rule).map(|(train, test)| (train, Some(test)))?,
@@ -322,16 +324,18 @@ fn with_users(train: Examples, path: &Path, options: &Options, memory: &Memory) 
     let refused =
         |found: &str, expected| Err(Error::Setting { name: "users", found: found.into(), expected });
     if train.users().is_some() {
-        return refused("a file, and the data says itself whose records they are", "one of them");
+        return refused("a file, and the data contains users of its own", "one of them");
     }
     if !train.has_places() {
         return refused(
-            "a file for pictures in folders",
+            "a file for images in folders",
             "none: files in folders have no order that lines could follow",
         );
     }
     let tags = users::read(users, train.row_count(), memory)?;
-    train.with_users_of_rows(&tags).ok_or_else(|| Error::Counts { path: path.into(), other: users.clone() })
+    train
+        .with_users_of_rows(&tags)
+        .ok_or_else(|| FormatError::Counts { path: path.into(), other: users.clone() }.into())
 }
 
 fn named(path: &Path, dataset: Dataset) -> Result<Dataset, Error> {
@@ -366,12 +370,12 @@ impl Format {
             ("npz", _) => Ok(Self::Npz),
             ("npy", _) => Ok(Self::Npy),
             ("bin", _) => Ok(Self::Cifar),
-            ("png" | "jpg" | "jpeg", _) => Err(Error::OnePicture { path: path.to_owned() }),
+            ("png" | "jpg" | "jpeg", _) => Err(FormatError::SingleImage { path: path.to_owned() }.into()),
             _ if name.contains("idx") => Ok(Self::Idx),
             (_, b"PAR1") => Ok(Self::Table),
             (_, [0, 0, 0x08..=0x0e, 1..=8]) => Ok(Self::Idx),
             _ if options.schema.is_some() => Ok(Self::Table),
-            _ => Err(Error::Unrecognised { path: path.to_owned() }),
+            _ => Err(FormatError::Unrecognised { path: path.to_owned() }.into()),
         }
     }
 
@@ -386,7 +390,7 @@ impl Format {
             // With a declared shape, nothing must be inferred: a private folder may have lost its last image.
             Ok(Self::Folder)
         } else {
-            Err(Error::Unrecognised { path: path.to_owned() })
+            Err(FormatError::Unrecognised { path: path.to_owned() }.into())
         }
     }
 }

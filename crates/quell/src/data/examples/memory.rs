@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, path::Path};
 
-use crate::Error;
+use crate::{Error, data::FormatError};
 
 /// The number of bytes that may still be allocated. Bytes are never given back, because records stay in
 /// memory.
@@ -22,7 +22,7 @@ impl Memory {
     /// Counts bytes against the limit. Call it before the allocation.
     pub(in crate::data) fn take(&self, bytes: u64, path: &Path) -> Result<(), Error> {
         let left = self.left.get().checked_sub(bytes);
-        let left = left.ok_or_else(|| Error::TooLarge { path: path.to_owned(), limit: self.limit })?;
+        let left = left.ok_or_else(|| FormatError::TooLarge { path: path.to_owned(), limit: self.limit })?;
         self.left.set(left);
         Ok(())
     }

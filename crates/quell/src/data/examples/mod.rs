@@ -110,7 +110,7 @@ impl Examples {
             return Err(Error::Setting {
                 name: "shape",
                 found: format!("{shape:?}"),
-                expected: "sides of at least 1",
+                expected: "lengths of at least 1",
             });
         };
         let mut features = features;

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::data::{
-    Examples, Targets,
+    Examples, FormatError, Targets,
     examples::{Features, memory::Memory, split::Tag},
     formats::stream::Stream,
 };
@@ -94,7 +94,7 @@ impl Array<'_> {
         let width = self.width().filter(|width| *width > 0);
         let count = width.and_then(|width| width.checked_mul(self.records()));
         let Some(count) = count else {
-            return Err(self.stream.broken(self.shown(), "sides that are possible"));
+            return Err(self.stream.broken(self.shown(), "possible dimensions"));
         };
         self.stream.announced(count, self.stored.size as u64)?;
         Ok(count)
@@ -169,7 +169,7 @@ impl Array<'_> {
         let names = match classes {
             Some(classes) => classes.to_vec(),
             None if self.stored.numbers == Numbers::Boolean => vec!["false".into(), "true".into()],
-            None => return Err(Error::NoClasses { path: self.stream.path().to_owned() }),
+            None => return Err(FormatError::NoClasses { path: self.stream.path().to_owned() }.into()),
         };
         let mut labels: Vec<u32> = self.stream.room(count);
         self.each(count, |value| {
@@ -187,7 +187,7 @@ impl Array<'_> {
     pub(in crate::data) fn users(mut self, memory: &Memory) -> Result<Vec<Option<Tag>>, Error> {
         let count = self.one_each()?;
         if self.stored.numbers == Numbers::Float {
-            return Err(self.stream.broken("floating-point numbers", "integers that tell users apart"));
+            return Err(self.stream.broken("floating-point numbers", "integers that identify users"));
         }
         memory.take_all(count, size_of::<Option<Tag>>() as u64, self.stream.path())?;
         let mut users = self.stream.room(count);
@@ -230,7 +230,7 @@ pub(in crate::data) fn examples(
     for other in [Some(&labels), users.as_ref()].into_iter().flatten() {
         if other.records() != records {
             let (path, other_path) = (features.stream.path().to_owned(), other.stream.path().to_owned());
-            return Err(Error::Counts { path, other: other_path });
+            return Err(FormatError::Counts { path, other: other_path }.into());
         }
     }
     // The small arrays are read first: without valid labels, the pixels are not needed.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 use crate::data::{
-    Examples, Options, Targets,
+    Examples, FormatError, Options, Targets,
     examples::{Features, dataset::Parts, memory::Memory},
     formats::stream::{Stream, packed},
 };
@@ -29,7 +29,7 @@ pub(in crate::data) fn open(path: &Path, options: &Options, memory: &Memory) -> 
         (vec![], vec![path.to_owned()])
     };
     if train.is_empty() {
-        return Err(Error::Unrecognised { path: path.to_owned() });
+        return Err(FormatError::Unrecognised { path: path.to_owned() }.into());
     }
     let train = part(&train, options, memory)?;
     let test = if test.is_empty() { None } else { Some(part(&test, options, memory)?) };

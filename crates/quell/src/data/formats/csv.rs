@@ -26,6 +26,7 @@ use flate2::read::MultiGzDecoder;
 
 use crate::Error;
 use crate::data::{
+    FormatError,
     formats::stream::packed,
     table::{
         header::{Column, Header, Kind, Reading},
@@ -64,7 +65,7 @@ impl Csv {
         let file = Self { path: path.to_owned(), separator: if tabs { b'\t' } else { b',' } };
         let mut header = Record::default();
         if !file.reader()?.read(&mut header).map_err(|error| file.failed(&error))? {
-            return Err(Error::NoTable { path: path.to_owned(), found: "empty" });
+            return Err(FormatError::NoTable { path: path.to_owned(), found: "empty" }.into());
         }
         file.check(&header)?;
         let named = |name: &[u8]| String::from_utf8_lossy(name.trim_ascii()).into_owned();
@@ -113,16 +114,18 @@ impl Csv {
     fn check(&self, header: &Record) -> Result<(), Error> {
         let path = self.path.clone();
         if header.len() == 0 {
-            return Err(Error::NoTable { path, found: "of a first row that is longer than 16 MiB" });
+            return Err(
+                FormatError::NoTable { path, found: "a file with a first row of more than 16 MiB" }.into()
+            );
         }
         if header.cells().any(|name| name.contains(&0)) {
-            return Err(Error::NoTable { path, found: "binary or UTF-16" });
+            return Err(FormatError::NoTable { path, found: "binary or UTF-16" }.into());
         }
         if header.len() > MOST_COLUMNS {
-            return Err(Error::NoTable { path, found: "of more than 65536 columns" });
+            return Err(FormatError::NoTable { path, found: "a file with more than 65536 columns" }.into());
         }
         if (0..header.len()).any(|column| number(header, column).is_some()) {
-            return Err(Error::NoHeader { path });
+            return Err(FormatError::NoHeader { path }.into());
         }
         let has = |separator: u8| header.len() == 1 && header.cells().any(|name| name.contains(&separator));
         let expected = if self.separator == b'\t' { "tabs" } else { "commas" };
@@ -130,7 +133,7 @@ impl Csv {
             .into_iter()
             .find(|(separator, _)| has(*separator))
         {
-            Some((_, found)) => Err(Error::Separator { path, found, expected }),
+            Some((_, found)) => Err(FormatError::Separator { path, found, expected }.into()),
             None => Ok(()),
         }
     }
@@ -149,7 +152,7 @@ impl Csv {
     /// Converts an error. Records of any length and cells of any bytes are valid, so only reading can fail.
     fn failed(&self, error: &std::io::Error) -> Error {
         if packed(&self.path) && damage(error) {
-            return Error::Packed { path: self.path.clone() };
+            return FormatError::Packed { path: self.path.clone() }.into();
         }
         Error::io(&self.path, error)
     }

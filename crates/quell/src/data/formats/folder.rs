@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 use crate::data::{
-    Examples, Options, Targets,
+    Examples, FormatError, Options, Targets,
     examples::{Features, dataset::Parts, memory::Memory},
     formats::{array::NO_CLASS, image},
 };
@@ -24,16 +24,16 @@ pub(in crate::data) fn open(path: &Path, options: &Options, memory: &Memory) -> 
     let train = train.as_deref().unwrap_or(path);
     // The folder that is public, from which classes and shape may be read.
     let public = if options.public { Some(train) } else { test.as_deref().filter(|_| options.public_test) };
-    let undeclared = |what| Error::Undeclared { path: path.to_owned(), what };
+    let undeclared = |what| FormatError::Undeclared { path: path.to_owned(), what }.into();
     let classes = match (&options.classes, public) {
         (Some(classes), _) => classes.clone(),
         (None, Some(public)) => folders(public)?,
-        (None, None) => return Err(undeclared("classes of the pictures")),
+        (None, None) => return Err(undeclared("classes of the images")),
     };
     let shape = match (options.shape, public) {
         (Some(shape), _) => checked(shape)?,
         (None, Some(public)) => first_shape(public)?,
-        (None, None) => return Err(undeclared("shape of the pictures")),
+        (None, None) => return Err(undeclared("shape of the images")),
     };
     let read = |folder: &Path, public: bool| {
         let pictures = Pictures { folder, classes: &classes, shape, memory };
@@ -57,11 +57,12 @@ impl Pictures<'_> {
     fn public(self) -> Result<Examples, Error> {
         let unknown = folders(self.folder)?.into_iter().find(|name| !self.classes.contains(name));
         if let Some(name) = unknown {
-            return Err(Error::NoClass {
+            return Err(FormatError::NoClass {
                 path: self.folder.to_owned(),
                 name,
                 classes: self.classes.to_vec(),
-            });
+            }
+            .into());
         }
         self.examples(true, |picture, shape| {
             image::read(picture, Some(shape)).map(|image| Some(image.planes))
@@ -108,7 +109,7 @@ fn checked(shape: [usize; 3]) -> Result<[usize; 3], Error> {
     if matches!(shape[0], 1 | 3) && image::fits(shape) {
         return Ok(shape);
     }
-    let expected = "1 or 3 channels, and as many rows and columns as a picture may have";
+    let expected = "1 or 3 channels, and at least 1 row and 1 column, within the size limit of an image";
     Err(Error::Setting { name: "shape", found: format!("{shape:?}"), expected })
 }
 
@@ -119,7 +120,7 @@ fn first_shape(folder: &Path) -> Result<[usize; 3], Error> {
             return Ok(image::read(picture, None)?.shape);
         }
     }
-    Err(Error::Unrecognised { path: folder.to_owned() })
+    Err(FormatError::Unrecognised { path: folder.to_owned() }.into())
 }
 
 /// Lists the folders in a folder, sorted by name.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 use crate::data::{
-    Examples, Options,
+    Examples, FormatError, Options,
     examples::{dataset::Parts, memory::Memory},
     formats::{
         array::{self, Array, Numbers, Stored},
@@ -54,7 +54,7 @@ pub(in crate::data) fn array(path: &Path) -> Result<Array<'static>, Error> {
 /// Images and labels to test on are read too, if they are in the same folder.
 pub(in crate::data) fn open(path: &Path, options: &Options, memory: &Memory) -> Result<Parts, Error> {
     let images = if path.is_dir() {
-        images_in(path).ok_or_else(|| Error::Unrecognised { path: path.to_owned() })?
+        images_in(path).ok_or_else(|| FormatError::Unrecognised { path: path.to_owned() })?
     } else {
         path.to_owned()
     };
@@ -79,10 +79,11 @@ pub(in crate::data) fn images_in(folder: &Path) -> Option<PathBuf> {
 fn part(images: &Path, options: &Options, memory: &Memory) -> Result<Examples, Error> {
     let labels = renamed(images, &[("images", "labels"), ("idx3", "idx1")]).filter(|path| path.exists());
     let Some(labels) = labels else {
-        return Err(Error::NoLabels {
+        return Err(FormatError::NoLabels {
             path: images.to_owned(),
             expected: "a file beside it, named with labels for images and idx1 for idx3",
-        });
+        }
+        .into());
     };
     let digits: Vec<String> = (0..10).map(|digit| digit.to_string()).collect();
     let classes = options.classes.as_deref().unwrap_or(&digits);

@@ -12,7 +12,7 @@ use zune_jpeg::{
     zune_core::{bytestream::ZCursor, colorspace::ColorSpace, options::DecoderOptions},
 };
 
-use crate::Error;
+use crate::{Error, data::FormatError};
 
 /// The most bytes of one image, compressed or not: 4096 by 4096 grey pixels.
 ///
@@ -31,18 +31,19 @@ pub(in crate::data) fn read(path: &Path, expected: Option<[usize; 3]>) -> Result
     let mut bytes = Vec::new();
     File::open(path).map_err(failed)?.take(LARGEST as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() > LARGEST {
-        return Err(Error::TooLarge { path: path.to_owned(), limit: LARGEST as u64 });
+        return Err(FormatError::TooLarge { path: path.to_owned(), limit: LARGEST as u64 }.into());
     }
     match bytes.as_slice() {
         [0x89, b'P', b'N', b'G', ..] => png(path, &bytes, expected),
         [0xff, 0xd8, ..] => jpeg(path, &bytes, expected),
-        _ => Err(Error::NoImage { path: path.to_owned(), found: "neither PNG nor JPEG" }),
+        _ => Err(FormatError::NoImage { path: path.to_owned(), found: "neither PNG nor JPEG" }.into()),
     }
 }
 
 /// Decodes a PNG. Alpha is dropped, palettes are resolved, and 16 bits become 8.
 fn png(path: &Path, bytes: &[u8], expected: Option<[usize; 3]>) -> Result<Image, Error> {
-    let broken = |_: DecodingError| Error::NoImage { path: path.to_owned(), found: "a PNG that is damaged" };
+    let broken =
+        |_: DecodingError| FormatError::NoImage { path: path.to_owned(), found: "a PNG that is damaged" };
     let mut decoder =
         png::Decoder::new_with_limits(BufReader::new(Cursor::new(bytes)), png::Limits { bytes: LARGEST });
     decoder.set_transformations(Transformations::EXPAND | Transformations::STRIP_16);
@@ -54,20 +55,20 @@ fn png(path: &Path, bytes: &[u8], expected: Option<[usize; 3]>) -> Result<Image,
         ColorType::Rgb => (3, 3),
         ColorType::Rgba => (4, 3),
         ColorType::Indexed => {
-            return Err(Error::NoImage { path: path.to_owned(), found: "a PNG that is damaged" });
+            return Err(FormatError::NoImage { path: path.to_owned(), found: "a PNG that is damaged" }.into());
         }
     };
     let (columns, rows) = reader.info().size();
     let shape = checked(path, [channels, rows as usize, columns as usize], expected)?;
     let size = reader.output_buffer_size().filter(|size| *size <= 2 * LARGEST && depth == BitDepth::Eight);
     let mut pixels =
-        vec![0; size.ok_or_else(|| Error::TooLarge { path: path.to_owned(), limit: LARGEST as u64 })?];
+        vec![0; size.ok_or_else(|| FormatError::TooLarge { path: path.to_owned(), limit: LARGEST as u64 })?];
     reader.next_frame(&mut pixels).map_err(broken)?;
     Ok(planes(shape, &pixels, stored))
 }
 
 fn jpeg(path: &Path, bytes: &[u8], expected: Option<[usize; 3]>) -> Result<Image, Error> {
-    let broken = || Error::NoImage { path: path.to_owned(), found: "a JPEG that is damaged" };
+    let broken = || FormatError::NoImage { path: path.to_owned(), found: "a JPEG that is damaged" }.into();
     let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), DecoderOptions::new_safe());
     decoder.decode_headers().map_err(|_| broken())?;
     let channels = if decoder.input_colorspace().ok_or_else(broken)? == ColorSpace::Luma { 1 } else { 3 };
@@ -92,10 +93,10 @@ pub(in crate::data) fn fits(shape: [usize; 3]) -> bool {
 fn checked(path: &Path, shape: [usize; 3], expected: Option<[usize; 3]>) -> Result<[usize; 3], Error> {
     match expected {
         Some(expected) if expected != shape => {
-            Err(Error::Shape { path: path.to_owned(), found: shape, expected })
+            Err(FormatError::Shape { path: path.to_owned(), found: shape, expected }.into())
         }
         _ if fits(shape) => Ok(shape),
-        _ => Err(Error::TooLarge { path: path.to_owned(), limit: LARGEST as u64 }),
+        _ => Err(FormatError::TooLarge { path: path.to_owned(), limit: LARGEST as u64 }.into()),
     }
 }
 

@@ -4,6 +4,7 @@ pub(super) mod array;
 pub(super) mod cifar;
 pub(super) mod csv;
 pub(super) mod digits;
+pub(super) mod error;
 pub(super) mod folder;
 pub(super) mod idx;
 mod image;

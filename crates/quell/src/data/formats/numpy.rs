@@ -14,7 +14,7 @@ use zip::ZipArchive;
 
 use crate::Error;
 use crate::data::{
-    Examples, Options,
+    Examples, FormatError, Options,
     examples::{dataset::Parts, memory::Memory},
     formats::{
         array::{self, Array},
@@ -88,7 +88,7 @@ fn both(
 ) -> Result<Parts, Error> {
     let expected =
         "arrays named x and y, features and labels, data and target, images and labels, or arr_0 and arr_1";
-    let train = train.ok_or_else(|| Error::NoLabels { path: path.to_owned(), expected })?;
+    let train = train.ok_or_else(|| FormatError::NoLabels { path: path.to_owned(), expected })?;
     let train = part(&train)?;
     let test = test.map(|names| part(&names)).transpose()?;
     Ok((train, test))
@@ -136,5 +136,5 @@ fn member<'a>(
 
 /// Creates the error for a damaged archive. The cause is dropped: it may quote what was read.
 fn damaged(path: &Path) -> Error {
-    Error::NoArchive { path: path.to_owned() }
+    FormatError::NoArchive { path: path.to_owned() }.into()
 }

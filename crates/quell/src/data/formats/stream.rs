@@ -12,8 +12,8 @@ use std::{
 
 use flate2::read::MultiGzDecoder;
 
-use crate::Error;
 use crate::data::examples::memory::Memory;
+use crate::{Error, data::FormatError};
 
 /// The highest compression ratio of Deflate, which writes at most 258 bytes for two bits.
 const DENSEST: u64 = 1032;
@@ -62,7 +62,7 @@ impl<'a> Stream<'a> {
     ///
     /// The error does not give a position, which would reveal how many records come before.
     pub(in crate::data) fn broken(&self, found: impl Into<String>, expected: impl Into<String>) -> Error {
-        Error::Broken { path: self.path.clone(), found: found.into(), expected: expected.into() }
+        FormatError::Broken { path: self.path.clone(), found: found.into(), expected: expected.into() }.into()
     }
 
     /// Reads the next `N` bytes.
@@ -78,7 +78,7 @@ impl<'a> Stream<'a> {
             Some(bytes) if bytes <= self.most => Ok(bytes),
             _ => {
                 Err(self
-                    .broken("a header that announces more bytes than there are", "as many as it announces"))
+                    .broken("a header that announces more bytes than the file has", "the announced number"))
             }
         }
     }
@@ -156,7 +156,7 @@ impl<'a> Stream<'a> {
             ErrorKind::InvalidData
             | ErrorKind::InvalidInput
             | ErrorKind::UnexpectedEof
-            | ErrorKind::Other => self.broken("packed data that is damaged", "data that can be unpacked"),
+            | ErrorKind::Other => self.broken("damaged compressed data", "data that can be decompressed"),
             _ => Error::io(&self.path, error),
         }
     }

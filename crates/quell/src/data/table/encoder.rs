@@ -4,7 +4,7 @@ use std::{collections::HashMap, path::Path};
 
 use crate::Error;
 use crate::data::{
-    Examples, Kind, Row, Schema, Table, Targets, Use,
+    Examples, Kind, Row, Schema, Table, TableError, Targets, Use,
     examples::{Features, memory::Memory, split::Tag},
     formats::array::NO_CLASS,
 };
@@ -35,8 +35,11 @@ impl<'a> Part<'a> {
             Some(bounds) => Meaning::Bounds(bounds),
             None if kind(table, name) == Some(Kind::Number) => {
                 let numbers: Option<Vec<f64>> = list.iter().map(|text| text.trim().parse().ok()).collect();
-                let because = || format!("column {name:?} holds numbers, expected numbers as its categories");
-                Meaning::Numbers(numbers.ok_or_else(|| Error::Schema { path: None, because: because() })?)
+                let because =
+                    || format!("column {name:?} contains numbers, expected numbers as its categories");
+                Meaning::Numbers(
+                    numbers.ok_or_else(|| TableError::Schema { path: None, because: because() })?,
+                )
             }
             None => Meaning::Texts(
                 list.iter().enumerate().map(|(index, text)| (text.trim().to_owned(), index)).collect(),
@@ -159,7 +162,7 @@ fn mentioned(table: &Table, path: &Path, schema: &Schema, readings: &[(&str, Use
     };
     let names = table.columns().iter().map(|column| &column.name).filter(|name| !name.is_empty());
     match names.clone().find(|name| !known(name)) {
-        Some(name) => Err(Error::Unmentioned { path: path.to_owned(), name: name.clone() }),
+        Some(name) => Err(TableError::Unmentioned { path: path.to_owned(), name: name.clone() }.into()),
         None => Ok(()),
     }
 }

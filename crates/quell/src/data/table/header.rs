@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, fmt, path::Path};
 
-use crate::Error;
+use super::error::Error;
 
 /// The declared type of a column.
 ///
@@ -49,7 +49,7 @@ impl fmt::Display for Use {
         f.write_str(match self {
             Self::Number => "numbers",
             Self::Text => "text",
-            Self::Name => "integers or text that tell users apart",
+            Self::Name => "integers or text that identify users",
         })
     }
 }

@@ -1,6 +1,7 @@
 //! A file of records with named columns.
 
 pub(super) mod encoder;
+pub(super) mod error;
 pub(super) mod header;
 pub(super) mod predicate;
 pub(super) mod row;
@@ -17,7 +18,7 @@ use std::{
 
 use crate::Error;
 use crate::data::{
-    Predicate, Selection,
+    FormatError, Predicate, Selection,
     formats::{csv::Csv, parquet::Parquet, stream::packed},
     table::{
         header::{Column, Header, Reading, Use},
@@ -134,7 +135,7 @@ impl Format {
         // The last four bytes of a Parquet file are the same, but in a text file they belong to a record:
         // they are not tested.
         if packed(path) && (extension == "parquet" || extension == "pq") {
-            return Err(Error::NoTable { path: path.to_owned(), found: "Parquet in gzip" });
+            return Err(FormatError::NoTable { path: path.to_owned(), found: "Parquet in gzip" }.into());
         }
         if extension == "parquet" || extension == "pq" || (first == b"PAR1" && !text) {
             return Ok(Self::Parquet);
@@ -148,6 +149,6 @@ impl Format {
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "binary or UTF-16",
             _ => return Ok(Self::Csv),
         };
-        Err(Error::NoTable { path: path.to_owned(), found })
+        Err(FormatError::NoTable { path: path.to_owned(), found }.into())
     }
 }

@@ -33,7 +33,11 @@ use std::{
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
-use crate::{Error, toml_error};
+use crate::{
+    Error,
+    data::{FormatError, TableError},
+    toml_error,
+};
 
 /// The most bytes of a schema, enough for more than a hundred thousand categories.
 const LONGEST: u64 = 1 << 24;
@@ -124,10 +128,12 @@ impl Schema {
         let mut bytes = Vec::new();
         File::open(path).map_err(failed)?.take(LONGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() as u64 > LONGEST {
-            return Err(Error::TooLarge { path: path.to_owned(), limit: LONGEST });
+            return Err(FormatError::TooLarge { path: path.to_owned(), limit: LONGEST }.into());
         }
         Self::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| match error {
-            Error::Schema { because, .. } => Error::Schema { path: Some(path.to_owned()), because },
+            Error::Table(TableError::Schema { because, .. }) => {
+                TableError::Schema { path: Some(path.to_owned()), because }.into()
+            }
             error => error,
         })
     }
@@ -246,5 +252,5 @@ fn two<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<[f64; 2]>, D
 }
 
 fn wrong(because: impl Into<String>) -> Error {
-    Error::Schema { path: None, because: because.into() }
+    TableError::Schema { path: None, because: because.into() }.into()
 }

@@ -130,7 +130,7 @@ impl Checkpoint {
     /// Restores a state that [`Checkpoint::save`] wrote for the same plan.
     pub fn restore(bytes: &[u8], network: &Network, plan: &Plan) -> Result<Self, Error> {
         let damaged =
-            |part: &str| Error::saved(part, "missing or damaged", "what a checkpoint of this run holds");
+            |part: &str| Error::saved(part, "missing or damaged", "the contents of a checkpoint of this run");
         let file = SafeTensors::deserialize(bytes).map_err(|_| damaged("the file"))?;
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(|_| damaged("the header"))?;
         let text = header

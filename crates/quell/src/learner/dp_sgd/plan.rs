@@ -13,7 +13,7 @@ use quell_privacy::{
 
 use super::{Checkpoint, Clip, Recipe, Sampler, train};
 use crate::{
-    Error,
+    Error, Input,
     data::Examples,
     learner::{
         Augmentation, Control, PublicFacts, Supervised,
@@ -184,11 +184,12 @@ const SMALLEST_BATCH: f64 = 64.0;
 impl Recipe {
     /// Completes the settings for a network, from public facts. Nothing is charged yet.
     pub fn plan(&self, facts: &PublicFacts, network: &Network) -> Result<Plan, Error> {
-        let records =
-            self.sampling.records.or(facts.records).filter(|records| *records > 0).ok_or(Error::Missing {
-                what: "number of records",
-                hint: "give a public number, even a rough one, or release one with `quell query DATA count`",
-            })?;
+        let records = self
+            .sampling
+            .records
+            .or(facts.records)
+            .filter(|records| *records > 0)
+            .ok_or(Error::Missing { what: Input::RecordCount })?;
         let delta = Delta::new(self.privacy.delta.unwrap_or_else(|| default_delta(records)))?;
         let loss = self.loss(facts.classes);
         let optimizer = self.optimizer.unwrap_or(Optimizer::Momentum {
@@ -220,7 +221,7 @@ impl Recipe {
             return Err(Error::Setting {
                 name: "epsilon",
                 found,
-                expected: "at least that cost; or leave out one of noise, steps and rate",
+                expected: "at least that cost; or omit one of noise, steps and rate",
             });
         }
         let (average, augmentation, seed) = (self.average, self.augmentation, self.seed);
@@ -325,10 +326,7 @@ impl Recipe {
                 calibration(target).least_noise(|noise| or_non_private(event(rate, noise, steps)))?
             }
             (None, None) => {
-                return Err(Error::Missing {
-                    what: "epsilon",
-                    hint: "set the privacy budget with --epsilon, or the noise with --noise-multiplier",
-                });
+                return Err(Error::Missing { what: Input::Epsilon });
             }
         };
         self.assemble(records, rate, noise, steps, network)

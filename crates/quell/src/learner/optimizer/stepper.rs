@@ -244,10 +244,10 @@ impl Stepper {
             |part: &str, found, expected| Err(Error::SavedState { part: part.to_owned(), found, expected });
         for (position, (name, part)) in state.iter().enumerate() {
             let Some((what, length)) = expected.iter().find(|(what, _)| what == name) else {
-                return wrong(name, "there", "absent: this recipe has no such part");
+                return wrong(name, "present", "absent: these settings have no such part");
             };
             if state[..position].iter().any(|(other, _)| other == name) {
-                return wrong(name, "there twice", "there once");
+                return wrong(name, "present twice", "present once");
             }
             if part.len() != *length {
                 return Err(Error::Length { what, found: part.len(), expected: *length });
@@ -262,7 +262,7 @@ impl Stepper {
         if let Some((absent, _)) =
             expected.iter().find(|(what, _)| state.iter().all(|(name, _)| name != what))
         {
-            return wrong(absent, "absent", "there");
+            return wrong(absent, "absent", "present");
         }
         let (first, second) = self.names();
         for (name, part) in state {

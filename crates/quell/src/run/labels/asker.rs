@@ -188,7 +188,7 @@ pub(super) fn one_record_each(job: &Labelling) -> Result<(), Error> {
         return Err(Error::Setting {
             name: "unit",
             found: "user".into(),
-            expected: "example, where the nearest records vote: several records of one person could vote at once",
+            expected: "example: with nearest records as voters, several records of one user could vote at once",
         });
     }
     Ok(())

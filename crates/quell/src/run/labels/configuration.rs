@@ -13,7 +13,8 @@ use crate::{
         optimizer::Optimizer,
         schedule::{Schedule, Shape},
     },
-    run::{Architecture, NewBudget, Source, configuration::LARGEST_CONFIGURATION, file},
+    network,
+    run::{self, Architecture, NewBudget, Source, configuration::LARGEST_CONFIGURATION, file},
     toml_error, voting,
     voting::student,
 };
@@ -146,7 +147,7 @@ impl Configuration {
     /// Reads settings from TOML.
     pub fn parse(text: &str) -> Result<Self, Error> {
         toml::from_str(text)
-            .map_err(|error| Error::Configuration { because: toml_error::describe(text, &error) })
+            .map_err(|error| run::Error::Configuration { because: toml_error::describe(text, &error) }.into())
     }
 
     /// Reads settings from a file.
@@ -161,12 +162,13 @@ impl Configuration {
         self.student.features.pin(&mut self.data)?;
         match (&self.features, &self.student.features) {
             (Features::Network { .. }, Features::Network { path, .. }) if scaling != self.data.scaling => {
-                let found = "learned from records that were scaled otherwise than voters see them".into();
-                Err(Error::PublicNetwork {
+                let found = "was trained on records with another scaling than the voters use".into();
+                Err(network::Error::PublicNetwork {
                     path: path.clone(),
                     found,
-                    expected: "one that sees records as voters do",
-                })
+                    expected: "a network with the scaling of the voters",
+                }
+                .into())
             }
             _ => Ok(()),
         }
@@ -201,6 +203,6 @@ impl Configuration {
 
     /// Writes the settings as TOML.
     pub fn write(&self) -> Result<String, Error> {
-        toml::to_string(self).map_err(|error| Error::Configuration { because: error.to_string() })
+        toml::to_string(self).map_err(|error| run::Error::Configuration { because: error.to_string() }.into())
     }
 }

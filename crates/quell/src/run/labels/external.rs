@@ -12,7 +12,7 @@ use super::{payment, reveal};
 use crate::{
     Error, data,
     learner::Control,
-    run::{Folder, Job, NewBudget, Outcome, Promise, Settings, Watch},
+    run::{self, Folder, Job, NewBudget, Outcome, Promise, Settings, Watch},
     voting::{
         Aggregator, Asker, Election, Journal, Plan, Recipe,
         pate::{Ballots, Cast, Replies},
@@ -68,7 +68,7 @@ impl ExternalBallots {
 
     /// The settings as TOML.
     pub(crate) fn write(&self) -> Result<String, Error> {
-        toml::to_string(self).map_err(|error| Error::Configuration { because: error.to_string() })
+        toml::to_string(self).map_err(|error| run::Error::Configuration { because: error.to_string() }.into())
     }
 
     /// Names that earlier versions gave the dataset. None if the settings name the dataset.
@@ -239,7 +239,7 @@ impl Job for External {
 /// Checks that a theorem covers the settings and that they need no student.
 fn check(votes: &Recipe) -> Result<(), Error> {
     if votes.aggregator == Aggregator::Interactive {
-        let expected = "another: without public records there is no student";
+        let expected = "another aggregator: without public records there is no student";
         return Err(Error::Setting { name: "aggregator", found: "interactive".into(), expected });
     }
     if votes.reveal && !matches!(votes.aggregator, Aggregator::Gaussian | Aggregator::Confident) {

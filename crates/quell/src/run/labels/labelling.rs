@@ -12,7 +12,7 @@ use super::{
     payment, reveal,
 };
 use crate::{
-    Error,
+    Error, Input,
     data::Examples,
     features::{Features, Pca},
     learner::{Control, evaluate, loss::Loss},
@@ -64,19 +64,19 @@ impl Labelling {
         let classes = dataset.train.classes().map(<[String]>::to_vec).ok_or(Error::Setting {
             name: "targets",
             found: "numbers".into(),
-            expected: "classes: teachers vote for one of several",
+            expected: "classes, which teachers vote for",
         })?;
-        let raw = dataset.test.filter(|test| dataset.test_is_public && !test.is_empty()).ok_or(Error::Missing {
-            what: "public data",
-            hint: "give records that are public with --public, in a file of the same kind; or say with --public-test that the test part of the data is public",
-        })?;
+        let raw = dataset
+            .test
+            .filter(|test| dataset.test_is_public && !test.is_empty())
+            .ok_or(Error::Missing { what: Input::PublicRecords })?;
         let questions = configuration.questions.unwrap_or((QUESTIONS * raw.len() as f64).ceil() as usize);
         if !(1..=raw.len()).contains(&questions) {
             let found = questions.to_string();
             return Err(Error::Setting {
                 name: "questions",
                 found,
-                expected: "at least 1 and at most as many as there are public records",
+                expected: "at least 1 and at most the number of public records",
             });
         }
         configuration.questions = Some(questions);
@@ -231,10 +231,7 @@ impl Labelling {
     ) -> Result<(), Error> {
         let answers = journal.answers();
         if answers.is_empty() {
-            return Err(Error::Missing {
-                what: "answer",
-                hint: "every question was refused; lower --threshold, or take more teachers",
-            });
+            return Err(Error::Missing { what: Input::Answers });
         }
         let weights = self.student(&answers, |share| {
             watch(Progress::counted("percent of the student's training", (100.0 * share) as u64, 100));

@@ -8,7 +8,7 @@ use quell_privacy::{
 
 use super::reveal;
 use crate::{
-    Error,
+    Error, Input,
     learner::Control,
     run::{Folder, NewBudget, Progress, Promise, Watch, charge},
     voting::{Aggregation, Asker, Entry, Journal, Plan, Recipe, Reply, ask, entry, pate::Replies},
@@ -26,10 +26,7 @@ pub(super) fn terms(
         Some(budget) => (budget.epsilon, Delta::new(budget.delta)?),
         // The budget has a small margin for rounding.
         None if votes.reveal => {
-            return Err(Error::Missing {
-                what: "budget",
-                hint: "what the votes cost is itself paid for: say with --budget what may be spent in all, more than --epsilon by half and one",
-            });
+            return Err(Error::Missing { what: Input::Budget });
         }
         None => (votes.epsilon.unwrap_or(plan.epsilon.upper * 1.001), plan.delta),
     };

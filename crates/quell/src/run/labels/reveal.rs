@@ -124,6 +124,6 @@ pub(super) fn unfit() -> Error {
     Error::Setting {
         name: "reveal",
         found: "true".into(),
-        expected: "false, but for teachers with a gaussian or confident aggregator and questions that do not follow from answers",
+        expected: "false; only teachers with a gaussian or confident aggregator and questions chosen in advance can reveal their cost",
     }
 }

@@ -89,7 +89,11 @@ impl Labelling {
     /// The student is trained on the answers so far. Its features are the outputs of all layers but the last.
     pub(super) fn nearest_by_student(&self, answers: &[(usize, u32)]) -> Result<Nearest<'_>, Error> {
         let Electors::Nearest { neighbors, .. } = self.configuration.voters else {
-            return Err(Error::Missing { what: "neighbour", hint: "teachers have no features to learn" });
+            return Err(Error::Setting {
+                name: "voters",
+                found: "teachers".into(),
+                expected: "nearest neighbours: only they use the features of a student",
+            });
         };
         let weights = self.student(answers, |_| ())?;
         let trunk = self.configuration.student.model.trunk(self.public.shape())?;

@@ -322,7 +322,7 @@ fn check_rows(name: &'static str, rows: &[f32], width: usize) -> Result<(), Erro
     if !rows.len().is_multiple_of(width) {
         return Err(Error::Setting {
             name,
-            found: "cut off within a row".into(),
+            found: "cut off inside a row".into(),
             expected: "whole rows of the width",
         });
     }

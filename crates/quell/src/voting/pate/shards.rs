@@ -50,12 +50,12 @@ impl Shards {
         let refused =
             |found: &str, expected| Err(Error::Setting { name: "neighbors", found: found.into(), expected });
         if neighbors == Neighbors::Replace && examples.users().is_some() {
-            let expected = "add_remove: a person who is exchanged for another would touch two shards";
-            return refused("replace, where people have several records", expected);
+            let expected = "add_remove: replacing a user would change two shards";
+            return refused("replace, with several records for a user", expected);
         }
         if neighbors == Neighbors::Replace && !examples.has_places() {
-            let expected = "add_remove: a picture that is exchanged for another would touch two shards";
-            return refused("replace, where records are files in folders", expected);
+            let expected = "add_remove: replacing an image would change two shards";
+            return refused("replace, with records that are files in folders", expected);
         }
         Ok(())
     }
@@ -72,14 +72,18 @@ impl Shards {
             return Err(Error::Setting {
                 name: "shard",
                 found: shard.to_string(),
-                expected: "a number below that of teachers",
+                expected: "a number below the number of teachers",
             });
         }
         if let Some(users) = examples.users() {
             let mut seen = vec![None; examples.user_count().unwrap_or(0)];
             for (user, shard) in users.iter().zip(&of) {
                 if *seen[*user as usize].get_or_insert(*shard) != *shard {
-                    return Err(Error::TwoShards { who: "user" });
+                    return Err(Error::Setting {
+                        name: "shard",
+                        found: "different for two records of one user".into(),
+                        expected: "one shard for all records of a user",
+                    });
                 }
             }
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::{
-    Error,
+    Error, Input,
     data::{Row, Table, Use},
 };
 
@@ -26,10 +26,7 @@ impl<T> Sheet<T> {
         let (teachers, mut cells) = (table.columns().len(), Vec::new());
         table.scan_apart(usage, |row| cells.extend((0..teachers).map(|teacher| ballot(row, teacher))))?;
         if cells.is_empty() {
-            return Err(Error::Missing {
-                what: "question",
-                hint: "the file of ballots has a header and no row behind it",
-            });
+            return Err(Error::Missing { what: Input::Questions });
         }
         Ok(Self { teachers, cells })
     }

@@ -17,7 +17,7 @@ pub use training::Training;
 pub use upright::upright;
 pub use views::Views;
 
-use crate::Error;
+use crate::{Error, Input};
 
 /// The number of rows of `width` finite numbers.
 /// An error if there are no rows, or if the last row is incomplete.
@@ -26,10 +26,7 @@ fn count_rows(points: &[f32], width: usize) -> Result<usize, Error> {
         return Err(Error::Setting { name: "width", found: "0".into(), expected: "a whole number above 0" });
     }
     if points.is_empty() {
-        return Err(Error::Missing {
-            what: "public row",
-            hint: "a student learns from public data: give some",
-        });
+        return Err(Error::Missing { what: Input::PublicRecords });
     }
     let rows = points.len() / width;
     if points.len() != rows * width {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::count_rows;
 use crate::{
-    Error,
+    Error, Input,
     range::{INSIDE_UNIT, POSITIVE},
     voting::knn::{Index, Metric},
 };
@@ -95,15 +95,12 @@ fn answers(labels: &[(usize, u32)], rows: usize, classes: usize) -> Result<Vec<f
         });
     }
     if labels.is_empty() {
-        return Err(Error::Missing {
-            what: "label",
-            hint: "ask about some rows first: nothing can be guessed from nothing",
-        });
+        return Err(Error::Missing { what: Input::Answers });
     }
     let mut counts = vec![0.0_f32; classes];
     for (row, class) in labels {
         if *row >= rows {
-            let expected = "the place of a public row, counted from 0";
+            let expected = "the index of a public row, counted from 0";
             return Err(Error::Setting { name: "row of a label", found: row.to_string(), expected });
         }
         let Some(count) = counts.get_mut(*class as usize) else {

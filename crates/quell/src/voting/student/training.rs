@@ -9,7 +9,7 @@ use super::{
     views::Views,
 };
 use crate::{
-    Error,
+    Error, Input,
     data::Examples,
     learner::{
         Gradients,
@@ -135,10 +135,7 @@ impl Training {
         guesses: &[f32],
     ) -> Result<Lesson<'a>, Error> {
         if public.is_empty() {
-            return Err(Error::Missing {
-                what: "public row",
-                hint: "a student learns from public data: give some",
-            });
+            return Err(Error::Missing { what: Input::PublicRecords });
         }
         let classes = network.outputs();
         for (what, found, expected) in [
@@ -159,10 +156,7 @@ impl Training {
         }
         let worth = worths(guesses, classes);
         if worth.iter().all(|worth| *worth == 0.0) {
-            return Err(Error::Missing {
-                what: "label",
-                hint: "the soft labels of all rows say nothing: ask about some rows first",
-            });
+            return Err(Error::Missing { what: Input::Answers });
         }
         let (views, mixup) = (self.views, self.mixup);
         Ok(Lesson { examples: public, guesses: guesses.to_vec(), classes, worth, views, mixup, seed: 0 })

@@ -27,7 +27,11 @@ use crate::data::table::{
     header::{Column, Header, Kind, Reading, Use},
     row::{Cells, Row},
 };
-use crate::{Error, error::quoted};
+use crate::{
+    Error,
+    data::{FormatError, TableError},
+    error::quoted,
+};
 use atom::{Atom, Meaning};
 
 /// Rows decoded at a time: enough to make switching columns cheap, few enough to stay in cache.
@@ -96,7 +100,7 @@ impl Parquet {
             // users could become one.
             if self.meanings[*column].is_some_and(Meaning::has_fractions) {
                 let leaf = self.reader.metadata().file_metadata().schema_descr().column(*column);
-                return Err(Error::FractionsAsUsers { name: leaf.path().string() });
+                return Err(TableError::FractionsAsUsers { name: leaf.path().string() }.into());
             }
         }
         // To count rows, some column must be read: the footer only announces a number of rows.
@@ -150,7 +154,7 @@ impl Parquet {
             _ => None,
         };
         if let Some(codec) = unread {
-            return Err(Error::Codec { path: self.path.clone(), codec });
+            return Err(FormatError::Codec { path: self.path.clone(), codec }.into());
         }
         let full = chunk.column_descr().max_def_level();
         let sound = decoded(|| Ok(chunk.byte_range()))
@@ -173,7 +177,7 @@ fn decoded<T>(step: impl FnOnce() -> Result<T, ParquetError>) -> Option<T> {
 }
 
 fn damaged(path: &Path, part: String) -> Error {
-    Error::Damaged { path: path.to_owned(), part }
+    FormatError::Damaged { path: path.to_owned(), part }.into()
 }
 
 /// A column of a row group that is being read.

@@ -3,12 +3,10 @@
 use std::collections::HashSet;
 
 use super::{Expression, Literal, Name, Operator, Predicate};
-use crate::{
-    Error, Place,
-    data::table::{
-        header::{Header, Reading, Use},
-        row::Row,
-    },
+use crate::data::table::{
+    error::{Error, Place},
+    header::{Header, Reading, Use},
+    row::Row,
 };
 
 /// Tests rows whose cells are those of `readings`, in that order.

@@ -10,7 +10,7 @@
 //! ```
 
 use super::{Expression, Literal, Name, token};
-use crate::{Error, Place};
+use crate::data::table::error::{Error, Place};
 use token::{Keyword, Token};
 
 /// The deepest nesting: more than anyone writes, and little enough for any stack.

@@ -3,7 +3,7 @@
 use std::{fmt, iter::Peekable, str::Chars};
 
 use super::Operator;
-use crate::{Error, Place};
+use crate::data::table::error::{Error, Place};
 
 /// Words that are the name of a column only in double quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -84,13 +84,13 @@ fn every_example_in_the_help_runs() {
 }
 
 #[test]
-fn help_and_version_are_data() {
+fn help_and_version_go_to_standard_output() {
     assert!(quell("--version").data().starts_with("quell "));
     assert!(quell("account -h").data().contains("--noise-multiplier"));
 }
 
 #[test]
-fn a_reader_that_has_gone_away_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     for arguments in [
         "--help",
         "account --noise-multiplier 1 --delta 1e-5",

@@ -33,8 +33,13 @@ enum Question {
 
 impl Flags {
     /// Finds bounds and categories of every column, and pays for them.
-    pub(super) fn find(&self, table: &Table, roles: &[(String, Role)], epsilon: f64) -> Result<Vec<Values>> {
-        payment::positive(epsilon)?;
+    pub(super) fn release(
+        &self,
+        table: &Table,
+        roles: &[(String, Role)],
+        epsilon: f64,
+    ) -> Result<Vec<Values>> {
+        payment::check_positive(epsilon)?;
         let [lower, upper] = match self.within.as_deref() {
             Some(&[lower, upper]) => [lower, upper],
             _ => WITHIN,
@@ -49,7 +54,7 @@ impl Flags {
         let dataset = Dataset::of(self.dataset.as_ref(), &self.data).ok_or_else(missing)?;
         let mut ledger = self.ledgers.ledger(&dataset)?;
         let dataset = dataset.name;
-        payment::one_record_each(&mut ledger, &dataset, self.one_record_per_user)?;
+        payment::check_one_record_per_user(&mut ledger, &dataset, self.one_record_per_user)?;
         let (terms, budget) = (ledger.state()?.terms().clone(), ledger.state()?.budget());
         let counted = roles.iter().filter(|(_, role)| *role == Role::Category).count();
         let share = epsilon / roles.len().max(1) as f64;
@@ -75,7 +80,7 @@ impl Flags {
             let paid = purchase.as_ref().map_or(Ok(false), |purchase| purchase.is_paid(&mut ledger, name))?;
             unpaid.extend((!paid).then_some(question));
         }
-        afford(&mut ledger, &unpaid)?;
+        check_budget(&mut ledger, &unpaid)?;
         let first = ledger.state()?.lines();
         let mut found = Vec::new();
         for ((name, _), question) in roles.iter().zip(questions) {
@@ -105,7 +110,7 @@ impl Flags {
             };
             if values.is_none() {
                 print::status(&format!(
-                    "what was found about {name:?} was paid for and is lost; it is left open"
+                    "note: the values of column {name:?} were charged and then lost; the schema has a gap for them"
                 ));
             }
             found.push(values.unwrap_or(Values::Open));
@@ -119,7 +124,7 @@ impl Flags {
                 format!("lines {first} to {}", lines - 1)
             };
             print::status(&format!(
-                "paid in {lines} of {dataset:?}, ε = {} for each column: {balance}",
+                "charged to {dataset:?} in {lines}, ε = {} for each column: {balance}",
                 format_exact(share)
             ));
         }
@@ -144,7 +149,7 @@ fn texts(table: &Table, name: &str) -> Result<Vec<Option<String>>> {
 /// Checks that the budget suffices for all questions, one after the other.
 ///
 /// A refusal comes before anything is paid.
-fn afford(ledger: &mut Ledger<Volume>, questions: &[&Question]) -> Result<()> {
+fn check_budget(ledger: &mut Ledger<Volume>, questions: &[&Question]) -> Result<()> {
     let mut state = ledger.state()?.clone();
     let (spent, budget) = (state.spent().epsilon, state.budget().cap());
     for question in questions {
@@ -155,7 +160,7 @@ fn afford(ledger: &mut Ledger<Volume>, questions: &[&Question]) -> Result<()> {
         let would_be = state.spent_with(&charge).epsilon;
         if would_be > budget {
             let hint = if would_be.is_infinite() {
-                "the delta of the categories is more than the ledger has set aside for such; give a far smaller --delta"
+                "the δ of the categories exceeds the δ that the ledger reserves for releases with a δ; give a much smaller --delta"
             } else {
                 "give a smaller --epsilon, or raise the budget with `quell ledger raise`"
             };

@@ -1,0 +1,113 @@
+//! The hints of the library, in the words of the command line: flags and subcommands.
+
+use quell::{Hint, Input};
+
+/// Phrases a hint for the command line. Hints that need no flag have the words of the library.
+pub(crate) fn phrase(hint: &Hint) -> String {
+    match hint {
+        Hint::ChooseModel => "`quell models` lists the models; --config can give a list of layers".into(),
+        Hint::DeclareClasses => {
+            "declare the classes with --classes cat,dog; they are not read from the records, because that would reveal something about them".into()
+        }
+        Hint::DeclareImages => {
+            "declare them with --classes cat,dog and --shape ROWSxCOLUMNSxCHANNELS, or put public images into a folder test beside train; private images are not used for this".into()
+        }
+        Hint::WriteSchema { path } => {
+            format!("`quell schema {}` finds one privately; or write it by hand", path.display())
+        }
+        Hint::RestoreNetwork => {
+            "features come from the model.safetensors that `quell train` wrote; put the file back, or name another one".into()
+        }
+        Hint::ResumeRun { .. } => "choose another --output, or continue with `quell resume`".into(),
+        Hint::NameRun => "name the folder that `quell train`, `quell pate` or `quell knn` made".into(),
+        Hint::NewOutput => {
+            "choose another --output; the same question with the same --output is paid for once".into()
+        }
+        Hint::AskAgain => {
+            "ask again with another --output; drawing the answer again is another release and is charged".into()
+        }
+        Hint::SpendLess => "ask for less, or raise the budget with `quell ledger raise`".into(),
+        Hint::Give { what } => give(*what).map_or_else(|| hint.to_string(), Into::into),
+        _ => hint.to_string(),
+    }
+}
+
+/// Names the flag that provides a missing input, if there is one.
+fn give(what: Input) -> Option<&'static str> {
+    Some(match what {
+        Input::PublicRecords => {
+            "give public records with --public, in a file of the same kind; or declare the test part of the data public with --public-test"
+        }
+        Input::Answers => "every question was refused; lower --threshold, or use more teachers",
+        Input::Users => {
+            "name the column of users in the schema, an array `users` in an archive, or a file with --users FILE; images in folders and the embedded digits have no users"
+        }
+        Input::RecordCount => {
+            "give a public number with --records, even a rough one, or release one with `quell query DATA count`"
+        }
+        Input::Epsilon => "set the privacy budget with --epsilon, or the noise with --noise-multiplier",
+        Input::Budget => {
+            "revealing the cost of the votes is charged as well: set a --budget for everything, at least half as large again as --epsilon, plus one"
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// Hints that name flags or subcommands.
+    fn hints() -> Vec<Hint> {
+        let path = std::path::PathBuf::from("people.csv");
+        let inputs = [
+            Input::PublicRecords,
+            Input::Answers,
+            Input::Users,
+            Input::RecordCount,
+            Input::Epsilon,
+            Input::Budget,
+        ];
+        let mut hints = vec![
+            Hint::ChooseModel,
+            Hint::DeclareClasses,
+            Hint::DeclareImages,
+            Hint::WriteSchema { path: path.clone() },
+            Hint::RestoreNetwork,
+            Hint::ResumeRun { folder: path },
+            Hint::NameRun,
+            Hint::NewOutput,
+            Hint::AskAgain,
+            Hint::SpendLess,
+        ];
+        hints.extend(inputs.map(|what| Hint::Give { what }));
+        hints
+    }
+
+    /// The words of a text that start with a prefix, without the prefix.
+    fn words<'a>(text: &'a str, prefix: &str) -> Vec<&'a str> {
+        let end = |rest: &'a str| rest.split(|c: char| !c.is_ascii_lowercase() && c != '-').next().unwrap();
+        text.split(prefix).skip(1).map(end).collect()
+    }
+
+    #[test]
+    fn flags_and_subcommands_in_hints_exist() {
+        let command = crate::Command::command();
+        let verbs: HashSet<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        let flags: HashSet<&str> = command
+            .get_subcommands()
+            .flat_map(|verb| verb.get_arguments().filter_map(clap::Arg::get_long))
+            .collect();
+        for hint in hints() {
+            let said = phrase(&hint);
+            let (named_flags, named_verbs) = (words(&said, "--"), words(&said, "`quell "));
+            assert!(!named_flags.is_empty() || !named_verbs.is_empty(), "{said}");
+            assert!(named_flags.iter().all(|flag| flags.contains(flag)), "{said}");
+            assert!(named_verbs.iter().all(|verb| verbs.contains(verb)), "{said}");
+        }
+    }
+}
