@@ -118,7 +118,8 @@ impl Payment {
             );
         }
         let stored = purchase.buy(ledger, ANSWER, mechanism, draw)?;
-        let stored = stored.ok_or_else(|| quell::Error::from(run::Error::AnswerLost { path: path.clone() }))?;
+        let stored =
+            stored.ok_or_else(|| quell::Error::from(run::Error::AnswerLost { path: path.clone() }))?;
         let document = self.document(&stored, ledger.state()?.spent(), cap)?;
         std::fs::write(path, document + "\n").with_context(|| format!("cannot write {}", path.display()))?;
         print::status(&format!("wrote {}", path.display()));

@@ -1,6 +1,6 @@
 //! The documents say only what is true: their commands are run, and what the commands print is compared.
 //!
-//! The pages are README.md and every Markdown file in `docs` and `docs/guide`. The commands of a page run one after the
+//! The pages are README.md and every Markdown file in `docs`, `docs/guide` and `docs/theory`. The commands of a page run one after the
 //! other in a folder of their own, which holds a copy of `examples`. Blocks mean:
 //!
 //! - `console`: commands after `$ ` and what they print, standard output first. A backslash at the end of a line
@@ -63,6 +63,7 @@ fn pages() -> Vec<String> {
     let mut pages = vec!["README.md".to_owned()];
     pages.extend(markdown("docs"));
     pages.extend(markdown("docs/guide"));
+    pages.extend(markdown("docs/theory"));
     pages
 }
 
@@ -334,12 +335,13 @@ fn links_lead_to_files_and_links_of_the_guide_stay_in_the_guide() {
 }
 
 #[test]
-fn the_summary_of_the_guide_lists_every_page_once() {
+fn the_summary_of_the_book_lists_every_page_once() {
     let mut listed: Vec<String> =
-        links(&read("docs/guide/SUMMARY.md")).iter().map(|page| format!("docs/guide/{page}")).collect();
+        links(&read("docs/SUMMARY.md")).iter().map(|page| format!("docs/{page}")).collect();
     listed.sort();
-    let mut there = markdown("docs/guide");
-    there.retain(|page| page != "docs/guide/SUMMARY.md");
+    let mut there = [markdown("docs"), markdown("docs/guide"), markdown("docs/theory")].concat();
+    there.retain(|page| page != "docs/SUMMARY.md");
+    there.sort();
     assert_eq!(listed, there);
 }
 
