@@ -148,6 +148,9 @@ fn losses_that_are_as_good_as_infinite_count_as_infinite() {
         ),
     ] {
         let bound = pld(json, Neighbors::AddRemove, delta, 1e-3);
-        assert!(bound.lower <= truth && bound.upper < truth * 1.002 + 2e-4, "{bound:?}, expected {truth}");
+        assert!(
+            bound.lower <= truth + 1e-5 && bound.upper < truth * 1.002 + 2e-4,
+            "{bound:?}, expected {truth}"
+        );
     }
 }
