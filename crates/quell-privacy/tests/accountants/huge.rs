@@ -150,8 +150,11 @@ impl Profile {
         one_way(1, 0).max(one_way(0, 1))
     }
 
-    /// A δ that is decided next to one of the losses.
+    /// An ordinary δ, or one that is decided next to one of the losses.
     fn interesting_delta(&self, chance: &mut Chance) -> f64 {
+        if chance.below(2) == 0 {
+            return chance.magnitude(-14.0, -1.0);
+        }
         let losses: Vec<f64> = self
             .outcomes
             .iter()
