@@ -1,11 +1,11 @@
 # Every habit is one word. `make help` lists them.
-.PHONY: help test check format lint docs book deny audit bench faults fuzz
+.PHONY: help test check format lint docs book deny semver audit bench faults fuzz
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
 test: format lint docs ## everything that CI runs: format, lints, documentation, all tests
-	cargo test -p quell-cli -p quell --features exact-statistics --test neighbouring
+	cargo test --workspace --features quell/exact-statistics,quell-cli/exact-statistics --test neighbouring
 	cargo test --workspace --all-targets
 	@mkdir -p target && printf '#!/bin/sh\nRUSTC_BOOTSTRAP=1 exec rustdoc "$$@"\n' > target/rustdoc-with-codes && chmod +x target/rustdoc-with-codes
 	RUSTDOC=$(CURDIR)/target/rustdoc-with-codes cargo test --workspace --doc
@@ -30,6 +30,10 @@ book: ## the guide as a book, in target/book (installs mdbook if it is missing)
 deny: ## check licences and advisories of the dependencies (installs cargo-deny if it is missing)
 	cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny
 	cargo deny check
+
+semver: ## compare the public API with that of revision BASE, origin/main by default (installs cargo-semver-checks if it is missing)
+	cargo semver-checks --version >/dev/null 2>&1 || cargo install --locked cargo-semver-checks
+	cargo semver-checks --workspace --exclude quell-cli --baseline-rev $${BASE:-origin/main}
 
 audit: ## compare accountants on QUELL_AUDIT_CASES random events (100,000 by default), starting at number QUELL_AUDIT_FROM
 	QUELL_AUDIT_CASES=$${QUELL_AUDIT_CASES:-100000} cargo test -p quell-privacy --test all accountants -- --nocapture

@@ -75,7 +75,7 @@ pub enum Problem {
         expected: u64,
     },
     /// The text of a line does not match its hash.
-    #[error("its text is not what was written")]
+    #[error("its text was changed")]
     Edited,
     /// The text is not a valid line, or does not match its position.
     #[error("its text is not a line of a ledger: {cause}")]

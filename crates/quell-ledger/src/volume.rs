@@ -178,7 +178,7 @@ impl Book for Volume {
                 .into());
         }
         if !permit.follows(self.state.as_ref()) {
-            let because = "was judged against other lines than this ledger has";
+            let because = "was checked against other lines than this ledger has";
             return Err(Error::Misplaced { dataset: self.dataset.clone(), number, because });
         }
         let Some(body) = Body::text(number, line, spent) else {

@@ -180,8 +180,8 @@ fn and_binds_before_or_and_not_before_and() {
 
 #[test]
 fn a_mistake_is_pointed_at() {
-    assert_eq!(mistake(""), ("an end".into(), 0));
-    assert_eq!(mistake("age"), ("an end".into(), 3));
+    assert_eq!(mistake(""), ("its end".into(), 0));
+    assert_eq!(mistake("age"), ("its end".into(), 3));
     assert_eq!(mistake("age >= and"), ("the word and".into(), 7));
     assert_eq!(mistake("élan = 'x' é"), ("a column name".into(), 11));
     assert_eq!(mistake("age = 'x"), ("an opening quote".into(), 6));
@@ -189,7 +189,7 @@ fn a_mistake_is_pointed_at() {
     assert_eq!(mistake("age = 1e999"), ("a number that is not finite".into(), 6));
     assert_eq!(mistake("age in (1, 'x')"), ("numbers and texts in one list".into(), 11));
     assert_eq!(mistake("age in ()"), (")".into(), 8));
-    assert_eq!(mistake("(age = 1"), ("an end".into(), 8));
+    assert_eq!(mistake("(age = 1"), ("its end".into(), 8));
     assert_eq!(mistake("age = 1)"), (")".into(), 7));
     assert_eq!(mistake("age = 1; x"), (";".into(), 7));
     assert_eq!(mistake("age is null"), ("a column name".into(), 7));

@@ -236,7 +236,7 @@ fn digest(model: &Model) -> u64 {
 /// The released accuracy on private data.
 #[derive(Serialize)]
 struct Score {
-    /// Right predictions divided by records, with the error that holds in nineteen cases of twenty.
+    /// Right predictions divided by records, with the error that holds with probability 95 %.
     accuracy: Option<Release>,
     /// The noisy number of right predictions.
     right: Release,

@@ -37,7 +37,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
 ];
 
 /// Why a permit is refused that was made for other lines than those of the ledger.
-const OTHER_LINES: &str = "was judged against other lines than this ledger has";
+const OTHER_LINES: &str = "was checked against other lines than this ledger has";
 
 /// A book in memory that does what it is told to.
 #[derive(Clone, Default)]

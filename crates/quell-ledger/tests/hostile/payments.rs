@@ -138,7 +138,7 @@ fn resumed_twice() {
 fn resumed_dearer() {
     with(Some(30.0), |_, mut ledger| {
         let entry = ledger.reserve(count(10.0), 3).unwrap().entry();
-        refused(ledger.resume(count(9.9), entry), "paid for something else");
+        refused(ledger.resume(count(9.9), entry), "is the charge of another plan");
     });
 }
 
@@ -154,9 +154,9 @@ fn resumed_nothing() {
 fn resumed_seeded() {
     with(None, |store, mut ledger| {
         let entry = ledger.reserve(count(10.0), 3).unwrap().entry();
-        refused(open(store, DATASET).seeded(3).resume(count(10.0), entry), "paid for something else");
+        refused(open(store, DATASET).seeded(3).resume(count(10.0), entry), "is the charge of another plan");
         let seeded = open(store, DATASET).seeded(3).reserve(count(10.0), 3).unwrap().entry();
-        refused(ledger.resume(count(10.0), seeded), "paid for something else");
+        refused(ledger.resume(count(10.0), seeded), "is the charge of another plan");
     });
 }
 
@@ -164,7 +164,7 @@ fn key_of_another_plan() {
     with(Some(30.0), |_, mut ledger| {
         drop(ledger.reserve_once("key", count(10.0), 2).unwrap());
         for (scale, steps, because) in [
-            (9.0, 2, "paid for something else"),
+            (9.0, 2, "is the charge of another plan"),
             (10.0, 3, "another number of steps"),
             (10.0, 1, "another number of steps"),
         ] {

@@ -192,7 +192,7 @@ impl<B: Book> Ledger<B> {
             || !is_covered
         {
             return Err(Error::Book {
-                cause: format!("line {charge} paid for something else: {}", account.charge.what),
+                cause: format!("line {charge} is the charge of another plan: {}", account.charge.what),
             });
         }
         let leased = account.leased;
@@ -208,7 +208,7 @@ impl<B: Book> Ledger<B> {
         let (budget, reason) = (budget.check_new()?, reason.to_owned());
         self.append(|state| {
             if !state.charges().is_empty() && budget.delta > state.budget().delta {
-                let because = "results may have been seen, so delta stays or is lowered";
+                let because = "results may have been seen, so delta must not grow";
                 return Err(Error::Unfit { what: "a larger delta after the first charge", because });
             }
             let line = Line::Raised { budget, reason: reason.clone() };

@@ -26,7 +26,7 @@ pub enum Unpromised {
     NoCap,
     /// There was no cap for some time after the first charge.
     #[error(
-        "the ledger had no cap for some time after its first charge; a cap that is set after results are seen limits what follows and promises nothing"
+        "the ledger had no cap for some time after its first charge; a cap that is set after results are seen limits later charges only, so nothing is promised"
     )]
     LateCap,
     /// δ was raised after a charge.
@@ -36,7 +36,7 @@ pub enum Unpromised {
     #[error("the delta of all budgets that could have been set is 1 or more")]
     NoDelta,
     /// Some noise came from a seed.
-    #[error("the noise of some plans came from a seed, and whoever knows it can take the noise away")]
+    #[error("the noise of some plans came from a seed, and everyone who knows the seed can remove the noise")]
     Seeded,
     /// There is no bound on the released information.
     #[error("there is no bound on what was released")]

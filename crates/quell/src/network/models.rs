@@ -21,10 +21,10 @@ const MODELS: [Model; 9] = [
         name: "logistic",
         purpose: "One linear layer: logistic or linear regression, the first thing to try on a table.",
     },
-    Model { name: "mlp", purpose: "One hidden layer of 1000 and ReLU, for numbers in no particular order." },
+    Model { name: "mlp", purpose: "One hidden layer of 1000 and ReLU, for unordered features." },
     Model {
         name: "mlp-tanh",
-        purpose: "The same with tanh, whose bounded outputs keep gradients short, so that less is clipped away.",
+        purpose: "The same with tanh, whose bounded outputs keep gradients short, so that fewer are clipped.",
     },
     Model {
         name: "cnn",

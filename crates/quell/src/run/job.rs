@@ -100,7 +100,7 @@ impl std::fmt::Display for Promise {
             Neighbors::AddRemove => "added or removed",
             Neighbors::Replace => "replaced",
         };
-        let votes = if self.is_by_vote { ", whatever the votes were" } else { "" };
+        let votes = if self.is_by_vote { ", for any votes" } else { "" };
         write!(f, "ε ≤ {epsilon} at δ = {delta} when one {who} is {change}{votes}")
     }
 }

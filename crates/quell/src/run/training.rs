@@ -310,7 +310,7 @@ impl Job for Training {
 fn outcome(metrics: &Metrics, position: u64, is_finished: bool, paid: PaymentRecord) -> Outcome {
     let lost = metrics.steps - metrics.taken.min(metrics.steps);
     let lost = (is_finished && lost > 0)
-        .then(|| format!("{lost} of {} steps were paid for and lost when the run was killed", metrics.steps));
+        .then(|| format!("{lost} of {} steps were charged and lost when the run was killed", metrics.steps));
     let json = serde_json::json!({
         "accuracy": metrics.evaluation.as_ref().and_then(Evaluation::accuracy),
         "evaluation": metrics.evaluation,

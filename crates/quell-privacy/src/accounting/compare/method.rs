@@ -91,7 +91,7 @@ impl Method {
     pub fn theorem(self) -> &'static str {
         match self {
             Self::Pld => {
-                "dominating pairs compose [ZDW22, Theorem 10], laid on a grid from both sides [DGKKM22]"
+                "dominating pairs compose [ZDW22, Theorem 10], discretised from above and below [DGKKM22]"
             }
             Self::Renyi => {
                 "Rényi divergences add [Mir17, Proposition 1], converted by [CKS20, Proposition 12]"

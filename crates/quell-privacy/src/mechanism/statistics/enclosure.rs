@@ -21,7 +21,7 @@ use crate::{
 /// likelier. Ends with two or three digits are chosen where ε is large enough to distinguish them.
 ///
 /// With 1,000/ε or more values of an ordinary column, no interval of the list has a loss smaller by more than
-/// 8/ε records, in nineteen cases of twenty.
+/// 8/ε records, with probability 95 %.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Enclosure {
     /// The outermost interval. Every number is clamped to it.

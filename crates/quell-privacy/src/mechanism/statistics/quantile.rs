@@ -179,7 +179,7 @@ impl Range {
         [outside, 1.0 - outside].map(|q| Quantile { quantile: at(q).unwrap_or(self.inside), ..zero })
     }
 
-    /// Chooses both ends. Both are within their stated errors in nineteen cases of twenty.
+    /// Chooses both ends. Both are within their stated errors with probability 95 %.
     ///
     /// Each end fails in one case of forty. Two ends that are out of order are within each other's error.
     fn choose(&self, neighbors: Neighbors, runs: &Runs, stream: &mut Stream) -> [Release; 2] {

@@ -48,14 +48,12 @@ impl Results {
     pub(super) fn describe(&self, plan: &Plan, has_student: bool) -> Outcome {
         let right = self
             .right
-            .map(|share| format!(", {:.1} % of the answers are right", 100.0 * share))
+            .map(|share| format!(", {:.1} % of the answers are correct", 100.0 * share))
             .unwrap_or_default();
         let mut results =
             vec![format!("questions: {} answered, {} refused{right}", self.answered, self.refused)];
-        let evaluations = [
-            (&self.unseen, "public records that were never asked about"),
-            (&self.all, "public records in all"),
-        ];
+        let evaluations =
+            [(&self.unseen, "public records without a question"), (&self.all, "public records in all")];
         results.extend(evaluations.iter().filter_map(|(found, whose)| Some(found.as_ref()?.describe(whose))));
         if let Some(Revealed { epsilon, of_the_dataset }) = self.revealed {
             let of = if of_the_dataset { "these data and their neighbours" } else { "what came out" };

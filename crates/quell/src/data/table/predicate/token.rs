@@ -58,7 +58,7 @@ impl fmt::Display for Token {
             Self::Open => f.write_str("("),
             Self::Close => f.write_str(")"),
             Self::Comma => f.write_str("a comma"),
-            Self::End => f.write_str("an end"),
+            Self::End => f.write_str("its end"),
         }
     }
 }
