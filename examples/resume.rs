@@ -13,7 +13,7 @@ pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     configuration.model.name = Some("logistic".into());
     let job = Training::new(configuration)?;
     let mut ledger = Ledger::create(InMemory::new("digits"), job.terms()?)?;
-    let mut stop = |moment: Progress| if moment.done == 10 { Control::Stop } else { Control::Continue };
+    let mut stop = |progress: Progress| if progress.done == 10 { Control::Stop } else { Control::Continue };
     assert!(!job.go(&mut ledger, &Folder::create(&here)?, &mut stop)?.is_finished);
 
     let folder = Folder::open(&here)?;

@@ -92,14 +92,14 @@ fn report_cost(job: &impl Job, format: Format) -> Result<()> {
 fn run_job(job: &impl Job, ledger: &mut Ledger<Volume>, folder: &Folder, format: Format) -> Result<()> {
     let (stop, bar) = (interrupt::flag(), Bar::for_job());
     let budget = format_rounded(job.promise().epsilon.upper, 4, Toward::Up);
-    let outcome = job.go(ledger, folder, &mut |moment: Progress| {
-        bar.show(&moment, &budget);
+    let outcome = job.go(ledger, folder, &mut |progress: Progress| {
+        bar.show(&progress, &budget);
         if stop.load(Ordering::Relaxed) { Control::Stop } else { Control::Continue }
     })?;
     drop(bar);
     if !outcome.is_finished {
         let hint =
-            format!("continue with `quell resume {}`; nothing is charged twice", folder.path().display());
+            format!("continue with `quell resume {}`; no step is charged twice", folder.path().display());
         return Err(Refusal::new(format!("stopped after {}", outcome.position), hint).denied().into());
     }
     if outcome.answers.is_none() {

@@ -1,4 +1,4 @@
-//! Runs a command and writes down what its releases were made of: for tests, behind a feature that no released program has.
+//! Test feature: records the exact statistics behind the releases of a command.
 
 use std::process::ExitCode;
 

@@ -13,7 +13,7 @@ pub(crate) fn phrase(hint: &Hint) -> String {
             "declare them with --classes cat,dog and --shape ROWSxCOLUMNSxCHANNELS, or put public images into a folder test beside train; private images are not used for this".into()
         }
         Hint::WriteSchema { path } => {
-            format!("`quell schema {}` finds one privately; or write it by hand", path.display())
+            format!("`quell schema {}` writes one to fill in; with --epsilon it buys bounds and categories", path.display())
         }
         Hint::RestoreNetwork => {
             "features come from the model.safetensors that `quell train` wrote; put the file back, or name another one".into()
@@ -43,11 +43,11 @@ fn give(what: Input) -> Option<&'static str> {
             "name the column of users in the schema, an array `users` in an archive, or a file with --users FILE; images in folders and the embedded digits have no users"
         }
         Input::RecordCount => {
-            "give a public number with --records, even a rough one, or release one with `quell query DATA count`"
+            "give a public number with --records, even a rough one; for a table, `quell query` releases a count"
         }
         Input::Epsilon => "set the privacy budget with --epsilon, or the noise with --noise-multiplier",
         Input::Budget => {
-            "revealing the cost of the votes is charged as well: set a --budget for everything, at least half as large again as --epsilon, plus one"
+            "revealing the cost of the votes is charged as well: set --budget to at least 1.5 times --epsilon, plus 1"
         }
         _ => return None,
     })

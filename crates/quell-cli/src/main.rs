@@ -1,8 +1,9 @@
 //! The command `quell`: it reads flags, calls the libraries, and prints.
 //!
 //! Standard output is data only; everything else goes to standard error. Exit code 0 means an answer or yes,
-//! 1 means no (the budget refuses, a ledger was changed, no finite ε is known), 2 means an error.
-// Only `print` writes to the terminal.
+//! 1 means no (the budget refuses, a ledger was changed, no finite ε is known) or that a run was stopped, 2
+//! means an error, and 130 means that a second Ctrl-C ended the command.
+// Only `print` and `progress` write to the terminal.
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
 
 mod answer;
@@ -166,7 +167,13 @@ fn usage_error(misuse: &clap::Error) -> anyhow::Error {
     let text = misuse.render().to_string();
     let mut paragraphs = text.split("\n\n");
     let sentence = paragraphs.next().unwrap_or_default().trim_start_matches("error: ");
+    // The similar flag of another meaning would make ε too small.
+    if sentence.contains("'--epochs'") {
+        return Refusal::new(sentence, "give --steps: epochs times records, divided by the batch size")
+            .into();
+    }
     let tip = paragraphs.find_map(|paragraph| paragraph.trim().strip_prefix("tip: "));
+    let tip = tip.filter(|tip| !tip.contains("'-- "));
     Refusal::new(sentence, tip.unwrap_or("try quell --help, or --help after a subcommand")).into()
 }
 

@@ -48,13 +48,13 @@ impl Bar {
     }
 
     /// Shows the progress of a job. `budget` is the ε that the whole job costs.
-    pub(crate) fn show(&self, moment: &Progress, budget: &str) {
+    pub(crate) fn show(&self, progress: &Progress, budget: &str) {
         let epsilon =
-            moment.epsilon.map(|spent| format!(", ε {} of {budget}", format_rounded(spent, 3, Toward::Up)));
-        let accuracy = moment.accuracy.map(|share| format!(", accuracy {:.1} %", 100.0 * share));
-        self.0.set_prefix(moment.stage);
-        self.0.set_length(moment.of);
-        self.0.set_position(moment.done);
+            progress.epsilon.map(|spent| format!(", ε {} of {budget}", format_rounded(spent, 3, Toward::Up)));
+        let accuracy = progress.accuracy.map(|share| format!(", accuracy {:.1} %", 100.0 * share));
+        self.0.set_prefix(progress.stage);
+        self.0.set_length(progress.of);
+        self.0.set_position(progress.done);
         self.0.set_message(epsilon.unwrap_or_default() + &accuracy.unwrap_or_default());
     }
 }

@@ -1,4 +1,6 @@
-//! A ledger that an earlier version named otherwise is not forgotten: nothing is spent beside it unless somebody says so.
+//! Ledgers under the names that earlier versions gave to datasets.
+//!
+//! A command finds such a ledger, and charges no other ledger unless the user names one.
 
 use std::{fs, path::Path};
 

@@ -1,4 +1,5 @@
-//! `quell ledger` and `quell query` as a user sees them: answers, refusals, and a book that notices what is done to it.
+//! Tests of `quell ledger` and `quell query` from outside: answers, refusals, and the detection of changed
+//! ledgers.
 
 use std::{fmt::Write, fs, path::Path};
 
@@ -125,7 +126,7 @@ fn a_refusal_states_the_epsilon_that_fits_and_charges_nothing() {
     let before = project.spent();
     let ran = project.query("count --epsilon 0.5");
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
-    assert!(ran.stderr.starts_with("refused: this release would bring epsilon to 1.2"), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("refused: epsilon would be 1.2"), "{}", ran.stderr);
     assert!(ran.stderr.contains("hint: the same question with --epsilon 0.29"), "{}", ran.stderr);
     assert_eq!(project.spent().to_bits(), before.to_bits());
     assert_eq!(project.query("count --epsilon 0.29").code, 0);
@@ -205,7 +206,7 @@ fn wrong_questions_are_refused_before_any_charge_and_show_no_record() {
         ("mean --column agee --bounds 0 100 --epsilon 1", "agee"),
         ("mean --bounds 0 100 --epsilon 1", "no column is given"),
         ("mean --column age --epsilon 1", "no bounds are given"),
-        ("mean --column age --bounds 100 0 --epsilon 1", "bounds is -100"),
+        ("mean --column age --bounds 100 0 --epsilon 1", "the upper bound is 0"),
         ("mean --column age --bounds 0 100 --epsilon -1", "epsilon is -1"),
         ("mean --column age --bounds 0 100 --epsilon 0", "expected"),
         ("mean --column age --bounds 0 100 --epsilon NaN", "epsilon is NaN"),

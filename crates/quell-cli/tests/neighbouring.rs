@@ -1,6 +1,9 @@
-//! Whole commands on neighbouring tables, hostile ones included: what goes into a mechanism moves by one record, and no word, file or exit code moves at all.
+//! Runs whole commands on neighbouring tables, including hostile tables.
 //!
-//! The feature `exact-statistics` shows what is handed to a mechanism, and hands it nothing instead. So whatever a command prints or writes must be the same for neighbours, to the last byte.
+//! The data that a mechanism receives may differ by one record. Printed text, files and exit codes must not
+//! differ at all. The feature `exact-statistics` records the data that a mechanism receives, and gives the
+//! mechanism zeros or no records instead. So everything that a command prints or writes must be the same for
+//! neighbours, to the last byte.
 #![allow(clippy::unwrap_used)]
 
 mod command;
@@ -97,7 +100,8 @@ fn parquet(rows: &[String]) -> Vec<u8> {
 /// Teachers who agree, as many as it takes for a winner to be stable.
 const AGREED: usize = 90;
 
-/// Ballots of one teacher for each row, whose record is all that the teacher has seen, and of those who agree; on four questions.
+/// Ballots on four questions: of one teacher for each row, who has seen this record only, and of the teachers
+/// who agree.
 fn votes(rows: &[String]) -> String {
     let cell = |row: &String, question: usize| match question {
         0 | 1 => row.split(',').nth(1 + question).unwrap_or_default().replace('"', "\"\""),
@@ -305,7 +309,8 @@ fn commands_release_nothing_beyond_the_charged_difference_of_one_record() {
                 (*arguments).to_owned()
             };
             let mut chance = PublicRandom::of(11, number as u64 * 2 + u64::from(exchanged));
-            // How many teachers there are is public: whether a record comes, goes or is exchanged, the ballots of one of them change.
+            // The number of teachers is public. If a record is added, removed or replaced, the ballots of one
+            // teacher change.
             let one_teacher = arguments.contains("--ballots");
             let rows: Vec<String> = (0..30).map(|_| row(&mut chance)).collect();
             let base = look(&here, &arguments, &rows, exchanged);

@@ -1,4 +1,7 @@
-//! Questions that follow from answers: teachers who are asked where the student is wrong, and questions that are asked where answers leave doubt.
+//! Labelling runs whose questions depend on earlier answers.
+//!
+//! Interactive teachers answer where the student is wrong. The active choice asks about the records of which
+//! the student is least certain.
 
 use std::{path::Path, process::Command};
 
@@ -10,7 +13,7 @@ use quell::{
 };
 use serde_json::Value;
 
-/// What came of a run on the embedded digits, and its journal.
+/// Runs `quell pate` on the embedded digits; returns its JSON output and its journal.
 fn label(here: &Path, output: &str, arguments: &str) -> (Value, Vec<Entry>) {
     let arguments = format!(
         "pate --teachers 40 --epsilon 20 --answers 40 --seed 1 {arguments} --output {output} --format json"
@@ -24,7 +27,7 @@ fn label(here: &Path, output: &str, arguments: &str) -> (Value, Vec<Entry>) {
     )
 }
 
-/// The public records, with what a student guesses about those that may be asked about.
+/// The public records, and the features from which a student predicts the questions.
 struct Public {
     records: Examples,
     points: Vec<f32>,
@@ -34,7 +37,7 @@ const COMPONENTS: usize = 64;
 const CLASSES: usize = 10;
 
 impl Public {
-    /// As a run looks at them unless told otherwise: four fifths, through their scattering features.
+    /// With the defaults of a run: four fifths of the records, as scattering features.
     fn new() -> Self {
         let records = digits().unwrap().test.unwrap();
         let asked: Vec<usize> = (0..(0.8 * records.len() as f64).ceil() as usize).collect();
@@ -48,7 +51,7 @@ impl Public {
         Self { records, points }
     }
 
-    /// How likely each class is for each question after these answers.
+    /// The probability of each class for each question, given these answers.
     fn guesses(&self, entries: &[Entry]) -> Vec<Vec<f32>> {
         let answers: Vec<(usize, u32)> =
             entries.iter().filter_map(|entry| Some((entry.question, entry.answer?))).collect();
@@ -56,10 +59,11 @@ impl Public {
         guesses.chunks_exact(CLASSES).map(<[f32]>::to_vec).collect()
     }
 
-    /// Of questions whose answer the student is sure of, and rightly, and of those where it has no idea, how many were answered and how many were asked.
+    /// Counts (answered, asked) for questions that the student predicts correctly with confidence, and for
+    /// questions where it is unsure.
     fn answered(&self, entries: &[Entry]) -> [(usize, usize); 2] {
         let mut counts = [(0, 0); 2];
-        // Before there are some answers a student knows nothing.
+        // The first twelve questions are skipped: the student has too few answers to predict anything.
         for (place, entry) in entries.iter().enumerate().skip(12) {
             let guesses = &self.guesses(&entries[..place])[entry.question];
             let count = match guesses[self.records.label(entry.question).unwrap() as usize] {
@@ -89,7 +93,8 @@ fn interactive_teachers_seldom_answer_what_the_student_knows() {
         "--aggregator confident --threshold 0.4 --choice in-order --dataset other --budget 25 --delta 1e-5",
     );
     let [confident, _] = public.answered(&entries);
-    // What is known is seldom answered, less often than what is not, and by teachers who know of no student nearly always.
+    // Interactive teachers seldom answer what the student knows, and answer it less often than what the
+    // student does not know. Confident teachers, who do not see the student, answer most of it.
     assert!(2 * known.0 < known.1 && known.0 * unknown.1 < unknown.0 * known.1, "{known:?} and {unknown:?}");
     assert!(2 * confident.0 > confident.1, "{confident:?}");
     assert!(said["answered"].as_u64() < other["answered"].as_u64(), "{said} and {other}");

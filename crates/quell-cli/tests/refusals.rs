@@ -1,14 +1,16 @@
-//! What the command says to input it cannot use: exit code 2 (1 for a target out of reach), one sentence, nothing on standard output, no panic.
+//! Messages for unusable input: exit code 2 (1 if a target cannot be reached) and one sentence.
+//!
+//! Nothing is printed to standard output, and the command does not panic.
 
 use crate::command::{Ran, folder, quell, quell_with};
 
-/// No panic, neither raw nor in the words of the last resort.
+/// Whether the output shows no panic, neither Rust's message nor that of the panic hook.
 fn sound(ran: &Ran) -> bool {
     !ran.stderr.contains("panicked") && !ran.stderr.contains("internal error")
 }
 
 fn refused(ran: &Ran, what: &str) {
-    // A target that nothing reaches is an answer, no; everything else is an error.
+    // A target that cannot be reached is a refusal. Everything else is an error.
     let (code, start) =
         if ran.stderr.contains("reaches the target") { (1, "refused: ") } else { (2, "error: ") };
     assert_eq!((ran.code, ran.stdout.as_str()), (code, ""), "{what}: {}", ran.stderr);

@@ -54,7 +54,7 @@ pub enum Error {
     },
     /// The release would exceed the budget.
     #[error(
-        "this release would bring epsilon to {}, the budget is {budget}, of which {} is spent",
+        "epsilon would be {} with this charge, the budget is {budget}, of which {} is spent",
         format_rounded(*.would_be, 4, Toward::Up),
         format_rounded(*.spent, 4, Toward::Up)
     )]

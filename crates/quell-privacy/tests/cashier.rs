@@ -1,4 +1,4 @@
-//! The cashier: what is granted, what is refused, and what stands in the book afterwards.
+//! Tests of the ledger: which charges it grants, which it refuses, and which lines it writes.
 
 use crate::book::{Memory, ledger, terms, without_cap};
 use quell_privacy::{
@@ -399,7 +399,8 @@ fn a_statement_says_it_all_in_sentences() {
         delta(1e-5),
     )
     .unwrap();
-    // Whether a plan follows may depend on what this one released. So the cap is promised, and what the plan costs by itself is said beside it.
+    // Whether another plan follows may depend on what this plan released. So the cap is promised, and the
+    // statement shows the plan's own cost beside it.
     let (promised, alone) = (statement.epsilon.unwrap(), statement.alone.unwrap());
     assert!(promised.upper == 3.0 && promised.lower <= exact.upper, "{promised:?}");
     assert!(alone.epsilon >= exact.lower && alone.epsilon <= exact.upper * 1.0001, "{alone:?}");

@@ -1,4 +1,5 @@
 //! Events at the edges of double precision, compared with values computed to 50 digits.
+#![allow(clippy::unreadable_literal, reason = "settings of events as they were found")]
 
 use quell_privacy::{
     Bound, Event, Neighbors,

@@ -112,7 +112,8 @@ pub(crate) fn confusion(
 
 /// Name of the model, or its number of layers if it has no name.
 pub(crate) fn architecture(model: &Architecture) -> String {
-    model.name.clone().unwrap_or_else(|| format!("network of {} layers", model.layers.len()))
+    let plural = if model.layers.len() == 1 { "" } else { "s" };
+    model.name.clone().unwrap_or_else(|| format!("network of {} layer{plural}", model.layers.len()))
 }
 
 /// Names of layers, with the number of outputs where the layer has that setting.

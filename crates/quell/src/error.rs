@@ -1,8 +1,8 @@
 //! The error type of this crate.
 //!
-//! Each module has its own enum: [`FormatError`] and [`TableError`] for data, [`network::Error`] for layers,
-//! networks and models, [`run::Error`] for the folders of runs. [`Error`] unites them, and adds the errors
-//! that several modules share.
+//! Some modules have their own enums: [`FormatError`] and [`TableError`] for data, [`network::Error`] for
+//! layers, networks and models, [`run::Error`] for the folders of runs. [`Error`] unites them, and adds the
+//! errors that several modules share.
 
 use std::path::{Path, PathBuf};
 

@@ -199,7 +199,7 @@ impl fmt::Display for Hint {
                 "ask again with another file; drawing the answer again is another release and is charged"
             }
             Self::SameConfiguration => {
-                "resume with the configuration that the run was started with, or start a new run"
+                "restore the file as the run wrote it, or start a new run"
             }
             Self::RestoreLedger => {
                 "restore the newest copy of the ledger; if it is lost, start a new run, and charge what was released to the ledger that is left"
@@ -248,7 +248,7 @@ impl Input {
             Self::RecordCount => "give a public number, even a rough one, or release one as a private count",
             Self::Epsilon => "set epsilon, or the noise multiplier",
             Self::Budget => {
-                "revealing the cost of the votes is charged as well: set a budget for everything, at least half as large again as epsilon, plus one"
+                "revealing the cost of the votes is charged as well: set a budget of at least 1.5 times epsilon, plus 1"
             }
         }
     }

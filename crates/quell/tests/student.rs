@@ -255,14 +255,14 @@ fn a_student_that_trusts_itself_forgets_what_does_not_fit() {
     }
     let examples = Examples::numbers(&[2], points, named(labels, 3)).unwrap();
     let network = named_network("logistic", &[2], 3);
-    let sure = |trust: f32| {
+    let sure = |self_training: f32| {
         let schedule = quell::learner::schedule::Schedule::constant(0.05);
         let optimizer = Optimizer::Momentum { momentum: 0.9, nesterov: false, weight_decay: 0.0 };
         let recipe = Training {
             epochs: 120,
             least_steps: 0,
             batch: 30,
-            trust,
+            self_training,
             schedule,
             optimizer,
             ..Training::default()

@@ -233,14 +233,14 @@ fn replies_are_read_as_they_were_said() {
         replies.ballots(2).is_empty() && !format!("{replies:?}").contains("sheet"),
         "ballots are not for reading"
     );
-    // What is no ballot names nothing, and no error tells of it.
+    // A cell that is no valid ballot names no label, and causes no error.
     for other in [Form::Labels { labels: 4, most: 2 }, Form::Labels { labels: 3, most: 3 }] {
         assert!(read(other).unwrap().ballots(1) == [said(&[]), said(&[]), said(&[2])], "{other}");
     }
     let number = Form::Number(Bounds::new(0.0, 1.0).unwrap());
     assert!(matches!(read(number).unwrap().ballots(0)[1], Ballot::Number(number) if number.is_nan()));
     std::fs::write(&path, "a,b\n0.5,-7\n").unwrap();
-    // Outside of the bounds is the trusted room's to hold.
+    // The reader keeps numbers outside the bounds; the mechanism clamps them.
     assert!(read(number).unwrap().ballots(0) == [Ballot::Number(0.5), Ballot::Number(-7.0)]);
     std::fs::remove_file(&path).unwrap();
 }

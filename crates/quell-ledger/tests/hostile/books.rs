@@ -157,7 +157,7 @@ fn charges_by_itself() {
     let (charge, _) = ledger.quote(&count(1.0), 5).unwrap();
     book.lines.borrow_mut().push(Line::Charged(charge));
     refused(ledger.resume(count(1.0), 1), "its charges add up to epsilon 4.99");
-    refused(ledger.charge(count(100.0)), "would bring epsilon to 5.0");
+    refused(ledger.charge(count(100.0)), "epsilon would be 5.0");
 }
 
 /// A book that shows the lines that `lie` makes of the true ones, and writes into the true ledger.

@@ -40,8 +40,8 @@ fn with(cap: Option<f64>, attempt: impl FnOnce(&Store, Ledger<Volume>)) {
 fn too_many_steps() {
     with(Some(30.0), |_, mut ledger| {
         for (steps, because) in [
-            (31, "would bring epsilon to 30.99"),
-            (1 << 53, "would bring epsilon to 9.0"),
+            (31, "epsilon would be 30.99"),
+            (1 << 53, "epsilon would be 9.0"),
             (u64::MAX, "more than 2^53 repetitions"),
         ] {
             refused(ledger.reserve(count(1.0), steps), because);
@@ -57,7 +57,7 @@ fn no_steps() {
 }
 
 fn seeded() {
-    with(Some(30.0), |_, ledger| refused(ledger.seeded(1).charge(count(1.0)), "would bring epsilon to ∞"));
+    with(Some(30.0), |_, ledger| refused(ledger.seeded(1).charge(count(1.0)), "epsilon would be ∞"));
 }
 
 fn odd_caps() {
@@ -107,7 +107,7 @@ fn opened_again() {
     with(Some(1.0), |store, mut ledger| {
         charge(&mut ledger, 1);
         let again = Ledger::create(store.book(DATASET).unwrap(), terms(DATASET, Some(30.0)));
-        refused(again, "there is already a ledger for this dataset");
+        refused(again, "this dataset has a ledger already");
     });
 }
 
@@ -115,7 +115,7 @@ fn stale() {
     with(Some(room_for(3)), |store, mut ledger| {
         let mut other = open(store, DATASET);
         charge(&mut ledger, 3);
-        refused(other.charge(count(1.0)), "would bring epsilon to 4");
+        refused(other.charge(count(1.0)), "epsilon would be 4");
     });
 }
 
@@ -200,6 +200,6 @@ fn no_noise() {
         dimension: 1,
     };
     assert!(least.event(quell_privacy::Neighbors::AddRemove) != quell_privacy::Event::NonPrivate);
-    refused(ledger.charge(least), "would bring epsilon to 5.001e11");
+    refused(ledger.charge(least), "epsilon would be 5.001e11");
     refused(NoiseMultiplier::new(0.0), "noise_multiplier is 0, expected");
 }

@@ -59,7 +59,7 @@ impl<B: Book> Ledger<B> {
         let cap = State::new(std::slice::from_ref(&line))?.budget().cap();
         match book.append(&Permit::new(None, &line, 0.0, cap)).map_err(storage)? {
             Some(_) => Self::open(book),
-            None => Err(Error::Book { cause: "there is already a ledger for this dataset".into() }),
+            None => Err(Error::Book { cause: "this dataset has a ledger already".into() }),
         }
     }
 

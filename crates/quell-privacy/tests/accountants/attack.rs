@@ -1,7 +1,8 @@
-//! What a simple attacker learns: a lower bound on ε that shares no code and no method with the accountants.
+//! A simple attacker: a lower bound on ε that shares no code and no method with the accountants.
 //!
-//! The attacker puts the outcome of each release into one of finitely many bins, which is post-processing, and adds up the losses of the bins, each rounded
-//! down to a grid. Everything is positive, and nothing is transformed.
+//! The attacker puts the outcome of each release into one of finitely many bins, which is post-processing.
+//! The losses of the bins are rounded down to a grid and added up. All numbers are positive, and no transform
+//! (such as Fourier's) is used.
 
 use quell_privacy::{Event, Neighbors};
 
@@ -57,7 +58,8 @@ fn ln_collect(event: &Event, neighbors: Neighbors, alpha: f64, count: f64, into:
     }
 }
 
-/// Logarithms of the bins. Those of discrete Gaussian noise are never too small to be written, and lie where the order α looks.
+/// Logarithms of the bins. For discrete Gaussian noise they never underflow, and they lie where the order α
+/// looks.
 fn ln_bins(event: &Event, neighbors: Neighbors, alpha: f64) -> Bins {
     match event {
         Event::DiscreteGaussian { deviation, sensitivity } => {
@@ -111,7 +113,8 @@ pub(crate) fn infinite_mass(event: &Event) -> Option<f64> {
         Event::SampledWithoutReplacement { batch, records, event } => {
             *batch as f64 / *records as f64 * hidden(event)?
         }
-        // A record that is drawn twice contributes twice, and what that does to a given guarantee nobody knows.
+        // A record that is drawn twice contributes twice, and what that does to a given guarantee nobody
+        // knows.
         Event::SampledWithReplacement { event, .. } => {
             Some(0.0).filter(|_| infinite_mass(event) == Some(0.0))?
         }
@@ -134,7 +137,8 @@ pub(crate) fn infinite_mass(event: &Event) -> Option<f64> {
     })
 }
 
-/// The same of what runs on a sample. Where nothing is hidden at all, accountants need not know that a record which is not in the sample is.
+/// The same for an event that runs on a sample. If the event hides nothing at all, accountants need not know
+/// that it hides a record outside the sample.
 fn hidden(event: &Event) -> Option<f64> {
     infinite_mass(event).filter(|mass| *mass < 1.0)
 }
@@ -204,7 +208,8 @@ fn sampled(rate: f64, bins: Bins) -> Bins {
     bins.into_iter().map(|[absent, here, other]| [absent, mix(absent, here), mix(absent, other)]).collect()
 }
 
-/// All other records contribute nothing, so the output is noise around as many contributions as the record was drawn times, up or down.
+/// All other records contribute nothing. So the output is noise around the contribution of the record times
+/// the number of its draws, up or down.
 fn drawn(batch: u64, records: u64, event: &Event, most: usize) -> Bins {
     let above: Box<dyn Fn(f64) -> f64> = match event {
         Event::Gaussian { noise_multiplier } => {
@@ -231,11 +236,13 @@ fn drawn(batch: u64, records: u64, event: &Event, most: usize) -> Bins {
     };
     let bins = edges(-reach, reach, most);
     let bins = bins.windows(2).map(|e| [between(e[0], e[1]), around(1.0, e), around(-1.0, e)]);
-    // What was left out of the number of draws must not show: the attacker does not look at bins of that size.
+    // What was left out of the number of draws must not show: the attacker does not look at bins of that
+    // size.
     bins.filter(|bin: &[f64; 3]| bin.iter().all(|p| *p > 1e-25)).collect()
 }
 
-/// How often one of `records` records is among `batch` draws, with the chance of it, but for chances below 1e-40.
+/// How often one of `records` records is among `batch` draws, with the chance of it, but for chances below
+/// 1e-40.
 fn times_drawn(batch: u64, records: u64) -> Vec<(f64, f64)> {
     let (m, n) = (batch as f64, records as f64);
     if records == 1 {
@@ -380,7 +387,8 @@ fn solve(parts: &[(Losses, u64)], delta: f64) -> f64 {
     low
 }
 
-/// Masses at (bottom + i)h. What falls below is left out, what rises above is held at the top: both lower every advantage.
+/// Masses at (bottom + i)h. Mass below the grid is left out, and mass above it is moved to the top. Both
+/// lower every advantage.
 struct Grid {
     bottom: i64,
     masses: Vec<f64>,

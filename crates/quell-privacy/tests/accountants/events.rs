@@ -1,4 +1,4 @@
-//! Random events: every variant, nested, with numbers from ordinary to extreme.
+//! Generates random events: every variant, nested, with parameters from ordinary to extreme.
 
 use quell_privacy::{
     Event, Neighbors,
@@ -214,9 +214,11 @@ fn huge_losses(chance: &mut Chance) -> Event {
     }
 }
 
-/// A few rarely sampled releases of discrete Gaussian noise, and an order at which losses beyond 39 deviations decide their divergence.
+/// A few rarely sampled releases of discrete Gaussian noise, and an order at which losses beyond 39
+/// deviations decide their divergence.
 ///
-/// In memory there are none of these. They have a probability of 1e-330, so that no ε at a δ shows whether they were forgotten: a divergence does.
+/// Losses in memory do not include these. Their probability is 1e-330, so that no ε at a δ shows whether they
+/// were forgotten. A divergence does.
 fn rarely_sampled_integers(chance: &mut Chance) -> (Event, f64) {
     let rate = chance.magnitude(-3.5, -0.5);
     let sensitivity = 1 + chance.below(4) as u32;

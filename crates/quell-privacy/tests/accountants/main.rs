@@ -1,10 +1,12 @@
-//! Accountants against each other, and against an attacker, on random events.
+//! Compares accountants with each other and with an attacker, on random events.
 //!
-//! For each event no accountant's upper bound is below another's lower bound or below what the attacker reaches, and none is zero, infinite or
-//! not a number where the truth is not. Privacy loss distributions are also asked at several tightnesses, and Rényi divergences are compared with
-//! those that the attacker sees. `QUELL_AUDIT_CASES` sets the number of cases, `QUELL_AUDIT_FROM` the number of the first.
+//! For each event, no accountant's upper bound is below the lower bound of another accountant or below what
+//! the attacker reaches. No bound is zero, infinite or NaN unless the true value is. Privacy loss
+//! distributions are also computed at several precisions, and Rényi divergences are compared with those that
+//! the attacker sees. `QUELL_AUDIT_CASES` sets the number of cases, `QUELL_AUDIT_FROM` the number of the
+//! first case.
 
-// The walls are those of the library; its tests read the environment and print.
+// The lints against reading the environment and printing are for the library, not for its tests.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod attack;
@@ -211,7 +213,8 @@ fn divergences(case: &Case, curve: &Renyi) -> Vec<Divergence> {
 impl Divergence {
     fn fault(&self) -> Option<String> {
         let Self { order, claimed, attack } = *self;
-        // Probabilities of bins add up to one but for rounding, which is divided by what the order exceeds one by.
+        // Probabilities of bins add up to one but for rounding, which is divided by what the order exceeds
+        // one by.
         let rounding = 1e-9 * attack + 1e-10 * (1.0 + 1.0 / (order - 1.0));
         let is_wrong = claimed.is_nan() || claimed < attack - rounding;
         is_wrong.then(|| {
@@ -261,8 +264,8 @@ fn faults(
         if known_infinite && upper.is_finite() {
             faults.push(format!("{name} claims {upper}, {mass:?} is infinite"));
         }
-        // Where the δs of several guarantees are added up, they may exceed one that they do not reach together; and some curves have no bound at
-        // any integer order.
+        // Where the δs of several guarantees are added up, their sum may exceed one although the δ of their
+        // composition does not. And some curves have no bound at any integer order.
         let gives_up = matches!(method, Method::Basic | Method::Advanced | Method::Moments);
         if known_finite && upper.is_infinite() && !gives_up {
             faults.push(format!("{name} claims nothing, the truth is finite"));

@@ -39,7 +39,7 @@ pub struct Training {
 
 /// Everything that a session needs besides its lease.
 struct Prepared<'a> {
-    progress: Checkpoint,
+    checkpoint: Checkpoint,
     task: Supervised<'a>,
     metrics: Metrics,
     /// Steps between two checkpoints.
@@ -128,14 +128,14 @@ impl Training {
 
     /// Does all work that can fail without a release, before the run pays.
     fn prepare(&self, folder: &Folder) -> Result<Prepared<'_>, Error> {
-        let progress = match folder.checkpoint()? {
+        let checkpoint = match folder.checkpoint()? {
             Some(bytes) => Checkpoint::restore(&bytes, &self.network, &self.plan)?,
             None => Checkpoint::new(&self.network, &self.plan)?,
         };
         let task = Supervised::new(&self.dataset.train, self.plan.loss, self.plan.augmentation);
         let task = task.protecting(self.configuration.data.unit, self.plan.neighbors, self.plan.records)?;
         let every = self.plan.steps().div_ceil(POINTS).max(1);
-        Ok(Prepared { progress, task, metrics: folder.metrics()?, every, curve: self.curve(every)? })
+        Ok(Prepared { checkpoint, task, metrics: folder.metrics()?, every, curve: self.curve(every)? })
     }
 
     /// Takes the remaining steps of the lease.
@@ -144,7 +144,7 @@ impl Training {
         &self,
         lease: Lease<'_, Descent, B>,
         folder: &Folder,
-        Prepared { mut progress, mut task, mut metrics, every, curve }: Prepared<'_>,
+        Prepared { mut checkpoint, mut task, mut metrics, every, curve }: Prepared<'_>,
         watch: &mut Watch<'_>,
     ) -> Result<(Metrics, u64, bool), Error> {
         let (begun, steps) = (std::time::Instant::now(), self.plan.steps());
@@ -158,12 +158,12 @@ impl Training {
             |step: u64| curve.get(step.div_ceil(every) as usize).copied().unwrap_or(self.plan.epsilon.upper);
         let mut accuracy = metrics.points.last().and_then(|point| point.accuracy);
         let mut stopped = false;
-        train(lease, &self.plan, &self.network, &mut task, &mut progress, |progress| {
-            let step = progress.position();
+        train(lease, &self.plan, &self.network, &mut task, &mut checkpoint, |checkpoint| {
+            let step = checkpoint.position();
             let saved = step % every == 0 || step == steps;
             if saved {
                 let test =
-                    self.public_test().map(|test| evaluate(&self.network, &progress.model(), test, loss));
+                    self.public_test().map(|test| evaluate(&self.network, &checkpoint.model(), test, loss));
                 accuracy = test.as_ref().and_then(Evaluation::accuracy);
                 metrics.points.push(Point { step, epsilon: spent(step), accuracy });
             }
@@ -172,8 +172,8 @@ impl Training {
             let control = watch(moment);
             stopped = control == Control::Stop;
             if saved || stopped {
-                folder.write_checkpoint(&progress.save()?)?;
-                metrics.taken = progress.taken();
+                folder.write_checkpoint(&checkpoint.save()?)?;
+                metrics.taken = checkpoint.taken();
                 metrics.seconds = before + begun.elapsed().as_secs_f64();
                 folder.write_metrics(&metrics)?;
             }
@@ -185,15 +185,15 @@ impl Training {
                 Control::Continue
             })
         })?;
-        metrics.taken = progress.taken();
+        metrics.taken = checkpoint.taken();
         metrics.seconds = before + begun.elapsed().as_secs_f64();
         let finished = !stopped;
         if finished {
             metrics.evaluation =
-                self.public_test().map(|test| evaluate(&self.network, &progress.model(), test, loss));
+                self.public_test().map(|test| evaluate(&self.network, &checkpoint.model(), test, loss));
         }
         folder.write_metrics(&metrics)?;
-        Ok((metrics, progress.position(), finished))
+        Ok((metrics, checkpoint.position(), finished))
     }
 
     /// ε at each checkpoint.
@@ -209,7 +209,7 @@ impl Training {
     pub fn model<B: Book>(&self, ledger: &mut Ledger<B>, folder: &Folder) -> Result<Model, Error> {
         let bytes =
             folder.checkpoint()?.ok_or_else(|| run::Error::NotFound { path: folder.path().to_owned() })?;
-        let progress = Checkpoint::restore(&bytes, &self.network, &self.plan)?;
+        let checkpoint = Checkpoint::restore(&bytes, &self.network, &self.plan)?;
         let mut configuration = self.configuration.clone();
         let outputs = self.plan.loss.outputs(self.dataset.train.classes().map_or(1, <[String]>::len));
         let network = configuration.model.build(self.dataset.train.shape(), outputs)?;
@@ -220,7 +220,7 @@ impl Training {
             paid: folder.paid()?,
             statement: Statement::new(ledger.state()?)?.to_string(),
             network,
-            weights: progress.model().into_owned(),
+            weights: checkpoint.model().into_owned(),
         })
     }
 }
@@ -297,7 +297,7 @@ impl Job for Training {
         let (lease, paid) =
             charge::lease(ledger, folder, (self.plan.descent.clone(), self.plan.runs), price)?;
         let leased = lease.position() * self.plan.steps_per_run();
-        charge::within_lease(folder, "steps", prepared.progress.position(), leased)?;
+        charge::within_lease(folder, "steps", prepared.checkpoint.position(), leased)?;
         let (metrics, position, is_finished) = self.train(lease, folder, prepared, watch)?;
         if is_finished {
             folder.write(Folder::MODEL, &self.model(ledger, folder)?.save()?)?;

@@ -80,7 +80,8 @@ impl Plan {
         let Aggregation::Polls(poll, rounds) = self.aggregation else {
             return Err(Error::Setting {
                 name: "aggregator",
-                found: "stable".into(),
+                found: if let Aggregation::Stable(_) = self.aggregation { "stable" } else { "a survey" }
+                    .into(),
                 expected: "an aggregator with polls",
             });
         };
@@ -209,7 +210,7 @@ impl Recipe {
         {
             return wrong(
                 "aggregator",
-                format!("{:?}", self.aggregator),
+                format!("{:?}", self.aggregator).to_lowercase(),
                 "gaussian or confident, where the nearest records vote",
             );
         }

@@ -1,4 +1,4 @@
-//! Folders that are gone when the test is, and files of every format, made byte by byte.
+//! Temporary folders that are removed after a test, and files of every format, written byte by byte.
 #![allow(dead_code, reason = "each test file makes other formats")]
 
 use std::{
@@ -13,7 +13,7 @@ use quell::{
     data::{Dataset, Examples, Options, open},
 };
 
-/// A folder in the folder for temporary ones.
+/// A folder in the system's folder for temporary files.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {

@@ -1,4 +1,4 @@
-//! What two runs have in common and what they may not.
+//! Compares runs on neighbouring datasets: their public output, and their statistics before noise.
 
 use quell::run::Folder as Run;
 use quell_ledger::{Location, Store, Volume};
@@ -10,19 +10,19 @@ use quell_privacy::{
 
 use crate::{datasets::Record, made::Folder};
 
-/// What everyone may see of a run, and what noise was to be added to.
+/// The public output of a run, and its statistics before noise.
 pub(crate) struct Seen {
     pub(crate) public: Vec<(String, Vec<u8>)>,
     pub(crate) statistics: Vec<Statistic>,
 }
 
-/// Runs something with coins that follow from a seed and from who the records are.
+/// Runs a function with random numbers that depend on a seed and on the identities of the records.
 pub(crate) fn seen(seed: u64, identities: Vec<u64>, run: impl FnOnce() -> Vec<(String, Vec<u8>)>) -> Seen {
     let (public, statistics) = watch(Coins { seed, identities }, run);
     Seen { public, statistics }
 }
 
-/// A ledger and a folder for a run, where those of the run before were.
+/// A new ledger and a new folder for a run, which replace those of the previous run.
 pub(crate) fn opened(folder: &Folder, terms: Terms) -> (Ledger<Volume>, Run) {
     let (run, ledger) = (folder.path().join("run"), folder.path().join("ledger"));
     let _ = (std::fs::remove_dir_all(&run), std::fs::remove_dir_all(&ledger));
@@ -31,7 +31,7 @@ pub(crate) fn opened(folder: &Folder, terms: Terms) -> (Ledger<Volume>, Run) {
     (Ledger::create(store.book("people").unwrap(), terms).unwrap(), Run::create(&run).unwrap())
 }
 
-/// What a run has left: files, and what the ledger counts.
+/// The public output of a run: its files, and the total of its ledger.
 pub(crate) fn left(ledger: &mut Ledger<Volume>, run: &Run) -> Vec<(String, Vec<u8>)> {
     let mut public = files(run.path());
     let state = ledger.state().unwrap();
@@ -39,7 +39,10 @@ pub(crate) fn left(ledger: &mut Ledger<Volume>, run: &Run) -> Vec<(String, Vec<u
     public
 }
 
-/// Runs on a dataset and on its neighbours: how many statistics were compared and how far one moved, at most, of what is allowed; or what is wrong.
+/// Runs on a dataset and on its neighbours, and compares the runs.
+///
+/// Returns the number of compared statistics and the largest distance as a share of the allowed distance, or
+/// a description of a forbidden difference.
 pub(crate) fn compare(
     neighbors: Neighbors,
     all: &[Record],
@@ -64,7 +67,10 @@ pub(crate) fn compare(
     Ok((compared, most))
 }
 
-/// What is wrong with two runs on neighbours, if anything. Also how far, at most, a statistic moved of what is allowed.
+/// Compares two runs on neighbours.
+///
+/// Returns the largest distance of a statistic as a share of the allowed distance, or a description of a
+/// forbidden difference.
 pub(crate) fn leak(base: &Seen, other: &Seen, neighbors: Neighbors) -> Result<f64, String> {
     for ((name, a), (other_name, b)) in base.public.iter().zip(&other.public) {
         if name != other_name || a != b {
@@ -82,7 +88,7 @@ pub(crate) fn leak(base: &Seen, other: &Seen, neighbors: Neighbors) -> Result<f6
             Neighbors::Replace => a.exchange,
         };
         let moved = a.distance(b) / allowed;
-        // A NaN is not within it.
+        // Written so that NaN is refused.
         if !(moved <= 1.0 && a.mechanism == b.mechanism) {
             return Err(format!(
                 "release {number}, {}: moved by {moved} of what was charged for",
@@ -94,7 +100,7 @@ pub(crate) fn leak(base: &Seen, other: &Seen, neighbors: Neighbors) -> Result<f6
     Ok(most)
 }
 
-/// Everything in a folder but times and receipts, which no two runs have in common.
+/// The files of a folder without times and receipts, which differ between any two runs.
 fn files(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     let mut entries: Vec<_> = std::fs::read_dir(folder)
@@ -111,11 +117,11 @@ fn files(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
             continue;
         }
         let bytes = std::fs::read(&path).unwrap();
-        // Witnesses and intents hold heads and keys of this ledger alone.
+        // Witnesses and intents contain hashes and keys of this ledger only.
         let own = ["witness", "intended", "lock"].iter().any(|word| name.contains(word));
         let bytes = if name.ends_with(".json") { without_times(&bytes) } else { bytes };
         let bytes = if own { Vec::new() } else { bytes };
-        // The model holds a receipt: what is learned is compared apart.
+        // The model file contains a receipt, so its weights are compared separately.
         if !name.starts_with("model") && !name.starts_with("report") {
             found.push((name, bytes));
         }
@@ -123,7 +129,7 @@ fn files(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// A JSON document without what says when it was written, and under which key it was signed.
+/// A JSON document without times and without the key that signed it.
 fn without_times(bytes: &[u8]) -> Vec<u8> {
     fn strip(value: &mut serde_json::Value) {
         match value {

@@ -1,7 +1,9 @@
-//! Whole pipelines on neighbouring datasets, hostile ones included.
+//! Runs whole pipelines on neighbouring datasets, including hostile datasets.
 //!
-//! The feature `exact-statistics` shows what noise is added to, and adds it to zeros instead. So one record may move the statistic by what is charged for and no farther, and everything else,
-//! whatever a run writes, counts, names or says, must be the same to the last bit. `QUELL_NEIGHBOUR_CASES` runs more cases than the usual ones.
+//! The feature `exact-statistics` records each statistic before noise is added, and adds the noise to zeros
+//! instead. One record may move the statistic by the distance that was charged for, and no farther.
+//! Everything else that a run writes, counts, names or prints must be the same to the last bit.
+//! `QUELL_NEIGHBOUR_CASES` multiplies the number of cases.
 #![allow(missing_docs, clippy::unwrap_used)]
 #![allow(
     clippy::needless_for_each,
@@ -19,7 +21,7 @@ mod made;
 mod training;
 mod voting;
 
-/// How many cases of a kind to run: so many, or a multiple of them.
+/// The number of cases of a kind: the usual number, times `QUELL_NEIGHBOUR_CASES` if it is set.
 fn cases(usual: usize) -> usize {
     let times = std::env::var("QUELL_NEIGHBOUR_CASES").ok().and_then(|times| times.parse().ok()).unwrap_or(1);
     usual * times

@@ -1,8 +1,9 @@
-//! Accountants for comparison: closed forms, classical theorems, estimates, and a list of all methods by
-//! name.
+//! All accountants by name, and those that the ledger does not use: closed forms, classical theorems,
+//! estimates.
 //!
-//! The ledger uses nothing in this module. An error here shows a researcher a wrong number; it cannot change
-//! a promise.
+//! The ledger uses nothing in this module, so an error here cannot change the promise of a ledger. But
+//! [`best`] and `quell account` claim the least of several bounds, and some of these are computed here.
+//! Estimates are never claimed.
 
 mod central_limit;
 mod classical;

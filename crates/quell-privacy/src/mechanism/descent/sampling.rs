@@ -136,7 +136,7 @@ impl Sampling {
         if neighbors == Neighbors::AddRemove {
             return Err(Error::Unfit {
                 what: "a batch of fixed size",
-                because: "if records are added or removed their number is not public; hint: use Poisson sampling, or a ledger with replace-one neighbours",
+                because: "if records are added or removed, their number is not public; use Poisson sampling, or replace-one neighbours",
             });
         }
         if size == 0 || size > records {

@@ -151,9 +151,9 @@ pub struct AboveThreshold {
     threshold: i64,
     noisy_threshold: i128,
     positives_left: u32,
-    /// Largest number of questions between two positives, after which the threshold's noise is drawn anew.
+    /// Largest number of questions for one noisy threshold; after that, `ask` answers nothing.
     ///
-    /// `None` if the threshold's noise is drawn only once.
+    /// `None`: the threshold's noise is drawn once and questions are not limited.
     questions: Option<u32>,
     asked: u32,
     on_threshold: IntegerNoise,

@@ -26,9 +26,13 @@ pub struct Bounds {
 impl Bounds {
     /// Takes two finite numbers, the smaller first.
     pub fn new(lower: f64, upper: f64) -> Result<Self, Error> {
-        let range = "numbers below 1e150 in size, at least 1e-150 apart, the smaller first";
-        if !(lower.abs() <= 1e150 && upper.abs() <= 1e150 && upper - lower >= 1e-150) {
-            return Err(Error::OutOfRange { what: "bounds", value: upper - lower, range });
+        if !(lower.abs() <= 1e150 && upper.abs() <= 1e150) {
+            let value = if lower.abs() <= 1e150 { upper } else { lower };
+            return Err(Error::OutOfRange { what: "a bound", value, range: "[-1e150, 1e150]" });
+        }
+        if upper - lower < 1e-150 {
+            let range = "(lower bound + 1e-150, 1e150]";
+            return Err(Error::OutOfRange { what: "the upper bound", value: upper, range });
         }
         Ok(Self { lower, upper })
     }

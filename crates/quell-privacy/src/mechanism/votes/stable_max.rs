@@ -55,7 +55,7 @@ impl Mechanism for StableMax {
     /// # Theorem
     /// (THEORY, Stable winners) The remainder is the probability that noise makes a winner look stable
     /// although one ballot changes it. For each question this is the probability that two independent noises
-    /// differ by more than the threshold, at most e^(-t²/4σ²), since a discrete Gaussian is subgaussian
+    /// differ by more than the threshold t: at most e^(-(t+1)²/4σ²), since a discrete Gaussian is subgaussian
     /// [CKS20].
     fn distance(&self) -> f64 {
         let (t, sigma) = (f64::from(self.threshold) + 1.0, self.deviation.get() * (1.0 + 1e-6));

@@ -97,11 +97,6 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Skips the steps before `position`, which were paid for and lost.
-    pub fn skip_to(&mut self, position: u64) {
-        self.position = self.position.max(position);
-    }
-
     /// Serializes the state as a safetensors file.
     pub fn save(&self) -> Result<Vec<u8>, Error> {
         let counters = Counters {
@@ -141,27 +136,27 @@ impl Checkpoint {
         let counters: Counters = serde_json::from_str(text).map_err(|_| damaged("counters"))?;
         let singles =
             |name: &str| numbers(&file, name, Dtype::F32, f32::from_le_bytes).ok_or_else(|| damaged(name));
-        let mut progress = Self::new(network, plan)?;
+        let mut checkpoint = Self::new(network, plan)?;
         let weights = singles("weights")?;
-        if weights.len() != progress.weights.len() {
+        if weights.len() != checkpoint.weights.len() {
             return Err(Error::Length {
                 what: "weights",
                 found: weights.len(),
-                expected: progress.weights.len(),
+                expected: checkpoint.weights.len(),
             });
         }
-        progress.weights = weights;
-        let names: Vec<&'static str> = progress.stepper.state().iter().map(|(name, _)| *name).collect();
+        checkpoint.weights = weights;
+        let names: Vec<&'static str> = checkpoint.stepper.state().iter().map(|(name, _)| *name).collect();
         let moments =
             names.iter().map(|name| singles(&format!("optimizer.{name}"))).collect::<Result<Vec<_>, _>>()?;
         let state: Vec<(&str, &[f32])> =
             names.iter().copied().zip(moments.iter().map(Vec::as_slice)).collect();
-        progress.stepper.restore(counters.optimizer_steps, &state)?;
+        checkpoint.stepper.restore(counters.optimizer_steps, &state)?;
         let average =
             numbers(&file, "average", Dtype::F64, f64::from_le_bytes).ok_or_else(|| damaged("average"))?;
-        progress.mean.restore(counters.averaged, &average)?;
-        progress.clip_norm = counters.clip_norm.map(ClipNorm::new).transpose()?;
-        (progress.position, progress.taken) = (counters.position, counters.taken);
-        Ok(progress)
+        checkpoint.mean.restore(counters.averaged, &average)?;
+        checkpoint.clip_norm = counters.clip_norm.map(ClipNorm::new).transpose()?;
+        (checkpoint.position, checkpoint.taken) = (counters.position, counters.taken);
+        Ok(checkpoint)
     }
 }

@@ -5,6 +5,7 @@ use quell_privacy::{
     accounting::{Calibration, Pld, Target},
     ledger::{Book, Ledger, Unit},
     mechanism::{Clipping, Descent, Mechanism, Sampling},
+    number::{Toward, format_rounded},
     units::{
         BatchSize, ClipNorm, Delta, Epsilon, LearningRate, NoiseMultiplier, Probability, SamplingRate, Scale,
         Stability,
@@ -110,10 +111,10 @@ impl Plan {
         self.check(ledger, unit, examples)?;
         let task = Supervised::new(examples, self.loss, self.augmentation);
         let mut task = task.protecting(unit, self.neighbors, self.records)?;
-        let mut progress = Checkpoint::new(network, self)?;
+        let mut checkpoint = Checkpoint::new(network, self)?;
         let lease = ledger.reserve(self.descent.clone(), self.runs)?;
-        train(lease, self, network, &mut task, &mut progress, |_| Ok(Control::Continue))?;
-        Ok(progress.model().into_owned())
+        train(lease, self, network, &mut task, &mut checkpoint, |_| Ok(Control::Continue))?;
+        Ok(checkpoint.model().into_owned())
     }
 
     /// Checks that the ledger and the number of records match the plan.
@@ -207,8 +208,8 @@ impl Recipe {
         let neighbors = self.privacy.neighbors;
         let (mut descent, mut runs, mut expected_batch) = self.mechanism(records, delta, network, 0.0)?;
         let mut epsilon = cost(&descent, runs, neighbors, delta)?;
-        // Calibration uses a finer grid than the claimed bound, which may be slightly above the target. Then
-        // the calibration is repeated for a slightly smaller target.
+        // Calibration is more precise than the claimed bound. If the claim is slightly above the target,
+        // calibrate again for a smaller target.
         for margin in [5e-4, 1e-3, 2e-3, 5e-3] {
             if self.privacy.epsilon.is_none_or(|wanted| epsilon.upper <= wanted) {
                 break;
@@ -217,11 +218,12 @@ impl Recipe {
             epsilon = cost(&descent, runs, neighbors, delta)?;
         }
         if let Some(wanted) = self.privacy.epsilon.filter(|wanted| epsilon.upper > *wanted) {
-            let found = format!("{wanted}, but these steps with this noise cost {}", epsilon.upper);
+            let cost = format_rounded(epsilon.upper, 4, Toward::Up);
+            let found = format!("{wanted}, less than the {cost} that the noise and the steps cost");
             return Err(Error::Setting {
                 name: "epsilon",
                 found,
-                expected: "at least that cost; or omit one of noise, steps and rate",
+                expected: "at least that cost, or no setting for noise, steps or rate",
             });
         }
         let (average, augmentation, seed) = (self.average, self.augmentation, self.seed);

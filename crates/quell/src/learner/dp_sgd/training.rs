@@ -20,24 +20,24 @@ pub fn train<B: Book>(
     plan: &Plan,
     network: &Network,
     task: &mut Supervised<'_>,
-    progress: &mut Checkpoint,
+    checkpoint: &mut Checkpoint,
     mut watch: impl FnMut(&Checkpoint) -> Result<Control, Error>,
 ) -> Result<(), Error> {
     let mut workspace = Workspace::default();
     while let Some(paid) = lease.next() {
         let (paid, run) = (paid?, lease.position() - 1);
         let mut batches = paid.start(task.records())?;
-        if let Some(norm) = progress.clip_norm() {
+        if let Some(norm) = checkpoint.clip_norm() {
             batches = batches.with_clip_norm(norm);
         }
         let mut is_saved = false;
         for position in run * plan.steps_per_run().. {
             task.reseed(PublicRandom::of(plan.seed, position).bits());
-            let noise = plan.noise(progress);
-            let mut gradients = Gradients::new(network, &*task, progress.weights(), &mut workspace);
+            let noise = plan.noise(checkpoint);
+            let mut gradients = Gradients::new(network, &*task, checkpoint.weights(), &mut workspace);
             let Some(released) = batches.next(&mut gradients) else { break };
-            progress.apply(plan, &released?, position, noise)?;
-            let control = watch(progress)?;
+            checkpoint.apply(plan, &released?, position, noise)?;
+            let control = watch(checkpoint)?;
             if control == Control::Stop {
                 return Ok(());
             }
@@ -53,8 +53,8 @@ pub fn train<B: Book>(
 
 impl Plan {
     /// Standard deviation of the noise in the next gradient sum.
-    fn noise(&self, progress: &Checkpoint) -> f64 {
-        let norm = progress.clip_norm().map_or(self.descent.clipping.norm(), ClipNorm::get);
+    fn noise(&self, checkpoint: &Checkpoint) -> f64 {
+        let norm = checkpoint.clip_norm().map_or(self.descent.clipping.norm(), ClipNorm::get);
         self.descent.noise_multiplier.get() * norm
     }
 }

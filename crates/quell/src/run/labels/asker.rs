@@ -31,13 +31,19 @@ pub(super) struct Chooser {
 
 impl Chooser {
     pub(super) fn new(job: &Labelling, order: Vec<usize>, journal: &Journal, answers: u64) -> Self {
-        let mut asked = vec![false; job.questions];
-        journal
-            .entries()
-            .iter()
-            .filter(|entry| entry.question < job.questions)
-            .for_each(|entry| asked[entry.question] = true);
-        Self { choice: job.configuration.student.choice, order, asked, answers }
+        let asked = vec![false; job.questions];
+        let mut chooser = Self { choice: job.configuration.student.choice, order, asked, answers };
+        chooser.mark_asked(journal);
+        chooser
+    }
+
+    /// Marks the questions of the journal as asked. An edited journal may name questions that do not exist.
+    fn mark_asked(&mut self, journal: &Journal) {
+        for entry in journal.entries() {
+            if let Some(asked) = self.asked.get_mut(entry.question) {
+                *asked = true;
+            }
+        }
     }
 
     /// Chooses at most `most` questions that were not asked yet.
@@ -75,7 +81,7 @@ pub(super) struct Classroom<'a> {
 
 impl Asker for Classroom<'_> {
     fn choose(&mut self, journal: &Journal, polling: &Polling) -> Result<Vec<usize>, Error> {
-        journal.entries().iter().for_each(|entry| self.chooser.asked[entry.question] = true);
+        self.chooser.mark_asked(journal);
         if self.job.configuration.votes.aggregator == Aggregator::Interactive && !journal.answers().is_empty()
         {
             self.expected = self.job.spread(&journal.answers())?;
@@ -159,7 +165,7 @@ impl Electorate for Nearest<'_> {
 
 impl Asker for Neighborhood<'_> {
     fn choose(&mut self, journal: &Journal, polling: &Polling) -> Result<Vec<usize>, Error> {
-        journal.entries().iter().for_each(|entry| self.chooser.asked[entry.question] = true);
+        self.chooser.mark_asked(journal);
         let answered = journal.answers();
         // The next turn begins when the share of answers before it is complete. From then on, distance is
         // measured on features of a student of the answers so far.

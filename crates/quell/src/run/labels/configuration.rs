@@ -95,7 +95,7 @@ fn teacher() -> student::Training {
         average: Average::None,
         views: None,
         mixup: 0.0,
-        trust: 0.0,
+        self_training: 0.0,
     }
 }
 

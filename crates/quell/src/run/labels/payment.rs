@@ -24,10 +24,10 @@ pub(super) fn terms(
 ) -> Result<Terms, Error> {
     let (epsilon, delta) = match budget {
         Some(budget) => (budget.epsilon, Delta::new(budget.delta)?),
-        // The budget has a small margin for rounding.
         None if votes.reveal => {
             return Err(Error::Missing { what: Input::Budget });
         }
+        // The budget has a small margin for rounding.
         None => (votes.epsilon.unwrap_or(plan.epsilon.upper * 1.001), plan.delta),
     };
     // Stable winners have only a Rényi bound. A ledger with Rényi composition alone divides δ among its

@@ -47,7 +47,8 @@ pub struct Training {
     /// Self-training: weight of the student's own sharpened predictions, in the second half of training.
     /// The rest of the weight is on the given soft label. Given labels that do not fit the other rows lose
     /// influence.
-    pub trust: f32,
+    #[serde(alias = "trust")]
+    pub self_training: f32,
 }
 
 impl Default for Training {
@@ -61,7 +62,7 @@ impl Default for Training {
             average: Average::Exponential { decay: 0.99 },
             views: Some(Views::default()),
             mixup: 0.0,
-            trust: 0.9,
+            self_training: 0.9,
         }
     }
 }
@@ -76,7 +77,7 @@ impl Training {
         self.average.check()?;
         self.views.map_or(Ok(()), |views| views.check())?;
         BELOW_ONE.check("mixup", self.mixup.into())?;
-        BELOW_ONE.check("trust", self.trust.into())
+        BELOW_ONE.check("self_training", self.self_training.into())
     }
 
     /// Trains a network on public rows with soft labels; returns the weights.
@@ -105,7 +106,7 @@ impl Training {
         let (mut wide, mut sum) = (vec![0.0_f64; weights.len()], vec![0.0_f32; weights.len()]);
         let mut order: Vec<usize> = (0..public.len()).collect();
         for epoch in 0..epochs {
-            if self.trust > 0.0 && epoch > 0 && 2 * epoch >= epochs {
+            if self.self_training > 0.0 && epoch > 0 && 2 * epoch >= epochs {
                 let model = mean.weights();
                 self.reconsider(network, model.as_deref().unwrap_or(&weights), soft_labels, &mut lesson);
             }
@@ -184,7 +185,7 @@ impl Training {
             .iter_mut()
             .zip(given)
             .zip(&said)
-            .for_each(|((guess, given), said)| *guess = given + self.trust * (said - given));
+            .for_each(|((guess, given), said)| *guess = given + self.self_training * (said - given));
         lesson.worth = worths(&lesson.guesses, classes);
     }
 }
