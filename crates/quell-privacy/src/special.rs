@@ -123,6 +123,34 @@ pub(crate) fn ln_sum_exp(terms: &[f64]) -> f64 {
     largest + terms.iter().map(|t| (t - largest).exp()).sum::<f64>().ln()
 }
 
+/// A sum that carries its rounding errors along (Neumaier), however many numbers are added.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PreciseSum {
+    sum: f64,
+    lost: f64,
+}
+
+impl PreciseSum {
+    pub(crate) fn add(&mut self, x: f64) {
+        let sum = self.sum + x;
+        self.lost += if self.sum.abs() >= x.abs() { (self.sum - sum) + x } else { (x - sum) + self.sum };
+        self.sum = sum;
+    }
+
+    /// The sum, off by a few units in its last place if all numbers have the same sign.
+    pub(crate) fn value(self) -> f64 {
+        if self.sum.is_finite() { self.sum + self.lost } else { self.sum }
+    }
+}
+
+impl FromIterator<f64> for PreciseSum {
+    fn from_iter<I: IntoIterator<Item = f64>>(numbers: I) -> Self {
+        let mut sum = Self::default();
+        numbers.into_iter().for_each(|x| sum.add(x));
+        sum
+    }
+}
+
 /// Bisects for the smallest x in [low, high] at which the monotone condition `fits` holds.
 ///
 /// The condition fails below that x and holds above it. After at most `steps` halvings the result is on the

@@ -155,3 +155,60 @@ fn losses_that_are_as_good_as_infinite_count_as_infinite() {
         );
     }
 }
+
+/// At a rate near one, the largest loss without the record is the logarithm of a tiny difference.
+#[test]
+fn losses_of_nearly_certain_samples_keep_their_digits() {
+    let sampled = |rate: f64, epsilon: f64| {
+        format!(r#"{{"poisson_sampled":{{"rate":{rate:?},"event":{{"pure":{{"epsilon":{epsilon:?}}}}}}}}}"#)
+    };
+    let composed = |count: u64, rate: f64, epsilon: f64, last: &str| {
+        let first = sampled(rate, epsilon);
+        format!(r#"{{"composed":[{{"repeated":{{"count":{count},"event":{first}}}}},{last}]}}"#)
+    };
+    for (json, delta, truth) in [
+        (composed(3, 0.9, 2.0, &sampled(0.9999999999999999, 34.832166463087724)), 0.6, 37.1070781),
+        (composed(2, 0.7, 2.0, &sampled(0.999999, 12.074739348469498)), 0.45, 12.904614432678872),
+        (
+            composed(
+                2,
+                0.7,
+                2.0,
+                &(sampled(0.9999999999999992, 32.864037491922545)
+                    + r#",{"gaussian":{"noise_multiplier":4.0}}"#),
+            ),
+            0.45,
+            33.719607,
+        ),
+    ] {
+        for relative in [1e-3, 1e-5] {
+            let bound = pld(&json, Neighbors::AddRemove, delta, relative);
+            assert!(
+                bound.lower <= truth * (1.0 + 1e-8) && truth * (1.0 - 1e-8) <= bound.upper,
+                "{json} at {relative}: {bound:?}, expected {truth}"
+            );
+        }
+    }
+    // A sample of rate one is no sample.
+    let whole =
+        format!(r#"{{"composed":[{},{{"gaussian":{{"noise_multiplier":4.0}}}}]}}"#, sampled(1.0, 800.0));
+    let bound = pld(&whole, Neighbors::AddRemove, 1e-6, 1e-3);
+    assert!(bound.lower <= 801.2 && bound.upper >= 800.9 && bound.upper < 802.0, "{bound:?}");
+}
+
+/// Each of 100,000 additions loses half a unit in the last place of the sum.
+#[test]
+fn sums_over_many_parts_keep_their_digits() {
+    let many = |json: &str, count: usize| Event::Composed(vec![event(json); count]);
+    let gaussians = many(r#"{"gaussian":{"noise_multiplier":326.0531728974296}}"#, 100_000);
+    let bound = Pld::default().delta(&gaussians, Neighbors::AddRemove, 34.41561672797943).unwrap();
+    assert!(bound.lower <= 3.0283935715953e-270 && 3.0283935715953e-270 <= bound.upper, "{bound:?}");
+    let pure = many(r#"{"pure":{"epsilon":48.61339280582537}}"#, 100_000);
+    let basic = Method::Basic.epsilon(&pure, Neighbors::AddRemove, Delta::new(1e-10).unwrap()).unwrap();
+    assert!(basic.epsilon.upper >= 4861339.2805825369, "{:?}", basic.epsilon);
+    let optimal =
+        event(r#"{"repeated":{"count":672013499631,"event":{"pure":{"epsilon":261.58844295332267}}}}"#);
+    let optimal =
+        Method::Optimal.epsilon(&optimal, Neighbors::AddRemove, Delta::new(1e-165).unwrap()).unwrap();
+    assert!(optimal.epsilon.upper >= 175790965012086.568231, "{:?}", optimal.epsilon);
+}

@@ -58,6 +58,7 @@ fn examine(number: u64) -> (bool, Option<String>) {
     let (event, profile) = match number % 5 {
         0 => beside_noise(underflowing(&mut chance), &mut chance),
         1 => many(&mut chance),
+        2 => nearly_certain(&mut chance),
         _ => beside_noise(discrete(&mut chance), &mut chance),
     };
     let delta = profile.interesting_delta(&mut chance);
@@ -150,10 +151,12 @@ impl Profile {
         one_way(1, 0).max(one_way(0, 1))
     }
 
-    /// An ordinary δ, or one that is decided next to one of the losses.
+    /// A large δ, an ordinary one, or one that is decided next to one of the losses.
     fn interesting_delta(&self, chance: &mut Chance) -> f64 {
-        if chance.below(2) == 0 {
-            return chance.magnitude(-14.0, -1.0);
+        match chance.below(4) {
+            0 => return chance.magnitude(-14.0, -1.0),
+            1 => return 0.05 + 0.9 * chance.unit(),
+            _ => {}
         }
         let losses: Vec<f64> = self
             .outcomes
@@ -180,7 +183,11 @@ fn discrete(chance: &mut Chance) -> Event {
         parts.push(if chance.below(3) == 0 {
             inner
         } else {
-            inner.poisson_sampled(SamplingRate::new(chance.magnitude(-15.0, 0.0)).unwrap())
+            let rate = match chance.below(3) {
+                0 => 1.0 - chance.magnitude(-16.0, -0.5),
+                _ => chance.magnitude(-15.0, 0.0),
+            };
+            inner.poisson_sampled(SamplingRate::new(rate).unwrap())
         });
     }
     Event::Composed(parts)
@@ -192,6 +199,23 @@ fn underflowing(chance: &mut Chance) -> Event {
     let loss = 709.7 - 9.0 * chance.unit();
     let pure = Event::Pure { epsilon: Epsilon::new(loss - rate.ln()).unwrap() };
     pure.poisson_sampled(SamplingRate::new(rate).unwrap())
+}
+
+/// A sample with nearly every record beside ordinary ones: the loss of an added record decides.
+fn nearly_certain(chance: &mut Chance) -> (Event, Profile) {
+    let sampled = |rate: f64, epsilon: f64| {
+        Event::Pure { epsilon: Epsilon::new(epsilon).unwrap() }
+            .poisson_sampled(SamplingRate::new(rate).unwrap())
+    };
+    let ordinary = sampled(0.5 + 0.49 * chance.unit(), 0.5 + 2.5 * chance.unit());
+    let mut parts = vec![ordinary; 1 + chance.below(8) as usize];
+    parts.push(sampled(1.0 - chance.magnitude(-16.0, -9.0), 5.0 + 32.0 * chance.unit()));
+    let event = Event::Composed(parts);
+    if chance.below(2) == 0 {
+        return beside_noise(event, chance);
+    }
+    let outcomes = outcomes(&event);
+    (event, Profile { outcomes, noise: Noise::None })
 }
 
 /// So many repetitions that sums cannot be listed, with so large losses that few sums have any probability.

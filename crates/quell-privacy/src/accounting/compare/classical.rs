@@ -5,6 +5,7 @@ use crate::{
     Error, Event, Neighbors,
     accounting::{Conversion, Renyi},
     event::{MOST_REPETITIONS, too_many},
+    special::PreciseSum,
     units::Delta,
 };
 
@@ -15,13 +16,14 @@ use crate::{
 pub(super) fn basic(event: &Event, neighbors: Neighbors, delta: Delta) -> Result<f64, Error> {
     let mut releases = Vec::new();
     flatten(event, 1.0, &mut releases);
-    let own_deltas: f64 = releases.iter().map(|(one, count)| count * own_delta(one)).sum();
+    let own_deltas =
+        releases.iter().map(|(one, count)| count * own_delta(one)).collect::<PreciseSum>().value();
     let sharing: f64 = releases.iter().filter(|(one, _)| shares(one)).map(|(_, count)| count).sum();
     let remaining = (delta.get() - own_deltas * (1.0 + 1e-9)) * (1.0 - 1e-9);
     if remaining < 0.0 {
         return Ok(f64::INFINITY);
     }
-    let mut sum = 0.0;
+    let mut sum = PreciseSum::default();
     for (one, count) in releases {
         let epsilon = match one {
             Event::Pure { epsilon } | Event::Exponential { epsilon } | Event::Approximate { epsilon, .. } => {
@@ -32,8 +34,9 @@ pub(super) fn basic(event: &Event, neighbors: Neighbors, delta: Delta) -> Result
                 Err(_) => f64::INFINITY,
             },
         };
-        sum += count * epsilon;
+        sum.add(count * epsilon);
     }
+    let sum = sum.value();
     Ok(if sum.is_nan() { f64::INFINITY } else { sum * (1.0 + 1e-12) })
 }
 

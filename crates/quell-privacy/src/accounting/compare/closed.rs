@@ -204,7 +204,9 @@ impl Guarantee {
             _ => return f64::INFINITY,
         };
         let upper = Pld::default().epsilon(&event.repeated(count), Neighbors::Replace, delta);
-        upper.map_or(f64::INFINITY, |epsilon| epsilon.upper).min(self.basic(count).epsilon_at(delta))
+        upper
+            .map_or(f64::INFINITY, |epsilon| epsilon.upper)
+            .min(self.basic(count).epsilon_at(delta) * (1.0 + 1e-15))
     }
 
     /// ε if δ is at most `delta`, infinite otherwise.

@@ -12,7 +12,10 @@ use super::{
     grid::{CHARGED_TO_SLACK, Masses},
     spectrum::{Convolved, convolve},
 };
-use crate::{accounting::search::Tilt, special::ROUNDOFF};
+use crate::{
+    accounting::search::Tilt,
+    special::{PreciseSum, ROUNDOFF},
+};
 
 /// The approximate place of the answer, from which the window is chosen.
 ///
@@ -200,7 +203,8 @@ pub(crate) fn compose(
         infinite: -factors
             .iter()
             .map(|(m, count)| *count as f64 * (-m.infinite.min(1.0)).ln_1p())
-            .sum::<f64>()
+            .collect::<PreciseSum>()
+            .value()
             .exp_m1(),
         slack: steps * ROUNDOFF * (16.0 * (widest + farthest_offset) + 300.0 + CHARGED_TO_SLACK),
         payoff_norm: payoff_norm(theta, h, points),

@@ -6,6 +6,7 @@ use super::{atoms::Atoms, composite::composite, law::Law};
 use crate::{
     Error, Event, Neighbors,
     event::{MOST_REPETITIONS, too_many},
+    special::PreciseSum,
 };
 
 /// The laws whose sum is the privacy loss, for one direction of the change.
@@ -14,7 +15,7 @@ pub(crate) struct Direction {
     pub(crate) factors: Vec<(Law, u64)>,
     pub(crate) non_private: bool,
     /// Σ μ² over the Gaussians, which compose to one Gaussian.
-    gaussian: f64,
+    gaussian: PreciseSum,
 }
 
 impl Direction {
@@ -51,7 +52,7 @@ impl Direction {
         let ln_finite = |(law, count): &(Law, u64)| {
             *count as f64 * (-law.attained(Way::Remove).infinite().min(1.0)).ln_1p()
         };
-        -self.factors.iter().map(ln_finite).sum::<f64>().exp_m1() * (1.0 - 1e-12)
+        -self.factors.iter().map(ln_finite).collect::<PreciseSum>().value().exp_m1() * (1.0 - 1e-12)
     }
 
     /// μ, if all laws are Gaussian.
@@ -72,7 +73,7 @@ impl Direction {
 
     fn push(&mut self, law: Law, count: u64) {
         if let Law::Gaussian { mu } = law {
-            self.gaussian += mu * mu * count as f64;
+            self.gaussian.add(mu * mu * count as f64);
             return;
         }
         // Equal laws are composed as one power. Among many laws, only the newest are compared.
@@ -85,8 +86,9 @@ impl Direction {
     }
 
     fn finish(mut self) -> Self {
-        if self.gaussian > 0.0 {
-            self.factors.push((Law::Gaussian { mu: self.gaussian.sqrt() }, 1));
+        let square = self.gaussian.value();
+        if square > 0.0 {
+            self.factors.push((Law::Gaussian { mu: square.sqrt() }, 1));
         }
         self
     }

@@ -523,13 +523,23 @@ impl Law {
 
 /// ln(1 - q + q e^l), also where e^l is out of range.
 pub(crate) fn sampled_loss(rate: f64, l: f64) -> f64 {
-    if l > 600.0 { l + rate.ln() } else { (rate * l.exp_m1()).ln_1p() }
+    if l > 600.0 || rate == 1.0 {
+        return l + rate.ln();
+    }
+    let lifted = rate * l.exp_m1();
+    // Near -1 the logarithm of 1 + q(e^l - 1) has no digits left; here 1 - q is exact.
+    if lifted < -0.5 { (1.0 - rate + rate * l.exp()).ln() } else { lifted.ln_1p() }
 }
 
 /// The l with ln(1 - q + q e^l) = x; -∞ if x is below ln(1 - q).
 fn unsampled_loss(rate: f64, x: f64) -> f64 {
-    if x > 600.0 {
+    if x > 600.0 || rate == 1.0 {
         return x - rate.ln();
+    }
+    // e^l = (e^x - (1 - q))/q, or 1 + (e^x - 1)/q: whichever keeps the digits of e^x.
+    if x < -0.5 {
+        let lifted = x.exp() - (1.0 - rate);
+        return if lifted <= 0.0 { f64::NEG_INFINITY } else { (lifted / rate).ln() };
     }
     let lifted = x.exp_m1() / rate;
     if lifted <= -1.0 { f64::NEG_INFINITY } else { lifted.ln_1p() }

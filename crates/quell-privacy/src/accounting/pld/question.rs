@@ -9,7 +9,7 @@ use super::{
     finite::Finite,
     law::Law,
 };
-use crate::accounting::Bound;
+use crate::{accounting::Bound, special::PreciseSum};
 
 /// The quantity to compute for a composition.
 pub(in crate::accounting) enum Question {
@@ -61,7 +61,8 @@ impl Question {
     pub(super) fn first_bracket(&self, factors: &[(Law, u64)]) -> Bound {
         let worst = self.worst_bracket();
         let Self::Epsilon { .. } = self else { return worst };
-        let largest: f64 = factors.iter().map(|(law, count)| law.largest() * *count as f64).sum();
+        let largest: PreciseSum = factors.iter().map(|(law, count)| law.largest() * *count as f64).collect();
+        let largest = largest.value();
         Bound {
             upper: if largest.is_nan() { worst.upper } else { (largest * (1.0 + 1e-12)).max(0.0) },
             ..worst
