@@ -206,7 +206,7 @@ fn batches_of_fixed_size_and_full_ones_hold_as_many_records_as_they_say() {
     // Where the number of records is a secret, nothing is paid.
     let mut ledger = seeded(Neighbors::AddRemove);
     let error = ledger.charge(step(fixed, 1.0, 2)).err().unwrap();
-    assert!(error.to_string().contains("not public; hint: "), "{error}");
+    assert!(error.to_string().contains("number is not public; use Poisson sampling"), "{error}");
     assert!(ledger.state().unwrap().charges().is_empty());
     let too_many = Sampling::WithoutReplacement { size: 1001, records: 1000 };
     assert!(seeded(Neighbors::Replace).charge(step(too_many, 1.0, 2)).is_err());
