@@ -250,7 +250,7 @@ fn a_ledger_of_users_requires_one_record_per_user() {
     assert!(ran.code == 2 && ran.stderr.contains("--one-record-per-user"), "{}", ran.stderr);
     assert_eq!(project.query("count --epsilon 0.1 --dataset visits --one-record-per-user").code, 0);
     let again = project.quell(&create);
-    assert!(again.code == 2 && again.stderr.contains("already a ledger"), "{}", again.stderr);
+    assert!(again.code == 2 && again.stderr.contains("has a ledger already"), "{}", again.stderr);
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn a_report_states_the_guarantee_and_the_results() {
 fn a_report_is_written_only_to_the_given_file() {
     let trained = Trained::new("report_output");
     let digits = trained.digits();
-    for (name, begins) in [("a.html", "<!doctype html>"), ("a.md", "# logistic on digits"), ("a.json", "{")] {
+    for (name, begins) in [("a.html", "<!DOCTYPE html>"), ("a.md", "# logistic on digits"), ("a.json", "{")] {
         let path = trained.path(name);
         let ran = run(&["report", &digits, "--output", &path]);
         assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr), (0, "", format!("wrote {path}\n")));

@@ -31,7 +31,7 @@ impl Bounds {
             return Err(Error::OutOfRange { what: "a bound", value, range: "[-1e150, 1e150]" });
         }
         if upper - lower < 1e-150 {
-            let range = "(lower bound + 1e-150, 1e150]";
+            let range = "(lower bound, 1e150]";
             return Err(Error::OutOfRange { what: "the upper bound", value: upper, range });
         }
         Ok(Self { lower, upper })
