@@ -1,5 +1,9 @@
 //! Events at the edges of double precision, compared with values computed to 50 digits.
-#![allow(clippy::unreadable_literal, reason = "settings of events as they were found")]
+#![allow(
+    clippy::unreadable_literal,
+    clippy::excessive_precision,
+    reason = "settings and values as they were found"
+)]
 
 use quell_privacy::{
     Bound, Event, Neighbors,
