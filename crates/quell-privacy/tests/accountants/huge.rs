@@ -65,6 +65,7 @@ fn examine(number: u64) -> (bool, Option<String>) {
     let relative = TIGHTNESSES[chance.below(6) as usize];
     let pld = Pld { relative, absolute: 0.1 * relative, ..Pld::default() };
     let bound = pld.epsilon(&event, Neighbors::AddRemove, Delta::new(delta).unwrap()).unwrap();
+    // Losses of the oracle are off by 1e-12 of their size, and ln δ moves by up to 1e3 per unit of loss.
     let too_low = bound.upper.is_finite() && profile.delta(bound.upper) > delta * (1.0 + 1e-7);
     let too_high = bound.lower > 0.0 && profile.delta(bound.lower) < delta * (1.0 - 1e-7);
     let fault = (too_low || too_high).then(|| {

@@ -1,7 +1,7 @@
 //! Searches and estimates: code that only chooses orders, tilts and grids.
 //!
-//! No bound depends on this module. A bad choice makes an interval wider, never wrong, because the code that
-//! proves a bound (`pld`, `renyi`) holds for every choice.
+//! A bad choice makes an interval wider, never wrong, because the code that proves a bound (`pld`, `renyi`)
+//! holds for every choice. A value that a search returns is one that this code computed.
 
 mod orders;
 mod sketch;
