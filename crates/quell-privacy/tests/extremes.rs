@@ -111,6 +111,10 @@ fn wide_cells_and_overflowing_ratios_do_not_raise_a_lower_bound() {
 #[test]
 fn infinite_losses_that_exceed_delta_by_rounding_alone_have_no_finite_epsilon() {
     for (json, delta) in [
+        (
+            r#"{"repeated":{"count":10000001,"event":{"approximate":{"epsilon":1.0,"delta":1.1e-25}}}}"#,
+            1.10000011e-18,
+        ),
         (r#"{"repeated":{"count":5,"event":{"approximate":{"epsilon":1.0,"delta":1e-09}}}}"#, 4.99999999e-9),
         (
             r#"{"repeated":{"count":7,"event":{"approximate":{"epsilon":0.5,"delta":1e-3}}}}"#,

@@ -204,9 +204,10 @@ impl Guarantee {
             _ => return f64::INFINITY,
         };
         let upper = Pld::default().epsilon(&event.repeated(count), Neighbors::Replace, delta);
-        upper
-            .map_or(f64::INFINITY, |epsilon| epsilon.upper)
-            .min(self.basic(count).epsilon_at(delta) * (1.0 + 1e-15))
+        // Both products are rounded to nearest.
+        let Self { epsilon, delta: total } = self.basic(count);
+        let basic = Self { epsilon: epsilon * (1.0 + 1e-15), delta: total * (1.0 + 1e-15) };
+        upper.map_or(f64::INFINITY, |epsilon| epsilon.upper).min(basic.epsilon_at(delta))
     }
 
     /// ε if δ is at most `delta`, infinite otherwise.
