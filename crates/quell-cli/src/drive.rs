@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use anyhow::{Context, Result};
 use quell::{
     learner::Control,
-    run::{self, Driver, Folder, Job, Outcome, Progress, Promise},
+    run::{self, Driver, Folder, Guarantee, Job, Outcome, Progress},
 };
 use quell_ledger::Volume;
 use quell_privacy::{
@@ -79,7 +79,7 @@ fn report_cost(job: &impl Job, format: Format) -> Result<()> {
         return print::json(&settings.json);
     }
     print::document(&settings.toml)?;
-    let Promise { epsilon, delta, .. } = job.promise();
+    let Guarantee { epsilon, delta, .. } = job.guarantee();
     let (epsilon, delta) = (format_rounded(epsilon.upper, 4, Toward::Up), format_exact(delta.get()));
     print::status(&format!(
         "dry run of {}: ε ≤ {epsilon} at δ = {delta}; nothing was charged",
@@ -91,7 +91,7 @@ fn report_cost(job: &impl Job, format: Format) -> Result<()> {
 /// Runs the job with a progress bar, stops it on Ctrl-C, and prints the results.
 fn run_job(job: &impl Job, ledger: &mut Ledger<Volume>, folder: &Folder, format: Format) -> Result<()> {
     let (stop, bar) = (interrupt::flag(), Bar::for_job());
-    let budget = format_rounded(job.promise().epsilon.upper, 4, Toward::Up);
+    let budget = format_rounded(job.guarantee().epsilon.upper, 4, Toward::Up);
     let outcome = job.go(ledger, folder, &mut |progress: Progress| {
         bar.show(&progress, &budget);
         if stop.load(Ordering::Relaxed) { Control::Stop } else { Control::Continue }
@@ -117,8 +117,8 @@ fn print_results(
 ) -> Result<()> {
     // The payment says what was bought. Settings that were edited afterwards say something else.
     let promise = match &outcome.paid {
-        Some(paid) => Promise { epsilon: paid.epsilon, delta: Delta::new(paid.delta)?, ..job.promise() },
-        None => job.promise(),
+        Some(paid) => Guarantee { epsilon: paid.epsilon, delta: Delta::new(paid.delta)?, ..job.guarantee() },
+        None => job.guarantee(),
     };
     if format == Format::Json {
         let mut object = json!({

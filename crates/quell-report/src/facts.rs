@@ -4,7 +4,8 @@ use quell::{
     features::Features,
     layer::Spec,
     learner::Evaluation,
-    run::{Architecture, Folder, Model, PaymentRecord, Source},
+    network::Architecture,
+    run::{Folder, Model, PaymentRecord, Source},
 };
 use quell_privacy::{
     Neighbors,

@@ -1,7 +1,7 @@
 //! The error type of this crate.
 //!
-//! Some modules have their own enums: [`FormatError`] and [`TableError`] for data, [`network::Error`] for
-//! layers, networks and models, [`run::Error`] for the folders of runs. [`Error`] unites them, and adds the
+//! Some modules have their own enums: [`FormatError`] and [`TableError`] for data, [`layer::Error`] and
+//! [`network::Error`] for models, [`run::Error`] for the folders of runs. [`Error`] unites them, and adds the
 //! errors that several modules share.
 
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::{
     Hint, Input,
     data::{FormatError, TableError},
-    network, run,
+    layer, network, run,
 };
 
 /// An error of this crate.
@@ -29,7 +29,10 @@ pub enum Error {
     /// A column, a schema or an expression does not fit the table.
     #[error(transparent)]
     Table(#[from] TableError),
-    /// A layer, a network or a model is invalid.
+    /// A layer, or a list of layers, is invalid.
+    #[error(transparent)]
+    Layer(#[from] layer::Error),
+    /// A named model or a public network cannot be used.
     #[error(transparent)]
     Network(#[from] network::Error),
     /// The folder of a run, or the file of an answer, cannot be used.
@@ -51,6 +54,14 @@ pub enum Error {
         path: PathBuf,
         /// The error kind of the operating system.
         because: std::io::ErrorKind,
+    },
+    /// The file is longer than any file of its kind.
+    #[error("{} is longer than {most} bytes, expected at most that many", path.display())]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+        /// The largest number of bytes that is read.
+        most: u64,
     },
     /// The operating system does not let the file be written.
     #[error("{} cannot be written: {because}", path.display())]
@@ -104,7 +115,7 @@ pub enum Error {
     },
     /// The ledger has another neighbour relation or another privacy unit.
     #[error("the ledger of {} has another privacy unit or other neighbours than requested", quoted(dataset))]
-    OtherPromise {
+    OtherTerms {
         /// The dataset.
         dataset: String,
     },
@@ -127,17 +138,18 @@ impl Error {
         Some(match self {
             Self::Format(error) => error.hint(),
             Self::Table(error) => error.hint(),
+            Self::Layer(error) => error.hint(),
             Self::Network(error) => error.hint(),
             Self::Run(error) => error.hint(),
             Self::Privacy(error) => return privacy_hint(error),
-            Self::Absent { .. } => Hint::CheckPath,
+            Self::Absent { .. } | Self::TooLong { .. } => Hint::CheckPath,
             Self::Unreadable { .. } => Hint::CheckPermissions,
             Self::Unwritable { .. } => Hint::FreeSpace,
             Self::Setting { name, .. } | Self::OutOfRange { what: name, .. } => Hint::ChangeSetting { name },
             Self::Length { .. } => return None,
             Self::Sizes { .. } => Hint::MatchRecords,
             Self::Missing { what } => Hint::Give { what: *what },
-            Self::OtherPromise { .. } => Hint::MatchLedger,
+            Self::OtherTerms { .. } => Hint::MatchLedger,
             Self::SavedState { .. } => Hint::SameConfiguration,
         })
     }

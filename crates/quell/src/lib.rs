@@ -43,6 +43,8 @@
 pub mod data;
 mod error;
 pub mod features;
+#[allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "reads whole files")]
+mod file;
 mod hint;
 mod kernel;
 pub mod layer;

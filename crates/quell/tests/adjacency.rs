@@ -232,7 +232,7 @@ fn whatever_can_be_wrong_about_the_number_of_records_is_said_before_it_is_paid_f
         let job =
             run::Training::new(configuration(&folder, Sampler::WithoutReplacement, Some(records))).unwrap();
         let terms = Terms { neighbors: Neighbors::AddRemove, ..job.terms().unwrap() };
-        assert!(matches!(job.quote(&mut ledger(terms)), Err(Error::OtherPromise { .. })), "{records}");
+        assert!(matches!(job.quote(&mut ledger(terms)), Err(Error::OtherTerms { .. })), "{records}");
     }
     // Which records are split off follows from what they hold, so an exchange would change how many there are.
     let mut split = configuration(&folder, Sampler::Poisson, None);

@@ -99,7 +99,7 @@ fn ballots_in_memory_are_answered_from_a_ledger_of_the_same_promise_only() {
     for (unit, neighbors) in [(Unit::User, Neighbors::AddRemove), (Unit::Example, Neighbors::Replace)] {
         let mut other = ledger(unit, neighbors);
         let refused = plan.answer(&ballots, Unit::Example, &mut other);
-        assert!(matches!(refused, Err(Error::OtherPromise { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(Error::OtherTerms { .. })), "{refused:?}");
         assert!(other.state().unwrap().charges().is_empty());
     }
     let answers =

@@ -467,7 +467,7 @@ fn a_ledger_of_another_promise_is_not_charged() {
     let (mut ledger, folder) = (scratch.ledger(&other), Folder::create(&scratch.0.join("run")).unwrap());
     assert!(matches!(
         other.go(&mut ledger, &folder, &mut |_| Control::Continue),
-        Err(Error::OtherPromise { .. })
+        Err(Error::OtherTerms { .. })
     ));
     assert_eq!(ledger.state().unwrap().charges().len(), 0);
     let mut configuration = Configuration::digits().unwrap();

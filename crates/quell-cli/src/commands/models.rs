@@ -1,10 +1,7 @@
 //! `quell models`: lists the named networks, or prints the layers of one.
 
 use anyhow::Result;
-use quell::{
-    network::{self, Model},
-    run::Architecture,
-};
+use quell::network::{self, Architecture, Model};
 use serde::Serialize;
 use serde_json::json;
 

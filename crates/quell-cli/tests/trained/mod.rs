@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use quell::{
     data::{Scaling, Schema},
     learner::Control,
-    run::{Architecture, Configuration, Folder, Job, NewBudget, Training},
+    network::Architecture,
+    run::{Configuration, Folder, Job, NewBudget, Training},
 };
 use quell_ledger::{Location, Store};
 use quell_privacy::ledger::Ledger;

@@ -6,7 +6,7 @@ use super::Error;
 use crate::{
     Hint, Input,
     data::{FormatError, Kind, Place, TableError, Use},
-    network, run,
+    layer, network, run,
 };
 
 /// Names of errors whose message says all there is to say.
@@ -31,13 +31,14 @@ variants!(format_name, FORMAT, FormatError:
     NoClass TooLarge NoLabels NoClasses Undeclared Counts);
 variants!(table_name, TABLE, TableError:
     DuplicateColumn NoColumn WrongUse FractionsAsUsers Malformed NoSchema Schema Unmentioned);
-variants!(network_name, NETWORK, network::Error:
-    LayerInput LayerSetting MixesExamples TooLarge TooDeep NoLayers NoModel PublicNetwork);
+variants!(layer_name, LAYER, layer::Error:
+    Input Setting MixesExamples TooLarge TooDeep NoLayers);
+variants!(network_name, NETWORK, network::Error: NoModel PublicNetwork);
 variants!(run_name, RUN, run::Error:
-    Configuration Exists NotFound Busy TooLong AnswerExists AnswerLost LedgerRolledBack AheadOfLease);
+    Configuration Exists NotFound Busy AnswerExists AnswerLost LedgerRolledBack AheadOfLease);
 variants!(general_name, GENERAL, Error:
-    Format Table Network Run Privacy Absent Unreadable Unwritable Setting OutOfRange Length Sizes Missing
-    OtherPromise SavedState);
+    Format Table Layer Network Run Privacy Absent Unreadable TooLong Unwritable Setting OutOfRange Length Sizes Missing
+    OtherTerms SavedState);
 variants!(hint_name, HINTS, Hint:
     CheckPath CheckPermissions FreeSpace ExportAgain ExportTable NameColumns ExportColumn DidYouMean
     CheckColumnName CompareWith Example ConvertImage AllowMemory SupportedFormats AddLabels DeclareClasses
@@ -52,6 +53,7 @@ fn name(error: &Error) -> (&'static str, &'static str) {
     match error {
         Error::Format(error) => ("Format", format_name(error)),
         Error::Table(error) => ("Table", table_name(error)),
+        Error::Layer(error) => ("Layer", layer_name(error)),
         Error::Network(error) => ("Network", network_name(error)),
         Error::Run(error) => ("Run", run_name(error)),
         Error::Privacy(error) => match error {
@@ -116,19 +118,23 @@ fn table_samples() -> Vec<TableError> {
     ]
 }
 
-fn network_samples() -> Vec<network::Error> {
-    let setting =
-        |setting| network::Error::LayerSetting { layer: text(), setting, found: text(), expected: text() };
-    let model = |name: &str| network::Error::NoModel { name: name.into(), models: vec!["logistic".into()] };
+fn layer_samples() -> Vec<layer::Error> {
+    let setting = |setting| layer::Error::Setting { layer: text(), setting, found: text(), expected: text() };
     vec![
-        network::Error::LayerInput { layer: text(), found: vec![1], expected: text() },
+        layer::Error::Input { layer: text(), found: vec![1], expected: text() },
         setting("kernel"),
         setting("output"),
         setting("outputs"),
-        network::Error::MixesExamples { layer: text() },
-        network::Error::TooLarge { layer: text(), what: "weights", most: 1 },
-        network::Error::TooDeep { layer: text(), most: 1 },
-        network::Error::NoLayers { place: text() },
+        layer::Error::MixesExamples { layer: text() },
+        layer::Error::TooLarge { layer: text(), what: "weights", most: 1 },
+        layer::Error::TooDeep { layer: text(), most: 1 },
+        layer::Error::NoLayers { place: text() },
+    ]
+}
+
+fn network_samples() -> Vec<network::Error> {
+    let model = |name: &str| network::Error::NoModel { name: name.into(), models: vec!["logistic".into()] };
+    vec![
         model("logistc"),
         model("other"),
         network::Error::PublicNetwork { path: path(), found: text(), expected: "a model" },
@@ -141,7 +147,6 @@ fn run_samples() -> Vec<run::Error> {
         run::Error::Exists { path: path() },
         run::Error::NotFound { path: path() },
         run::Error::Busy { path: path() },
-        run::Error::TooLong { path: path(), most: 1 },
         run::Error::AnswerExists { path: path() },
         run::Error::AnswerLost { path: path() },
         run::Error::LedgerRolledBack { path: path(), dataset: text(), line: 2, lines: 1 },
@@ -159,6 +164,7 @@ fn general_samples() -> Vec<Error> {
         quell_privacy::Error::NoEntropy.into(),
         Error::Absent { path: path() },
         Error::Unreadable { path: path(), because },
+        Error::TooLong { path: path(), most: 1 },
         Error::Unwritable { path: path(), because },
         Error::Setting { name: "steps", found: "0".into(), expected: "at least 1" },
         Error::OutOfRange { what: "decay", value: 2.0, range: "[0, 1)" },
@@ -171,7 +177,7 @@ fn general_samples() -> Vec<Error> {
         Error::Missing { what: Input::RecordCount },
         Error::Missing { what: Input::Epsilon },
         Error::Missing { what: Input::Budget },
-        Error::OtherPromise { dataset: text() },
+        Error::OtherTerms { dataset: text() },
         Error::SavedState { part: text(), found: "damaged", expected: "a checkpoint" },
     ]
 }
@@ -181,6 +187,7 @@ fn samples() -> Vec<Error> {
     let mut all = general_samples();
     all.extend(format_samples().into_iter().map(Error::from));
     all.extend(table_samples().into_iter().map(Error::from));
+    all.extend(layer_samples().into_iter().map(Error::from));
     all.extend(network_samples().into_iter().map(Error::from));
     all.extend(run_samples().into_iter().map(Error::from));
     all
@@ -189,9 +196,14 @@ fn samples() -> Vec<Error> {
 #[test]
 fn every_error_is_sampled() {
     let named: Vec<_> = samples().iter().map(name).collect();
-    for (of, names) in
-        [("Format", FORMAT), ("Table", TABLE), ("Network", NETWORK), ("Run", RUN), ("general", GENERAL)]
-    {
+    for (of, names) in [
+        ("Format", FORMAT),
+        ("Table", TABLE),
+        ("Layer", LAYER),
+        ("Network", NETWORK),
+        ("Run", RUN),
+        ("general", GENERAL),
+    ] {
         for variant in names {
             let holds_another = of == "general" && named.iter().any(|(other, _)| other == variant);
             assert!(holds_another || named.contains(&(of, variant)), "{of}: no sample of {variant}");

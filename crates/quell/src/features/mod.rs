@@ -16,7 +16,10 @@ use std::path::PathBuf;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, data::Examples, run::Source};
+use crate::{
+    Error,
+    data::{Examples, Scaling},
+};
 use hog::Hog;
 use network::PublicNetwork;
 pub use pca::Pca;
@@ -141,12 +144,12 @@ impl Features {
         Self::Network { path: path.into(), digest: None }
     }
 
-    /// Records the hash of a public model's file, and adopts its scaling of records.
-    pub(crate) fn pin(&mut self, data: &mut Source) -> Result<(), Error> {
+    /// Records the hash of a public model's file, and adopts the scaling of its records.
+    pub(crate) fn pin(&mut self, scaling: &mut Option<Scaling>) -> Result<(), Error> {
         if let Self::Network { path, digest } = self {
             let network = PublicNetwork::open(path, digest.as_deref())?;
-            data.scaling = network.scaling();
-            *digest = Some(network.digest());
+            *scaling = network.scaling;
+            *digest = Some(network.digest);
         }
         Ok(())
     }

@@ -5,77 +5,103 @@
 
 use std::path::Path;
 
+use serde::Deserialize;
+
 use crate::{
     Error,
     data::{Examples, Scaling},
     features::Features,
-    learner::outputs,
-    network,
-    run::Model,
+    layer,
+    learner::{
+        outputs,
+        tensors::{CONFIGURATION, SHAPE, damaged, read_model, text, weights},
+    },
+    network::{self, Architecture, Network},
 };
 
-/// A public model and its file.
+/// All layers but the last of a public model.
 pub(super) struct PublicNetwork<'p> {
     path: &'p Path,
-    model: Model,
-    /// BLAKE3 hash of the file.
-    digest: String,
+    /// Shape of a record of the model, channels first.
+    shape: Vec<usize>,
+    /// The features that the model was trained on.
+    features: Features,
+    trunk: Network,
+    weights: Vec<f32>,
+    /// The scaling of the records that the model was trained on.
+    pub(super) scaling: Option<Scaling>,
+    /// BLAKE3 hash of the file in hexadecimal.
+    pub(super) digest: String,
+}
+
+/// The settings of a model that its features depend on.
+#[derive(Deserialize)]
+struct Settings {
+    #[serde(default)]
+    data: Data,
+    #[serde(default)]
+    features: Features,
+    model: Architecture,
+}
+
+#[derive(Default, Deserialize)]
+struct Data {
+    scaling: Option<Scaling>,
 }
 
 impl<'p> PublicNetwork<'p> {
     /// Reads a file, and refuses it if its hash is not `digest`.
     pub(super) fn open(path: &'p Path, digest: Option<&str>) -> Result<Self, Error> {
-        let unfit = |found: String, expected| {
-            network::Error::PublicNetwork { path: path.to_owned(), found, expected }.into()
-        };
-        let bytes = Model::read(path).map_err(|error| match error {
-            Error::Absent { .. } => unfit("does not exist".into(), "the model.safetensors of a run"),
-            other => unfit(format!("cannot be read ({other})"), "the model.safetensors of a run"),
+        const MODEL: &str = "the model.safetensors of a run";
+        let bytes = read_model(path).map_err(|error| match error {
+            Error::Absent { .. } => unfit(path, "does not exist", MODEL),
+            other => unfit(path, format!("cannot be read ({other})"), MODEL),
         })?;
         let found = blake3::hash(&bytes).to_hex().to_string();
         if digest.is_some_and(|digest| digest != found) {
-            return Err(unfit("has changed since it was first used".into(), "the unchanged file"));
+            return Err(unfit(path, "has changed since it was first used", "the unchanged file"));
         }
-        let no_model =
-            |error: Error| unfit(format!("contains no model ({error})"), "the model.safetensors of a run");
+        let no_model = |error: Error| unfit(path, format!("contains no model ({error})"), MODEL);
+        let settings: Settings = text(&bytes, CONFIGURATION)
+            .and_then(|text| toml::from_str(&text).map_err(|_| damaged(CONFIGURATION)))
+            .map_err(no_model)?;
         // Networks that use the features of other networks could refer to each other in a cycle.
-        if let Features::Network { .. } = Model::describe(&bytes).map_err(no_model)?.features {
-            return Err(unfit("uses the features of another network".into(), "a network on raw records"));
+        if let Features::Network { .. } = settings.features {
+            return Err(unfit(path, "uses the features of another network", "a network on raw records"));
         }
-        Ok(Self { path, model: Model::restore(&bytes).map_err(no_model)?, digest: found })
-    }
-
-    pub(super) fn digest(self) -> String {
-        self.digest
-    }
-
-    /// The scaling of the records that the model was trained on.
-    pub(super) fn scaling(&self) -> Option<Scaling> {
-        self.model.configuration.data.scaling.clone()
+        let shape: Vec<usize> = text(&bytes, SHAPE)
+            .and_then(|text| serde_json::from_str(&text).map_err(|_| damaged(SHAPE)))
+            .map_err(no_model)?;
+        let trunk = settings.features.output_shape(&shape).and_then(|seen| settings.model.trunk(&seen));
+        let trunk = trunk.map_err(|error| match error {
+            Error::Layer(layer::Error::NoLayers { .. }) => {
+                unfit(path, "has one layer", "at least two, because the last one is removed")
+            }
+            other => no_model(other),
+        })?;
+        let weights = weights(&bytes, &trunk).map_err(no_model)?;
+        let Settings { data, features, .. } = settings;
+        Ok(Self { path, shape, features, trunk, weights, scaling: data.scaling, digest: found })
     }
 
     /// Number of features for records of a shape.
     pub(super) fn outputs(&self, shape: &[usize]) -> Result<usize, Error> {
-        let unfit = |found: String, expected| {
-            network::Error::PublicNetwork { path: self.path.to_owned(), found, expected }.into()
-        };
-        if shape != self.model.shape {
-            let found = format!("expects records of {}", super::format_shape(&self.model.shape));
-            return Err(unfit(found, "a network for records of the same shape as these"));
+        if shape != self.shape {
+            let found = format!("expects records of {}", super::format_shape(&self.shape));
+            return Err(unfit(self.path, found, "a network for records of the same shape as these"));
         }
-        match self.model.trunk() {
-            Err(Error::Network(network::Error::NoLayers { .. })) => {
-                Err(unfit("has one layer".into(), "at least two, because the last one is removed"))
-            }
-            trunk => Ok(trunk?.0.outputs()),
-        }
+        Ok(self.trunk.outputs())
     }
 
     /// Computes the features of all records.
     pub(super) fn apply(&self, examples: &Examples) -> Result<Examples, Error> {
         let width = self.outputs(examples.shape())?;
-        let (trunk, weights) = self.model.trunk()?;
-        let inputs = self.model.features(examples.clone())?;
-        examples.with_features(&[width], outputs(&trunk, weights, &inputs).concat())
+        let inputs = self.features.apply(examples)?;
+        examples.with_features(&[width], outputs(&self.trunk, &self.weights, &inputs).concat())
     }
+}
+
+/// The error for a file that cannot serve as a public network.
+fn unfit(path: &Path, found: impl Into<String>, expected: &'static str) -> Error {
+    network::Error::PublicNetwork { path: path.to_owned(), found: found.into(), expected }.into()
 }

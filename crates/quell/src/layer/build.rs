@@ -1,11 +1,11 @@
 //! Builds layers from unchecked settings, or returns an error that says what does not fit.
 
+use super::Error;
 use super::{
     Convolution, Embedding, Layer, Pool, Pooling, Reshape, Residual, SelfAttention, Sides, Spec,
     StandardizedConvolution,
     site::{Site, product},
 };
-use crate::network::Error;
 
 /// The largest allowed setting. With it, the products below do not overflow.
 pub(super) const LARGEST: usize = 1 << 20;

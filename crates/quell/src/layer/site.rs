@@ -1,7 +1,7 @@
 //! The position of a layer in a network, and the network's size so far.
 
+use super::Error;
 use super::{Layer, Shape, Spec};
-use crate::network::Error;
 
 /// The most weights of a network: four gigabytes.
 const MOST_WEIGHTS: u128 = 1 << 30;
@@ -109,7 +109,7 @@ impl<'a> Site<'a> {
 
     /// The error for an input of the wrong shape.
     pub(super) fn shape_error(&self, found: &[usize], expected: impl Into<String>) -> Error {
-        Error::LayerInput { layer: self.layer.clone(), found: found.to_vec(), expected: expected.into() }
+        Error::Input { layer: self.layer.clone(), found: found.to_vec(), expected: expected.into() }
     }
 
     /// The error for a setting outside its range.
@@ -120,7 +120,7 @@ impl<'a> Site<'a> {
         expected: impl Into<String>,
     ) -> Error {
         let layer = self.layer.clone();
-        Error::LayerSetting { layer, setting, found: found.to_string(), expected: expected.into() }
+        Error::Setting { layer, setting, found: found.to_string(), expected: expected.into() }
     }
 
     /// The error for a layer that mixes examples.

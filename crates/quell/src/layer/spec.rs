@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Error;
 use super::{
     Activation, Dropout, Function, Layer, Linear, Normalization, Pool, Pooling, Positions, Reshape,
     build::{LARGEST, attention, convolution, divides, embedding, fits, pooling, reshape, residual, within},
     site::{Site, Tally, product},
 };
-use crate::network::Error;
 
 /// The settings of one layer. The input shape is not a setting: it is known when the layer is built.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

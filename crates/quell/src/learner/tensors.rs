@@ -1,8 +1,27 @@
-//! Reading and writing the tensors of safetensors files.
+//! Reading and writing safetensors files.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, path::Path};
 
 use safetensors::{Dtype, SafeTensors, View};
+
+use crate::{Error, file, network::Network};
+
+/// Key of the settings in the metadata of a model file.
+pub(crate) const CONFIGURATION: &str = "quell.configuration";
+/// Key of the shape of an example in the metadata of a model file.
+pub(crate) const SHAPE: &str = "quell.shape";
+
+/// The largest file that is read, in bytes.
+pub(crate) const LARGEST_FILE: u64 = 1 << 33;
+
+/// Reads the bytes of a model file.
+pub(crate) fn read_model(path: &Path) -> Result<Vec<u8>, Error> {
+    // A device or a pipe has no size, and may never end.
+    if !file::is_file(path)? {
+        return Err(Error::saved("model", "not a file", "a model"));
+    }
+    file::read(path, LARGEST_FILE)
+}
 
 /// Reads the numbers of a tensor; `None` if it is missing or of another type.
 pub(crate) fn numbers<const BYTES: usize, N>(
@@ -13,6 +32,34 @@ pub(crate) fn numbers<const BYTES: usize, N>(
 ) -> Option<Vec<N>> {
     let tensor = file.tensor(name).ok().filter(|tensor| tensor.dtype() == kind)?;
     Some(tensor.data().as_chunks::<BYTES>().0.iter().map(|bytes| read(*bytes)).collect())
+}
+
+/// The text stored under a name in the metadata.
+pub(crate) fn text(bytes: &[u8], name: &str) -> Result<String, Error> {
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(|_| damaged("the header"))?;
+    header.metadata().as_ref().and_then(|metadata| metadata.get(name)).cloned().ok_or_else(|| damaged(name))
+}
+
+/// Reads the weights of a network. Other tensors of the file are ignored.
+pub(crate) fn weights(bytes: &[u8], network: &Network) -> Result<Vec<f32>, Error> {
+    let file = SafeTensors::deserialize(bytes).map_err(|_| damaged("the file"))?;
+    // A forged description of a network cannot allocate more weights than the file holds.
+    if network.parameters() > bytes.len() / 4 {
+        return Err(damaged("weights"));
+    }
+    let mut weights = vec![0.0; network.parameters()];
+    for (name, shape, range) in network.tensors() {
+        let values = numbers(&file, &name, Dtype::F32, f32::from_le_bytes)
+            .filter(|values| values.len() == range.len());
+        let fits = file.tensor(&name).is_ok_and(|tensor| tensor.shape() == shape);
+        weights[range].copy_from_slice(&values.filter(|_| fits).ok_or_else(|| damaged(&name))?);
+    }
+    Ok(weights)
+}
+
+/// The error for a part of a model file that is missing or damaged.
+pub(crate) fn damaged(part: &str) -> Error {
+    Error::saved(part, "missing or damaged", "the contents of a model of Quell")
 }
 
 /// A tensor to be written to a file.

@@ -21,12 +21,14 @@
 //! # Ok::<(), quell::Error>(())
 //! ```
 
+mod architecture;
 mod batch;
 mod deferred;
 mod error;
 mod models;
 mod tape;
 
+pub use architecture::Architecture;
 pub use batch::{Scales, Workspace};
 pub use error::Error;
 pub use models::{Model, build, layers_of, models, named};

@@ -3,7 +3,7 @@
 use super::Network;
 use crate::{
     Error,
-    layer::{Axes, Sides, Spec},
+    layer::{self, Axes, Sides, Spec},
     network,
 };
 
@@ -62,7 +62,7 @@ pub fn models() -> &'static [Model] {
 pub fn build(input: &[usize], recipes: &[Spec]) -> Result<Network, Error> {
     let layers = Spec::build_all(input, recipes)?;
     // Every layer was built for the output of the one before it.
-    let no_layers = || network::Error::NoLayers { place: "the network".into() };
+    let no_layers = || layer::Error::NoLayers { place: "the network".into() };
     Ok(Network::new(input.to_vec(), layers).ok_or_else(no_layers)?)
 }
 

@@ -9,9 +9,9 @@ use crate::{
     Error,
     data::{self, Dataset, Examples, Options, Scaling, Schema},
     features::Features,
-    layer,
+    file,
     learner::{self, dp_sgd::Recipe},
-    network::{self, Network},
+    network::Architecture,
     run, toml_error,
 };
 
@@ -179,57 +179,6 @@ fn everything(dataset: Dataset) -> Examples {
     }
 }
 
-/// The model: the name of a built-in model, or a list of layers.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Architecture {
-    /// The name of a model that `quell models` lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// The layers, if there is no name.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub layers: Vec<layer::Spec>,
-}
-
-impl Architecture {
-    /// Builds the network for examples of a shape (channels first) and `outputs` outputs.
-    /// Replaces a name by the layers of that model.
-    pub fn build(&mut self, shape: &[usize], outputs: usize) -> Result<Network, Error> {
-        let input = channels_last(shape);
-        if self.layers.is_empty() {
-            let default = if shape.len() == 3 { "cnn-tanh" } else { "logistic" };
-            self.layers = network::layers_of(self.name.as_deref().unwrap_or(default), &input, outputs)?;
-        }
-        let network = network::build(&input, &self.layers)?;
-        if network.outputs() != outputs {
-            let found = format!("{} outputs", network.outputs());
-            return Err(Error::Setting {
-                name: "model",
-                found,
-                expected: "one output for each class, or one for a number",
-            });
-        }
-        Ok(network)
-    }
-}
-
-impl Architecture {
-    /// All layers but the last, of a model built for this shape.
-    /// These layers compute the features on which the last layer decides.
-    pub(crate) fn trunk(&self, shape: &[usize]) -> Result<Network, Error> {
-        let layers = self.layers.split_last().map_or(&[][..], |(_, layers)| layers);
-        network::build(&channels_last(shape), layers)
-    }
-}
-
-/// Converts the shape of an image from channels first to channels last.
-fn channels_last(shape: &[usize]) -> Vec<usize> {
-    match *shape {
-        [channels, rows, columns] => vec![rows, columns, channels],
-        _ => shape.to_vec(),
-    }
-}
-
 impl Configuration {
     /// The number of records, if it is public whatever the ledger says.
     /// That holds for the embedded digits only. The number is also public under replace-one neighbours, but
@@ -246,7 +195,7 @@ impl Configuration {
 
     /// Reads settings from a file.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        Self::parse(&super::file::read_text(path, LARGEST_CONFIGURATION)?)
+        Self::parse(&file::read_text(path, LARGEST_CONFIGURATION)?)
     }
 
     /// Writes the settings as TOML.

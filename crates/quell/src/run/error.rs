@@ -35,14 +35,6 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
-    /// The file is longer than any file of its kind.
-    #[error("{} is longer than {most} bytes, expected at most that many", path.display())]
-    TooLong {
-        /// The file.
-        path: PathBuf,
-        /// The largest number of bytes that is read.
-        most: u64,
-    },
     /// The output file exists already, or contains the answer to another question.
     #[error("{} already exists, expected the name of a new file", path.display())]
     AnswerExists {
@@ -92,7 +84,6 @@ impl Error {
             Self::Exists { path } => Hint::ResumeRun { folder: path.clone() },
             Self::NotFound { .. } => Hint::NameRun,
             Self::Busy { .. } => Hint::WaitForProcess,
-            Self::TooLong { .. } => Hint::CheckPath,
             Self::AnswerExists { .. } => Hint::NewOutput,
             Self::AnswerLost { .. } => Hint::AskAgain,
             Self::LedgerRolledBack { .. } | Self::AheadOfLease { .. } => Hint::RestoreLedger,

@@ -1,12 +1,12 @@
-//! Writes files completely or not at all, and reads files up to a size limit.
+//! Writes files completely or not at all.
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{Read, Write},
+    io::Write,
     path::Path,
 };
 
-use crate::{Error, run};
+use crate::Error;
 
 /// Who may read a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,21 +84,4 @@ pub(super) fn create_owned(path: &Path) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-/// Reads a file of at most `most` bytes, whatever size the operating system reports.
-pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Error> {
-    let failed = |error: std::io::Error| Error::io(path, &error);
-    let mut bytes = Vec::new();
-    File::open(path).map_err(failed)?.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() as u64 > most {
-        return Err(run::Error::TooLong { path: path.to_owned(), most }.into());
-    }
-    Ok(bytes)
-}
-
-/// Reads a UTF-8 file of at most `most` bytes.
-pub(crate) fn read_text(path: &Path, most: u64) -> Result<String, Error> {
-    String::from_utf8(read(path, most)?)
-        .map_err(|_| Error::Unreadable { path: path.to_owned(), because: std::io::ErrorKind::InvalidData })
 }

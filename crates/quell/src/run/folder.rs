@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use super::{
     Configuration, Lock, Metrics, PaymentRecord, charge::Intent, configuration::LARGEST_CONFIGURATION, file,
-    labels, model::LARGEST_FILE,
+    labels,
 };
-use crate::{Error, run, toml_error};
+use crate::{Error, learner::tensors::LARGEST_FILE, run, toml_error};
 
 /// The folder of a run.
 /// Its methods write each file completely or not at all.
@@ -107,11 +107,11 @@ impl Folder {
     }
 
     fn read(&self, name: &str) -> Result<Vec<u8>, Error> {
-        file::read(&self.file(name), LARGEST_FILE)
+        crate::file::read(&self.file(name), LARGEST_FILE)
     }
 
     fn read_text(&self, name: &str) -> Result<String, Error> {
-        file::read_text(&self.file(name), LARGEST_CONFIGURATION)
+        crate::file::read_text(&self.file(name), LARGEST_CONFIGURATION)
     }
 
     fn read_json<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, Error> {

@@ -26,8 +26,8 @@ pub trait Job {
     /// Whether the data is public, so that its ledger is only a demonstration.
     fn is_demonstration(&self) -> bool;
 
-    /// The privacy guarantee of this job alone.
-    fn promise(&self) -> Promise;
+    /// The privacy guarantee of this job alone, if nothing else is released.
+    fn guarantee(&self) -> Guarantee;
 
     /// The complete settings.
     fn settings(&self) -> Result<Settings, Error>;
@@ -78,7 +78,7 @@ impl Progress {
 
 /// The privacy guarantee of a job alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Promise {
+pub struct Guarantee {
     /// ε, as an interval.
     pub epsilon: Bound,
     /// δ.
@@ -91,7 +91,7 @@ pub struct Promise {
     pub is_by_vote: bool,
 }
 
-impl std::fmt::Display for Promise {
+impl std::fmt::Display for Guarantee {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (epsilon, delta) =
             (format_rounded(self.epsilon.upper, 4, Toward::Up), format_exact(self.delta.get()));

@@ -91,7 +91,7 @@
 mod charge;
 mod configuration;
 mod error;
-pub(crate) mod file;
+mod file;
 mod folder;
 mod job;
 pub mod labels;
@@ -104,10 +104,10 @@ mod resume;
 mod training;
 
 pub use charge::PaymentRecord;
-pub use configuration::{Architecture, Configuration, NewBudget, Source};
+pub use configuration::{Configuration, NewBudget, Source};
 pub use error::Error;
 pub use folder::Folder;
-pub use job::{Job, Outcome, Progress, Promise, Settings, Watch};
+pub use job::{Guarantee, Job, Outcome, Progress, Settings, Watch};
 use lock::Lock;
 pub use metrics::{Metrics, Point};
 pub use model::Model;

@@ -2,16 +2,16 @@
 
 use std::{collections::HashMap, path::Path};
 
-use safetensors::{Dtype, SafeTensors, serialize};
+use safetensors::serialize;
 
-use super::{Configuration, PaymentRecord, file};
+use super::{Configuration, PaymentRecord};
 use crate::{
     Error,
     data::Examples,
     learner::{
         loss::Target,
         predictions,
-        tensors::{Tensor, numbers},
+        tensors::{CONFIGURATION, SHAPE, Tensor, damaged, read_model, text, weights},
     },
     network::Network,
 };
@@ -34,14 +34,9 @@ pub struct Model {
     pub weights: Vec<f32>,
 }
 
-const CONFIGURATION: &str = "quell.configuration";
-const SHAPE: &str = "quell.shape";
 const CLASSES: &str = "quell.classes";
 const PAID: &str = "quell.paid";
 const STATEMENT: &str = "quell.statement";
-
-/// The largest file that is read as a model, in bytes.
-pub(super) const LARGEST_FILE: u64 = 1 << 33;
 
 impl Model {
     /// Computes the features on which the network was trained.
@@ -92,39 +87,15 @@ impl Model {
             .map_err(|_| Error::saved("model", "not writable", "tensors and text"))
     }
 
-    /// All layers but the last, with their weights: the part that computes features.
-    pub(crate) fn trunk(&self) -> Result<(Network, &[f32]), Error> {
-        let seen = self.configuration.features.output_shape(&self.shape)?;
-        let trunk = self.configuration.model.trunk(&seen)?;
-        let weights = &self.weights[..trunk.parameters()];
-        Ok((trunk, weights))
-    }
-
     /// Reads a model from a file.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        Self::restore(&Self::read(path)?)
-    }
-
-    /// Reads the bytes of a file, unless it is too large for a model.
-    pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
-        // A device or a pipe has no size, and may never end.
-        let found = std::fs::metadata(path).map_err(|error| Error::io(path, &error))?;
-        if !found.is_file() {
-            return Err(Error::saved("model", "not a file", "a model"));
-        }
-        file::read(path, LARGEST_FILE)
-    }
-
-    /// Reads the settings from bytes that [`Model::save`] wrote.
-    pub(crate) fn describe(bytes: &[u8]) -> Result<Configuration, Error> {
-        Configuration::parse(&text(bytes, CONFIGURATION)?)
+        Self::restore(&read_model(path)?)
     }
 
     /// Reads a model from bytes that [`Model::save`] wrote.
     pub fn restore(bytes: &[u8]) -> Result<Self, Error> {
-        let file = SafeTensors::deserialize(bytes).map_err(|_| damaged("the file"))?;
         let text = |name: &str| text(bytes, name);
-        let mut configuration = Self::describe(bytes)?;
+        let mut configuration = Configuration::parse(&text(CONFIGURATION)?)?;
         let shape: Vec<usize> = serde_json::from_str(&text(SHAPE)?).map_err(|_| damaged(SHAPE))?;
         let classes: Option<Vec<String>> =
             serde_json::from_str(&text(CLASSES)?).map_err(|_| damaged(CLASSES))?;
@@ -134,27 +105,7 @@ impl Model {
         let features = configuration.features.output_shape(&shape)?;
         let network =
             configuration.model.build(&features, loss.outputs(classes.as_ref().map_or(1, Vec::len)))?;
-        // A forged description of a network cannot allocate more weights than the file holds.
-        if network.parameters() > bytes.len() / 4 {
-            return Err(damaged("weights"));
-        }
-        let mut weights = vec![0.0; network.parameters()];
-        for (name, shape, range) in network.tensors() {
-            let values = numbers(&file, &name, Dtype::F32, f32::from_le_bytes)
-                .filter(|values| values.len() == range.len());
-            let fits = file.tensor(&name).is_ok_and(|tensor| tensor.shape() == shape);
-            weights[range].copy_from_slice(&values.filter(|_| fits).ok_or_else(|| damaged(&name))?);
-        }
+        let weights = weights(bytes, &network)?;
         Ok(Self { configuration, shape, classes, paid, statement, network, weights })
     }
-}
-
-fn damaged(part: &str) -> Error {
-    Error::saved(part, "missing or damaged", "the contents of a model of Quell")
-}
-
-/// The text stored under a name in the metadata.
-fn text(bytes: &[u8], name: &str) -> Result<String, Error> {
-    let (_, header) = SafeTensors::read_metadata(bytes).map_err(|_| damaged("the header"))?;
-    header.metadata().as_ref().and_then(|metadata| metadata.get(name)).cloned().ok_or_else(|| damaged(name))
 }

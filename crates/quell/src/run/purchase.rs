@@ -59,7 +59,7 @@ impl Purchase {
             return Ok(Self { place, kept, is_new: true });
         }
         let damaged = |_| Error::saved("paid.json", "damaged", "what an earlier command wrote");
-        let kept: Kept = serde_json::from_slice(&file::read(&path, LARGEST)?).map_err(damaged)?;
+        let kept: Kept = serde_json::from_slice(&crate::file::read(&path, LARGEST)?).map_err(damaged)?;
         if kept.question != question {
             return Err(run::Error::AnswerExists { path: answer.to_owned() }.into());
         }

@@ -8,7 +8,7 @@ use quell_privacy::{
 };
 
 use super::{
-    Configuration, Folder, Job, Metrics, Model, Outcome, PaymentRecord, Point, Progress, Promise, Settings,
+    Configuration, Folder, Guarantee, Job, Metrics, Model, Outcome, PaymentRecord, Point, Progress, Settings,
     Watch, charge,
 };
 use crate::{
@@ -54,7 +54,7 @@ const POINTS: u64 = 25;
 impl Training {
     /// Reads the data and completes the settings. Nothing is paid.
     pub fn new(mut configuration: Configuration) -> Result<Self, Error> {
-        configuration.features.pin(&mut configuration.data)?;
+        configuration.features.pin(&mut configuration.data.scaling)?;
         let mut dataset = configuration.data.open()?;
         let shape = dataset.train.shape().to_vec();
         if !configuration.features.is_raw() {
@@ -238,9 +238,9 @@ impl Job for Training {
         self.configuration.data.path.is_none()
     }
 
-    fn promise(&self) -> Promise {
+    fn guarantee(&self) -> Guarantee {
         let Plan { epsilon, delta, neighbors, .. } = self.plan;
-        Promise { epsilon, delta, unit: self.configuration.data.unit, neighbors, is_by_vote: false }
+        Guarantee { epsilon, delta, unit: self.configuration.data.unit, neighbors, is_by_vote: false }
     }
 
     fn settings(&self) -> Result<Settings, Error> {

@@ -87,7 +87,7 @@ impl Plan {
         };
         let terms = ledger.state()?.terms();
         if terms.neighbors != self.neighbors || terms.unit != unit {
-            return Err(Error::OtherPromise { dataset: terms.dataset.clone() });
+            return Err(Error::OtherTerms { dataset: terms.dataset.clone() });
         }
         let mut answers = Vec::new();
         for paid in ledger.reserve(poll, rounds)? {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use quell::{
     Error, Hint,
-    layer::Spec,
+    layer::{self, Spec},
     network::{self, build},
 };
 
@@ -183,15 +183,15 @@ fn a_forged_recipe_is_refused_before_anything_is_allocated() {
         build(&[1 << 11], &[wide, Spec::Linear { outputs: 1 << 11 }, Spec::Linear { outputs: 1 << 18 }])
             .err()
             .unwrap();
-    assert!(matches!(error, Error::Network(network::Error::TooLarge { what: "weights", .. })), "{error}");
+    assert!(matches!(error, Error::Layer(layer::Error::TooLarge { what: "weights", .. })), "{error}");
     let many = vec![Spec::Relu {}; 5000];
     assert!(matches!(
         build(&[1], &many).err().unwrap(),
-        Error::Network(network::Error::TooLarge { what: "layers", .. })
+        Error::Layer(layer::Error::TooLarge { what: "layers", .. })
     ));
     let deep = (0..50)
         .fold(Spec::Relu {}, |inner, _| Spec::Residual { layers: vec![inner], projection: Vec::new() });
-    assert!(matches!(deep.build(&[1]).err().unwrap(), Error::Network(network::Error::TooDeep { .. })));
+    assert!(matches!(deep.build(&[1]).err().unwrap(), Error::Layer(layer::Error::TooDeep { .. })));
 }
 
 proptest! {

@@ -5,10 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use quell::{
-    run::{
-        Architecture,
-        labels::{About, Choice, Configuration, Electors, ExternalBallots},
-    },
+    network::Architecture,
+    run::labels::{About, Choice, Configuration, Electors, ExternalBallots},
     voting::{self, Aggregator},
 };
 use quell_privacy::mechanism::Bounds;

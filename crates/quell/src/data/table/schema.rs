@@ -26,18 +26,12 @@
 
 use std::{
     collections::HashSet,
-    fs::File,
-    io::Read,
     path::{Path, PathBuf},
 };
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
-use crate::{
-    Error,
-    data::{FormatError, TableError},
-    toml_error,
-};
+use crate::{Error, data::TableError, file, toml_error};
 
 /// The most bytes of a schema, enough for more than a hundred thousand categories.
 const LONGEST: u64 = 1 << 24;
@@ -124,12 +118,7 @@ impl Schema {
     /// Reads a schema from a file.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let failed = |error: std::io::Error| Error::io(path, &error);
-        let mut bytes = Vec::new();
-        File::open(path).map_err(failed)?.take(LONGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
-        if bytes.len() as u64 > LONGEST {
-            return Err(FormatError::TooLarge { path: path.to_owned(), limit: LONGEST }.into());
-        }
+        let bytes = file::read(path, LONGEST)?;
         Self::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| match error {
             Error::Table(TableError::Schema { because, .. }) => {
                 TableError::Schema { path: Some(path.to_owned()), because }.into()

@@ -130,7 +130,7 @@ impl Plan {
     ) -> Result<(), Error> {
         let terms = ledger.state()?.terms();
         if terms.neighbors != self.neighbors || terms.unit != unit {
-            return Err(Error::OtherPromise { dataset: terms.dataset.clone() });
+            return Err(Error::OtherTerms { dataset: terms.dataset.clone() });
         }
         let is_public = terms.neighbors == Neighbors::Replace && terms.unit == Unit::Example;
         match self.descent.sampling {

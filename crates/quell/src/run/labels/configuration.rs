@@ -8,13 +8,14 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Error,
     features::Features,
+    file,
     learner::{
         average::Average,
         optimizer::Optimizer,
         schedule::{Schedule, Shape},
     },
-    network,
-    run::{self, Architecture, NewBudget, Source, configuration::LARGEST_CONFIGURATION, file},
+    network::{self, Architecture},
+    run::{self, NewBudget, Source, configuration::LARGEST_CONFIGURATION},
     toml_error, voting,
     voting::student,
 };
@@ -157,9 +158,9 @@ impl Configuration {
 
     /// Records the hashes of the public networks that compute features.
     pub(super) fn pin(&mut self) -> Result<(), Error> {
-        self.features.pin(&mut self.data)?;
+        self.features.pin(&mut self.data.scaling)?;
         let scaling = self.data.scaling.clone();
-        self.student.features.pin(&mut self.data)?;
+        self.student.features.pin(&mut self.data.scaling)?;
         match (&self.features, &self.student.features) {
             (Features::Network { .. }, Features::Network { path, .. }) if scaling != self.data.scaling => {
                 let found = "was trained on records with another scaling than the voters use".into();

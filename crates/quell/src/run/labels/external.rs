@@ -12,7 +12,7 @@ use super::{payment, reveal};
 use crate::{
     Error, data,
     learner::Control,
-    run::{self, Folder, Job, NewBudget, Outcome, Promise, Settings, Watch},
+    run::{self, Folder, Guarantee, Job, NewBudget, Outcome, Settings, Watch},
     voting::{
         Aggregator, Asker, Election, Journal, Plan, Recipe,
         pate::{Ballots, Cast, Replies},
@@ -160,8 +160,8 @@ impl Job for External {
         false
     }
 
-    fn promise(&self) -> Promise {
-        payment::promise(&self.plan, self.unit)
+    fn guarantee(&self) -> Guarantee {
+        payment::guarantee(&self.plan, self.unit)
     }
 
     fn settings(&self) -> Result<Settings, Error> {

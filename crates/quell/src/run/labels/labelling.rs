@@ -17,7 +17,7 @@ use crate::{
     features::{Features, Pca},
     learner::{Control, evaluate, loss::Loss},
     network::Network,
-    run::{self, Folder, Job, Model, Outcome, Progress, Promise, Settings, Watch, charge},
+    run::{self, Folder, Guarantee, Job, Model, Outcome, Progress, Settings, Watch, charge},
     voting::{Aggregation, Aggregator, Journal, Plan, pate::Shards, student},
 };
 
@@ -291,8 +291,8 @@ impl Job for Labelling {
         self.configuration.data.path.is_none()
     }
 
-    fn promise(&self) -> Promise {
-        payment::promise(&self.plan, self.configuration.data.unit)
+    fn guarantee(&self) -> Guarantee {
+        payment::guarantee(&self.plan, self.configuration.data.unit)
     }
 
     fn settings(&self) -> Result<Settings, Error> {

@@ -10,7 +10,7 @@ use super::reveal;
 use crate::{
     Error, Input,
     learner::Control,
-    run::{Folder, NewBudget, Progress, Promise, Watch, charge},
+    run::{Folder, Guarantee, NewBudget, Progress, Watch, charge},
     voting::{Aggregation, Asker, Entry, Journal, Plan, Recipe, Reply, ask, entry, pate::Replies},
 };
 
@@ -40,9 +40,9 @@ pub(super) fn terms(
 }
 
 /// The privacy guarantee of the answers.
-pub(super) fn promise(plan: &Plan, unit: Unit) -> Promise {
+pub(super) fn guarantee(plan: &Plan, unit: Unit) -> Guarantee {
     let Plan { epsilon, delta, neighbors, .. } = *plan;
-    Promise { epsilon, delta, unit, neighbors, is_by_vote: true }
+    Guarantee { epsilon, delta, unit, neighbors, is_by_vote: true }
 }
 
 /// What the payment covers, in words.
@@ -61,7 +61,7 @@ pub(super) fn settings(plan: &Plan) -> serde_json::Map<String, serde_json::Value
 pub(super) fn check<B: Book>(plan: &Plan, unit: Unit, ledger: &mut Ledger<B>) -> Result<(), Error> {
     let terms = ledger.state()?.terms();
     if terms.neighbors != plan.neighbors || terms.unit != unit {
-        return Err(Error::OtherPromise { dataset: terms.dataset.clone() });
+        return Err(Error::OtherTerms { dataset: terms.dataset.clone() });
     }
     Ok(())
 }

@@ -12,7 +12,8 @@ use crate::{
     data::Examples,
     features::Pca,
     learner::{Control, outputs},
-    run::{Architecture, Folder, Progress, Watch},
+    network::Architecture,
+    run::{Folder, Progress, Watch},
     voting::{
         pate::{Ballots, Shards, Teachers},
         student,
