@@ -2,7 +2,7 @@
 
 use quell::{
     data,
-    learner::Control,
+    learner::{Control, dp_sgd::DpSgd},
     ledger::InMemory,
     privacy::ledger::Ledger,
     run::{Configuration, Folder, Job, Model, Training},
@@ -11,7 +11,7 @@ use quell::{
 pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut configuration = Configuration::digits()?;
     configuration.model.name = Some("logistic".into());
-    let job = Training::new(configuration)?;
+    let job = Training::<DpSgd>::new(configuration)?;
     let mut ledger = Ledger::create(InMemory::new("digits"), job.terms()?)?;
     let here = std::env::temp_dir().join(format!("quell-save-{}", std::process::id()));
     let folder = Folder::create(&here)?;

@@ -54,6 +54,28 @@ pub(crate) fn start(job: &impl Job, terms: &RunArgs, verb: &str) -> Result<()> {
     run_job(job, &mut opened, &folder, terms.format)
 }
 
+/// Starts a job once its data is read.
+pub(crate) struct Start<'a> {
+    terms: &'a RunArgs,
+    bar: Bar,
+}
+
+impl<'a> Start<'a> {
+    /// Shows that data is being read.
+    pub(crate) fn reading(terms: &'a RunArgs) -> Self {
+        Self { terms, bar: Bar::spinner("reading") }
+    }
+}
+
+impl Driver for Start<'_> {
+    type Output = Result<()>;
+
+    fn drive<J: Job>(self, job: &J) -> Result<()> {
+        drop(self.bar);
+        start(job, self.terms, "")
+    }
+}
+
 /// Continues the job of a folder.
 pub(crate) fn resume(folder: &Folder, ledgers: &LedgerArgs, format: Format) -> Result<()> {
     run::resume(folder, Resume { folder, ledgers, format })?

@@ -1,11 +1,8 @@
 //! The report of a run that trains a model.
 
 use quell::{
-    learner::{
-        Evaluation,
-        dp_sgd::{Plan, Sampler},
-    },
-    run::{Folder, Metrics, Model, PaymentRecord},
+    learner::Evaluation,
+    run::{Description, Folder, Metrics, Model, PaymentRecord},
 };
 use quell_privacy::{ledger::Unit, number::format_brief};
 use serde_json::json;
@@ -25,14 +22,11 @@ const ATTACK: &str =
 /// Builds the report of a model trained on private records.
 pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Error> {
     let (metrics, configuration) = (folder.metrics()?, &model.configuration);
-    let classes = model.classes.as_ref().map(Vec::len);
-    let plan = configuration
-        .training
-        .plan(&quell::learner::PublicFacts { records: None, classes }, &model.network)?;
+    let method = model.description()?;
     let figures: Vec<(Figure, &str)> = [
         figures::accuracy(&metrics),
         figures::epsilon(&metrics, &model.paid),
-        figures::attack(&plan.event(), plan.neighbors, ATTACK)?,
+        figures::attack(&method.event, method.neighbors, ATTACK)?,
     ]
     .into_iter()
     .flatten()
@@ -44,7 +38,7 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         "run": folder.path(),
         "dataset": receipt.dataset,
         "unit": configuration.data.unit,
-        "neighbors": plan.neighbors,
+        "neighbors": method.neighbors,
         "epsilon": Interval(*epsilon),
         "delta": delta,
         "receipt": receipt,
@@ -56,11 +50,11 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         "figures": drawings,
     });
     let mut lists = vec![
-        ("The guarantee of this run", guarantee(&model.paid, configuration.data.unit, plan.neighbors)),
+        ("The guarantee of this run", guarantee(&model.paid, configuration.data.unit, method.neighbors)),
         ("Ledger entry of the charge", ledger_entry(&model.paid)),
         ("Results", result(model, &metrics)),
-        ("Training data", data(model)),
-        ("Training settings", settings(model, &plan, &metrics)),
+        ("Training data", data(model, method.records)),
+        ("Training settings", settings(model, &method)),
     ];
     let evaluation = metrics.evaluation.as_ref();
     let confusion = evaluation
@@ -130,14 +124,15 @@ fn result(model: &Model, metrics: &Metrics) -> Vec<[String; 2]> {
     rows
 }
 
-fn data(model: &Model) -> Vec<[String; 2]> {
-    let (data, training) = (&model.configuration.data, &model.configuration.training);
-    let mut rows = vec![row("dataset", &model.paid.receipt.dataset), row("source", source(data))];
-    if let Some(records) = training.sampling.records {
-        let what = if data.unit == Unit::User { "people" } else { "examples" };
-        rows.push(row("public size", format!("{records} {what}")));
-    }
-    rows.push(row("shape of an example", dimensions(&model.shape)));
+fn data(model: &Model, records: u64) -> Vec<[String; 2]> {
+    let data = &model.configuration.data;
+    let what = if data.unit == Unit::User { "people" } else { "examples" };
+    let mut rows = vec![
+        row("dataset", &model.paid.receipt.dataset),
+        row("source", source(data)),
+        row("public size", format!("{records} {what}")),
+        row("shape of an example", dimensions(&model.shape)),
+    ];
     if !model.configuration.features.is_raw() {
         rows.push(row("features", features(&model.configuration.features)));
     }
@@ -157,39 +152,12 @@ fn data(model: &Model) -> Vec<[String; 2]> {
     rows
 }
 
-fn settings(model: &Model, plan: &Plan, metrics: &Metrics) -> Vec<[String; 2]> {
-    let training = &model.configuration.training;
-    let sampling = match training.sampling.by {
-        Sampler::Poisson => "Poisson sampling: each record independently",
-        Sampler::Full => "every record in every step",
-        Sampler::WithoutReplacement => "a random set of fixed size",
-        Sampler::Shuffled => "every record once per epoch",
-    };
-    let rate =
-        training.sampling.rate.map(|rate| format!(", rate {}", format_brief(rate))).unwrap_or_default();
+fn settings(model: &Model, method: &Description) -> Vec<[String; 2]> {
     let mut rows = vec![
         row("model", architecture(&model.configuration.model)),
         row("layers", layers(&model.configuration.model.layers)),
         row("weights", model.network.parameters().to_string()),
-        row("steps", metrics.steps.max(plan.steps()).to_string()),
-        row("sampling", format!("{sampling}{rate}")),
-        row("expected batch size", format_brief(plan.expected_batch)),
-        row("noise multiplier", format_brief(plan.descent.noise_multiplier.get())),
-        row("clipping", describe(&training.clipping)),
-        row("loss", describe(&plan.loss)),
-        row("optimizer", describe(&plan.optimizer)),
-        row(
-            "learning rate",
-            format!("{}, {}", format_brief(plan.schedule.learning_rate), describe(&plan.schedule.shape)),
-        ),
-        row("averaging of iterates", describe(&plan.average)),
     ];
-    if plan.schedule.warm_up > 0 {
-        rows.push(row("warm-up", format!("{} steps", plan.schedule.warm_up)));
-    }
-    if let Some(augmentation) = &plan.augmentation {
-        rows.push(row("augmentation", describe(augmentation)));
-    }
-    rows.push(row("seed of public randomness", plan.seed.to_string()));
+    rows.extend(method.facts.iter().map(|(name, value)| row(name, describe(value))));
     rows
 }

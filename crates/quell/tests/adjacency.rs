@@ -5,7 +5,11 @@ use crate::made::Folder;
 use quell::{
     Error, Input,
     data::{Examples, Options, Schema, Targets, digits, open},
-    learner::{Supervised, dp_sgd::Sampler, loss::Loss},
+    learner::{
+        Supervised,
+        dp_sgd::{DpSgd, Sampler},
+        loss::Loss,
+    },
     network::{self, Network, Workspace},
     random::PublicRandom,
     run::{self, Configuration, Job, labels},
@@ -194,11 +198,11 @@ fn where_records_are_exchanged_rows_are_counted_and_not_what_can_be_used_of_them
     for by in [Sampler::Poisson, Sampler::Full, Sampler::WithoutReplacement, Sampler::Shuffled] {
         let job = |odd| {
             let folder = table(200, odd);
-            let mut job = run::Training::new(configuration(&folder, by, Some(200))).unwrap();
+            let mut job = run::Training::<DpSgd>::new(configuration(&folder, by, Some(200))).unwrap();
             // The check against the number of rows is before payment, and the same.
             job.quote(&mut ledger(job.terms().unwrap())).unwrap();
             job.configuration.data.path = None;
-            (job.configuration.write().unwrap(), job.plan)
+            (job.configuration.write().unwrap(), job.method.plan)
         };
         let whole = job(None);
         assert!(whole.0.contains("records = 200"), "{}", whole.0);
@@ -212,7 +216,7 @@ fn where_records_are_exchanged_rows_are_counted_and_not_what_can_be_used_of_them
 fn whatever_can_be_wrong_about_the_number_of_records_is_said_before_it_is_paid_for() {
     let folder = table(51, None);
     let check = |by, records| {
-        let job = run::Training::new(configuration(&folder, by, Some(records))).unwrap();
+        let job = run::Training::<DpSgd>::new(configuration(&folder, by, Some(records))).unwrap();
         job.quote(&mut ledger(job.terms().unwrap())).map(|_| ())
     };
     let refused = check(Sampler::WithoutReplacement, 100).unwrap_err();
@@ -225,23 +229,24 @@ fn whatever_can_be_wrong_about_the_number_of_records_is_said_before_it_is_paid_f
     assert!(check(Sampler::Poisson, 100).is_ok());
     // Whether the number is public says the ledger, not whoever asks.
     assert!(matches!(
-        run::Training::new(configuration(&folder, Sampler::Poisson, None)),
+        run::Training::<DpSgd>::new(configuration(&folder, Sampler::Poisson, None)),
         Err(Error::Missing { .. })
     ));
     for records in [51, 100] {
         let job =
-            run::Training::new(configuration(&folder, Sampler::WithoutReplacement, Some(records))).unwrap();
+            run::Training::<DpSgd>::new(configuration(&folder, Sampler::WithoutReplacement, Some(records)))
+                .unwrap();
         let terms = Terms { neighbors: Neighbors::AddRemove, ..job.terms().unwrap() };
         assert!(matches!(job.quote(&mut ledger(terms)), Err(Error::OtherTerms { .. })), "{records}");
     }
     // Which records are split off follows from what they hold, so an exchange would change how many there are.
     let mut split = configuration(&folder, Sampler::Poisson, None);
     split.data.schema = Some(Schema::parse(&format!("{SCHEMA}[test]\nshare = 0.2\n")).unwrap());
-    let refused = run::Training::new(split.clone()).err().unwrap();
+    let refused = run::Training::<DpSgd>::new(split.clone()).err().unwrap();
     assert!(matches!(refused, Error::Setting { name: "neighbors", .. }), "{refused}");
     split.training.privacy.neighbors = Neighbors::AddRemove;
     split.training.sampling.records = Some(40);
-    assert!(run::Training::new(split).is_ok());
+    assert!(run::Training::<DpSgd>::new(split).is_ok());
 }
 
 #[test]
@@ -252,10 +257,10 @@ fn people_are_not_promised_protection_where_nobody_knows_who_they_are() {
     let folder = table(51, None);
     let mut asked = configuration(&folder, Sampler::Poisson, Some(51));
     asked.data.unit = Unit::User;
-    assert!(matches!(run::Training::new(asked.clone()), Err(Error::Missing { what: Input::Users })));
+    assert!(matches!(run::Training::<DpSgd>::new(asked.clone()), Err(Error::Missing { what: Input::Users })));
     let lines: Vec<String> = (0..51).map(|row| (row % 7).to_string()).collect();
     asked.data.users = Some(folder.put("users.txt", lines.join("\n")));
-    assert!(run::Training::new(asked).is_ok());
+    assert!(run::Training::<DpSgd>::new(asked).is_ok());
 }
 
 #[test]

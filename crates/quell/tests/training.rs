@@ -8,7 +8,7 @@ use quell::{
     features::Features,
     learner::{
         Augmentation, Control, Gradients, PublicFacts, Supervised, default_delta,
-        dp_sgd::{Checkpoint, Clip, Plan, Recipe, Sampler},
+        dp_sgd::{Checkpoint, Clip, DpSgd, Plan, Recipe, Sampler},
         evaluate,
         loss::Loss,
     },
@@ -256,7 +256,7 @@ impl Scratch {
         Self(path)
     }
 
-    fn ledger(&self, job: &Training) -> Ledger<Volume> {
+    fn ledger(&self, job: &Training<DpSgd>) -> Ledger<Volume> {
         let location = Location::File(self.0.join("ledger.db"));
         let mut store = Store::create(location).unwrap();
         let name = job.configuration.data.name();
@@ -273,18 +273,18 @@ impl Drop for Scratch {
     }
 }
 
-fn small_job(change: impl FnOnce(&mut Configuration)) -> Training {
+fn small_job(change: impl FnOnce(&mut Configuration)) -> Training<DpSgd> {
     let mut configuration = Configuration::digits().unwrap();
     configuration.model.name = Some("logistic".into());
     configuration.training.steps = Some(30);
     change(&mut configuration);
-    Training::new(configuration).unwrap()
+    Training::<DpSgd>::new(configuration).unwrap()
 }
 
 #[test]
 fn the_embedded_digits_are_learned() {
     let scratch = Scratch::new("digits");
-    let job = Training::new(Configuration::digits().unwrap()).unwrap();
+    let job = Training::<DpSgd>::new(Configuration::digits().unwrap()).unwrap();
     let (mut ledger, folder) = (scratch.ledger(&job), Folder::create(&scratch.0.join("run")).unwrap());
     let mut moments = Vec::new();
     let outcome = job
@@ -300,10 +300,10 @@ fn the_embedded_digits_are_learned() {
         accuracy > 0.8 && outcome.is_finished && outcome.paid.as_ref().unwrap().epsilon.upper <= 3.0,
         "{accuracy}"
     );
-    assert_eq!(moments.len() as u64, job.plan.steps());
+    assert_eq!(moments.len() as u64, job.method.plan.steps());
     assert!(moments.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1));
     assert!(
-        moments.last().unwrap().1 >= job.plan.epsilon.upper,
+        moments.last().unwrap().1 >= job.method.plan.epsilon.upper,
         "what is shown is never less than what was spent"
     );
     // What was promised stands in the ledger, and the model says so.
@@ -316,7 +316,7 @@ fn the_embedded_digits_are_learned() {
     assert!(
         read.statement.contains("Promise") && read.paid.receipt.entry == outcome.paid.unwrap().receipt.entry
     );
-    let again = evaluate(&read.network, &read.weights, job.public_test().unwrap(), job.plan.loss);
+    let again = evaluate(&read.network, &read.weights, job.public_test().unwrap(), job.method.plan.loss);
     assert_eq!(again.accuracy(), Some(accuracy));
 }
 
@@ -335,7 +335,7 @@ fn a_run_that_is_stopped_goes_on_and_pays_nothing_more() {
     assert!(!outcome.is_finished && folder.metrics().unwrap().taken == 7);
     let spent = ledger.state().unwrap().spent().epsilon;
     // As another process would.
-    let job = Training::new(Folder::open(folder.path()).unwrap().configuration().unwrap()).unwrap();
+    let job = Training::<DpSgd>::new(Folder::open(folder.path()).unwrap().configuration().unwrap()).unwrap();
     let mut ledger = scratch.ledger(&job);
     let outcome = job
         .go(&mut ledger, &folder, &mut |moment| {
@@ -359,7 +359,7 @@ fn a_model_keeps_the_features_that_stand_before_it() {
         configuration.model.layers.clear();
     });
     assert_eq!(
-        (job.dataset.train.shape(), job.network.parameters()),
+        (job.dataset.train.shape(), job.method.network.parameters()),
         ([81, 2, 2].as_slice(), 10 * (81 * 4 + 1))
     );
     let (mut ledger, folder) = (scratch.ledger(&job), Folder::create(&scratch.0.join("run")).unwrap());
@@ -370,7 +370,7 @@ fn a_model_keeps_the_features_that_stand_before_it() {
     };
     assert!(!job.go(&mut ledger, &folder, &mut stop(7)).unwrap().is_finished);
     // As another process would.
-    let job = Training::new(folder.configuration().unwrap()).unwrap();
+    let job = Training::<DpSgd>::new(folder.configuration().unwrap()).unwrap();
     assert_eq!(job.configuration.features, Features::scattering());
     let mut ledger = scratch.ledger(&job);
     let outcome = job.go(&mut ledger, &folder, &mut stop(u64::MAX)).unwrap();
@@ -384,7 +384,8 @@ fn a_model_keeps_the_features_that_stand_before_it() {
     );
     // Records as they are become what the network was trained on.
     let images = model.configuration.data.open().unwrap().test.unwrap();
-    let again = evaluate(&model.network, &model.weights, &model.features(images).unwrap(), job.plan.loss);
+    let again =
+        evaluate(&model.network, &model.weights, &model.features(images).unwrap(), job.method.plan.loss);
     assert_eq!(again.accuracy(), Some(accuracy));
 }
 
@@ -393,7 +394,7 @@ fn features_and_versions_of_images_exclude_each_other() {
     let mut configuration = Configuration::digits().unwrap();
     configuration.features = Features::hog();
     configuration.training.augmentation = Some(Augmentation { versions: 2, shift: 1, mirror: false });
-    let refused = Training::new(configuration).err().unwrap().to_string();
+    let refused = Training::<DpSgd>::new(configuration).err().unwrap().to_string();
     assert!(refused.starts_with("augmentation is several versions"), "{refused}");
 }
 
@@ -404,29 +405,30 @@ fn a_checkpoint_holds_everything_that_the_next_step_needs() {
         configuration.training.clipping =
             Clip::Adaptive { norm: 1.0, quantile: 0.5, learning_rate: 0.2, count_noise: Some(20.0) };
     });
-    let mut progress = Checkpoint::new(&job.network, &job.plan).unwrap();
+    let mut progress = Checkpoint::new(&job.method.network, &job.method.plan).unwrap();
     let released = |seed: u64| {
         let mut chance = quell::random::PublicRandom::new(seed);
-        let sum = (0..job.network.parameters()).map(|_| chance.normal()).collect();
+        let sum = (0..job.method.network.parameters()).map(|_| chance.normal()).collect();
         quell_privacy::mechanism::Step {
             sum,
             share_within: Some(0.4),
             next_norm: Some(quell_privacy::units::ClipNorm::new(0.7).unwrap()),
         }
     };
-    progress.apply(&job.plan, &released(1), 0, 1.0).unwrap();
-    let mut restored = Checkpoint::restore(&progress.save().unwrap(), &job.network, &job.plan).unwrap();
+    progress.apply(&job.method.plan, &released(1), 0, 1.0).unwrap();
+    let mut restored =
+        Checkpoint::restore(&progress.save().unwrap(), &job.method.network, &job.method.plan).unwrap();
     assert_eq!(restored, progress);
-    progress.apply(&job.plan, &released(2), 1, 1.0).unwrap();
-    restored.apply(&job.plan, &released(2), 1, 1.0).unwrap();
+    progress.apply(&job.method.plan, &released(2), 1, 1.0).unwrap();
+    restored.apply(&job.method.plan, &released(2), 1, 1.0).unwrap();
     assert!(restored == progress && progress.clip_norm().is_some_and(|norm| norm.get() == 0.7));
     // Damage is found, wherever it is.
     let bytes = progress.save().unwrap();
     for cut in (0..bytes.len()).step_by(997) {
-        assert!(Checkpoint::restore(&bytes[..cut], &job.network, &job.plan).is_err(), "{cut}");
+        assert!(Checkpoint::restore(&bytes[..cut], &job.method.network, &job.method.plan).is_err(), "{cut}");
     }
     let other = small_job(|configuration| configuration.model.name = Some("mlp".into()));
-    assert!(Checkpoint::restore(&bytes, &other.network, &other.plan).is_err());
+    assert!(Checkpoint::restore(&bytes, &other.method.network, &other.method.plan).is_err());
 }
 
 #[test]
@@ -454,7 +456,10 @@ fn every_way_to_sample_and_clip_trains() {
             .unwrap();
         assert!(accuracy > 0.5 && outcome.is_finished, "{name}: {accuracy}");
         assert!(outcome.paid.as_ref().unwrap().epsilon.upper <= 8.0);
-        assert_eq!(job.configuration.training.sampling.by == Sampler::Shuffled, job.plan.steps_per_run() > 1);
+        assert_eq!(
+            job.configuration.training.sampling.by == Sampler::Shuffled,
+            job.method.plan.steps_per_run() > 1
+        );
     }
 }
 
@@ -473,7 +478,7 @@ fn a_ledger_of_another_promise_is_not_charged() {
     let mut configuration = Configuration::digits().unwrap();
     configuration.data.unit = Unit::User;
     assert!(
-        matches!(Training::new(configuration), Err(Error::Missing { what: Input::Users })),
+        matches!(Training::<DpSgd>::new(configuration), Err(Error::Missing { what: Input::Users })),
         "digits have no users"
     );
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use quell::{
     data::{Scaling, Schema},
-    learner::Control,
+    learner::{Control, dp_sgd::DpSgd},
     network::Architecture,
     run::{Configuration, Folder, Job, NewBudget, Training},
 };
@@ -75,7 +75,7 @@ impl Trained {
     }
 
     fn train(&self, name: &str, configuration: Configuration) -> String {
-        let job = Training::new(configuration).unwrap();
+        let job = Training::<DpSgd>::new(configuration).unwrap();
         std::fs::create_dir_all(&self.ledger).unwrap();
         let store = Store::create(Location::File(Path::new(&self.ledger).join("ledger.db"))).unwrap();
         let terms = job.terms().unwrap();

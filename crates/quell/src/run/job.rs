@@ -2,13 +2,13 @@
 
 use quell_privacy::{
     Bound, Neighbors,
-    ledger::{Book, Ledger, Spent, Terms, Unit},
+    ledger::{Book, Budget, Composition, Ledger, Spent, Terms, Unit},
     number::{Toward, format_exact, format_rounded},
-    units::Delta,
+    units::{Delta, Epsilon},
 };
 use serde_json::{Map, Value};
 
-use super::{Folder, PaymentRecord};
+use super::{Folder, NewBudget, PaymentRecord};
 use crate::{Error, learner::Control};
 
 /// Work that is planned, paid for, saved in a folder, and resumable.
@@ -89,6 +89,37 @@ pub struct Guarantee {
     pub neighbors: Neighbors,
     /// Whether the job releases answers of votes. The guarantee holds for any votes.
     pub is_by_vote: bool,
+}
+
+impl Guarantee {
+    /// Refuses a ledger with other neighbours or another privacy unit.
+    pub(super) fn check<B: Book>(&self, ledger: &mut Ledger<B>) -> Result<(), Error> {
+        let terms = ledger.state()?.terms();
+        if terms.neighbors == self.neighbors && terms.unit == self.unit {
+            Ok(())
+        } else {
+            Err(Error::OtherTerms { dataset: terms.dataset.clone() })
+        }
+    }
+
+    /// The terms of a new ledger. Without a budget, it can pay for this job alone.
+    ///
+    /// `requested` is the ε that the settings ask for.
+    pub(super) fn terms(
+        &self,
+        dataset: String,
+        budget: Option<NewBudget>,
+        requested: Option<f64>,
+    ) -> Result<Terms, Error> {
+        let (epsilon, delta) = match budget {
+            Some(budget) => (budget.epsilon, Delta::new(budget.delta)?),
+            // The budget has a small margin for rounding.
+            None => (requested.unwrap_or(self.epsilon.upper * 1.001), self.delta),
+        };
+        let budget = Budget { epsilon: Some(Epsilon::new(epsilon)?), delta };
+        let Self { unit, neighbors, .. } = *self;
+        Ok(Terms { dataset, unit, neighbors, budget, composition: Composition::Combined })
+    }
 }
 
 impl std::fmt::Display for Guarantee {

@@ -4,11 +4,11 @@
 //!
 //! ```
 //! use quell::run::{Configuration, Folder, Job, Training};
-//! use quell::{learner::Control, ledger::InMemory, privacy::ledger::Ledger};
+//! use quell::{learner::{Control, dp_sgd::DpSgd}, ledger::InMemory, privacy::ledger::Ledger};
 //! # let path = std::env::temp_dir().join(format!("quell-run-{}", std::process::id()));
 //! let mut configuration = Configuration::digits()?;
 //! configuration.model.name = Some("logistic".into());
-//! let job = Training::new(configuration)?;
+//! let job = Training::<DpSgd>::new(configuration)?;
 //! let mut ledger = Ledger::create(InMemory::new("digits"), job.terms()?)?;
 //! let folder = Folder::create(&path)?;
 //! let outcome = job.go(&mut ledger, &folder, &mut |_| Control::Continue)?;
@@ -100,7 +100,7 @@ mod metrics;
 mod model;
 mod private;
 mod purchase;
-mod resume;
+mod registry;
 mod training;
 
 pub use charge::PaymentRecord;
@@ -112,5 +112,5 @@ use lock::Lock;
 pub use metrics::{Metrics, Point};
 pub use model::Model;
 pub use purchase::Purchase;
-pub use resume::{Driver, resume};
+pub use registry::{Description, Driver, Registered, resume, train};
 pub use training::Training;

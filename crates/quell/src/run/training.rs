@@ -1,46 +1,37 @@
-//! A job that trains a model with DP-SGD.
+//! A job that trains a model, by any method.
 
 use quell_privacy::{
     Statement,
-    ledger::{Book, Budget, Composition, Lease, Ledger, Spent, Terms},
-    mechanism::{Descent, Sampling},
-    units::{Delta, Epsilon},
+    ledger::{Book, Lease, Ledger, Spent, Terms},
 };
 
 use super::{
     Configuration, Folder, Guarantee, Job, Metrics, Model, Outcome, PaymentRecord, Point, Progress, Settings,
-    Watch, charge,
+    Watch, charge, registry::Registered,
 };
 use crate::{
     Error,
     data::{Dataset, Examples},
-    learner::{
-        Control, Evaluation, PublicFacts, Supervised,
-        dp_sgd::{Checkpoint, Plan, Sampler, train},
-        evaluate,
-    },
-    network::Network,
+    learner::{Control, Cost, Evaluation, Method, PublicFacts, State, Subject, evaluate},
     run,
 };
 
-/// A job that trains a model: its complete settings and its data.
-pub struct Training {
+/// A job that trains a model: its complete settings, its data and its method.
+pub struct Training<M> {
     /// The settings, with defaults filled in.
     pub configuration: Configuration,
     /// The records, as the features that the settings ask for.
     pub dataset: Dataset,
     /// Shape of a record before features are computed, channels first.
     shape: Vec<usize>,
-    /// The network.
-    pub network: Network,
-    /// The training plan.
-    pub plan: Plan,
+    /// The method, planned for this data.
+    pub method: M,
 }
 
 /// Everything that a session needs besides its lease.
-struct Prepared<'a> {
-    checkpoint: Checkpoint,
-    task: Supervised<'a>,
+struct Prepared<'a, M: Method + 'a> {
+    state: M::State,
+    task: M::Task<'a>,
     metrics: Metrics,
     /// Steps between two checkpoints.
     every: u64,
@@ -51,21 +42,14 @@ struct Prepared<'a> {
 /// Approximate number of checkpoints, at each of which accuracy is measured.
 const POINTS: u64 = 25;
 
-impl Training {
+impl<M: Registered> Training<M> {
     /// Reads the data and completes the settings. Nothing is paid.
     pub fn new(mut configuration: Configuration) -> Result<Self, Error> {
         configuration.features.pin(&mut configuration.data.scaling)?;
         let mut dataset = configuration.data.open()?;
         let shape = dataset.train.shape().to_vec();
-        if !configuration.features.is_raw() {
-            if configuration.training.augmentation.is_some() {
-                let found = "several versions of every image".into();
-                return Err(Error::Setting {
-                    name: "augmentation",
-                    found,
-                    expected: "none: features are computed from the unchanged images",
-                });
-            }
+        let are_features = !configuration.features.is_raw();
+        if are_features {
             dataset.train = configuration.features.apply(&dataset.train)?;
             dataset.test = dataset.test.map(|test| configuration.features.apply(&test)).transpose()?;
             // Features are made for a linear model. The default for images does not suit them.
@@ -74,50 +58,13 @@ impl Training {
             }
         }
         let train = &dataset.train;
-        configuration.data.check(train, configuration.training.privacy.neighbors)?;
         let classes = train.classes().map(<[String]>::len);
         let facts = PublicFacts { records: configuration.public_count(train), classes };
-        let recipe = &mut configuration.training;
-        let loss = recipe.loss(classes);
-        if loss.classifies() != classes.is_some() {
-            let found = if classes.is_some() {
-                "one for numbers, and the targets are classes"
-            } else {
-                "one for classes, and the targets are numbers"
-            };
-            return Err(Error::Setting {
-                name: "loss",
-                found: found.into(),
-                expected: "one that fits the targets",
-            });
-        }
-        let network = configuration.model.build(train.shape(), loss.outputs(classes.unwrap_or(1)))?;
-        let plan = recipe.plan(&facts, &network)?;
-        let mut job = Self { configuration, dataset, shape, network, plan };
-        job.resolve(facts.records);
-        Ok(job)
-    }
-
-    /// Writes the chosen defaults into the settings, so that they yield the same plan again.
-    fn resolve(&mut self, records: Option<u64>) {
-        let (plan, recipe) = (&self.plan, &mut self.configuration.training);
-        recipe.sampling.records = recipe.sampling.records.or(records);
-        if let Some(records) = recipe.sampling.records
-            && recipe.sampling.by != Sampler::Full
-        {
-            recipe.sampling.rate = Some(match plan.descent.sampling {
-                Sampling::Shuffled { batches } => 1.0 / f64::from(batches),
-                Sampling::Poisson { .. } | Sampling::Full | Sampling::WithoutReplacement { .. } => {
-                    recipe.sampling.rate.unwrap_or(plan.expected_batch / records as f64)
-                }
-            });
-            recipe.sampling.batch = None;
-        }
-        (recipe.steps, recipe.epochs) = (Some(plan.steps()), None);
-        recipe.privacy.noise_multiplier = Some(plan.descent.noise_multiplier.get());
-        recipe.privacy.delta = Some(plan.delta.get());
-        (recipe.loss, recipe.optimizer, recipe.schedule) =
-            (Some(plan.loss), Some(plan.optimizer), Some(plan.schedule));
+        let subject = Subject { shape: train.shape(), are_features, facts };
+        let (recipe, model) = M::settings(&mut configuration);
+        let method = M::plan(recipe, model, &subject)?;
+        configuration.data.check(train, method.cost().neighbors)?;
+        Ok(Self { configuration, dataset, shape, method })
     }
 
     /// The test data, if it is public and so free to use.
@@ -127,44 +74,37 @@ impl Training {
     }
 
     /// Does all work that can fail without a release, before the run pays.
-    fn prepare(&self, folder: &Folder) -> Result<Prepared<'_>, Error> {
-        let checkpoint = match folder.checkpoint()? {
-            Some(bytes) => Checkpoint::restore(&bytes, &self.network, &self.plan)?,
-            None => Checkpoint::new(&self.network, &self.plan)?,
-        };
-        let task = Supervised::new(&self.dataset.train, self.plan.loss, self.plan.augmentation);
-        let task = task.protecting(self.configuration.data.unit, self.plan.neighbors, self.plan.records)?;
-        let every = self.plan.steps().div_ceil(POINTS).max(1);
-        Ok(Prepared { checkpoint, task, metrics: folder.metrics()?, every, curve: self.curve(every)? })
+    fn prepare(&self, folder: &Folder) -> Result<Prepared<'_, M>, Error> {
+        let state = self.method.state(folder.checkpoint()?.as_deref())?;
+        let task = self.method.task(&self.dataset.train, self.configuration.data.unit)?;
+        let every = self.method.steps().div_ceil(POINTS).max(1);
+        Ok(Prepared { state, task, metrics: folder.metrics()?, every, curve: self.curve(every)? })
     }
 
     /// Takes the remaining steps of the lease.
     /// Returns the metrics, the position, and whether all steps were taken.
     fn train<B: Book>(
         &self,
-        lease: Lease<'_, Descent, B>,
+        lease: Lease<'_, M::Mechanism, B>,
         folder: &Folder,
-        Prepared { mut checkpoint, mut task, mut metrics, every, curve }: Prepared<'_>,
+        Prepared { mut state, mut task, mut metrics, every, curve }: Prepared<'_, M>,
         watch: &mut Watch<'_>,
     ) -> Result<(Metrics, u64, bool), Error> {
-        let (begun, steps) = (std::time::Instant::now(), self.plan.steps());
+        let (begun, steps) = (std::time::Instant::now(), self.method.steps());
         metrics.steps = steps;
         let before = metrics.seconds;
         // A mechanism run that has several steps is leased alone.
-        let lease = lease.in_blocks_of(if self.plan.steps_per_run() == 1 { every } else { 1 });
-        let loss = self.plan.loss;
+        let lease = lease.in_blocks_of(if self.method.steps_per_run() == 1 { every } else { 1 });
         // Between two checkpoints this is the ε of the later one, which is never less than the ε spent.
-        let spent =
-            |step: u64| curve.get(step.div_ceil(every) as usize).copied().unwrap_or(self.plan.epsilon.upper);
+        let all = self.method.cost().epsilon.upper;
+        let spent = |step: u64| curve.get(step.div_ceil(every) as usize).copied().unwrap_or(all);
         let mut accuracy = metrics.points.last().and_then(|point| point.accuracy);
         let mut stopped = false;
-        train(lease, &self.plan, &self.network, &mut task, &mut checkpoint, |checkpoint| {
-            let step = checkpoint.position();
+        self.method.fit(lease, &mut task, &mut state, |state| {
+            let step = state.position();
             let saved = step % every == 0 || step == steps;
             if saved {
-                let test =
-                    self.public_test().map(|test| evaluate(&self.network, &checkpoint.model(), test, loss));
-                accuracy = test.as_ref().and_then(Evaluation::accuracy);
+                accuracy = self.evaluate(state).as_ref().and_then(Evaluation::accuracy);
                 metrics.points.push(Point { step, epsilon: spent(step), accuracy });
             }
             let moment =
@@ -172,8 +112,8 @@ impl Training {
             let control = watch(moment);
             stopped = control == Control::Stop;
             if saved || stopped {
-                folder.write_checkpoint(&checkpoint.save()?)?;
-                metrics.taken = checkpoint.taken();
+                folder.write_checkpoint(&state.save()?)?;
+                metrics.taken = state.taken();
                 metrics.seconds = before + begun.elapsed().as_secs_f64();
                 folder.write_metrics(&metrics)?;
             }
@@ -185,23 +125,28 @@ impl Training {
                 Control::Continue
             })
         })?;
-        metrics.taken = checkpoint.taken();
+        metrics.taken = state.taken();
         metrics.seconds = before + begun.elapsed().as_secs_f64();
         let finished = !stopped;
         if finished {
-            metrics.evaluation =
-                self.public_test().map(|test| evaluate(&self.network, &checkpoint.model(), test, loss));
+            metrics.evaluation = self.evaluate(&state);
         }
         folder.write_metrics(&metrics)?;
-        Ok((metrics, checkpoint.position(), finished))
+        Ok((metrics, state.position(), finished))
+    }
+
+    /// Evaluates the model on public test data, if there is any.
+    fn evaluate(&self, state: &M::State) -> Option<Evaluation> {
+        let test = self.public_test()?;
+        Some(evaluate(self.method.network(), &state.model(), test, self.method.loss()))
     }
 
     /// ε at each checkpoint.
     fn curve(&self, every: u64) -> Result<Vec<f64>, Error> {
-        let steps_of = |point: u64| point * every;
-        let runs_of = |steps: u64| steps.div_ceil(self.plan.steps_per_run()).min(self.plan.runs);
-        (0..=self.plan.steps().div_ceil(every))
-            .map(|point| self.plan.spent_after(runs_of(steps_of(point))))
+        let (_, runs) = self.method.mechanism();
+        let runs_of = |steps: u64| steps.div_ceil(self.method.steps_per_run()).min(runs);
+        (0..=self.method.steps().div_ceil(every))
+            .map(|point| self.method.spent_after(runs_of(point * every)))
             .collect()
     }
 
@@ -209,9 +154,8 @@ impl Training {
     pub fn model<B: Book>(&self, ledger: &mut Ledger<B>, folder: &Folder) -> Result<Model, Error> {
         let bytes =
             folder.checkpoint()?.ok_or_else(|| run::Error::NotFound { path: folder.path().to_owned() })?;
-        let checkpoint = Checkpoint::restore(&bytes, &self.network, &self.plan)?;
         let mut configuration = self.configuration.clone();
-        let outputs = self.plan.loss.outputs(self.dataset.train.classes().map_or(1, <[String]>::len));
+        let outputs = self.method.network().outputs();
         let network = configuration.model.build(self.dataset.train.shape(), outputs)?;
         Ok(Model {
             configuration,
@@ -220,12 +164,12 @@ impl Training {
             paid: folder.paid()?,
             statement: Statement::new(ledger.state()?)?.to_string(),
             network,
-            weights: checkpoint.model().into_owned(),
+            weights: self.method.state(Some(&bytes))?.model().into_owned(),
         })
     }
 }
 
-impl Job for Training {
+impl<M: Registered> Job for Training<M> {
     fn dataset(&self) -> String {
         self.configuration.data.name()
     }
@@ -239,46 +183,35 @@ impl Job for Training {
     }
 
     fn guarantee(&self) -> Guarantee {
-        let Plan { epsilon, delta, neighbors, .. } = self.plan;
+        let Cost { epsilon, delta, neighbors, .. } = self.method.cost();
         Guarantee { epsilon, delta, unit: self.configuration.data.unit, neighbors, is_by_vote: false }
     }
 
     fn settings(&self) -> Result<Settings, Error> {
-        let weights = self.network.parameters();
+        let (weights, cost) = (self.method.network().parameters(), self.method.cost());
         let json = serde_json::json!({
             "configuration": self.configuration,
             "weights": weights,
-            "epsilon": self.plan.epsilon,
-            "delta": self.plan.delta.get(),
+            "epsilon": cost.epsilon,
+            "delta": cost.delta.get(),
         });
         Ok(Settings {
             toml: self.configuration.write()?,
             json: json.as_object().cloned().unwrap_or_default(),
-            amount: format!("{weights} weights, {} steps", self.plan.steps()),
+            amount: format!("{weights} weights, {} steps", self.method.steps()),
         })
     }
 
     fn terms(&self) -> Result<Terms, Error> {
-        let budget = match self.configuration.budget {
-            Some(budget) => (budget.epsilon, Delta::new(budget.delta)?),
-            // The budget has a small margin for rounding.
-            None => (
-                self.configuration.training.privacy.epsilon.unwrap_or(self.plan.epsilon.upper * 1.001),
-                self.plan.delta,
-            ),
-        };
-        Ok(Terms {
-            dataset: self.configuration.data.name(),
-            unit: self.configuration.data.unit,
-            neighbors: self.plan.neighbors,
-            budget: Budget { epsilon: Some(Epsilon::new(budget.0)?), delta: budget.1 },
-            composition: Composition::Combined,
-        })
+        let Configuration { data, budget, .. } = &self.configuration;
+        self.guarantee().terms(data.name(), *budget, self.method.cost().requested)
     }
 
     fn quote<B: Book>(&self, ledger: &mut Ledger<B>) -> Result<Spent, Error> {
-        self.plan.check(ledger, self.configuration.data.unit, &self.dataset.train)?;
-        Ok(ledger.quote(&self.plan.descent, self.plan.runs)?.1)
+        self.guarantee().check(ledger)?;
+        self.method.check(ledger.state()?.terms(), &self.dataset.train)?;
+        let (mechanism, runs) = self.method.mechanism();
+        Ok(ledger.quote(&mechanism, runs)?.1)
     }
 
     fn go<B: Book>(
@@ -288,16 +221,16 @@ impl Job for Training {
         watch: &mut Watch<'_>,
     ) -> Result<Outcome, Error> {
         let folder = &folder.clone().locked()?;
-        self.plan.check(ledger, self.configuration.data.unit, &self.dataset.train)?;
+        self.guarantee().check(ledger)?;
+        self.method.check(ledger.state()?.terms(), &self.dataset.train)?;
         if !folder.has_configuration() {
             folder.write_configuration(&self.configuration)?;
         }
         let prepared = self.prepare(folder)?;
-        let price = (self.plan.epsilon, self.plan.delta);
-        let (lease, paid) =
-            charge::lease(ledger, folder, (self.plan.descent.clone(), self.plan.runs), price)?;
-        let leased = lease.position() * self.plan.steps_per_run();
-        charge::within_lease(folder, "steps", prepared.checkpoint.position(), leased)?;
+        let Cost { epsilon, delta, .. } = self.method.cost();
+        let (lease, paid) = charge::lease(ledger, folder, self.method.mechanism(), (epsilon, delta))?;
+        let leased = lease.position() * self.method.steps_per_run();
+        charge::within_lease(folder, "steps", prepared.state.position(), leased)?;
         let (metrics, position, is_finished) = self.train(lease, folder, prepared, watch)?;
         if is_finished {
             folder.write(Folder::MODEL, &self.model(ledger, folder)?.save()?)?;

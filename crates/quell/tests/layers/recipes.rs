@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use quell::{
     Error, Hint,
     layer::{self, Spec},
-    network::{self, build},
+    network::build,
 };
 
 use super::cases::cases;

@@ -2,7 +2,7 @@
 
 use quell::{
     data::{Examples, Targets},
-    learner::{Gradients, Supervised, loss::Loss},
+    learner::{Gradients, Supervised, dp_sgd::DpSgd, loss::Loss},
     network::{self, Network, Task, Workspace},
     random::PublicRandom,
     run::{
@@ -316,7 +316,7 @@ fn a_count_of_what_can_be_used_is_found() {
         (asked.training.privacy.noise_multiplier, asked.training.steps) = (Some(2.0), Some(3));
         asked.training.sampling.records = Some(count as u64);
         seen(1, Vec::new(), || {
-            let job = run::Training::new(asked).unwrap();
+            let job = run::Training::<DpSgd>::new(asked).unwrap();
             vec![("config.toml".into(), job.configuration.write().unwrap().into_bytes())]
         })
     };

@@ -4,7 +4,7 @@ use quell::{
     data::Examples,
     learner::{
         Augmentation, Control,
-        dp_sgd::{Clip, Sampler},
+        dp_sgd::{Clip, DpSgd, Sampler},
     },
     random::PublicRandom,
     run::{Configuration, Job, NewBudget, Source, Training},
@@ -137,7 +137,7 @@ impl Way {
 
     /// Everything that a run shows.
     fn public(&self, folder: &Folder, source: Source, count: usize) -> Vec<(String, Vec<u8>)> {
-        let job = match Training::new(self.configuration(source, count)) {
+        let job = match Training::<DpSgd>::new(self.configuration(source, count)) {
             Ok(job) => job,
             Err(error) => {
                 return vec![(

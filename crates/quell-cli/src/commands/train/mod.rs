@@ -5,12 +5,11 @@ mod flags;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use quell::run::{Folder, Training};
+use quell::run::{self, Folder};
 
 use crate::{
     drive,
     flags::{Format, ledger::LedgerArgs},
-    progress::Bar,
 };
 pub(crate) use flags::Flags;
 
@@ -37,12 +36,8 @@ pub(crate) struct Resume {
 }
 
 pub(crate) fn run(flags: &Flags) -> Result<()> {
-    let configuration = flags.configuration()?;
     // All errors in the configuration are reported before anything is paid.
-    let bar = Bar::spinner("reading");
-    let job = Training::new(configuration)?;
-    drop(bar);
-    drive::start(&job, &flags.terms, "")
+    run::train(flags.configuration()?, drive::Start::reading(&flags.terms))?
 }
 
 pub(crate) fn resume(flags: &Resume) -> Result<()> {

@@ -3,7 +3,7 @@
 use quell_privacy::{
     Bound, Event, Neighbors,
     accounting::{Calibration, Pld, Target},
-    ledger::{Book, Ledger, Unit},
+    ledger::{Book, Ledger, Terms, Unit},
     mechanism::{Clipping, Descent, Mechanism, Sampling},
     number::{Toward, format_rounded},
     units::{
@@ -107,31 +107,23 @@ impl Plan {
         examples: &Examples,
         ledger: &mut Ledger<B>,
     ) -> Result<Vec<f32>, Error> {
-        let unit = ledger.state()?.terms().unit;
-        self.check(ledger, unit, examples)?;
-        let task = Supervised::new(examples, self.loss, self.augmentation);
-        let mut task = task.protecting(unit, self.neighbors, self.records)?;
+        let terms = ledger.state()?.terms();
+        if terms.neighbors != self.neighbors {
+            return Err(Error::OtherTerms { dataset: terms.dataset.clone() });
+        }
+        self.check_count(terms, examples)?;
+        let mut task = self.task(examples, terms.unit)?;
         let mut checkpoint = Checkpoint::new(network, self)?;
         let lease = ledger.reserve(self.descent.clone(), self.runs)?;
         train(lease, self, network, &mut task, &mut checkpoint, |_| Ok(Control::Continue))?;
         Ok(checkpoint.model().into_owned())
     }
 
-    /// Checks that the ledger and the number of records match the plan.
+    /// Checks that the number of records is the planned one, for batches of a fixed size.
     ///
-    /// The ledger must have the same privacy unit and neighbouring relation. For batches of a fixed size, the
-    /// number of records must be the planned one. It is compared only if the ledger protects the replacement
-    /// of one example, because only then is the number public.
-    pub(crate) fn check<B: Book>(
-        &self,
-        ledger: &mut Ledger<B>,
-        unit: Unit,
-        examples: &Examples,
-    ) -> Result<(), Error> {
-        let terms = ledger.state()?.terms();
-        if terms.neighbors != self.neighbors || terms.unit != unit {
-            return Err(Error::OtherTerms { dataset: terms.dataset.clone() });
-        }
+    /// It is compared only if the ledger protects the replacement of one example, because only then is the
+    /// number public.
+    pub(super) fn check_count(&self, terms: &Terms, examples: &Examples) -> Result<(), Error> {
         let is_public = terms.neighbors == Neighbors::Replace && terms.unit == Unit::Example;
         match self.descent.sampling {
             Sampling::WithoutReplacement { records, .. }
@@ -145,6 +137,12 @@ impl Plan {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The records, one for each privacy unit.
+    pub(super) fn task<'a>(&self, examples: &'a Examples, unit: Unit) -> Result<Supervised<'a>, Error> {
+        let task = Supervised::new(examples, self.loss, self.augmentation);
+        task.protecting(unit, self.neighbors, self.records)
     }
 
     /// Upper bound on ε after the first `runs` runs.

@@ -187,7 +187,7 @@ impl Job for External {
     ) -> Result<Outcome, Error> {
         let begun = std::time::Instant::now();
         let folder = &folder.clone().locked()?;
-        payment::check(&self.plan, self.unit, ledger)?;
+        self.guarantee().check(ledger)?;
         let mut results = folder.labels()?.unwrap_or_default();
         if results.finished {
             return Ok(results.describe(&self.plan, false));

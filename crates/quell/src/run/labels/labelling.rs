@@ -319,7 +319,7 @@ impl Job for Labelling {
     ) -> Result<Outcome, Error> {
         let begun = std::time::Instant::now();
         let folder = &folder.clone().locked()?;
-        payment::check(&self.plan, self.configuration.data.unit, ledger)?;
+        self.guarantee().check(ledger)?;
         let mut results = folder.labels()?.unwrap_or_default();
         let before = results.seconds;
         folder.write_labels_configuration(&self.configuration)?;

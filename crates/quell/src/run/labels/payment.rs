@@ -1,9 +1,9 @@
 //! Payment of a labelling run, before its first question; recorded answers are never paid again.
 
 use quell_privacy::{
-    ledger::{Book, Budget, Composition, Ledger, Line, Spent, Terms, Unit},
+    ledger::{Book, Composition, Ledger, Line, Spent, Terms, Unit},
     mechanism::{Finding, Form, Survey, Votes},
-    units::{Delta, Epsilon},
+    units::Epsilon,
 };
 
 use super::reveal;
@@ -22,21 +22,19 @@ pub(super) fn terms(
     budget: Option<NewBudget>,
     votes: &Recipe,
 ) -> Result<Terms, Error> {
-    let (epsilon, delta) = match budget {
-        Some(budget) => (budget.epsilon, Delta::new(budget.delta)?),
-        None if votes.reveal => {
-            return Err(Error::Missing { what: Input::Budget });
+    if budget.is_none() && votes.reveal {
+        return Err(Error::Missing { what: Input::Budget });
+    }
+    let mut terms = guarantee(plan, unit).terms(dataset, budget, votes.epsilon)?;
+    if matches!(plan.aggregation, Aggregation::Stable(_)) {
+        // Stable winners have only a Rényi bound.
+        terms.composition = Composition::Renyi;
+        if let Some(epsilon) = terms.budget.epsilon.filter(|_| budget.is_none()) {
+            // Rényi composition alone divides δ among its orders, and so needs a slightly larger budget.
+            terms.budget.epsilon = Some(Epsilon::new(epsilon.get() * 1.06)?);
         }
-        // The budget has a small margin for rounding.
-        None => (votes.epsilon.unwrap_or(plan.epsilon.upper * 1.001), plan.delta),
-    };
-    // Stable winners have only a Rényi bound. A ledger with Rényi composition alone divides δ among its
-    // orders. It needs a slightly larger budget, unless the settings give a budget.
-    let stable = matches!(plan.aggregation, Aggregation::Stable(_));
-    let room = if stable && budget.is_none() { 1.06 } else { 1.0 };
-    let composition = if stable { Composition::Renyi } else { Composition::Combined };
-    let budget = Budget { epsilon: Some(Epsilon::new(epsilon * room)?), delta };
-    Ok(Terms { dataset, unit, neighbors: plan.neighbors, budget, composition })
+    }
+    Ok(terms)
 }
 
 /// The privacy guarantee of the answers.
@@ -57,15 +55,6 @@ pub(super) fn settings(plan: &Plan) -> serde_json::Map<String, serde_json::Value
     json.as_object().cloned().unwrap_or_default()
 }
 
-/// Checks that the ledger has the same neighbours and the same privacy unit.
-pub(super) fn check<B: Book>(plan: &Plan, unit: Unit, ledger: &mut Ledger<B>) -> Result<(), Error> {
-    let terms = ledger.state()?.terms();
-    if terms.neighbors != plan.neighbors || terms.unit != unit {
-        return Err(Error::OtherTerms { dataset: terms.dataset.clone() });
-    }
-    Ok(())
-}
-
 /// The total spent after all charges of a run. Nothing is written to the ledger.
 pub(super) fn quote<B: Book>(
     plan: &Plan,
@@ -73,7 +62,7 @@ pub(super) fn quote<B: Book>(
     votes: &Recipe,
     ledger: &mut Ledger<B>,
 ) -> Result<Spent, Error> {
-    check(plan, unit, ledger)?;
+    guarantee(plan, unit).check(ledger)?;
     let charge = match &plan.aggregation {
         Aggregation::Polls(poll, rounds) => ledger.quote(poll, *rounds)?.0,
         Aggregation::Stable(stable) => ledger.quote(stable, 1)?.0,

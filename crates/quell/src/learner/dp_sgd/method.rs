@@ -1,0 +1,231 @@
+//! DP-SGD as a method that a run can pay for, and its training loop.
+
+use std::borrow::Cow;
+
+use quell_privacy::{
+    ledger::{Book, Lease, Terms, Unit},
+    mechanism::{Descent, Sampling},
+    number::format_brief,
+    units::ClipNorm,
+};
+use serde_json::{Value, json};
+
+use super::{Checkpoint, Plan, Recipe, Sampler};
+use crate::{
+    Error,
+    data::Examples,
+    learner::{Control, Cost, Gradients, Method, State, Subject, Supervised, loss::Loss},
+    network::{Architecture, Network, Workspace},
+    random::PublicRandom,
+};
+
+/// DP-SGD with complete settings, for one network.
+pub struct DpSgd {
+    /// The network.
+    pub network: Network,
+    /// The training plan.
+    pub plan: Plan,
+    recipe: Recipe,
+}
+
+impl Method for DpSgd {
+    type Recipe = Recipe;
+    type Mechanism = Descent;
+    type Task<'a> = Supervised<'a>;
+    type State = Checkpoint;
+
+    fn plan(recipe: &mut Recipe, model: &mut Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
+        let classes = subject.facts.classes;
+        let loss = recipe.loss(classes);
+        let misfit = |name, found: &str, expected| Error::Setting { name, found: found.into(), expected };
+        if subject.are_features && recipe.augmentation.is_some() {
+            let expected = "none: features are computed from the unchanged images";
+            return Err(misfit("augmentation", "several versions of every image", expected));
+        }
+        if loss.classifies() != classes.is_some() {
+            let found = if classes.is_some() {
+                "one for numbers, and the targets are classes"
+            } else {
+                "one for classes, and the targets are numbers"
+            };
+            return Err(misfit("loss", found, "one that fits the targets"));
+        }
+        let network = model.build(subject.shape, loss.outputs(classes.unwrap_or(1)))?;
+        let plan = recipe.plan(&subject.facts, &network)?;
+        recipe.complete(&plan, subject.facts.records);
+        Ok(Self { network, plan, recipe: recipe.clone() })
+    }
+
+    fn network(&self) -> &Network {
+        &self.network
+    }
+
+    fn loss(&self) -> Loss {
+        self.plan.loss
+    }
+
+    fn cost(&self) -> Cost {
+        let Plan { epsilon, delta, neighbors, .. } = self.plan;
+        Cost { epsilon, delta, neighbors, requested: self.recipe.privacy.epsilon }
+    }
+
+    fn mechanism(&self) -> (Descent, u64) {
+        (self.plan.descent.clone(), self.plan.runs)
+    }
+
+    fn steps_per_run(&self) -> u64 {
+        self.plan.steps_per_run()
+    }
+
+    fn spent_after(&self, runs: u64) -> Result<f64, Error> {
+        self.plan.spent_after(runs)
+    }
+
+    fn records(&self) -> u64 {
+        self.plan.records
+    }
+
+    fn facts(&self) -> Vec<(&'static str, Value)> {
+        let Self { plan, recipe, .. } = self;
+        let sampling = match recipe.sampling.by {
+            Sampler::Poisson => "Poisson sampling: each record independently",
+            Sampler::Full => "every record in every step",
+            Sampler::WithoutReplacement => "a random set of fixed size",
+            Sampler::Shuffled => "every record once per epoch",
+        };
+        let rate = recipe.sampling.rate.map(|rate| format!(", rate {}", format_brief(rate)));
+        let mut facts = vec![
+            ("steps", json!(plan.steps())),
+            ("sampling", json!(format!("{sampling}{}", rate.unwrap_or_default()))),
+            ("expected batch size", json!(plan.expected_batch)),
+            ("noise multiplier", json!(plan.descent.noise_multiplier.get())),
+            ("clipping", json!(recipe.clipping)),
+            ("loss", json!(plan.loss)),
+            ("optimizer", json!(plan.optimizer)),
+            ("learning rate", json!(plan.schedule.learning_rate)),
+            ("schedule", json!(plan.schedule.shape)),
+            ("averaging of iterates", json!(plan.average)),
+        ];
+        if plan.schedule.warm_up > 0 {
+            facts.push(("warm-up", json!(format!("{} steps", plan.schedule.warm_up))));
+        }
+        if let Some(augmentation) = plan.augmentation {
+            facts.push(("augmentation", json!(augmentation)));
+        }
+        facts.push(("seed of public randomness", json!(plan.seed)));
+        facts
+    }
+
+    /// For batches of a fixed size, the number of records must be the planned one.
+    /// It is compared only if the terms protect the replacement of one example: only then is it public.
+    fn check(&self, terms: &Terms, examples: &Examples) -> Result<(), Error> {
+        self.plan.check_count(terms, examples)
+    }
+
+    fn task<'a>(&self, examples: &'a Examples, unit: Unit) -> Result<Supervised<'a>, Error> {
+        self.plan.task(examples, unit)
+    }
+
+    fn state(&self, saved: Option<&[u8]>) -> Result<Checkpoint, Error> {
+        match saved {
+            Some(bytes) => Checkpoint::restore(bytes, &self.network, &self.plan),
+            None => Checkpoint::new(&self.network, &self.plan),
+        }
+    }
+
+    fn fit<B: Book>(
+        &self,
+        lease: Lease<'_, Descent, B>,
+        task: &mut Supervised<'_>,
+        state: &mut Checkpoint,
+        watch: impl FnMut(&Checkpoint) -> Result<Control, Error>,
+    ) -> Result<(), Error> {
+        train(lease, &self.plan, &self.network, task, state, watch)
+    }
+}
+
+impl State for Checkpoint {
+    fn position(&self) -> u64 {
+        Checkpoint::position(self)
+    }
+
+    fn taken(&self) -> u64 {
+        Checkpoint::taken(self)
+    }
+
+    fn model(&self) -> Cow<'_, [f32]> {
+        Checkpoint::model(self)
+    }
+
+    fn save(&self) -> Result<Vec<u8>, Error> {
+        Checkpoint::save(self)
+    }
+}
+
+impl Recipe {
+    /// Writes the choices of a plan into the settings, so that they yield the same plan again.
+    fn complete(&mut self, plan: &Plan, records: Option<u64>) {
+        self.sampling.records = self.sampling.records.or(records);
+        if let Some(records) = self.sampling.records
+            && self.sampling.by != Sampler::Full
+        {
+            self.sampling.rate = Some(match plan.descent.sampling {
+                Sampling::Shuffled { batches } => 1.0 / f64::from(batches),
+                Sampling::Poisson { .. } | Sampling::Full | Sampling::WithoutReplacement { .. } => {
+                    self.sampling.rate.unwrap_or(plan.expected_batch / records as f64)
+                }
+            });
+            self.sampling.batch = None;
+        }
+        (self.steps, self.epochs) = (Some(plan.steps()), None);
+        self.privacy.noise_multiplier = Some(plan.descent.noise_multiplier.get());
+        self.privacy.delta = Some(plan.delta.get());
+        (self.loss, self.optimizer, self.schedule) =
+            (Some(plan.loss), Some(plan.optimizer), Some(plan.schedule));
+    }
+}
+
+/// Takes all remaining steps of the lease, and calls `watch` with public progress after each.
+pub fn train<B: Book>(
+    mut lease: Lease<'_, Descent, B>,
+    plan: &Plan,
+    network: &Network,
+    task: &mut Supervised<'_>,
+    checkpoint: &mut Checkpoint,
+    mut watch: impl FnMut(&Checkpoint) -> Result<Control, Error>,
+) -> Result<(), Error> {
+    let mut workspace = Workspace::default();
+    while let Some(paid) = lease.next() {
+        let (paid, run) = (paid?, lease.position() - 1);
+        let mut batches = paid.start(task.records())?;
+        if let Some(norm) = checkpoint.clip_norm() {
+            batches = batches.with_clip_norm(norm);
+        }
+        let mut is_saved = false;
+        for position in run * plan.steps_per_run().. {
+            task.reseed(PublicRandom::of(plan.seed, position).bits());
+            let noise = plan.noise(checkpoint);
+            let mut gradients = Gradients::new(network, &*task, checkpoint.weights(), &mut workspace);
+            let Some(released) = batches.next(&mut gradients) else { break };
+            checkpoint.apply(plan, &released?, position, noise)?;
+            let control = watch(checkpoint)?;
+            if control == Control::Stop {
+                return Ok(());
+            }
+            is_saved = control == Control::Saved;
+        }
+        // A run of several batches is confirmed once all of its batches are saved.
+        if is_saved {
+            lease.confirm()?;
+        }
+    }
+    Ok(())
+}
+
+impl Plan {
+    /// Standard deviation of the noise in the next gradient sum.
+    fn noise(&self, checkpoint: &Checkpoint) -> f64 {
+        let norm = checkpoint.clip_norm().map_or(self.descent.clipping.norm(), ClipNorm::get);
+        self.descent.noise_multiplier.get() * norm
+    }
+}

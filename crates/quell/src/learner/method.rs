@@ -1,0 +1,139 @@
+//! The interface between a learning method and the run that pays for it.
+
+use std::borrow::Cow;
+
+use quell_privacy::{
+    Bound, Event, Neighbors,
+    ledger::{Book, Lease, Terms, Unit},
+    mechanism::Mechanism,
+    units::Delta,
+};
+use serde_json::Value;
+
+use super::{Control, PublicFacts, loss::Loss};
+use crate::{
+    Error,
+    data::Examples,
+    network::{Architecture, Network},
+};
+
+/// A learning method with complete settings: what is paid for, and how a model is fitted.
+///
+/// [`Training`](crate::run::Training) reads the data, charges the ledger for the mechanism, saves the state
+/// and writes the model of any method.
+///
+/// # Contract
+/// A method depends on its settings and on public facts alone. [`Method::fit`] releases nothing but what the
+/// lease pays for, and its errors do not depend on the records.
+pub trait Method: Sized {
+    /// The settings, some of which may be missing.
+    type Recipe;
+    /// The mechanism that the ledger is charged for.
+    type Mechanism: Mechanism;
+    /// The records, as the method reads them.
+    type Task<'a>;
+    /// What a run saves between two steps.
+    type State: State;
+
+    /// Completes the settings from public facts. Nothing is charged yet.
+    ///
+    /// The choices are written into `recipe` and `model`, which then yield the same method again.
+    fn plan(
+        recipe: &mut Self::Recipe,
+        model: &mut Architecture,
+        subject: &Subject<'_>,
+    ) -> Result<Self, Error>;
+
+    /// The network whose weights are fitted.
+    fn network(&self) -> &Network;
+
+    /// The loss that is minimised. It defines the meaning of the outputs.
+    fn loss(&self) -> Loss;
+
+    /// The privacy cost of the whole method.
+    fn cost(&self) -> Cost;
+
+    /// The mechanism, and how often it runs.
+    fn mechanism(&self) -> (Self::Mechanism, u64);
+
+    /// Number of steps in one run of the mechanism.
+    fn steps_per_run(&self) -> u64 {
+        1
+    }
+
+    /// Upper bound on ε after the first `runs` runs.
+    fn spent_after(&self, runs: u64) -> Result<f64, Error>;
+
+    /// Number of records (or users) that the plan was made for: a public number.
+    fn records(&self) -> u64;
+
+    /// The settings in words, for the report: names and values.
+    fn facts(&self) -> Vec<(&'static str, Value)>;
+
+    /// Checks facts about the records that are public under these terms.
+    fn check(&self, terms: &Terms, examples: &Examples) -> Result<(), Error>;
+
+    /// Prepares the records, one for each privacy unit. Nothing is released.
+    fn task<'a>(&self, examples: &'a Examples, unit: Unit) -> Result<Self::Task<'a>, Error>;
+
+    /// The state before the first step, or a saved state.
+    fn state(&self, saved: Option<&[u8]>) -> Result<Self::State, Error>;
+
+    /// Takes all remaining steps of the lease, and calls `watch` after each.
+    fn fit<B: Book>(
+        &self,
+        lease: Lease<'_, Self::Mechanism, B>,
+        task: &mut Self::Task<'_>,
+        state: &mut Self::State,
+        watch: impl FnMut(&Self::State) -> Result<Control, Error>,
+    ) -> Result<(), Error>;
+
+    /// The privacy event of the whole method.
+    fn event(&self) -> Event {
+        let (mechanism, runs) = self.mechanism();
+        mechanism.event(self.cost().neighbors).repeated(runs)
+    }
+
+    /// Number of steps.
+    fn steps(&self) -> u64 {
+        self.mechanism().1.saturating_mul(self.steps_per_run())
+    }
+}
+
+/// The state of a method between two steps. It is public.
+pub trait State {
+    /// Number of steps that are over, including lost ones.
+    fn position(&self) -> u64;
+
+    /// Number of steps that were taken.
+    fn taken(&self) -> u64;
+
+    /// The weights of the model.
+    fn model(&self) -> Cow<'_, [f32]>;
+
+    /// Serializes the state.
+    fn save(&self) -> Result<Vec<u8>, Error>;
+}
+
+/// Public facts about the examples that a method is planned for.
+pub struct Subject<'a> {
+    /// Shape of an example, channels first.
+    pub shape: &'a [usize],
+    /// Whether the examples are features that were computed from the records.
+    pub are_features: bool,
+    /// The number of records and of classes.
+    pub facts: PublicFacts,
+}
+
+/// The privacy cost of a method.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// ε, as an interval.
+    pub epsilon: Bound,
+    /// δ.
+    pub delta: Delta,
+    /// The neighbouring relation.
+    pub neighbors: Neighbors,
+    /// The ε that the settings ask for, if they do.
+    pub requested: Option<f64>,
+}
