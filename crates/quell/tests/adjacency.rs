@@ -240,12 +240,11 @@ fn whatever_can_be_wrong_about_the_number_of_records_is_said_before_it_is_paid_f
         assert!(matches!(job.quote(&mut ledger(terms)), Err(Error::OtherTerms { .. })), "{records}");
     }
     // Which records are split off follows from what they hold, so an exchange would change how many there are.
-    let mut split = configuration(&folder, Sampler::Poisson, None);
+    let mut split = configuration(&folder, Sampler::Poisson, Some(40));
     split.data.schema = Some(Schema::parse(&format!("{SCHEMA}[test]\nshare = 0.2\n")).unwrap());
     let refused = run::Training::<DpSgd>::new(split.clone()).err().unwrap();
     assert!(matches!(refused, Error::Setting { name: "neighbors", .. }), "{refused}");
     split.training.privacy.neighbors = Neighbors::AddRemove;
-    split.training.sampling.records = Some(40);
     assert!(run::Training::<DpSgd>::new(split).is_ok());
 }
 

@@ -105,32 +105,6 @@ impl Loss {
         })
     }
 
-    /// Computes losses and gradients for rows of `width` outputs, one row per target.
-    ///
-    /// A row without a target gets NaN.
-    pub fn losses_and_gradients(
-        &self,
-        width: usize,
-        outputs: &[f32],
-        targets: impl IntoIterator<Item = Target>,
-        gradients: &mut [f32],
-        losses: &mut [f32],
-    ) {
-        let mut targets = targets.into_iter();
-        let width = width.max(1);
-        let mut rows = outputs.chunks(width);
-        let mut losses = losses.iter_mut();
-        for gradient in gradients.chunks_mut(width) {
-            let target = targets.next().unwrap_or(Target::Number(f32::NAN));
-            let row = rows.next().filter(|row| row.len() == width).unwrap_or_default();
-            let loss = self.loss_and_gradient(row, target, gradient);
-            if let Some(place) = losses.next() {
-                *place = loss;
-            }
-        }
-        losses.for_each(|left| *left = f32::NAN);
-    }
-
     /// The prediction for some outputs: the likeliest class, or the number itself.
     ///
     /// `None` if the number of outputs does not match the loss.
@@ -161,16 +135,6 @@ impl Loss {
             }
             _ => outputs.to_vec(),
         }
-    }
-
-    /// Counts the rows of `width` outputs whose prediction equals the target.
-    #[must_use]
-    pub fn correct(&self, width: usize, outputs: &[f32], targets: impl IntoIterator<Item = Target>) -> usize {
-        outputs
-            .chunks_exact(width.max(1))
-            .zip(targets)
-            .filter(|(row, target)| self.predict(row) == Some(*target))
-            .count()
     }
 
     fn row_loss(self, outputs: &[f32], target: Target, gradient: &mut [f32]) -> Option<f32> {

@@ -119,12 +119,6 @@ impl Question {
         Self { statistic, noise: Noise::Laplace, epsilon, delta: None, one_record_per_user: false }
     }
 
-    /// The same question with Gaussian noise.
-    #[must_use]
-    pub fn with_gaussian_noise(self) -> Self {
-        Self { noise: Noise::Gaussian, ..self }
-    }
-
     /// Pays for the answer and draws it.
     ///
     /// # Contract

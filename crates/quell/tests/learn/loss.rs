@@ -75,7 +75,7 @@ proptest! {
     #[test]
     fn no_bits_panic_and_nan_stays_nan(
         outputs in prop::collection::vec(prop_oneof![any::<u32>().prop_map(f32::from_bits), Just(f32::NAN), Just(f32::INFINITY), Just(0.0)], 0..5),
-        class in any::<u32>(), number in any::<u32>(), width in 0usize..4,
+        class in any::<u32>(), number in any::<u32>(),
     ) {
         for loss in [ENTROPY, SMOOTH, Loss::BinaryCrossEntropy, Loss::Squared, Loss::Huber { delta: 1.0 }, Loss::Pinball { quantile: 0.5 }] {
             for target in [Target::Class(class), Target::Class(class % 3), Target::Number(f32::from_bits(number))] {
@@ -83,8 +83,7 @@ proptest! {
                 if outputs.iter().any(|z| z.is_nan()) {
                     prop_assert!(value.is_nan() && gradient.iter().all(|g| g.is_nan()));
                 }
-                loss.losses_and_gradients(width, &outputs, [target; 2], &mut [0.0; 3], &mut [0.0; 2]);
-                let _ = loss.correct(width, &outputs, [target; 2]);
+                let _ = loss.predict(&outputs);
             }
         }
     }
@@ -162,35 +161,6 @@ fn a_pinball_is_least_at_its_quantile() {
 }
 
 #[test]
-fn a_batch_is_its_rows() {
-    let outputs = [0.5, -1.0, 2.0, 0.25, f32::NAN, 0.0, 3.0, 1.0];
-    let targets = [0, 1, 1, 0].map(Target::Class);
-    let (mut gradients, mut losses) = ([9.0; 8], [9.0; 4]);
-    ENTROPY.losses_and_gradients(2, &outputs, targets, &mut gradients, &mut losses);
-    for row in [0, 1, 3] {
-        let (value, gradient) = of(ENTROPY, &outputs[2 * row..2 * row + 2], targets[row]);
-        assert_eq!((losses[row], &gradients[2 * row..2 * row + 2]), (value, gradient.as_slice()));
-    }
-    assert!(losses[2].is_nan() && gradients[4..6].iter().all(|g| g.is_nan()));
-    ENTROPY.losses_and_gradients(2, &[], [], &mut [], &mut []);
-}
-
-#[test]
-fn rows_without_outputs_or_target_have_no_gradient() {
-    let (mut gradients, mut losses) = ([9.0; 6], [9.0; 4]);
-    ENTROPY.losses_and_gradients(2, &[0.0; 5], [Target::Class(0)], &mut gradients, &mut losses);
-    assert!(
-        gradients[..2].iter().all(|g| g.abs() == 0.5) && gradients[2..].iter().all(|g| g.is_nan()),
-        "{gradients:?}"
-    );
-    assert!(losses[0] == 2f32.ln() && losses[1..].iter().all(|loss| loss.is_nan()), "{losses:?}");
-    // Half a row is none, even if gradient and outputs agree on it.
-    let mut gradients = [9.0; 3];
-    ENTROPY.losses_and_gradients(2, &[0.0; 3], [Target::Class(0); 2], &mut gradients, &mut []);
-    assert!(gradients[2].is_nan(), "{gradients:?}");
-}
-
-#[test]
 fn nan_is_less_than_any_number() {
     let nan = f32::NAN;
     assert_eq!(arg_max(&[]), None);
@@ -207,8 +177,8 @@ fn predictions_are_classes_or_numbers() {
     assert_eq!(Loss::BinaryCrossEntropy.predict(&[f32::NAN]), Some(Target::Class(0)));
     assert_eq!(Loss::Squared.predict(&[-0.5]), Some(Target::Number(-0.5)));
     assert_eq!(Loss::Squared.predict(&[-0.5, 1.0]), None);
-    let rows = [0.0, 1.0, 1.0, 0.0, f32::NAN, 0.0, 5.0, 5.0];
-    assert_eq!(ENTROPY.correct(2, &rows, [1, 1, 1, 0].map(Target::Class)), 3);
+    assert_eq!(ENTROPY.predict(&[f32::NAN, 0.0]), Some(Target::Class(1)));
+    assert_eq!(ENTROPY.predict(&[5.0, 5.0]), Some(Target::Class(0)));
     assert_eq!(
         (ENTROPY.outputs(10), Loss::BinaryCrossEntropy.outputs(2), Loss::Squared.outputs(0)),
         (10, 1, 1)
