@@ -48,7 +48,6 @@ mod kernel;
 pub mod layer;
 pub mod learner;
 pub mod network;
-mod price;
 pub mod random;
 mod range;
 #[allow(

@@ -5,6 +5,7 @@
 //! - [`Renyi`] answers where no dominating pair is known. Adaptive filters are built on it.
 //! - [`TradeOff`] bounds the power of an attacker.
 //!
+//! [`distance`] adds what the rounding of noise costs.
 //! [`votes`] has bounds that depend on the votes that were cast.
 //! [`Calibration`] searches for the parameter that meets a target. The ledger does not use the rest:
 //! [`closed`] has exact and classical theorems, [`fourier`] is an independent check, and [`Method`] names
@@ -12,6 +13,7 @@
 
 mod calibrate;
 mod compare;
+pub mod distance;
 mod pld;
 mod renyi;
 mod search;

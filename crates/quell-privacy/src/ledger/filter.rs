@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Budget, Cost, cost::ORDERS};
-use crate::accounting::{Conversion, gaussian_epsilon, renyi_epsilon};
+use crate::accounting::{Conversion, distance::excess, gaussian_epsilon, renyi_epsilon};
 
 /// How plans are composed.
 ///
@@ -103,10 +103,9 @@ impl Composition {
 
     /// The slack that a sum of costs uses.
     ///
-    /// Noise at distance τ of the ideal costs (1 + e^ε)τ at most (THEORY, Noise).
+    /// It includes what the distance of the noise from ideal noise costs at ε.
     pub(crate) fn slack_used(sum: &Sum, epsilon: f64) -> f64 {
-        let inexact = if sum.distance > 0.0 { (1.0 + epsilon.exp()) * sum.distance } else { 0.0 };
-        (sum.slack + inexact) * (1.0 + 1e-9)
+        (sum.slack + excess(epsilon, sum.distance)) * (1.0 + 1e-9)
     }
 
     /// ε of a sum of costs: the smallest bound of all theorems.
