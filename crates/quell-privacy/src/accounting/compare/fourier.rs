@@ -20,7 +20,7 @@ use rule::Rules;
 
 use crate::{
     Error, Event, Neighbors,
-    accounting::pld::{Direction, directions},
+    accounting::pld::{PrivacyLoss, privacy_losses},
     special::bisect_smallest,
     units::Delta,
 };
@@ -44,9 +44,9 @@ impl Estimate {
 pub fn epsilon(event: &Event, neighbors: Neighbors, delta: Delta) -> Result<Estimate, Error> {
     let delta = delta.get();
     let (mut low, mut high) = (0.0_f64, 0.0_f64);
-    for direction in directions(event, neighbors)?.into_iter().filter(|direction| !direction.is_free()) {
-        let rules = Rules::new(&direction, 1e-6 * delta);
-        if direction.non_private || rules.infinite > delta * (1.0 + 1e-9) {
+    for loss in privacy_losses(event, neighbors)?.into_iter().filter(|loss| !loss.is_free()) {
+        let rules = Rules::new(&loss, 1e-6 * delta);
+        if loss.non_private || rules.infinite > delta * (1.0 + 1e-9) {
             return Ok(Estimate { value: f64::INFINITY, error: 0.0 });
         }
         let rough = rules.epsilon_by_chernoff(delta);
@@ -77,12 +77,12 @@ pub fn epsilon(event: &Event, neighbors: Neighbors, delta: Delta) -> Result<Esti
 /// An estimate of δ at ε ≥ 0.
 pub fn delta(event: &Event, neighbors: Neighbors, epsilon: f64) -> Result<Estimate, Error> {
     let (mut low, mut high) = (0.0_f64, 0.0_f64);
-    for direction in directions(event, neighbors)?.into_iter().filter(|direction| !direction.is_free()) {
-        if direction.non_private {
+    for loss in privacy_losses(event, neighbors)?.into_iter().filter(|loss| !loss.is_free()) {
+        if loss.non_private {
             return Ok(Estimate { value: 1.0, error: 0.0 });
         }
-        let rough = Rules::new(&direction, 1e-20).delta_by_chernoff(epsilon);
-        let rules = Rules::new(&direction, 1e-6 * rough);
+        let rough = Rules::new(&loss, 1e-20).delta_by_chernoff(epsilon);
+        let rules = Rules::new(&loss, 1e-6 * rough);
         let lines = Lines::new(&rules, epsilon, rough).ok_or_else(|| unclear(event))?;
         let (value, error) = (lines.delta(epsilon), lines.error(epsilon));
         let clear = error <= 0.05 * value;
@@ -231,7 +231,7 @@ impl Line {
 }
 
 impl Rules {
-    fn new(direction: &Direction, tail: f64) -> Self {
-        Self::of(&direction.factors, tail)
+    fn new(loss: &PrivacyLoss, tail: f64) -> Self {
+        Self::of(&loss.factors, tail)
     }
 }

@@ -260,9 +260,9 @@ fn transform_length(at_least: usize) -> usize {
     [power / 16 * 9, power / 8 * 5, power / 4 * 3].into_iter().find(|&n| n >= at_least).unwrap_or(power)
 }
 
-/// Direction in which an answer may be wrong.
+/// The end of a bracket: the direction in which an answer may be wrong.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum End {
     Upper,
     Lower,
 }
@@ -390,58 +390,58 @@ impl Composed {
     /// Bound on what rounding adds to δ(ε), by Cauchy-Schwarz.
     ///
     /// It uses the norm of the payoff e^(-θu)(1 - e^-u).
-    pub(in crate::accounting) fn noise(&self, epsilon: f64) -> f64 {
+    pub(in crate::accounting) fn rounding_error(&self, epsilon: f64) -> f64 {
         (self.ln_total - self.theta * (epsilon - self.offset)).exp() * self.error * self.payoff_norm
     }
 
     /// The correction of the window's δ between a node and the next node.
     ///
     /// For a lower bound it may be negative.
-    fn correction(&self, side: Side, node: &Node) -> f64 {
-        let noise = self.noise(node.loss) + node.delta_error;
-        match side {
-            Side::Upper => {
+    fn correction(&self, end: End, node: &Node) -> f64 {
+        let rounding_error = self.rounding_error(node.loss) + node.delta_error;
+        match end {
+            End::Upper => {
                 let top = (self.first + self.points as i64) as f64 * self.h;
-                self.infinite + (self.ln_total - self.theta * top).exp() * self.outside.0 + noise
+                self.infinite + (self.ln_total - self.theta * top).exp() * self.outside.0 + rounding_error
             }
             // Folded-in masses may count where they do not belong: at most all of them, where the payoff is
             // largest.
-            Side::Lower => {
+            End::Lower => {
                 let folded = (node.ln_factor + ln_peak(self.theta)).exp() * (self.outside.0 + self.outside.1);
-                self.infinite * (1.0 - 1e-12) - folded - noise
+                self.infinite * (1.0 - 1e-12) - folded - rounding_error
             }
         }
     }
 
-    fn scaled(&self, side: Side, delta: f64) -> f64 {
-        match side {
-            Side::Upper => delta * (1.0 + self.relative_error),
-            Side::Lower => delta * (1.0 - self.relative_error),
+    fn scaled(&self, end: End, delta: f64) -> f64 {
+        match end {
+            End::Upper => delta * (1.0 + self.relative_error),
+            End::Lower => delta * (1.0 - self.relative_error),
         }
     }
 
     /// A bound on the smallest ε ≥ 0 with δ(ε) ≤ `delta`.
-    pub(crate) fn epsilon(&self, side: Side, delta: f64) -> f64 {
+    pub(crate) fn epsilon(&self, end: End, delta: f64) -> f64 {
         // Whether δ at a node is proven to be at most the target, or above it; a NaN proves nothing.
         let here = |j: usize| {
             let node = self.node(j);
-            self.scaled(side, node.delta) + self.correction(side, &node)
+            self.scaled(end, node.delta) + self.correction(end, &node)
         };
         let within = |j: usize| here(j) <= delta;
         let beyond = |j: usize| here(j) > delta;
         let (mut low, mut high) = (0, self.points - 1);
-        match side {
-            Side::Upper if !within(high) => return f64::INFINITY,
-            Side::Lower if beyond(high) => return (self.loss(high) - self.slack).max(0.0),
+        match end {
+            End::Upper if !within(high) => return f64::INFINITY,
+            End::Lower if beyond(high) => return (self.loss(high) - self.slack).max(0.0),
             _ => {}
         }
         // Find two adjacent nodes with δ above the target at the lower node and not at the upper node. This
         // is checked at the nodes, not inferred from monotonicity: low in the window the corrections of a
         // lower bound exceed the bound.
-        if side == Side::Upper && within(low) {
+        if end == End::Upper && within(low) {
             return (self.loss(low) + self.slack).max(0.0);
         }
-        if side == Side::Lower {
+        if end == End::Lower {
             let (mut bottom, mut top) = (0, high);
             while top - bottom > 1 {
                 let middle = usize::midpoint(bottom, top);
@@ -460,67 +460,67 @@ impl Composed {
         }
         while high - low > 1 {
             let middle = usize::midpoint(low, high);
-            let below = if side == Side::Upper { within(middle) } else { !beyond(middle) };
+            let below = if end == End::Upper { within(middle) } else { !beyond(middle) };
             if below { high = middle } else { low = middle }
         }
         // δ(x + u) = X - e^u V equals the corrected target somewhere between the two nodes.
         let node = self.node(low);
-        let target = (delta - self.correction(side, &node)) / self.scaled(side, 1.0);
+        let target = (delta - self.correction(end, &node)) / self.scaled(end, 1.0);
         //     = δ + V - e^u V
-        let u = ((node.delta - target) / node.v(side)).ln_1p();
-        match side {
-            Side::Upper => {
+        let u = ((node.delta - target) / node.v(end)).ln_1p();
+        match end {
+            End::Upper => {
                 (node.loss + if u.is_nan() { self.h } else { u.clamp(0.0, self.h) } + self.slack).max(0.0)
             }
-            Side::Lower => {
+            End::Lower => {
                 (node.loss + if u.is_nan() { 0.0 } else { u.clamp(0.0, self.h) } - self.slack).max(0.0)
             }
         }
     }
 
     /// A bound on δ(ε).
-    pub(crate) fn delta(&self, side: Side, epsilon: f64) -> f64 {
-        let epsilon = match side {
-            Side::Upper => epsilon - self.slack,
-            Side::Lower => epsilon + self.slack,
+    pub(crate) fn delta(&self, end: End, epsilon: f64) -> f64 {
+        let epsilon = match end {
+            End::Upper => epsilon - self.slack,
+            End::Lower => epsilon + self.slack,
         };
         let position = ((epsilon - self.loss(0)) / self.h).floor();
         if position < 0.0 {
             // ε is below the window, where only the tilted mass is known; and profiles decrease.
             let first = self.node(0);
-            return if side == Side::Upper { 1.0 } else { self.probability(side, first.delta, &first) };
+            return if end == End::Upper { 1.0 } else { self.probability(end, first.delta, &first) };
         }
         let node = self.node((position as usize).min(self.points - 1));
         let u = epsilon - node.loss;
-        let inside = if u <= 0.0 { node.delta } else { node.delta - u.exp_m1() * node.v(side) };
-        self.probability(side, inside, &node)
+        let inside = if u <= 0.0 { node.delta } else { node.delta - u.exp_m1() * node.v(end) };
+        self.probability(end, inside, &node)
     }
 
     /// δ with its corrections; a NaN proves nothing.
-    fn probability(&self, side: Side, inside: f64, node: &Node) -> f64 {
-        let delta = self.scaled(side, inside) + self.correction(side, node);
-        match side {
-            Side::Upper if delta.is_nan() => 1.0,
-            Side::Lower if delta.is_nan() => 0.0,
-            Side::Upper | Side::Lower => delta.clamp(0.0, 1.0),
+    fn probability(&self, end: End, inside: f64, node: &Node) -> f64 {
+        let delta = self.scaled(end, inside) + self.correction(end, node);
+        match end {
+            End::Upper if delta.is_nan() => 1.0,
+            End::Lower if delta.is_nan() => 0.0,
+            End::Upper | End::Lower => delta.clamp(0.0, 1.0),
         }
     }
 
-    /// The profile: bounds on δ(ε) on the given side.
+    /// The profile: bounds on δ(ε) from the given end.
     ///
     /// The points (ε, δ(ε)) are the nodes from the top down, and ε = -∞. This needs a dense sum. With a tilt
-    /// only the upper side is valid.
-    pub(crate) fn profile(&self, side: Side) -> Vec<(f64, f64)> {
-        let slack = if side == Side::Upper { self.slack } else { -self.slack };
+    /// only the upper profile is valid.
+    pub(crate) fn profile(&self, end: End) -> Vec<(f64, f64)> {
+        let slack = if end == End::Upper { self.slack } else { -self.slack };
         let at = |j: usize| {
             let node = self.node(j);
-            (node.loss + slack, self.probability(side, node.delta, &node))
+            (node.loss + slack, self.probability(end, node.delta, &node))
         };
         let mut profile: Vec<(f64, f64)> = (0..self.points).rev().map(at).collect();
-        let noise = self.error * (self.points as f64).sqrt() + self.outside.0 + self.outside.1;
-        let total = self.scaled(side, self.node(0).x) + self.infinite - noise;
+        let rounding_error = self.error * (self.points as f64).sqrt() + self.outside.0 + self.outside.1;
+        let total = self.scaled(end, self.node(0).x) + self.infinite - rounding_error;
         let total = if total.is_nan() { 0.0 } else { total.clamp(0.0, 1.0) };
-        profile.push((f64::NEG_INFINITY, if side == Side::Upper { 1.0 } else { total }));
+        profile.push((f64::NEG_INFINITY, if end == End::Upper { 1.0 } else { total }));
         profile
     }
 }
@@ -543,10 +543,10 @@ struct Node {
 
 impl Node {
     /// The Q-mass above times e^loss: a lower bound for an upper δ, an upper bound for a lower δ.
-    fn v(&self, side: Side) -> f64 {
-        match side {
-            Side::Upper => (self.v - self.v_error).max(0.0),
-            Side::Lower => self.v + self.v_error,
+    fn v(&self, end: End) -> f64 {
+        match end {
+            End::Upper => (self.v - self.v_error).max(0.0),
+            End::Lower => self.v + self.v_error,
         }
     }
 }

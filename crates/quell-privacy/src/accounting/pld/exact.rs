@@ -1,7 +1,7 @@
 //! Single pairs, whose profile has a closed form.
 
 use super::{
-    factors::Way,
+    factors::Direction,
     law::{Law, Tails, tail_error},
 };
 use crate::{
@@ -44,7 +44,7 @@ pub(crate) fn exact_delta(law: &Law, epsilon: f64) -> Bound {
         let q = (at + tails.q.above.max(SMALLEST_TAIL).ln()).exp();
         tails.p.above - q - error(tails, q) * (1.0 + epsilon)
     } else {
-        exact_delta(&law.attained(Way::Remove), epsilon).lower
+        exact_delta(&law.attained(Direction::Remove), epsilon).lower
     };
     let upper = if upper.is_nan() { 1.0 } else { upper.clamp(0.0, 1.0) };
     Bound { lower: if lower.is_nan() { 0.0 } else { lower.clamp(0.0, upper) }, upper }
@@ -57,7 +57,7 @@ const SMALLEST_TAIL: f64 = 1e-290;
 pub(crate) fn exact_epsilon(law: &Law, delta: f64) -> Bound {
     if law.infinite() > delta {
         // Mass that is treated as infinite because it is small proves nothing from below.
-        let attained = law.attained(Way::Remove);
+        let attained = law.attained(Direction::Remove);
         let lower =
             if attained.infinite() > delta { f64::INFINITY } else { exact_epsilon(&attained, delta).lower };
         return Bound { lower, upper: f64::INFINITY };

@@ -9,16 +9,18 @@ use crate::{
     special::PreciseSum,
 };
 
-/// The laws whose sum is the privacy loss, for one direction of the change.
+/// The privacy loss of an event in one direction: a sum of independent losses.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Direction {
+pub(crate) struct PrivacyLoss {
+    /// The laws of the losses, each with its number of repetitions.
     pub(crate) factors: Vec<(Law, u64)>,
+    /// Whether some release has no guarantee.
     pub(crate) non_private: bool,
     /// Σ μ² over the Gaussians, which compose to one Gaussian.
     gaussian: PreciseSum,
 }
 
-impl Direction {
+impl PrivacyLoss {
     /// The law, if there is exactly one.
     pub(crate) fn single(&self) -> Option<&Law> {
         match self.factors.as_slice() {
@@ -37,10 +39,10 @@ impl Direction {
     /// `None` if the dominating laws are attained. Each element is one mechanism; the truth is at least what
     /// any of them attains.
     pub(crate) fn attained(&self) -> Option<Vec<Vec<(Law, u64)>>> {
-        let by = |way| -> Vec<(Law, u64)> {
-            self.factors.iter().map(|(law, count)| (law.attained(way), *count)).collect()
+        let by = |direction| -> Vec<(Law, u64)> {
+            self.factors.iter().map(|(law, count)| (law.attained(direction), *count)).collect()
         };
-        let (remove, add) = (by(Way::Remove), by(Way::Add));
+        let (remove, add) = (by(Direction::Remove), by(Direction::Add));
         if remove == self.factors {
             return None;
         }
@@ -50,7 +52,7 @@ impl Direction {
     /// The probability of an infinite loss that some mechanism with this event attains, rounded down.
     pub(crate) fn infinite(&self) -> f64 {
         let ln_finite = |(law, count): &(Law, u64)| {
-            *count as f64 * (-law.attained(Way::Remove).infinite().min(1.0)).ln_1p()
+            *count as f64 * (-law.attained(Direction::Remove).infinite().min(1.0)).ln_1p()
         };
         -self.factors.iter().map(ln_finite).collect::<PreciseSum>().value().exp_m1() * (1.0 - 1e-12)
     }
@@ -63,11 +65,11 @@ impl Direction {
         }
     }
 
-    fn add(&mut self, price: Price, count: u64) {
-        match price {
-            Price::Free => {}
-            Price::One(law) => self.push(law, count),
-            Price::NonPrivate => self.non_private |= count > 0,
+    fn add(&mut self, release: Release, count: u64) {
+        match release {
+            Release::Free => {}
+            Release::Law(law) => self.push(law, count),
+            Release::NonPrivate => self.non_private |= count > 0,
         }
     }
 
@@ -78,7 +80,7 @@ impl Direction {
         }
         // Equal laws are composed as one power. Among many laws, only the newest are compared.
         if let Some((_, times)) = self.factors.iter_mut().rev().take(64).find(|(known, _)| *known == law) {
-            // `directions` rejects counts that are too large.
+            // `privacy_losses` rejects counts that are too large.
             *times = times.saturating_add(count);
         } else if count > 0 {
             self.factors.push((law, count));
@@ -94,58 +96,61 @@ impl Direction {
     }
 }
 
-/// Direction of the change between two neighbouring datasets.
+/// The direction of the change between two neighbouring datasets.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     Remove,
     Add,
 }
 
-/// The cost of one release.
-enum Price {
-    /// No cost: no outcome depends on the record.
+/// What is known about the privacy loss of one release.
+enum Release {
+    /// No outcome depends on the record.
     Free,
-    One(Law),
+    /// The loss has this law.
+    Law(Law),
     /// There is no guarantee.
     NonPrivate,
 }
 
-impl Price {
+impl Release {
     fn map(self, sampled: impl FnOnce(Law) -> Law) -> Self {
-        if let Self::One(law) = self { Self::One(sampled(law)) } else { self }
+        if let Self::Law(law) = self { Self::Law(sampled(law)) } else { self }
     }
 }
 
-/// The laws of the event: one direction if the event is symmetric, otherwise two.
-pub(crate) fn directions(event: &Event, neighbors: Neighbors) -> Result<Vec<Direction>, Error> {
-    let mut remove = Direction::default();
-    collect(event, neighbors, Way::Remove, 1, &mut remove)?;
+/// The privacy loss of the event: in one direction if it is symmetric, otherwise in both.
+pub(crate) fn privacy_losses(event: &Event, neighbors: Neighbors) -> Result<Vec<PrivacyLoss>, Error> {
+    let mut remove = PrivacyLoss::default();
+    collect(event, neighbors, Direction::Remove, 1, &mut remove)?;
     let total = remove.factors.iter().try_fold(0_u64, |sum, (_, count)| sum.checked_add(*count));
     if total.is_none_or(|total| total > MOST_REPETITIONS) {
         return Err(too_many(event));
     }
     let asymmetric = remove.factors.iter().any(|(law, _)| matches!(law, Law::Removed { .. }));
-    let mut directions = vec![remove.finish()];
+    let mut losses = vec![remove.finish()];
     if asymmetric {
-        let mut add = Direction::default();
-        collect(event, neighbors, Way::Add, 1, &mut add)?;
-        directions.push(add.finish());
+        let mut add = PrivacyLoss::default();
+        collect(event, neighbors, Direction::Add, 1, &mut add)?;
+        losses.push(add.finish());
     }
-    Ok(directions)
+    Ok(losses)
 }
 
 fn collect(
     event: &Event,
     neighbors: Neighbors,
-    way: Way,
+    direction: Direction,
     count: u64,
-    into: &mut Direction,
+    into: &mut PrivacyLoss,
 ) -> Result<(), Error> {
     match event {
-        Event::Composed(events) => events.iter().try_for_each(|e| collect(e, neighbors, way, count, into)),
+        Event::Composed(events) => {
+            events.iter().try_for_each(|e| collect(e, neighbors, direction, count, into))
+        }
         Event::Repeated { count: times, event } => {
             let count = count.checked_mul(*times).filter(|count| *count <= MOST_REPETITIONS);
-            collect(event, neighbors, way, count.ok_or_else(|| too_many(event))?, into)
+            collect(event, neighbors, direction, count.ok_or_else(|| too_many(event))?, into)
         }
         Event::NonPrivate => {
             into.non_private |= count > 0;
@@ -153,16 +158,16 @@ fn collect(
         }
         Event::PoissonSampled { rate, event: inner } => {
             if rate.get() == 1.0 {
-                return collect(inner, neighbors, way, count, into);
+                return collect(inner, neighbors, direction, count, into);
             }
-            into.add(poisson_sampled(rate.get(), inner, neighbors, way)?, count);
+            into.add(poisson_sampled(rate.get(), inner, neighbors, direction)?, count);
             Ok(())
         }
         Event::SampledWithoutReplacement { batch, records, event: inner } => {
             let rate = fixed_size_rate(event, *batch, *records, neighbors)?;
             let sampled =
                 |law: Law| if rate == 1.0 { law } else { Law::FixedSize { rate, inner: Box::new(law) } };
-            into.add(only(inner, neighbors, way)?.map(sampled), count);
+            into.add(only(inner, neighbors, direction)?.map(sampled), count);
             Ok(())
         }
         Event::SampledWithReplacement { batch, records, event: inner } => {
@@ -180,7 +185,7 @@ fn collect(
         | Event::Approximate { .. }
         | Event::ZeroConcentrated { .. }
         | Event::Renyi { .. } => {
-            into.add(leaf(event, neighbors)?.map_or(Price::NonPrivate, Price::One), count);
+            into.add(leaf(event, neighbors)?.map_or(Release::NonPrivate, Release::Law), count);
             Ok(())
         }
     }
@@ -255,15 +260,15 @@ fn leaf(event: &Event, neighbors: Neighbors) -> Result<Option<Law>, Error> {
 }
 
 /// The single law of an event, as sampling theorems need it.
-fn only(event: &Event, neighbors: Neighbors, way: Way) -> Result<Price, Error> {
-    let mut direction = Direction::default();
-    collect(event, neighbors, way, 1, &mut direction)?;
-    let mut direction = direction.finish();
-    if direction.non_private {
-        return Ok(Price::NonPrivate);
+fn only(event: &Event, neighbors: Neighbors, direction: Direction) -> Result<Release, Error> {
+    let mut loss = PrivacyLoss::default();
+    collect(event, neighbors, direction, 1, &mut loss)?;
+    let mut loss = loss.finish();
+    if loss.non_private {
+        return Ok(Release::NonPrivate);
     }
     // A release that never depends on the record does not depend on it in a sample either.
-    direction.factors.retain(|(law, _)| !law.is_trivial());
+    loss.factors.retain(|(law, _)| !law.is_trivial());
     // The sampling theorems need one pair that dominates in both directions.
     let is_symmetric = |(law, _): &(Law, u64)| {
         matches!(
@@ -275,30 +280,35 @@ fn only(event: &Event, neighbors: Neighbors, way: Way) -> Result<Price, Error> {
                 | Law::Between { .. }
         )
     };
-    match direction.single() {
-        _ if direction.is_free() => Ok(Price::Free),
-        _ if !direction.factors.iter().all(is_symmetric) => {
+    match loss.single() {
+        _ if loss.is_free() => Ok(Release::Free),
+        _ if !loss.factors.iter().all(is_symmetric) => {
             Err(unsupported(event, "inside a sample: it is not a composition of unsampled releases"))
         }
-        Some(law) => Ok(Price::One(law.clone())),
-        None => match composite(&direction) {
-            Some(law) => Ok(Price::One(law)),
+        Some(law) => Ok(Release::Law(law.clone())),
+        None => match composite(&loss) {
+            Some(law) => Ok(Release::Law(law)),
             None => Err(unsupported(event, "inside a sample: its composition has no bound")),
         },
     }
 }
 
-fn poisson_sampled(rate: f64, inner: &Event, neighbors: Neighbors, way: Way) -> Result<Price, Error> {
+fn poisson_sampled(
+    rate: f64,
+    inner: &Event,
+    neighbors: Neighbors,
+    direction: Direction,
+) -> Result<Release, Error> {
     match neighbors {
-        Neighbors::AddRemove => Ok(only(inner, neighbors, way)?.map(|law| match way {
-            Way::Remove => Law::Removed { rate, inner: Box::new(law) },
-            Way::Add => Law::Added { rate, inner: Box::new(law) },
+        Neighbors::AddRemove => Ok(only(inner, neighbors, direction)?.map(|law| match direction {
+            Direction::Remove => Law::Removed { rate, inner: Box::new(law) },
+            Direction::Add => Law::Added { rate, inner: Box::new(law) },
         })),
         // The theorems are about noise on contributions, not about sensitivities: `one` is the law of one
         // contribution.
         Neighbors::Replace => {
-            if let Ok(Price::Free) = only(inner, neighbors, way) {
-                return Ok(Price::Free);
+            if let Ok(Release::Free) = only(inner, neighbors, direction) {
+                return Ok(Release::Free);
             }
             if !is_additive_noise(inner) && !matches!(inner, Event::NonPrivate) {
                 return Err(unsupported(
@@ -306,13 +316,13 @@ fn poisson_sampled(rate: f64, inner: &Event, neighbors: Neighbors, way: Way) -> 
                     "on a Poisson sample when a record is replaced: a sample may also lose the record, about which its guarantee says nothing",
                 ));
             }
-            Ok(match (only(inner, Neighbors::AddRemove, way)?, only(inner, neighbors, way)?) {
-                (Price::One(Law::Gaussian { mu }), _) => Price::One(Law::Exchanged { rate, mu }),
-                (Price::One(one), Price::One(two)) => {
+            Ok(match (only(inner, Neighbors::AddRemove, direction)?, only(inner, neighbors, direction)?) {
+                (Release::Law(Law::Gaussian { mu }), _) => Release::Law(Law::Exchanged { rate, mu }),
+                (Release::Law(one), Release::Law(two)) => {
                     let bound = Box::new(Law::FixedSize { rate, inner: Box::new(two) });
-                    Price::One(Law::Replaced { rate, one: Box::new(one), bound })
+                    Release::Law(Law::Replaced { rate, one: Box::new(one), bound })
                 }
-                _ => Price::NonPrivate,
+                _ => Release::NonPrivate,
             })
         }
     }
@@ -383,14 +393,14 @@ fn with_replacement(
     batch: u64,
     records: u64,
     neighbors: Neighbors,
-) -> Result<Price, Error> {
-    let base = only(inner, neighbors, Way::Remove)?;
-    if matches!(base, Price::Free) {
-        return Ok(Price::Free);
+) -> Result<Release, Error> {
+    let base = only(inner, neighbors, Direction::Remove)?;
+    if matches!(base, Release::Free) {
+        return Ok(Release::Free);
     }
     let group = |j: f64| match base {
-        Price::One(Law::Gaussian { mu }) => Ok(Law::Gaussian { mu: mu * j }),
-        Price::One(Law::Laplace { epsilon }) => Ok(Law::Laplace { epsilon: epsilon * j }),
+        Release::Law(Law::Gaussian { mu }) => Ok(Law::Gaussian { mu: mu * j }),
+        Release::Law(Law::Laplace { epsilon }) => Ok(Law::Laplace { epsilon: epsilon * j }),
         _ => Err(unsupported(
             event,
             "because groups of records are only worked out for Gaussian and Laplace noise",
@@ -424,5 +434,5 @@ fn with_replacement(
     if rest > 0.0 {
         parts.push((rest, Law::Atoms(Arc::new(Atoms::approximate(0.0, 1.0)))));
     }
-    Ok(Price::One(Law::Mixture(parts)))
+    Ok(Release::Law(Law::Mixture(parts)))
 }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::{atoms::Atoms, factors::Way};
+use super::{atoms::Atoms, factors::Direction};
 use crate::special::normal_below;
 
 /// Generous bound on the relative error of every tail below.
@@ -31,7 +31,7 @@ pub(crate) fn tail_error(mass: f64) -> f64 {
 }
 
 /// Probabilities on both sides of a threshold x, each accurate where it is small.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sides {
     /// Pr[L > x], including an infinite loss.
     pub(crate) above: f64,
@@ -215,7 +215,7 @@ impl Law {
     /// - With replacement, the record may be drawn several times. Noise that is shifted farther only makes
     ///   every threshold a better test, so the pair for one draw with the probability of at least one draw is
     ///   a lower bound.
-    pub(crate) fn attained(&self, way: Way) -> Self {
+    pub(crate) fn attained(&self, direction: Direction) -> Self {
         match self {
             Self::Gaussian { .. } | Self::Laplace { .. } | Self::Atoms(_) | Self::Exchanged { .. } => {
                 self.clone()
@@ -223,18 +223,22 @@ impl Law {
             Self::BoundedRange { epsilon } => Self::Atoms(Arc::new(Atoms::pure(epsilon / 2.0))),
             Self::Between { lower, .. } => Self::Atoms(Arc::clone(lower)),
             Self::Removed { rate, inner } => {
-                Self::Removed { rate: *rate, inner: Box::new(inner.attained(way)) }
+                Self::Removed { rate: *rate, inner: Box::new(inner.attained(direction)) }
             }
-            Self::Added { rate, inner } => Self::Added { rate: *rate, inner: Box::new(inner.attained(way)) },
+            Self::Added { rate, inner } => {
+                Self::Added { rate: *rate, inner: Box::new(inner.attained(direction)) }
+            }
             // A replacement that contributes nothing has the same effect as a lost record.
             Self::FixedSize { rate, inner } | Self::Replaced { rate, one: inner, .. } => {
-                let inner = Box::new(inner.attained(way));
-                match way {
-                    Way::Remove => Self::Removed { rate: *rate, inner },
-                    Way::Add => Self::Added { rate: *rate, inner },
+                let inner = Box::new(inner.attained(direction));
+                match direction {
+                    Direction::Remove => Self::Removed { rate: *rate, inner },
+                    Direction::Add => Self::Added { rate: *rate, inner },
                 }
             }
-            Self::Mixture(parts) => parts.first().map_or_else(|| self.clone(), |(_, law)| law.attained(way)),
+            Self::Mixture(parts) => {
+                parts.first().map_or_else(|| self.clone(), |(_, law)| law.attained(direction))
+            }
         }
     }
 

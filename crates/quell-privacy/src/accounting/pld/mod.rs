@@ -17,9 +17,9 @@ mod question;
 mod spectrum;
 
 pub(super) use compose::{Composed, STEEPEST, Target};
-use compose::{Side, compose};
+use compose::{End, compose};
 pub(crate) use exact::{exact_delta, exact_epsilon, gaussian_epsilon};
-pub(crate) use factors::{Direction, directions, fixed_size_rate};
+pub(crate) use factors::{PrivacyLoss, fixed_size_rate, privacy_losses};
 pub(crate) use grid::Masses;
 use grid::{Grid, OnGrid};
 pub(crate) use law::{Law, sampled_loss};
@@ -105,16 +105,16 @@ impl Pld {
     ///
     /// The second direction is computed only if its answer could be the larger one.
     fn largest(&self, event: &Event, neighbors: Neighbors, question: &Question) -> Result<Bound, Error> {
-        let directions = directions(event, neighbors)?;
-        if directions.iter().any(|d| d.non_private || question.is_exceeded(d.infinite())) {
+        let losses = privacy_losses(event, neighbors)?;
+        if losses.iter().any(|loss| loss.non_private || question.is_exceeded(loss.infinite())) {
             return Ok(question.worst());
         }
         // Start with the direction that looks larger: it may show that the other one is irrelevant.
-        let mut starts: Vec<(f64, Option<Bound>, &Direction)> = Vec::new();
-        for direction in &directions {
-            let exact = question.exact(&direction.factors);
-            let guess = exact.map_or_else(|| question.guess(&direction.factors), |bound| bound.upper);
-            starts.push((guess, exact, direction));
+        let mut starts: Vec<(f64, Option<Bound>, &PrivacyLoss)> = Vec::new();
+        for loss in &losses {
+            let exact = question.exact(&loss.factors);
+            let guess = exact.map_or_else(|| question.guess(&loss.factors), |bound| bound.upper);
+            starts.push((guess, exact, loss));
         }
         starts.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut answer = Bound { lower: 0.0, upper: 0.0 };
@@ -122,26 +122,25 @@ impl Pld {
         // the maximum over both directions lies in the same bracket.
         let mut enough = 0.0;
         let mut h = None;
-        for (_, exact, direction) in starts {
+        for (_, exact, loss) in starts {
             // A coarse grid often shows that this direction is the smaller one.
-            if exact.is_none()
-                && h.is_some_and(|h| self.is_smaller(direction, question, answer, enough, 4.0 * h))
+            if exact.is_none() && h.is_some_and(|h| self.is_smaller(loss, question, answer, enough, 4.0 * h))
             {
-                answer = self.raised(direction, question, answer, h);
+                answer = self.raised(loss, question, answer, h);
                 continue;
             }
             let refined = match exact {
                 Some(bound) => Refined { bound, target: question.target_at(bound), h: None, settled: true },
-                None => self.refine(&direction.factors, question, enough),
+                None => self.refine(&loss.factors, question, enough),
             };
             if exact.is_none() && refined.bound.upper <= enough {
-                answer = self.raised(direction, question, answer, h);
+                answer = self.raised(loss, question, answer, h);
                 continue;
             }
             let mut bound = refined.bound;
             // For a single law the exact answer already uses what is attained.
-            if direction.single().is_none()
-                && let Some(alternatives) = direction.attained()
+            if loss.single().is_none()
+                && let Some(alternatives) = loss.attained()
             {
                 let attained = alternatives.iter().map(|factors| self.attained(factors, question, refined));
                 bound = question.consistent(Bound { lower: attained.fold(0.0, f64::max), ..bound });
@@ -157,13 +156,13 @@ impl Pld {
     /// An answer whose lower end is raised by what another direction attains.
     ///
     /// That direction does not matter for the upper end.
-    fn raised(&self, direction: &Direction, question: &Question, answer: Bound, h: Option<f64>) -> Bound {
+    fn raised(&self, loss: &PrivacyLoss, question: &Question, answer: Bound, h: Option<f64>) -> Bound {
         if self.is_narrow(question, answer) {
             return answer;
         }
-        let target = question.next_target(answer, question.first_target(&direction.factors));
+        let target = question.next_target(answer, question.first_target(&loss.factors));
         let refined = Refined { bound: answer, target, h, settled: true };
-        let alternatives = direction.attained().unwrap_or_else(|| vec![direction.factors.clone()]);
+        let alternatives = loss.attained().unwrap_or_else(|| vec![loss.factors.clone()]);
         let attained = alternatives.iter().map(|factors| self.attained(factors, question, refined));
         question.consistent(Bound { lower: attained.fold(answer.lower, f64::max), ..answer })
     }
@@ -177,23 +176,23 @@ impl Pld {
     /// `answer` is the approximate answer.
     fn is_smaller(
         &self,
-        direction: &Direction,
+        loss: &PrivacyLoss,
         question: &Question,
         answer: Bound,
         enough: f64,
         h: f64,
     ) -> bool {
-        let Some(bound) = self.upper_once(direction, question, answer, h) else { return false };
+        let Some(bound) = self.upper_once(loss, question, answer, h) else { return false };
         bound <= enough
     }
 
-    fn upper_once(&self, direction: &Direction, question: &Question, answer: Bound, h: f64) -> Option<f64> {
-        let target = question.next_target(answer, question.first_target(&direction.factors));
-        let sketch = Sketch::new(&direction.factors, Question::negligible(target, &direction.factors));
+    fn upper_once(&self, loss: &PrivacyLoss, question: &Question, answer: Bound, h: f64) -> Option<f64> {
+        let target = question.next_target(answer, question.first_target(&loss.factors));
+        let sketch = Sketch::new(&loss.factors, Question::negligible(target, &loss.factors));
         let tilt = sketch.tilt_for(target.epsilon, target.ln_delta);
-        let grids = Self::grids(&direction.factors, tilt, target, h)?;
+        let grids = Self::grids(&loss.factors, tilt, target, h)?;
         let upper: Vec<_> = grids.iter().map(|(grid, count)| (grid.upper(), *count)).collect();
-        Some(question.ask(&compose(&upper, h, tilt.theta, target, self.longest, false)?, Side::Upper))
+        Some(question.ask(&compose(&upper, h, tilt.theta, target, self.longest, false)?, End::Upper))
     }
 
     /// Refines the grid until the bracket is as narrow as requested.
@@ -250,9 +249,10 @@ impl Pld {
                 h *= 2.0;
                 continue;
             };
-            let (noise, is_long) = (question.noise(&upper, tilt, target), upper.points() > LONG);
-            let upper = question.ask(&upper, Side::Upper);
-            let lower = lower.map_or(0.0, |lower| question.ask(&lower, Side::Lower));
+            let (rounding_error, is_long) =
+                (question.rounding_error(&upper, tilt, target), upper.points() > LONG);
+            let upper = question.ask(&upper, End::Upper);
+            let lower = lower.map_or(0.0, |lower| question.ask(&lower, End::Lower));
             // Bounds that contradict each other are invalid.
             if lower.max(bound.lower) > upper.min(bound.upper) * (1.0 + 1e-9) + f64::MIN_POSITIVE {
                 return Refined { bound: question.worst_bracket(), target, h: None, settled: false };
@@ -281,7 +281,7 @@ impl Pld {
             let share = h / last_step;
             settled = is_long && !is_smooth && (last_upper - upper) * share < 0.1 * wanted * (1.0 - share);
             let is_hopeless = is_long && bound.upper.is_infinite();
-            if is_hopeless || coarsened || settled || stalled == 3 || noise > 0.5 * gap {
+            if is_hopeless || coarsened || settled || stalled == 3 || rounding_error > 0.5 * gap {
                 break;
             }
             (last_width, last_upper, last_step) = (width, upper, h);
@@ -316,7 +316,7 @@ impl Pld {
                 h *= 2.0;
             }
             let Some(lower) = lower else { break };
-            let answer = question.ask(&lower, Side::Lower);
+            let answer = question.ask(&lower, End::Lower);
             let improved = answer > best * (1.0 + self.relative);
             best = best.max(answer);
             if !improved {
@@ -376,29 +376,29 @@ impl Pld {
         neighbors: Neighbors,
         tail: f64,
     ) -> Result<Option<Vec<Profiles>>, Error> {
-        let directions = directions(event, neighbors)?;
-        if directions.iter().any(|d| d.non_private) {
+        let losses = privacy_losses(event, neighbors)?;
+        if losses.iter().any(|loss| loss.non_private) {
             return Ok(None);
         }
-        Ok(Some(directions.iter().map(|direction| self.profiles_of(direction, tail)).collect()))
+        Ok(Some(losses.iter().map(|loss| self.profiles_of(loss, tail)).collect()))
     }
 
     /// The profiles of one direction.
-    fn profiles_of(&self, direction: &Direction, tail: f64) -> Profiles {
+    fn profiles_of(&self, loss: &PrivacyLoss, tail: f64) -> Profiles {
         let question = Question::Epsilon { delta: tail };
         let target = Target { epsilon: 0.0, ln_delta: (1e-3 * tail).ln(), negligible: NEGLIGIBLE };
-        let likely = question.first_target(&direction.factors);
-        let sketch = Sketch::new(&direction.factors, Question::negligible(likely, &direction.factors));
+        let likely = question.first_target(&loss.factors);
+        let sketch = Sketch::new(&loss.factors, Question::negligible(likely, &loss.factors));
         let tilt = sketch.tilt_for(likely.epsilon, likely.ln_delta);
         let mut h = question.first_step(self, &sketch, tilt, likely);
         // No tilt: all probabilities matter equally.
         let flat = Tilt { theta: 0.0, ln_total: 0.0, ..tilt };
-        let lower = direction.attained().and_then(|alternatives| alternatives.into_iter().next());
-        let lower = lower.as_deref().unwrap_or(&direction.factors);
+        let lower = loss.attained().and_then(|alternatives| alternatives.into_iter().next());
+        let lower = lower.as_deref().unwrap_or(&loss.factors);
         let (mut best, mut last_gap): (Option<Profiles>, f64) = (None, f64::INFINITY);
         for _ in 0..REFINEMENTS {
-            let step = snapped(&direction.factors, h);
-            let Some((upper, lower)) = self.compose_both(&direction.factors, lower, flat, target, step, true)
+            let step = snapped(&loss.factors, h);
+            let Some((upper, lower)) = self.compose_both(&loss.factors, lower, flat, target, step, true)
             else {
                 if best.is_some() {
                     break;
@@ -407,13 +407,13 @@ impl Pld {
                 continue;
             };
             let found = Profiles {
-                upper: upper.profile(Side::Upper),
-                lower: lower.as_ref().map_or_else(Vec::new, |lower| lower.profile(Side::Lower)),
+                upper: upper.profile(End::Upper),
+                lower: lower.as_ref().map_or_else(Vec::new, |lower| lower.profile(End::Lower)),
             };
             // The widest gap may be next to an atom, anywhere. No profile is below that of two equal
             // distributions, 1 - e^ε.
             let from_below = |epsilon: f64| {
-                lower.as_ref().map_or(0.0, |lower| lower.delta(Side::Lower, epsilon)).max(-epsilon.exp_m1())
+                lower.as_ref().map_or(0.0, |lower| lower.delta(End::Lower, epsilon)).max(-epsilon.exp_m1())
             };
             let nodes = found.upper.iter().filter(|(epsilon, _)| epsilon.is_finite());
             let gap = nodes.map(|(epsilon, delta)| delta - from_below(*epsilon)).fold(0.0, f64::max);
@@ -444,7 +444,7 @@ impl Pld {
                 compose(&upper, h, tilt.theta, target, self.longest, true)
             });
             if let Some(composed) = composed {
-                return composed.profile(Side::Upper);
+                return composed.profile(End::Upper);
             }
             h *= 2.0;
         }
@@ -492,13 +492,15 @@ impl Pld {
 
 /// The single law of an event, in each direction; empty without a guarantee.
 pub(crate) fn one_law_each_way(event: &Event, neighbors: Neighbors) -> Result<Vec<Law>, Error> {
-    let directions = directions(event, neighbors)?;
-    if directions.iter().any(|d| d.non_private) {
+    let losses = privacy_losses(event, neighbors)?;
+    if losses.iter().any(|loss| loss.non_private) {
         return Ok(Vec::new());
     }
     // An event without releases counts as one constant release.
-    let one = |d: &Direction| if d.is_free() { Some(Law::nothing()) } else { d.single().cloned() };
-    let laws: Option<Vec<Law>> = directions.iter().map(one).collect();
+    let one = |loss: &PrivacyLoss| {
+        if loss.is_free() { Some(Law::nothing()) } else { loss.single().cloned() }
+    };
+    let laws: Option<Vec<Law>> = losses.iter().map(one).collect();
     laws.ok_or_else(|| Error::Unsupported {
         accountant: "PLD",
         event: event.to_string(),

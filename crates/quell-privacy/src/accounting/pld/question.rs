@@ -4,7 +4,7 @@
 
 use super::{
     Pld,
-    compose::{Composed, Side},
+    compose::{Composed, End},
     exact::{exact_delta, exact_epsilon},
     finite::Finite,
     law::Law,
@@ -44,10 +44,10 @@ impl Question {
         })
     }
 
-    pub(super) fn ask(&self, composed: &Composed, side: Side) -> f64 {
+    pub(super) fn ask(&self, composed: &Composed, end: End) -> f64 {
         match self {
-            Self::Epsilon { delta } => composed.epsilon(side, *delta),
-            Self::Delta { epsilon } => composed.delta(side, *epsilon),
+            Self::Epsilon { delta } => composed.epsilon(end, *delta),
+            Self::Delta { epsilon } => composed.delta(end, *epsilon),
         }
     }
 

@@ -64,12 +64,17 @@ impl Question {
     }
 
     /// How much the rounding of the transform contributes to a bracket around the target.
-    pub(in crate::accounting) fn noise(&self, composed: &Composed, tilt: Tilt, target: Target) -> f64 {
-        let noise = 2.0 * composed.noise(target.epsilon);
+    pub(in crate::accounting) fn rounding_error(
+        &self,
+        composed: &Composed,
+        tilt: Tilt,
+        target: Target,
+    ) -> f64 {
+        let rounding_error = 2.0 * composed.rounding_error(target.epsilon);
         match self {
             // δ decreases about as e^(-θε).
-            Self::Epsilon { delta } => noise / (delta * tilt.theta.max(1e-3)),
-            Self::Delta { .. } => noise,
+            Self::Epsilon { delta } => rounding_error / (delta * tilt.theta.max(1e-3)),
+            Self::Delta { .. } => rounding_error,
         }
     }
 
