@@ -8,7 +8,7 @@ use quell_privacy::{
     Error, Neighbors,
     ledger::{Ledger, Paid},
     mechanism::{
-        Additive, Bounds, Clip, Clipping, Contributions, Count, Descent, GaussianSparseVector, Histogram,
+        Additive, Bounds, Clipper, Clipping, Contributions, Count, Descent, GaussianSparseVector, Histogram,
         IntegerNoise, Mean, Mechanism, Noise, NoisyMax, NoisyThreshold, Quantile, RandomizedResponse, Range,
         Rule, Sampling, Selection, Sensitive, SmoothMedian, SparseVector, StableHistogram, Step, Sum,
         Variance, Vectors, Votes, Within,
@@ -303,10 +303,10 @@ impl Contributions for Watched {
         1
     }
 
-    fn add_clipped(&mut self, blocks: &[&[usize]], clip: &Clip, sum: &mut [f64]) {
+    fn add_clipped(&mut self, blocks: &[&[usize]], clipper: &Clipper, sum: &mut [f64]) {
         let mut scale = [0.0];
         for record in blocks.concat() {
-            clip.scales(&[f64::from(self.1 * self.1)], &mut scale);
+            clipper.scales(&[f64::from(self.1 * self.1)], &mut scale);
             sum[0] += f64::from(scale[0] * self.1);
             self.0.last_mut().unwrap().push(record);
         }

@@ -12,7 +12,7 @@ mod statistics;
 mod votes;
 
 pub(crate) use descent::{BLOCK, DRIFT, LENGTH_ERROR, TERM_ROUNDINGS};
-pub use descent::{Batches, Clip, Clipping, Contributions, Descent, PerRecord, Sampling, Step, Vectors};
+pub use descent::{Batches, Clipper, Clipping, Contributions, Descent, PerRecord, Sampling, Step, Vectors};
 pub use selection::{AboveThreshold, GaussianSparseVector, RandomizedResponse, Selection, SparseVector};
 use statistics::grid;
 pub use statistics::{

@@ -149,16 +149,16 @@ impl Clipping {
         Some((share, ClipNorm::new(next.clamp(1e-30, 1e30)).unwrap_or(*norm)))
     }
 
-    /// The scales for the learner's vectors.
-    pub(super) fn clip(&self, dimension: usize) -> Clip {
+    /// Makes the clipper for vectors of a dimension.
+    pub(super) fn clipper(&self, dimension: usize) -> Clipper {
         match self {
-            Self::Flat { norm } => Clip::new(vec![dimension], Rule::Shorten(vec![*norm])),
-            Self::PerPart { parts, norms } => Clip::new(parts.clone(), Rule::Shorten(norms.clone())),
+            Self::Flat { norm } => Clipper::new(vec![dimension], Rule::Shorten(vec![*norm])),
+            Self::PerPart { parts, norms } => Clipper::new(parts.clone(), Rule::Shorten(norms.clone())),
             Self::Automatic { norm, stability } => {
-                Clip::new(vec![dimension], Rule::Normalize { norm: *norm, stability: *stability })
+                Clipper::new(vec![dimension], Rule::Normalize { norm: *norm, stability: *stability })
             }
             Self::Adaptive { norm, .. } => {
-                Clip::new(vec![dimension], Rule::ShortenAndCount { norm: *norm, count: AtomicI64::new(0) })
+                Clipper::new(vec![dimension], Rule::ShortenAndCount { norm: *norm, count: AtomicI64::new(0) })
             }
         }
     }
@@ -184,13 +184,13 @@ impl std::fmt::Display for Clipping {
     }
 }
 
-/// The scales by which a learner multiplies vectors before it adds them.
+/// Computes the scales by which a learner multiplies vectors before it adds them.
 ///
 /// Only a mechanism creates this value.
 ///
 /// # Contract
 /// A learner asks once for every record that is added, from any number of threads.
-pub struct Clip {
+pub struct Clipper {
     parts: Vec<usize>,
     rule: Rule,
     /// The squared lengths that were reported, recorded only for [`laws`](crate::laws).
@@ -208,7 +208,7 @@ enum Rule {
     Fixed(f32),
 }
 
-impl Clip {
+impl Clipper {
     fn new(parts: Vec<usize>, rule: Rule) -> Self {
         Self { parts, rule, seen: None }
     }
@@ -224,7 +224,7 @@ impl Clip {
         Self { seen: Some(Mutex::default()), ..Self::new(parts, Rule::Shorten(norms)) }
     }
 
-    /// The recorded squared lengths, one entry for each call of [`Clip::scales`].
+    /// The recorded squared lengths, one entry for each call of [`Clipper::scales`].
     pub(crate) fn seen(self) -> Vec<Vec<f64>> {
         self.seen
             .map(|lengths| lengths.into_inner().unwrap_or_else(PoisonError::into_inner))

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use super::{
-    Clip, Clipping, Contributions,
+    Clipper, Clipping, Contributions,
     clipping::count_error,
     sampling::{Drawn, pieces},
 };
@@ -155,9 +155,9 @@ impl Summation<'_> {
         let grid = self.grid()?;
         let count_grid = self.count_scale().map(Grid::new).transpose()?;
         let key = key()?;
-        let clip = self.clipping.clip(self.dimension);
-        let total = Total::new(&batch(&key), grid, &clip, self.dimension, contributions);
-        let count = clip.count();
+        let clipper = self.clipping.clipper(self.dimension);
+        let total = Total::new(&batch(&key), grid, &clipper, self.dimension, contributions);
+        let count = clipper.count();
         #[cfg(feature = "exact-statistics")]
         let (total, count) = self.withheld(total, count, grid);
         let sum = total.release(grid, &key);
@@ -213,7 +213,7 @@ impl Total {
     fn new(
         batch: &[Drawn],
         grid: Grid,
-        clip: &Clip,
+        clipper: &Clipper,
         dimension: usize,
         contributions: &mut impl Contributions,
     ) -> Self {
@@ -237,7 +237,7 @@ impl Total {
                 parts.push(&*part);
                 rest = after;
             }
-            contributions.add_clipped(&parts, clip, &mut total.last);
+            contributions.add_clipped(&parts, clipper, &mut total.last);
         }
         total
     }
