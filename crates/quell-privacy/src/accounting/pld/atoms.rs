@@ -1,7 +1,10 @@
 //! Laws with finitely many losses: discrete noise, randomized response, and pairs that dominate given
 //! guarantees.
 
-use super::law::{Lattice, Sides, Tails};
+use super::{
+    law::Lattice,
+    tails::{Sides, Tails},
+};
 
 /// Finitely many losses with their probabilities under P and Q, and possibly an infinite loss.
 #[derive(Clone, Debug, PartialEq)]

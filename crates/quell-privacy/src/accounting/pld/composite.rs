@@ -6,7 +6,7 @@
 
 use std::{cell::RefCell, sync::Arc};
 
-use super::{Pld, atoms::Atoms, factors::PrivacyLoss, law::Law, question::Question};
+use super::{Pld, atoms::Atoms, law::Law, privacy_loss::PrivacyLoss, question::Question};
 
 /// Relative rounding error of the masses of a pair.
 ///

@@ -1,8 +1,9 @@
 //! Single pairs, whose profile has a closed form.
 
 use super::{
-    factors::Direction,
-    law::{Law, Tails, tail_error},
+    law::Law,
+    privacy_loss::Direction,
+    tails::{Tails, tail_error},
 };
 use crate::{
     Bound,

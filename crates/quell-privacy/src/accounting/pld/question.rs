@@ -4,7 +4,7 @@
 
 use super::{
     Pld,
-    compose::{Composed, End},
+    composed::{Composed, End},
     exact::{exact_delta, exact_epsilon},
     finite::Finite,
     law::Law,

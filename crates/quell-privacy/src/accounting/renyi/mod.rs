@@ -3,9 +3,10 @@
 mod curve;
 mod events;
 mod moment;
+mod parts;
 mod sampled;
 
-use events::{Parts, divergence};
+use parts::Parts;
 
 use super::{Bound, search::minimize_over_orders};
 use crate::{
@@ -100,7 +101,7 @@ impl Renyi {
 
     /// ε(α) of the outcomes that are not left out.
     pub(in crate::accounting) fn at(&self, alpha: f64) -> f64 {
-        divergence(&self.parts, alpha)
+        self.parts.divergence(alpha)
     }
 
     /// The part of δ that remains after the slack; `None` if nothing remains.

@@ -1,107 +1,19 @@
 //! From events to laws: the dominating pairs of an event, in each direction.
+//!
+//! Several releases on one sample become one law in [`composite`](super::composite).
 
 use std::sync::Arc;
 
-use super::{atoms::Atoms, composite::composite, law::Law};
+use super::{
+    atoms::Atoms,
+    composite::composite,
+    law::Law,
+    privacy_loss::{Direction, PrivacyLoss},
+};
 use crate::{
     Error, Event, Neighbors,
     event::{MOST_REPETITIONS, too_many},
-    special::PreciseSum,
 };
-
-/// The privacy loss of an event in one direction: a sum of independent losses.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct PrivacyLoss {
-    /// The laws of the losses, each with its number of repetitions.
-    pub(crate) factors: Vec<(Law, u64)>,
-    /// Whether some release has no guarantee.
-    pub(crate) non_private: bool,
-    /// Σ μ² over the Gaussians, which compose to one Gaussian.
-    gaussian: PreciseSum,
-}
-
-impl PrivacyLoss {
-    /// The law, if there is exactly one.
-    pub(crate) fn single(&self) -> Option<&Law> {
-        match self.factors.as_slice() {
-            [(law, 1)] => Some(law),
-            _ => None,
-        }
-    }
-
-    /// Whether no outcome depends on the record.
-    pub(crate) fn is_free(&self) -> bool {
-        self.factors.is_empty() && !self.non_private
-    }
-
-    /// Laws of mechanisms that really have this event, for lower bounds.
-    ///
-    /// `None` if the dominating laws are attained. Each element is one mechanism; the truth is at least what
-    /// any of them attains.
-    pub(crate) fn attained(&self) -> Option<Vec<Vec<(Law, u64)>>> {
-        let by = |direction| -> Vec<(Law, u64)> {
-            self.factors.iter().map(|(law, count)| (law.attained(direction), *count)).collect()
-        };
-        let (remove, add) = (by(Direction::Remove), by(Direction::Add));
-        if remove == self.factors {
-            return None;
-        }
-        Some(if add == remove { vec![remove] } else { vec![remove, add] })
-    }
-
-    /// The probability of an infinite loss that some mechanism with this event attains, rounded down.
-    pub(crate) fn infinite(&self) -> f64 {
-        let ln_finite = |(law, count): &(Law, u64)| {
-            *count as f64 * (-law.attained(Direction::Remove).infinite().min(1.0)).ln_1p()
-        };
-        -self.factors.iter().map(ln_finite).collect::<PreciseSum>().value().exp_m1() * (1.0 - 1e-12)
-    }
-
-    /// μ, if all laws are Gaussian.
-    pub(crate) fn gaussian(&self) -> Option<f64> {
-        match self.single() {
-            Some(Law::Gaussian { mu }) => Some(*mu),
-            _ => None,
-        }
-    }
-
-    fn add(&mut self, release: Release, count: u64) {
-        match release {
-            Release::Free => {}
-            Release::Law(law) => self.push(law, count),
-            Release::NonPrivate => self.non_private |= count > 0,
-        }
-    }
-
-    fn push(&mut self, law: Law, count: u64) {
-        if let Law::Gaussian { mu } = law {
-            self.gaussian.add(mu * mu * count as f64);
-            return;
-        }
-        // Equal laws are composed as one power. Among many laws, only the newest are compared.
-        if let Some((_, times)) = self.factors.iter_mut().rev().take(64).find(|(known, _)| *known == law) {
-            // `privacy_losses` rejects counts that are too large.
-            *times = times.saturating_add(count);
-        } else if count > 0 {
-            self.factors.push((law, count));
-        }
-    }
-
-    fn finish(mut self) -> Self {
-        let square = self.gaussian.value();
-        if square > 0.0 {
-            self.factors.push((Law::Gaussian { mu: square.sqrt() }, 1));
-        }
-        self
-    }
-}
-
-/// The direction of the change between two neighbouring datasets.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Direction {
-    Remove,
-    Add,
-}
 
 /// What is known about the privacy loss of one release.
 enum Release {
@@ -114,6 +26,15 @@ enum Release {
 }
 
 impl Release {
+    /// Adds `count` such releases to a sum of losses.
+    fn add_to(self, loss: &mut PrivacyLoss, count: u64) {
+        match self {
+            Self::Free => {}
+            Self::Law(law) => loss.push(law, count),
+            Self::NonPrivate => loss.non_private |= count > 0,
+        }
+    }
+
     fn map(self, sampled: impl FnOnce(Law) -> Law) -> Self {
         if let Self::Law(law) = self { Self::Law(sampled(law)) } else { self }
     }
@@ -160,19 +81,19 @@ fn collect(
             if rate.get() == 1.0 {
                 return collect(inner, neighbors, direction, count, into);
             }
-            into.add(poisson_sampled(rate.get(), inner, neighbors, direction)?, count);
+            poisson_sampled(rate.get(), inner, neighbors, direction)?.add_to(into, count);
             Ok(())
         }
         Event::SampledWithoutReplacement { batch, records, event: inner } => {
             let rate = fixed_size_rate(event, *batch, *records, neighbors)?;
             let sampled =
                 |law: Law| if rate == 1.0 { law } else { Law::FixedSize { rate, inner: Box::new(law) } };
-            into.add(only(inner, neighbors, direction)?.map(sampled), count);
+            only(inner, neighbors, direction)?.map(sampled).add_to(into, count);
             Ok(())
         }
         Event::SampledWithReplacement { batch, records, event: inner } => {
             fixed_size_rate(event, (*batch).min(*records), *records, neighbors)?;
-            into.add(with_replacement(event, inner, *batch, *records, neighbors)?, count);
+            with_replacement(event, inner, *batch, *records, neighbors)?.add_to(into, count);
             Ok(())
         }
         Event::Gaussian { .. }
@@ -185,7 +106,7 @@ fn collect(
         | Event::Approximate { .. }
         | Event::ZeroConcentrated { .. }
         | Event::Renyi { .. } => {
-            into.add(leaf(event, neighbors)?.map_or(Release::NonPrivate, Release::Law), count);
+            leaf(event, neighbors)?.map_or(Release::NonPrivate, Release::Law).add_to(into, count);
             Ok(())
         }
     }
@@ -435,4 +356,22 @@ fn with_replacement(
         parts.push((rest, Law::Atoms(Arc::new(Atoms::approximate(0.0, 1.0)))));
     }
     Ok(Release::Law(Law::Mixture(parts)))
+}
+
+/// The single law of an event, in each direction; empty without a guarantee.
+pub(crate) fn one_law_each_way(event: &Event, neighbors: Neighbors) -> Result<Vec<Law>, Error> {
+    let losses = privacy_losses(event, neighbors)?;
+    if losses.iter().any(|loss| loss.non_private) {
+        return Ok(Vec::new());
+    }
+    // An event without releases counts as one constant release.
+    let one = |loss: &PrivacyLoss| {
+        if loss.is_free() { Some(Law::nothing()) } else { loss.single().cloned() }
+    };
+    let laws: Option<Vec<Law>> = losses.iter().map(one).collect();
+    laws.ok_or_else(|| Error::Unsupported {
+        accountant: "PLD",
+        event: event.to_string(),
+        because: "as a single release",
+    })
 }
