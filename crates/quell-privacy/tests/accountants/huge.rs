@@ -15,7 +15,7 @@ use quell_privacy::{
     units::{Delta, Epsilon, NoiseMultiplier, SamplingRate},
 };
 
-use super::events::Chance;
+use super::{events::Chance, on_all_cores};
 
 /// ln P of one outcome without the record, and with it.
 type Outcome = [f64; 2];
@@ -28,23 +28,11 @@ const TIGHTNESSES: [f64; 6] = [1e-3, 0.5, 0.1, 0.03, 1e-4, 1e-5];
 
 #[test]
 fn few_huge_losses_cost_what_they_cost() {
-    let (next, finite) = (AtomicU64::new(0), AtomicU64::new(0));
-    let faults = Mutex::new(Vec::new());
-    let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= CASES {
-                        break;
-                    }
-                    let (is_finite, fault) = examine(number);
-                    finite.fetch_add(u64::from(is_finite), Ordering::Relaxed);
-                    faults.lock().unwrap().extend(fault);
-                }
-            });
-        }
+    let (finite, faults) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+    on_all_cores(0..CASES, |number| {
+        let (is_finite, fault) = examine(number);
+        finite.fetch_add(u64::from(is_finite), Ordering::Relaxed);
+        faults.lock().unwrap().extend(fault);
     });
     let (faults, finite) = (faults.into_inner().unwrap(), finite.into_inner());
     println!("{CASES} cases with huge losses, {finite} finite bounds");

@@ -15,6 +15,7 @@ mod huge;
 
 use std::{
     collections::BTreeMap,
+    ops::Range,
     sync::{
         Mutex,
         atomic::{AtomicU64, Ordering},
@@ -55,25 +56,31 @@ fn setting(name: &str, otherwise: u64) -> u64 {
     })
 }
 
-#[test]
-fn accountants_do_not_contradict_each_other_or_an_attacker() {
-    let (first, cases) = (setting("QUELL_AUDIT_FROM", 1), setting("QUELL_AUDIT_CASES", CASES));
-    let next = AtomicU64::new(first);
-    let tally = Mutex::new(Tally::default());
+/// Examines every case once, on as many threads as there are cores.
+fn on_all_cores(cases: Range<u64>, examine: impl Fn(u64) + Sync) {
+    let next = AtomicU64::new(cases.start);
+    let work = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= cases.end {
+                break;
+            }
+            examine(number);
+        }
+    };
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..workers {
-            scope.spawn(|| {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= first + cases {
-                        break;
-                    }
-                    examine(number, &tally);
-                }
-            });
+            scope.spawn(work);
         }
     });
+}
+
+#[test]
+fn accountants_do_not_contradict_each_other_or_an_attacker() {
+    let (first, cases) = (setting("QUELL_AUDIT_FROM", 1), setting("QUELL_AUDIT_CASES", CASES));
+    let tally = Mutex::new(Tally::default());
+    on_all_cores(first..first + cases, |number| examine(number, &tally));
     let tally = tally.into_inner().unwrap();
     println!(
         "{cases} cases from {first}: answers {:?}, refused by all {}, attacked {}, divergences {}",

@@ -77,12 +77,6 @@ pub fn dp_gd_sigma(epsilon: Epsilon, delta: Delta, steps: u64) -> Result<NoiseMu
     NoiseMultiplier::new(steps * (2.0 * (2.0 * steps / delta.get()).ln()).sqrt() / epsilon.get())
 }
 
-/// ρ + 2√(ρ ln(1/δ)), the ε of ρ-zCDP by its first conversion. [BS16, Proposition 1.3]
-#[must_use]
-pub fn zcdp_epsilon(rho: Rho, delta: Delta) -> f64 {
-    rho.get() + 2.0 * (rho.get() * -delta.get().ln()).sqrt()
-}
-
 /// 13αγ²ρ: the Rényi bound of any ρ-zCDP mechanism on a sample, in its valid range.
 ///
 /// # Theorem

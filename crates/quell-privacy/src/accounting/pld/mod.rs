@@ -187,8 +187,7 @@ impl Pld {
         enough: f64,
         h: f64,
     ) -> bool {
-        let Some(bound) = self.upper_once(loss, question, answer, h) else { return false };
-        bound <= enough
+        self.upper_once(loss, question, answer, h).is_some_and(|upper| upper <= enough)
     }
 
     /// Composes `from_above` from above, and `from_below` from below if a lower bound exists.

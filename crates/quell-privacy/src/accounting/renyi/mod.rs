@@ -112,15 +112,11 @@ impl Renyi {
     /// The least ε over all orders; a Rényi bound gives no lower bound.
     #[must_use]
     pub fn epsilon(&self, delta: Delta, conversion: Conversion) -> Bound {
-        let upper = self.best_order(delta, conversion).1;
+        let Some(delta) = self.left_of(delta.get()) else {
+            return Bound { lower: 0.0, upper: f64::INFINITY };
+        };
+        let (_, upper) = minimize_over_orders(|alpha| convert(conversion, alpha, self.at(alpha), delta));
         Bound { lower: 0.0, upper }
-    }
-
-    /// The order at which the conversion is best, and the ε there.
-    #[must_use]
-    pub fn best_order(&self, delta: Delta, conversion: Conversion) -> (f64, f64) {
-        let Some(delta) = self.left_of(delta.get()) else { return (2.0, f64::INFINITY) };
-        minimize_over_orders(|alpha| convert(conversion, alpha, self.at(alpha), delta))
     }
 
     /// The least δ over all orders for a given ε.
