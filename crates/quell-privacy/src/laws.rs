@@ -5,10 +5,11 @@ use crate::{
     units::ClipNorm,
 };
 
-/// Checks that a learner keeps the contract of [`Contributions`]; the error says which clause it breaks.
+/// Checks that a learner keeps the contract of [`Contributions`].
 ///
-/// The clauses: lengths are not under-reported and are reported once, a record's
-/// vector depends on that record alone, scale zero adds nothing, and blocks are added up in double precision.
+/// The error says which clause the learner breaks. The clauses: lengths are not under-reported and are
+/// reported once, a record's vector depends on that record alone, scale zero adds nothing, and blocks are
+/// added up in double precision.
 /// A learner that passes for some records may still break the contract for others. So include records that
 /// are empty, huge and not finite, and more records than the learner processes at once.
 pub fn check_contributions(contributions: &mut impl Contributions, records: &[usize]) -> Result<(), String> {

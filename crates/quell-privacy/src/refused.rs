@@ -1,4 +1,6 @@
-//! Programs that the compiler must reject. Each one breaks one rule of this program, which compiles:
+//! Programs that the compiler must reject.
+//!
+//! Each one breaks one rule that this valid program obeys:
 //!
 //! ```
 //! use quell_privacy::{Error, ledger::{Book, Ledger}, mechanism::{Count, Release, Sensitive}};

@@ -56,7 +56,7 @@ impl TradeOff {
         Ok(Self { kind, pld: *pld, event: event.clone(), neighbors })
     }
 
-    /// The exact μ if the event is N(μ, 1) against N(0, 1): a composition of Gaussians.
+    /// The exact μ, if the event is a composition of Gaussians.
     pub(crate) fn exact_gaussian(event: &Event, neighbors: Neighbors) -> Result<Option<f64>, Error> {
         let losses = privacy_losses(event, neighbors)?;
         let non_private = losses.iter().any(|loss| loss.non_private);

@@ -1,12 +1,14 @@
-//! Decisions: lines that fit the budget, and how they get into the book beside other writers.
+//! Decisions: lines that fit the budget, and how they are written beside other writers.
 
 use super::{Book, Ledger, Line, Permit, Receipt, Spent, State, storage};
 use crate::Error;
 
-/// How often a writer tries again when others write before it; some writer succeeds each time.
+/// How often a writer tries again when others were faster.
+///
+/// Some writer succeeds each time.
 const ATTEMPTS: usize = 10_000;
 
-/// How often a book may report that a line number is taken without returning that line.
+/// How often a book may report a taken line number without returning that line.
 const STALLS: usize = 10;
 
 /// A line, and ε after it; `None` if the line does not change ε.

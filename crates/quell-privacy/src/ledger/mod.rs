@@ -1,4 +1,4 @@
-//! The ledger: the budget of a dataset, what was spent, and the only way to a release.
+//! The ledger: budget of a dataset, what was spent, and who may release.
 //!
 //! A [`Ledger`] decides; a [`Book`] stores its decisions. The ledger takes a mechanism, records a charge, and
 //! returns a [`Paid`] mechanism, in that order. Whatever happens afterwards, the charge stays.
@@ -38,7 +38,7 @@ pub struct Ledger<B> {
     book: B,
     state: State,
     randomness: Randomness,
-    /// The spent ε, with the number of charges and the budget for which it was computed.
+    /// The spent ε, with the charges and the budget it was computed for.
     cached_spent: Option<(usize, Budget, Spent)>,
 }
 

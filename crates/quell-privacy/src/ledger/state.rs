@@ -203,8 +203,8 @@ impl State {
     /// Evaluates a sum of costs.
     ///
     /// A first plan is fixed before anything was released, so it may be accounted for as a whole. If it
-    /// exceeds the cap under every composition theorem, nothing can follow it, and if it does not, the filter
-    /// accounts for it together with what follows (THEORY, Filters).
+    /// exceeds the cap under every composition theorem, nothing can follow it. Otherwise the filter accounts
+    /// for it together with what follows (THEORY, Filters).
     fn judge(&self, sum: &Sum, only: Option<&Charge>) -> Spent {
         let filtered = self.terms.composition.spent(sum, &self.rule());
         let Some(charge) = only.filter(|charge| !charge.non_private) else { return filtered };

@@ -1,7 +1,7 @@
-//! The Fourier accountant of the lectures: characteristic functions of dominating pairs, added as logarithms,
-//! inverted.
+//! The Fourier accountant of the lectures.
 //!
-//! An independent check on the PLD accountant: no grid of losses, no discrete transform. It integrates
+//! It adds the logarithms of the characteristic functions of dominating pairs, and inverts the sum. It is an
+//! independent check on the PLD accountant: no grid of losses, no discrete transform. It integrates
 //!
 //! ```text
 //! δ(ε) = 1/π ∫₀^∞ Re( e^(K(z) - zε) / (z(z+1)) ) dt,   z = θ + it,   K(z) = Σ count · ln E_P[e^(zL)],
@@ -171,7 +171,9 @@ struct Line {
     beyond: f64,
 }
 
-/// Largest number of terms; the spectrum of a composition of few laws with atoms never ends.
+/// Largest number of terms.
+///
+/// The spectrum of a composition of few laws with atoms never ends.
 const LONGEST: usize = 3000;
 
 /// How far the logarithm of the transform must fall before the line is cut.

@@ -12,13 +12,15 @@ pub(crate) struct Atoms {
     losses: Vec<f64>,
     /// Probabilities under P and under Q.
     masses: Vec<(f64, f64)>,
-    /// For each j: the probability of the atoms from j on, and of the atoms before j.
+    /// For each j: probabilities under P of the atoms from j on, and before j.
     p: Vec<Sides>,
     q: Vec<Sides>,
     infinite: f64,
 }
 
-/// A running sum of positive numbers whose error does not grow with their number. [Neumaier 1974]
+/// A running sum of positive numbers, compensated for rounding. [Neumaier 1974]
+///
+/// Its error does not grow with the number of terms.
 struct Compensated {
     high: f64,
     low: f64,

@@ -1,8 +1,9 @@
-//! Composition: sums of independent losses on a grid, by Fourier transform, with a bound on every error.
+//! Composition: sums of independent losses on a grid, by Fourier transform.
 //!
-//! The masses are tilted first, w̃ᵢ ∝ wᵢ e^(θih), with θ chosen so that the losses that decide δ are the
-//! likely ones. The rounding of the transform is relative to the largest tilted mass, so a δ of 1e-15 is
-//! computed as precisely as one of 0.1. [KJH20 for the transform, ACKS23 for the tilt; THEORY, Composition]
+//! Every error has a bound. The masses are tilted first, w̃ᵢ ∝ wᵢ e^(θih), with θ chosen so that the losses
+//! that decide δ are the likely ones. The rounding of the transform is relative to the largest tilted mass,
+//! so a δ of 1e-15 is computed as precisely as one of 0.1. [KJH20 for the transform, ACKS23 for the tilt;
+//! THEORY, Composition]
 
 use super::{
     composed::{Composed, Values, ln_peak, payoff_norm},
@@ -26,7 +27,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Whether a tilt and a window chosen for this target are bad choices for the other.
+    /// Whether a tilt and a window for this target do not suit the other.
     pub(super) fn is_far_from(self, other: Self, tilt: Tilt) -> bool {
         let moved = (self.epsilon - other.epsilon).abs();
         moved > (0.1 * self.epsilon).min(0.5 * tilt.deviation)
@@ -203,7 +204,7 @@ fn window(tilted: &[Tilted<'_>], centres: &[f64], variance: f64, outside: f64) -
     (side(-1.0), side(1.0))
 }
 
-/// The next length with a fast transform: a power of two, possibly times 3, 5 or 9.
+/// The next length with a fast transform: 2ᵏ times 1, 3, 5 or 9.
 fn transform_length(at_least: usize) -> usize {
     let power = at_least.next_power_of_two().max(64);
     [power / 16 * 9, power / 8 * 5, power / 4 * 3].into_iter().find(|&n| n >= at_least).unwrap_or(power)

@@ -1,4 +1,4 @@
-//! The sum of all losses on a grid, and the bounds on ε and δ that it gives.
+//! The sum of all losses on a grid, and its bounds on ε and δ.
 //!
 //! [`compose`](super::compose) computes the sum. Here the bounds on its errors are turned into bounds on the
 //! answer.
@@ -80,7 +80,9 @@ pub(super) struct Above {
     delta_error: f64,
 }
 
-/// Relative error of one term of a sum over the spectrum: angles are good to a few units of 2π.
+/// Relative error of one term of a sum over the spectrum.
+///
+/// Angles are precise to a few units in the last place of 2π.
 const TERM_ERROR: f64 = 256.0 * ROUNDOFF;
 
 /// The composed masses, prepared for sums from any node upwards.
@@ -171,7 +173,9 @@ impl Composed {
         self.offset + (self.first + j as i64) as f64 * self.h
     }
 
-    /// The untilted sums at a node of the window: δ(x + u) = X - e^u V up to the next node.
+    /// The untilted sums X and V at a node of the window.
+    ///
+    /// Up to the next node δ(x + u) = X - e^u V.
     fn node(&self, j: usize) -> Node {
         let ln_factor = self.ln_total - self.theta * self.h * (self.first + j as i64) as f64;
         let (above, factor) = (self.values.above(j), ln_factor.exp());
@@ -341,7 +345,9 @@ struct Node {
 }
 
 impl Node {
-    /// The Q-mass above times e^loss: a lower bound for an upper δ, an upper bound for a lower δ.
+    /// A bound on the Q-mass above times e^loss.
+    ///
+    /// It is a lower bound for an upper δ, and an upper bound for a lower δ.
     fn v(&self, end: End) -> f64 {
         match end {
             End::Upper => (self.v - self.v_error).max(0.0),

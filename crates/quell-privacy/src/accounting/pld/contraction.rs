@@ -62,7 +62,9 @@ impl Tent {
         Self { height: a * at * width.exp_m1() * (1.0 + 1e-12), at } // 1e-12 covers the rounding here
     }
 
-    /// How much to lower the profile at the two ends, where `left` and `right` are available.
+    /// How much to lower the profile at the two ends of the cell.
+    ///
+    /// At most `left` and `right` are available.
     ///
     /// The end that is nearer and has more gives more. Neither end gives most of what it has if the other end
     /// can give it. Any pair that covers the tent is valid; in trials these pairs lost least.

@@ -40,7 +40,7 @@ impl Release {
     }
 }
 
-/// The privacy loss of the event: in one direction if it is symmetric, otherwise in both.
+/// The privacy loss of the event, in each direction; in one if it is symmetric.
 pub(crate) fn privacy_losses(event: &Event, neighbors: Neighbors) -> Result<Vec<PrivacyLoss>, Error> {
     let mut remove = PrivacyLoss::default();
     collect(event, neighbors, Direction::Remove, 1, &mut remove)?;
@@ -299,7 +299,7 @@ pub(crate) fn fixed_size_rate(
     Ok(batch as f64 / records as f64)
 }
 
-/// Drawing a record so often that the probability is below this counts as an infinite loss.
+/// Numbers of draws of a record that are less likely count as infinite loss.
 const SMALLEST_PART: f64 = 1e-100;
 
 /// m draws with replacement out of n records, with one record replaced.

@@ -84,7 +84,7 @@ pub(crate) fn exact_epsilon(law: &Law, delta: f64) -> Bound {
     Bound { lower: lower.min(upper), upper }
 }
 
-/// The least ε at which N(μ, 1) against N(0, 1) has profile δ, rounded up. [BW18, Theorem 8]
+/// The ε of N(μ, 1) against N(0, 1) at δ, rounded up. [BW18, Theorem 8]
 pub(crate) fn gaussian_epsilon(mu: f64, delta: f64) -> f64 {
     if mu == 0.0 { 0.0 } else { exact_epsilon(&Law::Gaussian { mu }, delta).upper }
 }

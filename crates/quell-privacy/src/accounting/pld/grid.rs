@@ -26,7 +26,7 @@ pub(crate) struct Masses {
     pub(crate) infinite: f64,
 }
 
-/// A grid for one law: its step, its ends, and how finely it must resolve which losses.
+/// A grid for one law: its step, its ends, and the losses that matter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grid {
     pub(crate) h: f64,
@@ -38,7 +38,7 @@ pub(crate) struct Grid {
     pub(crate) relevant: f64,
 }
 
-/// A law at the nodes of a grid: exact, except for the rounding of its tails.
+/// A law at the nodes of a grid, exact up to the rounding of tails.
 pub(crate) struct OnGrid {
     offset: f64,
     h: f64,
@@ -100,7 +100,9 @@ impl OnGrid {
         self.masses(weights, self.infinite)
     }
 
-    /// All mass at one node, at or below the mean: dominated by any law with these totals.
+    /// All mass at one node, at or below the mean.
+    ///
+    /// Every law with these totals dominates it.
     fn collapse(&self) -> Vec<f64> {
         let (first, last) = (&self.nodes[0].tails, &self.nodes[self.nodes.len() - 1].tails);
         let ((p, p_error), (q, q_error)) = (first.p.between(last.p), first.q.between(last.q));
@@ -159,7 +161,7 @@ struct GridNode {
     tails: Tails,
 }
 
-/// Nodes from `low` to `high`: every point around the anchor, and wider strides in the tails.
+/// Nodes from `low` to `high`: dense around the anchor, with wider strides in the tails.
 ///
 /// The strides grow as the tilted mass beyond decreases. A law with few losses has nodes beside each loss,
 /// and nowhere else.
@@ -241,10 +243,10 @@ impl CellMasses {
         Self { p, p_error, q: p, q_error: p, width }
     }
 
-    /// P-masses at the two ends of the cell: at least p in all, at most q under Q.
+    /// P-masses at the two ends of the cell, for an upper bound.
     ///
-    /// For k outside the cell the profile Σ w (1 - k/kᵢ)₊ is then at least the true one, p - kq or 0; inside
-    /// it is the chord of a convex function.
+    /// They are at least p in all, and at most q under Q. For k outside the cell the profile Σ w (1 - k/kᵢ)₊
+    /// is then at least the true one, p - kq or 0; inside it is the chord of a convex function.
     fn spread(&self) -> (f64, f64) {
         let (p, q) = (self.p + self.p_error, (self.q - self.q_error).max(0.0));
         // a + b = p and a + b e^-width = q (in units of e^-x)
@@ -252,7 +254,9 @@ impl CellMasses {
         (p - b, b)
     }
 
-    /// P-masses at the two ends: at most p in all, at least q under Q, with the cell at its mean.
+    /// P-masses at the two ends of the cell, for a lower bound.
+    ///
+    /// They are at most p in all, at least q under Q, and have the mean of the cell.
     fn reduced(&self) -> (f64, f64) {
         let (p, q) = ((self.p - self.p_error).max(0.0), self.q + self.q_error);
         if p <= q {

@@ -1,4 +1,4 @@
-//! Laws of the privacy loss L = ln dP/dQ of dominating pairs (P, Q), and their properties.
+//! Laws of the privacy loss L = ln dP/dQ of dominating pairs (P, Q).
 //!
 //! Unsampled pairs are symmetric: (P, Q) and (Q, P) have the same law of the loss. Sampling breaks the
 //! symmetry, so a sampled law exists once for each direction. The probabilities of a law are in
@@ -50,7 +50,7 @@ pub(crate) enum Law {
 }
 
 impl Law {
-    /// The law of a pair that some mechanism with this event really has, for lower bounds.
+    /// The law of a pair that some mechanism attains, for lower bounds.
     ///
     /// A dominating pair bounds every mechanism at every ε at once. Where no mechanism attains it everywhere,
     /// its own composition is not a lower bound on anything.

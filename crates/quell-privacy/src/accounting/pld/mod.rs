@@ -1,9 +1,9 @@
-//! Privacy loss distributions: ε and δ, as an interval, of every event with known dominating pairs.
+//! Privacy loss distributions: intervals for ε and δ of events with known dominating pairs.
 //!
 //! An event becomes one list of [`law::Law`]s per direction: record removed, record added ([`events`]). Each
-//! law is put on a grid, once from above and once from below ([`grid`]). The grids are composed with a bound on
-//! every error ([`mod@compose`], [`composed`]). The step of the grid is refined until the two answers are as
-//! close as requested ([`refinement`]). The result is then a theorem: `lower ≤ truth ≤ upper`.
+//! law is put on a grid, once from above and once from below ([`grid`]). The grids are composed with a bound
+//! on every error ([`mod@compose`], [`composed`]). The step of the grid is refined until the two answers are
+//! as close as requested ([`refinement`]). The result is then a theorem: `lower ≤ truth ≤ upper`.
 //!
 //! Here are the accountant and what [`refinement`] and [`profiles`] share.
 
@@ -92,7 +92,7 @@ impl Pld {
         self.answer(event, neighbors, &Question::Delta { epsilon })
     }
 
-    /// The answer as narrow as requested, or at least as narrow as with the default settings.
+    /// The answer, as narrow as requested or as with the default settings.
     fn answer(&self, event: &Event, neighbors: Neighbors, question: &Question) -> Result<Bound, Error> {
         let found = self.largest(event, neighbors, question)?;
         let usual = Self { longest: self.longest, ..Self::default() };

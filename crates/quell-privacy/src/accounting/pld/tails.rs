@@ -1,7 +1,7 @@
-//! Tails of the privacy loss: the probabilities on both sides of a threshold, under P and under Q.
+//! Tails of the privacy loss: probabilities on both sides of a threshold.
 //!
-//! All later computations (discretisation, profiles, Rényi bounds) use only these tails and the bounds on
-//! their errors.
+//! Both are under P and under Q. All later computations (discretisation, profiles, Rényi bounds) use only
+//! these tails and the bounds on their errors.
 
 use super::law::Law;
 use crate::special::{ROUNDOFF, normal_below};
@@ -14,8 +14,8 @@ pub(crate) const TAIL_ERROR: f64 = 64.0 * ROUNDOFF;
 
 /// Bound on the absolute error of a tail whose terms underflow.
 ///
-/// A number below 10⁻³⁰⁸ is off by up to 5·10⁻³²⁴. A tail is a sum of at most a few million such numbers, or one
-/// of them times at most e⁴⁰ ([`Law::BoundedRange`]).
+/// A number below 10⁻³⁰⁸ is off by up to 5·10⁻³²⁴. A tail is a sum of at most a few million such numbers, or
+/// one of them times at most e⁴⁰ ([`Law::BoundedRange`]).
 const UNDERFLOW: f64 = 1e-305;
 
 /// Bound on the rounding error of a tail of this mass.
@@ -60,7 +60,7 @@ impl Sides {
         }
     }
 
-    /// Pr[x < L ≤ y] with its error bound, from the sides at x and at y > x.
+    /// Pr[x < L ≤ y] with its error bound; `self` is at x, `upper` at y.
     pub(crate) fn between(self, upper: Self) -> (f64, f64) {
         let (low, high) =
             if self.above < 0.5 { (upper.above, self.above) } else { (self.below, upper.below) };
@@ -194,7 +194,9 @@ fn added_tails(rate: f64, inner: &Law, x: f64) -> Tails {
     Tails { p, q: p.mix(rate, q) }
 }
 
-/// The y at which ln((r + ce^(μy))/(r + ce^(-μy))) = x, with r = 1 - q and c = q e^(-μ²/2).
+/// The y at which the loss of [`Law::Exchanged`] is x.
+///
+/// The loss is ln((r + ce^(μy))/(r + ce^(-μy))), with r = 1 - q and c = q e^(-μ²/2).
 ///
 /// w = e^(μy) solves cw² - r(K - 1)w - Kc = 0 for K = e^x. The function is odd in x, so the root is computed
 /// on the side without cancellation.

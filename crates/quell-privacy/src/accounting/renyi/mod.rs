@@ -1,4 +1,6 @@
-//! Rényi differential privacy: curves ε(α), which add up under composition, and their conversion to (ε, δ).
+//! Rényi differential privacy: curves ε(α), and their conversion to (ε, δ).
+//!
+//! Curves add up under composition.
 
 mod curve;
 mod events;

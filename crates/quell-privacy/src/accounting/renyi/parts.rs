@@ -6,7 +6,9 @@ use super::{
 };
 use crate::{Error, Event, Neighbors};
 
-/// The curves of an event, each with its number of occurrences, outside a set of outcomes.
+/// The curves of an event, each with its number of occurrences.
+///
+/// They hold outside a set of outcomes of small probability.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Parts {
     pub(super) curves: Vec<(Curve, f64)>,

@@ -1,4 +1,6 @@
-//! Where to look for the answer to a question: targets, steps of the grid, losses that may be neglected.
+//! Where to look for the answer to a question.
+//!
+//! Here are targets, steps of the grid, and the losses that may be neglected.
 
 use super::{Sketch, Tilt};
 use crate::accounting::{

@@ -19,15 +19,16 @@ use super::Clipper;
 ///    scaled factor is multiplied by a huge one. The sum of a block, or of a piece of it, depends on
 ///    that block alone. It is added to `sum` in double precision, in an order that follows from the blocks of
 ///    the call and the number of threads.
-/// 5. A number means the same record in all batches of one run: with shuffling, each record is in one of them.
+/// 5. A number means the same record in all batches of one run: with shuffling, each record is in one of
+///    them.
 pub trait Contributions {
     /// Length of the vectors.
     fn dimension(&self) -> usize;
 
     /// Adds the scaled vectors of all records of all blocks: `sum += Σ s · v(record)`.
     ///
-    /// `clipper` computes the scales s from the squared lengths of the parts of v; it is asked once per record.
-    /// A block has at most 96 records, in increasing order.
+    /// `clipper` computes the scales s from the squared lengths of the parts of v; it is asked once per
+    /// record. A block has at most 96 records, in increasing order.
     fn add_clipped(&mut self, blocks: &[&[usize]], clipper: &Clipper, sum: &mut [f64]);
 }
 
@@ -55,7 +56,7 @@ impl Vectors {
     }
 }
 
-/// Cuts a row into parts; the last parts of a short row are shorter or empty.
+/// Cuts a row into parts; a short row has short or empty last parts.
 fn cut<'r>(row: &'r [f32], parts: &'r [usize]) -> impl Iterator<Item = &'r [f32]> {
     let mut rest = row;
     parts.iter().map(move |length| {
