@@ -35,15 +35,15 @@ const TIGHTNESSES: [f64; 2] = [0.03, 1e-4];
 /// Cases in `make test`.
 const CASES: u64 = 3000;
 
-/// What the cases came to.
+/// The results of all cases.
 #[derive(Default)]
 struct Tally {
     answered: BTreeMap<&'static str, u64>,
     refused: u64,
     variants: BTreeMap<&'static str, u64>,
-    /// The attacker got something, so that the comparison could have failed.
+    /// Cases in which the attack succeeded, so that the comparison could have failed.
     attacked: u64,
-    /// Divergences of which the attacker got something.
+    /// Divergences for which the attack showed more than zero.
     divergences: u64,
     faults: Vec<String>,
     slowest: BTreeMap<&'static str, (f64, String)>,
@@ -155,7 +155,7 @@ fn examine(number: u64, tally: &Mutex<Tally>) {
         answers.push((method, method.epsilon(&case.event, case.neighbors, case.delta)));
         seconds.push((method.name(), start.elapsed().as_secs_f64()));
     }
-    // A sixth is asked again as precisely as nobody wants, and coarsely: all three brackets have the truth.
+    // A sixth of the cases is asked again, coarsely and very precisely: all three brackets contain the truth.
     if number % 6 == 1 {
         let start = std::time::Instant::now();
         for relative in TIGHTNESSES {
@@ -166,7 +166,7 @@ fn examine(number: u64, tally: &Mutex<Tally>) {
         seconds.push(("other tightnesses", start.elapsed().as_secs_f64()));
     }
     let start = std::time::Instant::now();
-    // It asks the others again, which takes as long.
+    // The default asks the other methods again, which takes as long.
     let claimed = number.is_multiple_of(4).then(|| best(&case.event, case.neighbors, case.delta));
     seconds.push(("the default", start.elapsed().as_secs_f64()));
     let attack = attack::epsilon(&case.event, case.neighbors, case.delta.get());
@@ -188,7 +188,7 @@ fn examine(number: u64, tally: &Mutex<Tally>) {
     tally.divergences += divergences.iter().filter(|divergence| divergence.attack > 0.0).count() as u64;
     for fault in found {
         let sentence = format!("{}: {fault}", words());
-        // Said at once: a long audit may be stopped.
+        // Printed at once, because a long audit may be stopped.
         println!("{sentence}");
         tally.faults.push(sentence);
     }
@@ -220,8 +220,7 @@ fn divergences(case: &Case, curve: &Renyi) -> Vec<Divergence> {
 impl Divergence {
     fn fault(&self) -> Option<String> {
         let Self { order, claimed, attack } = *self;
-        // Probabilities of bins add up to one but for rounding, which is divided by what the order exceeds
-        // one by.
+        // Probabilities of bins add up to one except for rounding. That error is divided by order - 1.
         let rounding = 1e-9 * attack + 1e-10 * (1.0 + 1.0 / (order - 1.0));
         let is_wrong = claimed.is_nan() || claimed < attack - rounding;
         is_wrong.then(|| {

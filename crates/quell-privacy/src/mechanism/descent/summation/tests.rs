@@ -1,4 +1,6 @@
-//! No record moves a sum by more than the noise allows, and some records nearly reach that bound.
+//! No record moves a sum by more than the noise is made for.
+//!
+//! Some records nearly reach that bound.
 
 use super::*;
 use crate::{
