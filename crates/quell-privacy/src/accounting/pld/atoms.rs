@@ -72,7 +72,7 @@ impl Atoms {
     }
 
     /// The losses in increasing order.
-    pub(super) fn losses(&self) -> &[f64] {
+    pub(in crate::accounting) fn losses(&self) -> &[f64] {
         &self.losses
     }
 

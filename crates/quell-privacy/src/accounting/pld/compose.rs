@@ -10,10 +10,7 @@ use super::{
     grid::{CHARGED_TO_SLACK, Masses},
     spectrum::convolve,
 };
-use crate::{
-    accounting::search::Tilt,
-    special::{PreciseSum, ROUNDOFF},
-};
+use crate::special::{PreciseSum, ROUNDOFF};
 
 /// The approximate place of the answer, from which the window is chosen.
 ///
@@ -27,13 +24,6 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Whether a tilt and a window for this target do not suit the other.
-    pub(super) fn is_far_from(self, other: Self, tilt: Tilt) -> bool {
-        let moved = (self.epsilon - other.epsilon).abs();
-        moved > (0.1 * self.epsilon).min(0.5 * tilt.deviation)
-            || tilt.theta * moved + (self.ln_delta - other.ln_delta).abs() > 1.0
-    }
-
     /// Tilted mass that may lie outside the window on each side.
     fn outside(self, theta: f64, ln_total: f64) -> f64 {
         let undone = ln_total - theta * self.epsilon + ln_peak(theta);

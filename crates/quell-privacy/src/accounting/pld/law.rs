@@ -9,11 +9,11 @@ use std::sync::Arc;
 use super::{atoms::Atoms, privacy_loss::Direction, tails::TAIL_ERROR};
 
 /// Evenly spaced losses with positive probability.
-pub(super) struct Lattice {
+pub(in crate::accounting) struct Lattice {
     /// A likely loss of the lattice.
     pub(super) atom: f64,
     /// Distance between adjacent losses.
-    pub(super) spacing: f64,
+    pub(in crate::accounting) spacing: f64,
 }
 
 /// The law of the loss of one dominating pair.
@@ -161,23 +161,8 @@ impl Law {
         Some((losses, self.infinite()))
     }
 
-    /// Whether the loss has a density and no atoms.
-    pub(super) fn is_smooth(&self) -> bool {
-        match self {
-            Self::Gaussian { .. } | Self::Exchanged { .. } => true,
-            Self::Removed { inner, .. } | Self::Added { inner, .. } => inner.is_smooth(),
-            Self::Laplace { .. }
-            | Self::BoundedRange { .. }
-            | Self::Atoms(_)
-            | Self::FixedSize { .. }
-            | Self::Replaced { .. }
-            | Self::Between { .. }
-            | Self::Mixture(_) => false,
-        }
-    }
-
     /// The lattice of the atoms of the loss, if the atoms are evenly spaced.
-    pub(super) fn lattice(&self) -> Option<Lattice> {
+    pub(in crate::accounting) fn lattice(&self) -> Option<Lattice> {
         let ends =
             |low: f64, high: f64, heavy_end: f64| Some(Lattice { atom: heavy_end, spacing: high - low });
         match self {
@@ -323,51 +308,6 @@ impl Law {
         let high = reach(&|x| self.tails(x).p.above - infinite <= high_tail);
         let low = reach(&|x| self.tails(-x).p.below <= low_tail);
         (-low, high)
-    }
-
-    /// Losses in increasing order, dense where the law has its features.
-    ///
-    /// They are enough for a sketch, not for a bound.
-    pub(crate) fn landmarks(&self) -> Vec<f64> {
-        const COUNT: i32 = 80;
-        let spread = |half: f64| (-COUNT..=COUNT).map(|i| half * f64::from(i) / f64::from(COUNT)).collect();
-        match self {
-            Self::Gaussian { mu } => (-COUNT..=COUNT)
-                .map(|i| mu * mu / 2.0 + mu * 15.0 * f64::from(i) / f64::from(COUNT))
-                .collect(),
-            Self::Laplace { epsilon } | Self::BoundedRange { epsilon } => spread(*epsilon),
-            Self::Atoms(atoms) | Self::Between { upper: atoms, .. } => {
-                let stride = atoms.losses().len().div_ceil(2 * COUNT as usize).max(1);
-                let mut marks: Vec<f64> = atoms.losses().iter().copied().step_by(stride).collect();
-                marks.extend(atoms.losses().last());
-                marks
-            }
-            Self::Removed { rate, inner } => {
-                inner.landmarks().into_iter().map(|l| sampled_loss(*rate, l)).collect()
-            }
-            Self::Added { rate, inner } => {
-                inner.landmarks().into_iter().map(|l| -sampled_loss(*rate, -l)).collect()
-            }
-            Self::Exchanged { rate, mu } => {
-                let loss = |y: f64| {
-                    let side = |shift: f64| sampled_loss(*rate, shift * y - mu * mu / 2.0);
-                    side(*mu) - side(-*mu)
-                };
-                (-COUNT..=COUNT).map(|i| loss((15.0 + mu) * f64::from(i) / f64::from(COUNT))).collect()
-            }
-            Self::FixedSize { rate, inner } => {
-                let marks = inner.landmarks();
-                let below = marks.iter().filter(|l| **l < 0.0).map(|l| -sampled_loss(*rate, -l));
-                let above = marks.iter().filter(|l| **l > 0.0).map(|l| sampled_loss(*rate, *l));
-                below.chain([0.0]).chain(above).collect()
-            }
-            Self::Replaced { bound, .. } => bound.landmarks(),
-            Self::Mixture(parts) => {
-                let mut marks: Vec<f64> = parts.iter().flat_map(|(_, law)| law.landmarks()).collect();
-                marks.sort_by(f64::total_cmp);
-                marks
-            }
-        }
     }
 }
 

@@ -228,13 +228,3 @@ impl Pld {
         factors.iter().map(lay).collect()
     }
 }
-
-/// A step of at most `h` that divides the spacing of the most important atoms.
-///
-/// Atoms beside the nodes make a lower bound much worse.
-fn snapped(factors: &[(Law, u64)], h: f64) -> f64 {
-    let lattices = factors.iter().filter_map(|(law, count)| Some((law.lattice()?.spacing, *count as f64)));
-    let widest =
-        lattices.filter(|(spacing, _)| *spacing > h).max_by(|a, b| (a.0 * a.1).total_cmp(&(b.0 * b.1)));
-    widest.map_or(h, |(spacing, _)| spacing / (spacing / h).ceil())
-}

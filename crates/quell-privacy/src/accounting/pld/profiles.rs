@@ -1,18 +1,11 @@
 //! Profiles: bounds on δ at many ε at once, from one composition.
 
 use super::{
-    Pld, REFINEMENTS,
-    compose::{Target, compose},
-    composed::End,
-    events::privacy_losses,
-    law::Law,
-    privacy_loss::PrivacyLoss,
-    question::{NEGLIGIBLE, Question},
-    snapped,
+    Law, NEGLIGIBLE, Pld, PrivacyLoss, Question, REFINEMENTS, Target, compose, composed::End, privacy_losses,
 };
 use crate::{
     Error, Event, Neighbors,
-    accounting::search::{Sketch, Tilt},
+    accounting::search::{Sketch, Tilt, snapped},
 };
 
 /// Upper and lower profiles of one direction at many ε, including negative ones.

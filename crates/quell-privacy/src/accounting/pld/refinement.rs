@@ -3,15 +3,12 @@
 //! Every grid gives a valid bracket. Refinement only decides which grids are computed, and takes the best ends.
 
 use super::{
-    Pld, REFINEMENTS,
-    compose::{Target, compose},
-    composed::End,
-    law::Law,
-    privacy_loss::PrivacyLoss,
-    question::{LESS_NEGLIGIBLE, Question},
-    snapped,
+    Law, Pld, PrivacyLoss, Question, REFINEMENTS, Target, compose, composed::End, question::LESS_NEGLIGIBLE,
 };
-use crate::accounting::{Bound, search::Sketch};
+use crate::accounting::{
+    Bound,
+    search::{Sketch, snapped},
+};
 
 /// A transform of more points than this takes a noticeable part of a second.
 const LONG: usize = 1 << 17;

@@ -128,3 +128,22 @@ impl Question {
         target.negligible * target.ln_delta.exp() / steps(factors)
     }
 }
+
+impl Target {
+    /// Whether a tilt and a window for this target do not suit the other.
+    pub(in crate::accounting) fn is_far_from(self, other: Self, tilt: Tilt) -> bool {
+        let moved = (self.epsilon - other.epsilon).abs();
+        moved > (0.1 * self.epsilon).min(0.5 * tilt.deviation)
+            || tilt.theta * moved + (self.ln_delta - other.ln_delta).abs() > 1.0
+    }
+}
+
+/// A step of at most `h` that divides the spacing of the most important atoms.
+///
+/// Atoms beside the nodes make a lower bound much worse.
+pub(in crate::accounting) fn snapped(factors: &[(Law, u64)], h: f64) -> f64 {
+    let lattices = factors.iter().filter_map(|(law, count)| Some((law.lattice()?.spacing, *count as f64)));
+    let widest =
+        lattices.filter(|(spacing, _)| *spacing > h).max_by(|a, b| (a.0 * a.1).total_cmp(&(b.0 * b.1)));
+    widest.map_or(h, |(spacing, _)| spacing / (spacing / h).ceil())
+}
