@@ -6,7 +6,8 @@ use crate::finding::Finding;
 
 /// Why a ledger cannot be used.
 ///
-/// Each message states the actual value, the expected value, and what to try next.
+/// Each message says what was found and what was expected. Most end with a line `hint:` that says what to try
+/// next.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

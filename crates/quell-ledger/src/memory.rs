@@ -13,9 +13,10 @@ use quell_privacy::{
     units::{Delta, Epsilon},
 };
 
-/// A book that loses every charge when the program ends. Do not use it for people's data.
+/// A book that loses every charge when the program ends.
 ///
-/// Clones share the same lines, so a second [`Ledger`] can be opened on them.
+/// Do not use it for people's data. Clones share the same lines, so a second [`Ledger`] can be opened on
+/// them.
 ///
 /// ```
 /// use quell_ledger::InMemory;
@@ -81,7 +82,9 @@ impl Book for InMemory {
         self.receipt(permit.number()).map(Some)
     }
 
-    /// A receipt without a hash chain: its head is a random number of the book and the number of the line.
+    /// A receipt without a hash chain.
+    ///
+    /// Its head is a random number of the book and the number of the line.
     fn receipt(&mut self, number: u64) -> Result<Receipt, Infallible> {
         Ok(Receipt::new(self.dataset.clone(), number, format!("in memory {:016x}, line {number}", self.id)))
     }

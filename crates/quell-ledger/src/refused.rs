@@ -1,4 +1,6 @@
-//! Programs that the compiler must reject. Each one breaks one rule that this valid program obeys:
+//! Programs that the compiler must reject.
+//!
+//! Each one breaks one rule that this valid program obeys:
 //!
 //! ```
 //! use quell_ledger::{Error, Store, Volume};

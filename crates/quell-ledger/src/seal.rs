@@ -49,7 +49,9 @@ pub(crate) fn path(database: &Path) -> PathBuf {
     database.with_file_name(name)
 }
 
-/// Writes one record. A failure loses no charge: the record is then older than the database.
+/// Writes one record.
+///
+/// A failure loses no charge: the record is then older than the database.
 pub(crate) fn write(database: &Path, record: u64, mark: &Mark) -> io::Result<()> {
     if record >= RECORDS {
         return Ok(());

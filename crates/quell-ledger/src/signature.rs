@@ -112,7 +112,9 @@ pub(crate) fn is_signed(
     })
 }
 
-/// The bytes to sign. The length of the name comes first, which makes the encoding unambiguous.
+/// The bytes to sign.
+///
+/// The length of the name comes first, which makes the encoding unambiguous.
 fn message(dataset: &str, lines: u64, head: &Hash) -> Vec<u8> {
     let mut message = b"quell-ledger 1 head\0".to_vec();
     message.extend((dataset.len() as u64).to_le_bytes());
@@ -131,7 +133,9 @@ fn temporary_path(path: &Path) -> Result<PathBuf, Error> {
     Ok(path.with_file_name(name))
 }
 
-/// Creates a file that only its owner may read. Never touches an existing file or link.
+/// Creates a file that only its owner may read.
+///
+/// It never touches an existing file or link.
 fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);

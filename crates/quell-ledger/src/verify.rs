@@ -36,8 +36,9 @@ pub struct Report {
 pub struct Evidence<'a> {
     /// Receipts of releases from this store.
     pub receipts: &'a [Receipt],
-    /// Receipts that may belong to other ledgers. Only those that name this ledger, or one of its datasets,
-    /// are compared.
+    /// Receipts that may belong to other ledgers.
+    ///
+    /// Only those that name this ledger, or one of its datasets, are compared.
     pub witnesses: &'a [Receipt],
     /// Earlier exports.
     pub exports: &'a [&'a str],

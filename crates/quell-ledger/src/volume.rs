@@ -25,7 +25,9 @@ pub struct Volume {
     dataset: String,
     key_path: PathBuf,
     key: Option<Key>,
-    /// Position up to which this volume has read or written. All lines before it are checked.
+    /// Position up to which this volume has read or written.
+    ///
+    /// All lines before it are checked.
     position: Position,
     /// State after the lines up to that position. None before the first line.
     state: Option<State>,

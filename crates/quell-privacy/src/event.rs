@@ -30,7 +30,7 @@ pub enum Event {
         /// z = σ/C.
         noise_multiplier: NoiseMultiplier,
     },
-    /// A sum of contributions of L1 length at most C, plus independent Laplace noise of scale zC.
+    /// A sum of contributions of L1 length at most C, plus Laplace noise of scale zC.
     Laplace {
         /// z = b/C.
         noise_multiplier: NoiseMultiplier,
@@ -224,7 +224,9 @@ impl From<Event> for Record {
     }
 }
 
-/// The only format version so far; a later version adds variants and still reads this one.
+/// The only format version so far.
+///
+/// A later version adds variants and still reads this one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
 struct Version;

@@ -1,14 +1,15 @@
 //! Checks of the contracts that learners must keep, for use in their tests.
 
 use crate::{
-    mechanism::{BLOCK, Clip, Contributions, DRIFT, Electorate, LENGTH_ERROR, TERM_ROUNDINGS},
+    mechanism::{BLOCK, Clipper, Contributions, DRIFT, Electorate, LENGTH_ERROR, TERM_ROUNDINGS},
     units::ClipNorm,
 };
 
-/// Checks that a learner keeps the contract of [`Contributions`]; the error says which clause it breaks.
+/// Checks that a learner keeps the contract of [`Contributions`].
 ///
-/// The clauses: lengths are not under-reported and are reported once, a record's
-/// vector depends on that record alone, scale zero adds nothing, and blocks are added up in double precision.
+/// The error says which clause the learner breaks. The clauses: lengths are not under-reported and are
+/// reported once, a record's vector depends on that record alone, scale zero adds nothing, and blocks are
+/// added up in double precision.
 /// A learner that passes for some records may still break the contract for others. So include records that
 /// are empty, huge and not finite, and more records than the learner processes at once.
 pub fn check_contributions(contributions: &mut impl Contributions, records: &[usize]) -> Result<(), String> {
@@ -45,7 +46,7 @@ pub fn check_parts(
 pub fn sum(contributions: &mut impl Contributions, records: &[usize]) -> Vec<f64> {
     let dimension = contributions.dimension();
     let blocks: Vec<&[usize]> = records.chunks(1).collect();
-    Learner { contributions, parts: &[dimension] }.sum(&blocks, &Clip::fixed(vec![dimension], 1.0))
+    Learner { contributions, parts: &[dimension] }.sum(&blocks, &Clipper::fixed(vec![dimension], 1.0))
 }
 
 /// Checks that an electorate keeps its contract on samples of the given records.
@@ -116,21 +117,21 @@ const TIMES: usize = 1024;
 const START: f64 = 1.0 / (1_u64 << 40) as f64;
 
 impl<C: Contributions> Learner<'_, C> {
-    fn sum(&mut self, blocks: &[&[usize]], clip: &Clip) -> Vec<f64> {
+    fn sum(&mut self, blocks: &[&[usize]], clipper: &Clipper) -> Vec<f64> {
         let mut sum = vec![START; self.contributions.dimension()];
-        self.contributions.add_clipped(blocks, clip, &mut sum);
+        self.contributions.add_clipped(blocks, clipper, &mut sum);
         sum.into_iter().map(|x| x - START).collect()
     }
 
     fn measure(&mut self, record: usize) -> Result<Alone, String> {
-        let clip = Clip::fixed(self.parts.to_vec(), 0.0);
-        let zero = self.sum(&[&[record]], &clip);
+        let clipper = Clipper::fixed(self.parts.to_vec(), 0.0);
+        let zero = self.sum(&[&[record]], &clipper);
         if zero.iter().any(|x| *x != 0.0) {
             return Err(format!("record {record}: scale zero adds something"));
         }
-        let clip = Clip::fixed(self.parts.to_vec(), 1.0);
-        let vector = self.sum(&[&[record]], &clip);
-        let reported = clip.seen();
+        let clipper = Clipper::fixed(self.parts.to_vec(), 1.0);
+        let vector = self.sum(&[&[record]], &clipper);
+        let reported = clipper.seen();
         let [squared] = reported.as_slice() else {
             return Err(format!(
                 "record {record}: scales were asked for {} times, expected once",
@@ -166,9 +167,9 @@ impl<C: Contributions> Learner<'_, C> {
             in_order(alone.iter().flat_map(|a| &a.squared).copied().filter(|s| s.is_finite() && *s > 0.0));
         let middle = lengths.get(lengths.len() / 2).map_or(1.0, |squared| squared.sqrt() / 2.0);
         let norm_of_parts = ClipNorm::new(middle.clamp(1e-30, 1e30)).map_err(|error| error.to_string())?;
-        let clip = Clip::recording(self.parts.to_vec(), norm_of_parts);
-        let sum = self.sum(blocks, &clip);
-        let reported = clip.seen();
+        let clipper = Clipper::recording(self.parts.to_vec(), norm_of_parts);
+        let sum = self.sum(blocks, &clipper);
+        let reported = clipper.seen();
         if reported.len() != alone.len() || reported.iter().any(|squared| squared.len() != self.parts.len()) {
             return Err(format!(
                 "scales were asked for {} times, expected once for each of {} records",
@@ -184,7 +185,7 @@ impl<C: Contributions> Learner<'_, C> {
                 return Err(format!("a length depends on other records, in part {part}"));
             }
         }
-        self.check_sum(&sum, alone, &Clip::recording(self.parts.to_vec(), norm_of_parts), blocks)
+        self.check_sum(&sum, alone, &Clipper::recording(self.parts.to_vec(), norm_of_parts), blocks)
     }
 
     /// Compares a sum with that of the scaled vectors.
@@ -192,14 +193,14 @@ impl<C: Contributions> Learner<'_, C> {
         &self,
         sum: &[f64],
         alone: &[Alone],
-        clip: &Clip,
+        clipper: &Clipper,
         blocks: &[&[usize]],
     ) -> Result<(), String> {
         let largest_block = blocks.iter().map(|block| block.len()).max().unwrap_or(0) as f64;
         let (mut expected, mut sizes, mut drift) = (vec![0.0; sum.len()], vec![0.0; sum.len()], 0.0);
         let mut scales = vec![0.0; self.parts.len()];
         for Alone { squared, vector } in alone {
-            clip.scales(squared, &mut scales);
+            clipper.scales(squared, &mut scales);
             let scale_of = scales
                 .iter()
                 .zip(self.parts)
@@ -233,7 +234,7 @@ impl<C: Contributions> Learner<'_, C> {
             return Ok(());
         };
         let block = [record];
-        let sum = self.sum(&vec![block.as_slice(); TIMES], &Clip::fixed(self.parts.to_vec(), 1.0));
+        let sum = self.sum(&vec![block.as_slice(); TIMES], &Clipper::fixed(self.parts.to_vec(), 1.0));
         let (times, length) = (TIMES as f64, norm(&alone.vector));
         let same =
             sum.iter().zip(&alone.vector).all(|(sum, x)| (sum - times * x).abs() <= times * DRIFT * length);

@@ -58,7 +58,7 @@ struct Readme;
 #[doc = include_str!("../../../docs/guide/accountant.md")]
 struct AccountantPage;
 
-/// So do those of the page for users of autodp and dp-accounting.
+/// The programs of the page for users of autodp and dp-accounting run as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/coming-from-autodp-and-dp-accounting.md")]
 struct DpAccountingPage;

@@ -1,4 +1,4 @@
-//! Formatting of numbers for people: few digits, rounded in the direction that keeps a statement true.
+//! Formatting of numbers for people, rounded so that statements stay true.
 
 /// The direction in which a number is rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

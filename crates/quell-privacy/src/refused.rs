@@ -1,4 +1,6 @@
-//! Programs that the compiler must reject. Each one breaks one rule of this program, which compiles:
+//! Programs that the compiler must reject.
+//!
+//! Each one breaks one rule that this valid program obeys:
 //!
 //! ```
 //! use quell_privacy::{Error, ledger::{Book, Ledger}, mechanism::{Count, Release, Sensitive}};
@@ -122,27 +124,27 @@
 //! Forging the scales that a learner asks for …
 //!
 //! ```compile_fail,E0451
-//! use quell_privacy::mechanism::Clip;
-//! fn clip() -> Clip {
-//!     Clip { parts: vec![1], rule: todo!(), seen: None }
+//! use quell_privacy::mechanism::Clipper;
+//! fn clipper() -> Clipper {
+//!     Clipper { parts: vec![1], rule: todo!(), seen: None }
 //! }
 //! ```
 //!
 //! … or calling the constructor that `laws` uses:
 //!
 //! ```compile_fail,E0624
-//! use quell_privacy::mechanism::Clip;
-//! fn clip() -> Clip {
-//!     Clip::fixed(vec![1], 1.0)
+//! use quell_privacy::mechanism::Clipper;
+//! fn clipper() -> Clipper {
+//!     Clipper::fixed(vec![1], 1.0)
 //! }
 //! ```
 //!
-//! Reading what was reported to `Clip`:
+//! Reading what was reported to `Clipper`:
 //!
 //! ```compile_fail,E0624
-//! use quell_privacy::mechanism::Clip;
-//! fn lengths(clip: Clip) -> Vec<Vec<f64>> {
-//!     clip.seen()
+//! use quell_privacy::mechanism::Clipper;
+//! fn lengths(clipper: Clipper) -> Vec<Vec<f64>> {
+//!     clipper.seen()
 //! }
 //! ```
 //!

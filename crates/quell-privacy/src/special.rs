@@ -1,5 +1,6 @@
-//! Functions of the normal distribution that neither the standard library nor `libm` has, accurate in both
-//! tails.
+//! Functions of the normal distribution, accurate in both tails.
+//!
+//! Neither the standard library nor `libm` has them.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
@@ -137,7 +138,9 @@ impl PreciseSum {
         self.sum = sum;
     }
 
-    /// The sum, off by a few units in its last place if all numbers have the same sign.
+    /// The sum.
+    ///
+    /// It is off by a few units in its last place if all numbers have the same sign.
     pub(crate) fn value(self) -> f64 {
         if self.sum.is_finite() { self.sum + self.lost } else { self.sum }
     }

@@ -25,7 +25,7 @@ pub struct Statement {
     pub plans: usize,
     /// The total privacy cost of the plans, and the theorem behind it.
     pub counted: Spent,
-    /// The promised ε, with a lower bound on the true ε. `None` if nothing is promised.
+    /// The promised ε and a lower bound; `None` if nothing is promised.
     pub epsilon: Option<Bound>,
     /// The δ of the promise, or of the budget if nothing is promised.
     pub delta: f64,
@@ -35,7 +35,9 @@ pub struct Statement {
     pub false_positive_rate: f64,
     /// … and the largest true-positive rate of a membership test at that rate.
     pub true_positive_rate: f64,
-    /// Number of plans whose noise came from a seed. If there are any, nothing is promised.
+    /// Number of plans whose noise came from a seed.
+    ///
+    /// If there are any, nothing is promised.
     pub seeded: usize,
     /// The cost of the plan by itself, if there is only one.
     pub alone: Option<Alone>,

@@ -51,7 +51,7 @@ unit!(
     /// Probability that the guarantee fails.
     Delta, "delta", |x| x > 0.0 && x < 1.0, "(0, 1)");
 unit!(
-    /// A privacy loss: ε of (ε, δ), of a pure guarantee or of a bounded range.
+    /// ε of an (ε, δ) guarantee, of a pure guarantee or of a bounded range.
     Epsilon, "epsilon", |x| x >= 0.0 && x.is_finite(), "[0, inf)");
 unit!(
     /// Largest norm of one record's contribution.

@@ -1,4 +1,4 @@
-//! Tests of the ledger: which charges it grants, which it refuses, and which lines it writes.
+//! Tests of the ledger: which charges it grants or refuses, and what it writes.
 
 use crate::book::{Memory, ledger, terms, without_cap};
 use quell_privacy::{
@@ -108,7 +108,7 @@ fn several_plans_of_dp_sgd_add_up_nearly_as_one() {
     assert!(spent.epsilon <= 1.15 * truth.upper, "{spent:?} for {truth:?}");
 }
 
-/// What a run of DP-SGD and a count cost together, by each way of adding up.
+/// The cost of a run of DP-SGD and a count, by each composition.
 #[test]
 fn the_usual_way_of_adding_up_is_good_for_mixed_plans() {
     let spent = |composition| {

@@ -1,4 +1,6 @@
-//! Edges of the theorems and of the number range: each was, or could have been, a wrong claim.
+//! Edges of the theorems and of the number range.
+//!
+//! Each of them was, or could have been, a wrong claim.
 
 use quell_privacy::{
     Error, Event, Neighbors,
@@ -175,7 +177,9 @@ fn optimal_composition_of_very_many_runs_ends_and_agrees_with_the_sum() {
     }
 }
 
-/// Every accountant refuses such an event, or is at least as high as basic composition of the largest losses.
+/// Every accountant refuses such an event, or claims enough.
+///
+/// Basic composition of the largest losses is enough.
 #[test]
 fn repetitions_beyond_all_counting_are_not_counted_as_fewer() {
     let pure = |value: f64| Event::Pure { epsilon: epsilon(value) };

@@ -131,7 +131,9 @@ fn infinite_losses_that_exceed_delta_by_rounding_alone_have_no_finite_epsilon() 
     assert!(answer.epsilon.upper < 1.0 + 1e-9, "{:?}", answer.epsilon);
 }
 
-/// One loss for each integer within forty deviations: a call for each of them would overflow the stack.
+/// One loss for each integer within forty deviations.
+///
+/// One nested call for each loss would overflow the stack.
 #[test]
 fn laws_with_many_losses_are_listed_without_deep_recursion() {
     let json =
@@ -164,7 +166,9 @@ fn losses_that_are_as_good_as_infinite_count_as_infinite() {
     }
 }
 
-/// At a rate near one, the largest loss without the record is the logarithm of a tiny difference.
+/// A rate near one.
+///
+/// The largest loss without the record is the logarithm of a tiny difference.
 #[test]
 fn losses_of_nearly_certain_samples_keep_their_digits() {
     let sampled = |rate: f64, epsilon: f64| {

@@ -1,4 +1,6 @@
-//! Every case of golden/accounting.json, in its direction: `lower ≤ truth ≤ upper`, and as close as the case says.
+//! Every case of golden/accounting.json, with its direction and tolerance.
+//!
+//! Always `lower ≤ truth ≤ upper`.
 
 use std::collections::BTreeSet;
 
@@ -71,7 +73,9 @@ fn tight() -> Pld {
     Pld { relative: 2e-6, absolute: 2e-4, ..Pld::default() }
 }
 
-/// The bracket holds the truth, whose own digits are good to `tolerance`, and is no wider than that on top of `width`.
+/// Checks that the bracket contains the truth and is narrow enough.
+///
+/// The truth is known to `tolerance`. The bracket may be wider than `width` by that much.
 fn assert_holds(case: &Value, bound: Bound, truth: f64, tolerance: f64, width: f64) {
     let id = &case["id"];
     let margin = tolerance * truth.abs() + 1e-300;
@@ -128,7 +132,7 @@ fn no_case_is_forgotten() {
     }
 }
 
-/// δ of single releases against 40 digits, by the closed form and by the PLD accountant.
+/// δ of single releases against 40 digits, by two accountants.
 fn check_delta(case: &Value, event: &Event, neighbors: Neighbors) {
     let (truth, tolerance) = (number(&case["expected"]["value"]), number(&case["expected"]["rel_tol"]));
     let epsilon = param(case, "eps");

@@ -27,7 +27,7 @@ fn private_knn_of_the_lecture_and_the_tighter_truth() {
     assert!(pld.upper < 0.2492, "{pld:?}");
 }
 
-/// Abadi et al.: MNIST lots of 600 out of 60000, 100 epochs; CIFAR lots of 2000 out of 50000.
+/// Abadi et al.: MNIST in lots of 600, CIFAR in lots of 2000.
 #[test]
 fn abadi_settings() {
     for (rate, sigma, steps, classic, truth) in [
@@ -54,7 +54,9 @@ fn abadi_settings() {
     }
 }
 
-/// "1000 steps of (0.005, 1e-5)-DP are about (0.15, 1e-5)-DP": it depends on what is behind the 0.005.
+/// "1000 steps of (0.005, 1e-5)-DP are about (0.15, 1e-5)-DP".
+///
+/// That depends on the mechanism behind the 0.005.
 #[test]
 fn thousand_steps_of_five_thousandths() {
     let one = Guarantee { epsilon: 0.005, delta: 1e-5 };

@@ -1,14 +1,17 @@
-//! What mechanisms release: right in the middle, as wide as was charged for, and never stopped by the data.
+//! What mechanisms release: unbiased, with the noise that was charged for.
 //!
-//! Statistics are judged at a false-alarm rate of about 1e-6, and each has beside it a check that noise five percent smaller would be seen. Noise comes
-//! from a seed, so that an outcome does not change from run to run.
+//! No data stops a mechanism.
+//!
+//! Statistics are judged at a false-alarm rate of about 1e-6, and each has beside it a check that noise five
+//! percent smaller would be seen. Noise comes from a seed, so that an outcome does not change from run to
+//! run.
 
 use crate::book::{Memory, without_cap};
 use quell_privacy::{
     Error, Neighbors,
     ledger::{Ledger, Paid},
     mechanism::{
-        Additive, Bounds, Clip, Clipping, Contributions, Count, Descent, GaussianSparseVector, Histogram,
+        Additive, Bounds, Clipper, Clipping, Contributions, Count, Descent, GaussianSparseVector, Histogram,
         IntegerNoise, Mean, Mechanism, Noise, NoisyMax, NoisyThreshold, Quantile, RandomizedResponse, Range,
         Rule, Sampling, Selection, Sensitive, SmoothMedian, SparseVector, StableHistogram, Step, Sum,
         Variance, Vectors, Votes, Within,
@@ -47,7 +50,9 @@ fn many<M: Mechanism, T>(
     lease.map(|paid| run(paid.unwrap())).collect()
 }
 
-/// Whether values have this mean and this variance, at 4.9 standard errors each. `kurtosis` is that of the distribution.
+/// Whether values have this mean and variance, to 4.9 standard errors.
+///
+/// `kurtosis` is that of the distribution.
 fn looks_like(values: &[f64], mean: f64, variance: f64, kurtosis: f64) -> bool {
     let n = values.len() as f64;
     let sample_mean = values.iter().sum::<f64>() / n;
@@ -196,7 +201,8 @@ fn batches_of_fixed_size_and_full_ones_hold_as_many_records_as_they_say() {
         });
         assert!(sums.iter().all(|sum| (f64::from(sum[0]) / 1.2 - records).abs() < 0.05), "{sampling}");
     }
-    // Another number of records than was paid for is no error, which would tell: a place without a record adds nothing, and no more places are drawn from.
+    // Another number of records than was paid for is no error, because an error would reveal it. A position
+    // without a record adds nothing, and no further positions are drawn.
     let all = Sampling::WithoutReplacement { size: 1000, records: 1000 };
     for (records, added) in [(999, 999.0), (0, 0.0), (1005, 1000.0)] {
         let sum =
@@ -303,10 +309,10 @@ impl Contributions for Watched {
         1
     }
 
-    fn add_clipped(&mut self, blocks: &[&[usize]], clip: &Clip, sum: &mut [f64]) {
+    fn add_clipped(&mut self, blocks: &[&[usize]], clipper: &Clipper, sum: &mut [f64]) {
         let mut scale = [0.0];
         for record in blocks.concat() {
-            clip.scales(&[f64::from(self.1 * self.1)], &mut scale);
+            clipper.scales(&[f64::from(self.1 * self.1)], &mut scale);
             sum[0] += f64::from(scale[0] * self.1);
             self.0.last_mut().unwrap().push(record);
         }
@@ -596,7 +602,7 @@ fn choices_have_their_probabilities() {
     assert!((share - p).abs() < 4.9 * (p * (1.0 - p) / RUNS as f64).sqrt(), "{share} for {p}");
 }
 
-/// P[3 + X > 2 + Y and 3 + X > Z] for independent standard normals, by the trapezoidal rule.
+/// P[3 + X > 2 + Y, 3 + X > Z] for standard normals, by quadrature.
 fn noisy_max_probability() -> f64 {
     let density = |x: f64| (-0.5 * x * x).exp() / std::f64::consts::TAU.sqrt();
     let below = |x: f64| 0.5 * libm::erfc(-x / std::f64::consts::SQRT_2);

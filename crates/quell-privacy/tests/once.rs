@@ -1,4 +1,6 @@
-//! Charges under an idempotency key: once each, and nothing of them is lost before a step is leased.
+//! Charges under an idempotency key: each is charged once.
+//!
+//! Nothing is lost before a step is leased.
 
 use crate::book::{Memory, ledger};
 use quell_privacy::{

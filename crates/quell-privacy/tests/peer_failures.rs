@@ -1,4 +1,6 @@
-//! Where other libraries crash, overflow or answer on the wrong side (their versions: golden/README.md), and what is right.
+//! Cases in which other libraries crash, overflow or answer wrongly.
+//!
+//! Their versions are in golden/README.md. Each test checks the right answer.
 
 use quell_privacy::{
     Bound, Error, Event, Neighbors,
@@ -30,7 +32,8 @@ fn assert_brackets(bound: Bound, truth: f64, tolerance: f64) {
     );
 }
 
-/// dp-accounting PLD 8.70419 and 9.1935, opacus PRV 8.6795: their transforms' noise floor. prv-accountant refuses.
+/// dp-accounting PLD 8.70419 and 9.1935, opacus PRV 8.6795: their transforms' noise floor. prv-accountant
+/// refuses.
 #[test]
 fn tiny_delta_is_not_lost_in_the_noise_of_the_transform() {
     let run = dp_sgd(0.01, 1.1, 10_000);
@@ -69,7 +72,9 @@ fn gaussian_noise_meets_its_target() {
     }
 }
 
-/// opacus's GDP accountant claims 1.10, 3.7204, 0.9764 and 0.9576: a central limit theorem is not a bound.
+/// opacus's GDP accountant claims 1.10, 3.7204, 0.9764 and 0.9576.
+///
+/// A central limit theorem is not a bound.
 #[test]
 fn central_limit_theorem_is_no_bound() {
     for (rate, sigma, steps, at, claimed, least) in [
@@ -125,7 +130,9 @@ fn repeated_selections_are_counted() {
     assert!(spent(0.5, 1) < spent(0.5, 10) && spent(0.5, 10) < spent(0.5, 100));
 }
 
-/// autodp's pairs "remove only" and "add only": the larger direction is not always the same one.
+/// autodp's pairs "remove only" and "add only".
+///
+/// The larger direction is not always the same one.
 #[test]
 fn both_directions_count() {
     // With a large δ the direction in which the record is added decides.
@@ -177,7 +184,9 @@ fn large_epsilon_is_an_answer() {
     );
 }
 
-/// Numbers at the edge of their range: an answer that is true, be it infinite, and never zero by accident.
+/// Numbers at the edge of their range have a true answer.
+///
+/// It may be infinite, and is never zero by accident.
 #[test]
 fn absurd_noise_is_not_free() {
     let rate = SamplingRate::new(0.5).unwrap();
@@ -241,7 +250,9 @@ fn laplace_noise_under_replacement_and_sampling() {
     assert!(bound.lower <= renyi && bound.upper <= renyi && renyi < 1.0, "{bound:?}, {renyi}");
 }
 
-/// opacus prints the Poisson ε for shuffled batches too: here a sample is what the event says, or it is refused.
+/// opacus prints the Poisson ε for shuffled batches too.
+///
+/// Here the event states the sampling, and a sampling without a theorem is refused.
 #[test]
 fn sampling_that_has_no_theorem_is_refused_by_name() {
     let gaussian = || Box::new(Event::gaussian(NoiseMultiplier::new(1.0).unwrap()));
@@ -255,7 +266,10 @@ fn sampling_that_has_no_theorem_is_refused_by_name() {
     assert_eq!(event, "sampled_without_replacement(gaussian)");
 }
 
-/// dp-accounting says 0.149 for at most 0.0212, or zero from below; opacus RDP 0.140 for 6.3e-5; autodp 8168 for 92.5.
+/// Truths of at most 0.0212, 6.3e-5 and 92.5.
+///
+/// dp-accounting says 0.149 for the first, or zero from below; opacus RDP 0.140 for the second; autodp 8168
+/// for the third.
 #[test]
 fn useful_bounds_where_others_are_useless() {
     for (rate, sigma, steps, at, most) in [

@@ -1,6 +1,7 @@
-//! Polls: what they cost, how they answer, and that they end when what was paid for is used up.
+//! Polls: what they cost, how they answer, and when they end.
 //!
-//! Statistics are judged at a false-alarm rate of about 1e-6, with a check beside each that less noise would be seen.
+//! Statistics are judged at a false-alarm rate of about 1e-6, with a check beside each that less noise would
+//! be seen.
 
 use crate::book::without_cap;
 use quell_privacy::{
@@ -174,7 +175,7 @@ fn settings_without_a_theorem_are_refused() {
     }
 }
 
-/// Records with a place on a line and a class; the k nearest to a question vote.
+/// Records on a line, with a class; the k nearest to a question vote.
 struct Line {
     places: Vec<i64>,
     k: usize,

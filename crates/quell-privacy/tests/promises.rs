@@ -109,8 +109,11 @@ fn delta_is_not_raised_after_a_charge() {
     assert_eq!((said.epsilon, said.unpromised), (None, Some(Unpromised::DeltaRaised)));
 }
 
-/// An analyst who knows both datasets adds Gaussians of μ² = 1/40 each, and after each of them decides on the result whether to stop there. Claims beyond δ are what stops
-/// pay: where the loss exceeds the ε that is promised at that moment, 1 - e^(ε - loss) of the probability is not covered by it.
+/// How far an analyst who stops at the best moment exceeds the promises.
+///
+/// The analyst knows both datasets and adds Gaussians of μ² = 1/40 each. After each of them the analyst
+/// decides on the result whether to stop. Where the loss exceeds the ε that is promised at that moment, the
+/// promise does not cover 1 - e^(ε - loss) of the probability. The sum of these parts is the excess.
 fn excess_of_a_stopping_analyst(promised: &[Option<Promise>]) -> f64 {
     // Dynamic programming over the loss on a grid: after n Gaussians it is N(nμ²/2, nμ²).
     const SQUARE: f64 = 1.0 / 40.0;
@@ -138,7 +141,7 @@ fn excess_of_a_stopping_analyst(promised: &[Option<Promise>]) -> f64 {
     value[NODES as usize / 2]
 }
 
-/// Charges one Gaussian after the other under the budgets that `cap` gives, and notes what is promised after each.
+/// Charges Gaussians under the budgets of `cap`, and returns each promise.
 fn promises(cap: impl Fn(usize) -> Option<f64>, plans: usize) -> Vec<Option<Promise>> {
     let first = cap(0);
     let mut ledger =

@@ -1,4 +1,6 @@
-//! Compositions inside a sample: finite where the truth is finite, near it, and free where nothing is released.
+//! Compositions inside a sample.
+//!
+//! Bounds are finite where the truth is, near it, and zero where nothing is released.
 
 use quell_privacy::{
     Bound, Event, Neighbors,
@@ -36,9 +38,11 @@ fn sampled(q: f64, epsilon: f64) -> f64 {
     if epsilon > 600.0 { epsilon + q.ln() } else { (q * epsilon.exp_m1()).ln_1p() }
 }
 
-/// The largest losses add up to `top`, which is one with probability `mass` when the record is there; all δs together are below δ by far.
+/// Checks a composition whose largest losses add up to `top`.
 ///
-/// From below: of the outcomes with the largest loss alone, δ(ε) ≥ q mass (1 - e^(ε - top')), top' = ln(1 + q(e^top - 1)). From above: basic composition and [BBG18, Theorem 8].
+/// With the record, that sum has probability `mass`. All δs together are far below δ. From below: the
+/// outcomes with the largest loss alone give δ(ε) ≥ q mass (1 - e^(ε - top')), top' = ln(1 + q(e^top - 1)).
+/// From above: basic composition and [BBG18, Theorem 8].
 fn assert_is_largest_loss(parts: &[Event], q: f64, delta: f64, top: f64, mass: f64) {
     let found = by_pld(parts, q, delta);
     let most = sampled(q, top);
@@ -174,7 +178,9 @@ fn nothing_on_a_sample_costs_nothing() {
     }
 }
 
-/// δ(ε) of `count` ε-DP releases on a Poisson sample, when a record is removed: the sum over all outcomes.
+/// δ(ε) of `count` ε-DP releases on a Poisson sample.
+///
+/// It is the sum over all outcomes when a record is removed.
 fn exact_delta(count: u32, each: f64, q: f64, epsilon: f64) -> f64 {
     let (yes, no) = (1.0 / (1.0 + (-each).exp()), 1.0 / (1.0 + each.exp()));
     let mut binomial = 1.0;

@@ -1,6 +1,7 @@
-//! Surveys: what they cost, what noise they have, and that they end when what was paid for is used up.
+//! Surveys: what they cost, what noise they have, and when they end.
 //!
-//! Statistics are judged at a false-alarm rate of about 1e-6, with a check beside each that half the noise would be seen.
+//! Statistics are judged at a false-alarm rate of about 1e-6, with a check beside each that half the noise
+//! would be seen.
 
 use crate::book::without_cap;
 use quell_privacy::{
@@ -53,7 +54,9 @@ fn a_survey_costs_what_gaussians_cost_whose_mean_moves_by_all_that_a_ballot_can_
     }
 }
 
-/// Mean and mean square of draws of what should be standard normal: each within 4.9 of its own deviations.
+/// Checks that mean and mean square of draws are standard normal.
+///
+/// Each is within 4.9 of its own deviations.
 fn looks_standard(draws: &[f64]) -> bool {
     let n = draws.len() as f64;
     let (mean, square) = (draws.iter().sum::<f64>() / n, draws.iter().map(|x| x * x).sum::<f64>() / n);

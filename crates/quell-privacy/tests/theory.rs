@@ -1,7 +1,7 @@
 //! Theory links: citations in the code and the pages of the theory must agree.
 //!
-//! The index is THEORY.md. The derivations are the pages in `docs/theory`, and their sections are the headings
-//! of level two.
+//! The index is THEORY.md. The derivations are the pages in `docs/theory`, and their sections are the
+//! headings of level two.
 
 // The lints against reading files are those of the library; its tests read the documents.
 #![allow(clippy::disallowed_methods)]
@@ -178,7 +178,7 @@ fn the_index_says_which_page_has_which_section() {
     assert_eq!(links, names.len(), "THEORY.md has a link to a section that no page has");
 }
 
-/// The cells of a table's column, in all tables of a page that have this column.
+/// The cells of a column, in all tables of a page that have it.
 fn column<'p>(page: &'p str, name: &str) -> Vec<&'p str> {
     let mut found = Vec::new();
     let mut place = None;
@@ -204,7 +204,7 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// Whether some of these files, whose path ends like this, has a test of this name.
+/// Whether a file whose path ends like this has a test of this name.
 fn has_test(code: &[Source], path: &str, test: Option<&str>) -> bool {
     let mut files = code.iter().filter(|file| file.path.ends_with(path));
     files.any(|file| test.is_none_or(|test| file.text.contains(&format!("fn {test}("))))

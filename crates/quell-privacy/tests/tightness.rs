@@ -1,4 +1,6 @@
-//! Upper bounds are finite and near the truth: where the truth is known, and on random events of every kind.
+//! Upper bounds are finite and near the truth.
+//!
+//! This is tested where the truth is known, and on random events of every kind.
 
 use quell_privacy::{
     Bound, Event, Neighbors,
@@ -138,7 +140,9 @@ impl Cases {
         (self.unit() * f64::from(n)) as u32
     }
 
-    /// A release whose dominating pair a mechanism attains, so that the bracket is as wide as the bounds are loose.
+    /// A release whose dominating pair some mechanism attains.
+    ///
+    /// The width of its bracket therefore shows how loose the bounds are.
     fn attained(&mut self, neighbors: Neighbors) -> Event {
         let guarantee = |x: f64| Epsilon::new(x).unwrap();
         let kinds = if neighbors == Neighbors::Replace { 7 } else { 6 };
@@ -208,7 +212,9 @@ fn brackets_of_random_compositions_are_narrow_and_finite() {
     );
 }
 
-/// A finer answer lies inside a coarser one, also where tilts are huge and sums over spectra cancel.
+/// A finer answer lies inside a coarser one.
+///
+/// This holds also where tilts are huge and sums over spectra cancel.
 #[test]
 fn answers_at_several_tightnesses_agree() {
     for (count, rate, noise, delta) in [

@@ -155,7 +155,7 @@ fn reference_votes() -> Vec<Vec<u64>> {
     votes
 }
 
-/// ε of an expected or real divergence by either conversion, at one order, as the peers write it.
+/// ε of a divergence at one order by either conversion, as peers compute it.
 fn classic(alpha: f64, divergence: f64, delta: f64) -> f64 {
     divergence - delta.ln() / (alpha - 1.0)
 }
@@ -246,7 +246,9 @@ fn normal_below(x: f64) -> f64 {
     0.5 * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2)
 }
 
-/// Probabilities of winning with noise of this density and distribution function, of scale one, by quadrature with kinks at multiples of `piece`.
+/// Probabilities of winning with noise of scale one, by quadrature.
+///
+/// The density may have kinks at multiples of `piece`.
 fn winners(
     counts: [u64; 3],
     scale: f64,
@@ -279,7 +281,7 @@ fn winners(
     wins
 }
 
-/// Divergence of order α of P from Q, precise where all but one outcome are rare.
+/// Divergence of order α, precise where all outcomes but one are rare.
 fn divergence(p: &[f64], q: &[f64], alpha: f64) -> f64 {
     let likely = (0..p.len()).max_by(|i, j| p[*i].total_cmp(&p[*j])).unwrap();
     let others = |law: &[f64]| (0..law.len()).filter(|i| *i != likely).map(|i| law[i]).sum::<f64>();
@@ -298,7 +300,9 @@ fn divergence(p: &[f64], q: &[f64], alpha: f64) -> f64 {
 
 const ORDERS: [f64; 5] = [1.25, 2.0, 4.0, 10.0, 30.0];
 
-/// Compares with all votes of twelve (and some of thirteen and eleven) teachers; says in how many comparisons the bound is below the independent one and how close it comes.
+/// Compares with all votes of twelve teachers, and some of eleven and thirteen.
+///
+/// Returns in how many comparisons the bound is below the independent one, and how close it comes.
 fn compare(
     law: impl Fn([u64; 3]) -> [f64; 3],
     bound: impl Fn(&[u64], Order) -> f64,
@@ -370,7 +374,9 @@ fn screen_costs_exactly_the_divergence_of_a_coin() {
     }
 }
 
-/// The average of costs that stands for the cost of Confident-GNMax in the paper's programs is no bound: here are votes at which the truth is above it.
+/// The paper's programs report an average of costs for Confident-GNMax.
+///
+/// It is no bound: here are votes at which the truth is above it.
 #[test]
 fn confident_bound_holds_where_the_average_of_costs_does_not() {
     let density = |x: f64| (-0.5 * x * x).exp() / (2.0 * std::f64::consts::PI).sqrt();

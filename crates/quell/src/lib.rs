@@ -50,7 +50,6 @@ mod kernel;
 pub mod layer;
 pub mod learner;
 pub mod network;
-mod price;
 pub mod random;
 mod range;
 #[allow(

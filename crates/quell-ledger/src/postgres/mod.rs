@@ -16,7 +16,9 @@ use crate::{
     finding::{Finding, Problem},
 };
 
-/// Advisory lock that serializes the creation of the tables. Any number that other programs do not use.
+/// Advisory lock that serializes the creation of the tables.
+///
+/// Any number would do that other programs do not use.
 const CREATION_LOCK: i64 = 0x5175_656c_6c00_0001;
 
 macro_rules! row {

@@ -7,8 +7,10 @@ use crate::error::Error;
 
 /// The SQLite application id, "Qull", which identifies the file as a ledger.
 const APPLICATION: i64 = 0x5175_6c6c;
-/// Version of new ledgers. Version 1 lacks the trigger that forbids replacing the key; opening such a ledger
-/// for writing adds the trigger.
+/// Version of new ledgers.
+///
+/// Version 1 lacks the trigger that forbids replacing the key. Opening such a ledger for writing adds the
+/// trigger.
 const VERSION: i64 = 2;
 const FIRST_VERSION: i64 = 1;
 
@@ -147,7 +149,9 @@ impl Sqlite {
         Err(Error::NotALedger { location: self.path.display().to_string(), found })
     }
 
-    /// Adds the triggers that a ledger of the first version lacks. A read-only file stays unchanged.
+    /// Adds the triggers that a ledger of the first version lacks.
+    ///
+    /// A read-only file stays unchanged.
     pub(super) fn upgrade(&mut self) -> Result<(), Error> {
         if self.version()? == VERSION || self.connection.is_readonly("main").unwrap_or(true) {
             return Ok(());

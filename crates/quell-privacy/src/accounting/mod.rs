@@ -5,13 +5,16 @@
 //! - [`Renyi`] answers where no dominating pair is known. Adaptive filters are built on it.
 //! - [`TradeOff`] bounds the power of an attacker.
 //!
-//! [`votes`] has bounds that depend on the votes that were cast.
-//! [`Calibration`] searches for the parameter that meets a target. The ledger does not use the rest:
-//! [`closed`] has exact and classical theorems, [`fourier`] is an independent check, and [`Method`] names
-//! every accountant. [`best`] claims the least of several bounds, some of which are in [`closed`].
+//! - [`distance`] bounds what the rounding of noise costs.
+//!
+//! The ledger does not use the rest. [`votes`] has bounds that depend on the votes that were cast.
+//! [`Calibration`] searches for the parameter that meets a target. [`closed`] has exact and classical
+//! theorems, [`fourier`] is an independent check, and [`Method`] names every accountant. [`best`] claims the
+//! least of several bounds, some of which are in [`closed`].
 
 mod calibrate;
 mod compare;
+pub mod distance;
 mod pld;
 mod renyi;
 mod search;

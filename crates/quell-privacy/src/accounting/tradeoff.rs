@@ -6,7 +6,7 @@
 
 use super::{
     Bound, Pld,
-    pld::{Direction, Profiles, directions},
+    pld::{PrivacyLoss, Profiles, privacy_losses},
 };
 use crate::{
     Error, Event, Neighbors,
@@ -45,10 +45,10 @@ const SMALLEST_RATE: f64 = 1e-9;
 impl TradeOff {
     /// Composes the event once for all questions.
     pub fn new(pld: &Pld, event: &Event, neighbors: Neighbors) -> Result<Self, Error> {
-        let directions = directions(event, neighbors)?;
-        let kind = if directions.iter().any(|direction| direction.non_private) {
+        let losses = privacy_losses(event, neighbors)?;
+        let kind = if losses.iter().any(|loss| loss.non_private) {
             Kind::NonPrivate
-        } else if let Some(mu) = directions.first().and_then(Direction::gaussian) {
+        } else if let Some(mu) = losses.first().and_then(PrivacyLoss::gaussian) {
             Kind::Gaussian(mu)
         } else {
             pld.profiles(event, neighbors, SMALLEST_RATE)?.map_or(Kind::NonPrivate, Kind::Profiles)
@@ -56,14 +56,14 @@ impl TradeOff {
         Ok(Self { kind, pld: *pld, event: event.clone(), neighbors })
     }
 
-    /// The exact μ if the event is N(μ, 1) against N(0, 1): a composition of Gaussians.
+    /// The exact μ, if the event is a composition of Gaussians.
     pub(crate) fn exact_gaussian(event: &Event, neighbors: Neighbors) -> Result<Option<f64>, Error> {
-        let directions = directions(event, neighbors)?;
-        let non_private = directions.iter().any(|direction| direction.non_private);
-        Ok(directions
+        let losses = privacy_losses(event, neighbors)?;
+        let non_private = losses.iter().any(|loss| loss.non_private);
+        Ok(losses
             .first()
             .filter(|_| !non_private)
-            .and_then(Direction::gaussian)
+            .and_then(PrivacyLoss::gaussian)
             .map(|mu| mu * (1.0 + 1e-15)))
     }
 

@@ -31,9 +31,9 @@ impl Contributions for Liar {
         self.0[0].len()
     }
 
-    fn add_clipped(&mut self, blocks: &[&[usize]], clip: &Clip, sum: &mut [f64]) {
+    fn add_clipped(&mut self, blocks: &[&[usize]], clipper: &Clipper, sum: &mut [f64]) {
         let Liar(rows, lie) = &*self;
-        let parts = clip.parts();
+        let parts = clipper.parts();
         let most = if *lie == Lie::Pieces { 2 } else { usize::MAX };
         let pieces: Vec<&[usize]> = blocks.iter().flat_map(|block| block.chunks(most)).collect();
         let mut total = vec![0.0_f32; sum.len()];
@@ -60,10 +60,10 @@ impl Contributions for Liar {
                     _ => {}
                 }
                 if *lie != Lie::NeverAsks {
-                    clip.scales(&squared, &mut scales);
+                    clipper.scales(&squared, &mut scales);
                 }
                 match lie {
-                    Lie::AsksTwice => clip.scales(&squared, &mut scales),
+                    Lie::AsksTwice => clipper.scales(&squared, &mut scales),
                     Lie::ScalesOfTheFirstPart => scales = vec![scales[0]; parts.len()],
                     Lie::VectorOfOthers if block.len() > 1 => scales.iter_mut().for_each(|s| *s *= 0.999),
                     Lie::Forgets if position > 0 => continue,

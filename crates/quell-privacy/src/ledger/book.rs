@@ -33,7 +33,7 @@ impl std::fmt::Display for Unit {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
-    /// The cap on ε. `None` means no cap: nothing is promised, as for public data and tests.
+    /// The cap on ε. `None` means no cap, and no promise.
     pub epsilon: Option<Epsilon>,
     /// δ.
     pub delta: Delta,
@@ -117,7 +117,9 @@ pub struct Charge {
     pub key: Option<String>,
 }
 
-/// One line of a ledger. Variants are added, never changed: an old ledger must parse forever.
+/// One line of a ledger.
+///
+/// Variants are added, never changed: an old ledger must parse forever.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Line {
@@ -125,7 +127,7 @@ pub enum Line {
     Opened(Terms),
     /// A charge.
     Charged(Charge),
-    /// Steps of a charge handed out to a run, up to `until`. They count as run in any case.
+    /// Steps of a charge handed out to a run. They count as run.
     Leased {
         /// Number of the line with the charge.
         charge: u64,

@@ -43,7 +43,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// The cost of a plan whose numbers are fixed in advance, accounted for as a whole.
+    /// The cost of a plan that is fixed in advance, as a whole.
     ///
     /// `allowance` is the slack that may be used if the plan has no pure bound and is no composition of
     /// Gaussians. If `only_addition` is set, it may be used whenever the plan has no pure bound.
@@ -145,7 +145,7 @@ fn gaussian_of_pure(epsilon: f64) -> f64 {
     if corner <= 0.0 { f64::INFINITY } else { -2.0 * normal_quantile(corner) * (1.0 + 1e-12) + 1e-15 }
 }
 
-/// Replaces each (ε, δ) of the event by ε, and returns the sum of the δs.
+/// Replaces each (ε, δ) of the event by ε; also returns the sum of the δs.
 ///
 /// [KOV15]: the pair that dominates (ε, δ) is randomized response, except for δ.
 fn without_approximations(event: &Event) -> (Event, f64) {

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Budget, Cost, cost::ORDERS};
-use crate::accounting::{Conversion, gaussian_epsilon, renyi_epsilon};
+use crate::accounting::{Conversion, distance::excess, gaussian_epsilon, renyi_epsilon};
 
 /// How plans are composed.
 ///
@@ -20,7 +20,9 @@ pub enum Composition {
     /// Most of δ goes to Gaussian DP, a tenth to Rényi.
     #[default]
     Combined,
-    /// The same three bounds with nearly all of δ for Gaussian DP, as in older ledgers.
+    /// The same three bounds, with nearly all of δ for Gaussian DP.
+    ///
+    /// Older ledgers use this division.
     Best,
     /// Gaussian DP and addition.
     Gaussian,
@@ -72,8 +74,9 @@ pub struct Spent {
 pub(crate) struct Rule {
     /// δ of the budget in force.
     pub(crate) delta: f64,
-    /// The promised ε, at which the distance of the noise from ideal noise is charged. Infinite if nothing is
-    /// promised.
+    /// The promised ε; infinite if nothing is promised.
+    ///
+    /// The distance of the noise from ideal noise is charged at this ε.
     pub(crate) promised: f64,
     /// The budget that determines how δ is divided between the Rényi orders.
     ///
@@ -84,8 +87,8 @@ pub(crate) struct Rule {
 impl Composition {
     /// Shares of δ: for Gaussian DP, for Rényi, for slack.
     ///
-    /// Two theorems, addition and Gaussian DP, may use the slack of a plan, so its share counts twice if both
-    /// apply; with that the shares sum to at most one.
+    /// Two theorems, addition and Gaussian DP, may use the slack of a plan. So the share of the slack counts
+    /// twice if both apply. Counted so, the shares sum to at most one.
     fn shares(self) -> [f64; 3] {
         match self {
             Self::Combined => [0.8, 0.1, 0.05],
@@ -103,10 +106,9 @@ impl Composition {
 
     /// The slack that a sum of costs uses.
     ///
-    /// Noise at distance τ of the ideal costs (1 + e^ε)τ at most (THEORY, Noise).
+    /// It includes what the distance of the noise from ideal noise costs at ε.
     pub(crate) fn slack_used(sum: &Sum, epsilon: f64) -> f64 {
-        let inexact = if sum.distance > 0.0 { (1.0 + epsilon.exp()) * sum.distance } else { 0.0 };
-        (sum.slack + inexact) * (1.0 + 1e-9)
+        (sum.slack + excess(epsilon, sum.distance)) * (1.0 + 1e-9)
     }
 
     /// ε of a sum of costs: the smallest bound of all theorems.

@@ -1,10 +1,13 @@
-//! The ledger: the budget of a dataset, what was spent, and the only way to a release.
+//! The ledger: budget of a dataset, what was spent, and who may release.
 //!
 //! A [`Ledger`] decides; a [`Book`] stores its decisions. The ledger takes a mechanism, records a charge, and
 //! returns a [`Paid`] mechanism, in that order. Whatever happens afterwards, the charge stays.
+//!
+//! Here are the operations of a ledger. The module `decision` compares them with the budget and writes them.
 
 mod book;
 mod cost;
+mod decision;
 mod filter;
 mod lease;
 mod paid;
@@ -21,6 +24,8 @@ pub use permit::Permit;
 pub use promise::{Promise, Unpromised};
 pub use state::{Account, State};
 
+use decision::Decision;
+
 use crate::{Error, Event, event::Record, mechanism::Mechanism, noise::random::Randomness, units::Delta};
 
 /// The ledger of one dataset.
@@ -33,15 +38,9 @@ pub struct Ledger<B> {
     book: B,
     state: State,
     randomness: Randomness,
-    /// The spent ε, with the number of charges and the budget for which it was computed.
+    /// The spent ε, with the charges and the budget it was computed for.
     cached_spent: Option<(usize, Budget, Spent)>,
 }
-
-/// How often a writer tries again when others write before it; some writer succeeds each time.
-const ATTEMPTS: usize = 10_000;
-
-/// How often a book may report that a line number is taken without returning that line.
-const STALLS: usize = 10;
 
 /// Part of the free slack that one plan may use.
 ///
@@ -89,21 +88,6 @@ impl<B: Book> Ledger<B> {
     /// The receipt of a line.
     pub fn receipt(&mut self, entry: u64) -> Result<Receipt, Error> {
         self.book.receipt(entry).map_err(storage)
-    }
-
-    /// The ε that is spent now.
-    ///
-    /// It is cached, because accounting for a first plan as a whole takes a while. Leases do not change it.
-    fn spent(&mut self) -> Spent {
-        let (charges, budget) = (self.state.charges().len(), self.state.budget());
-        match self.cached_spent {
-            Some((count, at, spent)) if count == charges && at == budget => spent,
-            _ => {
-                let spent = self.state.spent();
-                self.cached_spent = Some((charges, budget, spent));
-                spent
-            }
-        }
     }
 
     /// Computes what a plan would cost: the charge, and ε after it. Writes nothing.
@@ -269,71 +253,6 @@ impl<B: Book> Ledger<B> {
         let receipt = Receipt { non_private: self.randomness.is_seeded(), ..receipt };
         Paid::new(mechanism, self.state.terms().neighbors, self.randomness.split(), receipt)
     }
-
-    /// Writes the line that `decide` returns for the newest state.
-    ///
-    /// Decides again if another writer was faster.
-    fn append(&mut self, decide: impl Fn(&State) -> Result<Decision, Error>) -> Result<Receipt, Error> {
-        let mut stalls = 0;
-        for _ in 0..ATTEMPTS {
-            self.state()?;
-            let Decision { line, spent } = decide(&self.state)?;
-            self.state.check(&line)?;
-            let cap = if let Line::Raised { budget, .. } = &line {
-                budget.cap()
-            } else {
-                self.state.budget().cap()
-            };
-            let epsilon = match spent {
-                Some(spent) => spent.epsilon,
-                // Handing out granted steps costs nothing. Today's accountant may find a slightly larger ε
-                // than at the time of the grant.
-                None => self.within_cap()?.epsilon.min(cap),
-            };
-            // NaN does not fit.
-            let fits = epsilon <= cap;
-            if !fits {
-                return Err(Error::Refused { would_be: epsilon, spent: self.spent().epsilon, budget: cap });
-            }
-            let permit = Permit::new(Some(&self.state), &line, epsilon, cap);
-            if let Some(receipt) = self.book.append(&permit).map_err(storage)? {
-                self.state.apply(&line)?;
-                if let Some(spent) = spent {
-                    self.cached_spent = Some((self.state.charges().len(), self.state.budget(), spent));
-                }
-                return Ok(receipt);
-            }
-            // The faster writer left a line.
-            let lines = self.state.lines();
-            stalls = if self.state()?.lines() > lines { 0 } else { stalls + 1 };
-            if stalls == STALLS {
-                return Err(Error::Book {
-                    cause: "the book reports that a line number is taken but returns no such line".into(),
-                });
-            }
-        }
-        Err(Error::Book { cause: "other processes kept writing to the ledger; nothing was charged".into() })
-    }
-
-    /// The spent ε, or an error if it exceeds the cap.
-    ///
-    /// Lines that exceed the cap were not written by a ledger, so nothing is handed out.
-    fn within_cap(&mut self) -> Result<Spent, Error> {
-        let spent = self.spent();
-        if self.state.fits(spent) {
-            return Ok(spent);
-        }
-        let (epsilon, cap) = (spent.epsilon, self.state.budget().cap());
-        Err(Error::Book {
-            cause: format!("its charges add up to epsilon {epsilon}, expected at most the budget of {cap}"),
-        })
-    }
-}
-
-/// A line, and ε after it; `None` if the line does not change ε.
-struct Decision {
-    line: Line,
-    spent: Option<Spent>,
 }
 
 fn storage(error: impl std::fmt::Display) -> Error {

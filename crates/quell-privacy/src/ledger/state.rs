@@ -6,7 +6,11 @@ use super::{
     filter::{Rule, Sum},
     promise::{History, Promise, Unpromised},
 };
-use crate::{Error, Event, accounting::Pld, units::Delta};
+use crate::{
+    Error, Event,
+    accounting::{Pld, distance::excess},
+    units::Delta,
+};
 
 /// The state of a ledger after some lines.
 #[derive(Clone, Debug, PartialEq)]
@@ -199,17 +203,13 @@ impl State {
     /// Evaluates a sum of costs.
     ///
     /// A first plan is fixed before anything was released, so it may be accounted for as a whole. If it
-    /// exceeds the cap under every composition theorem, nothing can follow it, and if it does not, the filter
-    /// accounts for it together with what follows (THEORY, Filters).
+    /// exceeds the cap under every composition theorem, nothing can follow it. Otherwise the filter accounts
+    /// for it together with what follows (THEORY, Filters).
     fn judge(&self, sum: &Sum, only: Option<&Charge>) -> Spent {
         let filtered = self.terms.composition.spent(sum, &self.rule());
         let Some(charge) = only.filter(|charge| !charge.non_private) else { return filtered };
-        let inexact = if charge.cost.distance > 0.0 {
-            (1.0 + self.budget.cap().exp()) * charge.cost.distance
-        } else {
-            0.0
-        };
-        let Ok(delta) = Delta::new((self.budget.delta.get() - inexact) * (1.0 - 1e-12)) else {
+        let excess = excess(self.budget.cap(), charge.cost.distance);
+        let Ok(delta) = Delta::new((self.budget.delta.get() - excess) * (1.0 - 1e-12)) else {
             return filtered;
         };
         match Pld::default().epsilon(&charge.plan.event, self.terms.neighbors, delta) {

@@ -12,7 +12,7 @@ mod statistics;
 mod votes;
 
 pub(crate) use descent::{BLOCK, DRIFT, LENGTH_ERROR, TERM_ROUNDINGS};
-pub use descent::{Batches, Clip, Clipping, Contributions, Descent, PerRecord, Sampling, Step, Vectors};
+pub use descent::{Batches, Clipper, Clipping, Contributions, Descent, PerRecord, Sampling, Step, Vectors};
 pub use selection::{AboveThreshold, GaussianSparseVector, RandomizedResponse, Selection, SparseVector};
 use statistics::grid;
 pub use statistics::{
@@ -54,7 +54,7 @@ pub trait Mechanism: Sealed + Clone + std::fmt::Display {
         Ok(())
     }
 
-    /// Total variation distance between the noise that is drawn and the noise that is accounted for.
+    /// Total variation distance between the drawn noise and the accounted noise.
     ///
     /// It is zero for noise drawn in exact arithmetic.
     fn distance(&self) -> f64 {
@@ -75,8 +75,9 @@ impl<T> Sensitive<T> {
 
 #[cfg(feature = "exact-statistics")]
 impl<T: Default + 'static> Sensitive<T> {
-    /// Wraps private data. If a test observes this data, the data is recorded and the default value is stored
-    /// instead.
+    /// Wraps private data.
+    ///
+    /// If a test observes this data, the data is recorded and the default value is stored instead.
     pub fn new(data: T) -> Self {
         Self(if crate::exact::withhold_records(&data) { T::default() } else { data })
     }
@@ -97,9 +98,11 @@ pub struct Release {
 pub enum Within {
     /// In units of the answer.
     Value(f64),
-    /// In records. At most this many more values lie below the answer than the requested fraction of all
-    /// values, and at most this many fewer lie at or below it. Values are clamped to the bounds and rounded
-    /// to the grid of the answers.
+    /// In records.
+    ///
+    /// At most this many more values lie below the answer than the requested fraction of all values, and at
+    /// most this many fewer lie at or below it. Values are clamped to the bounds and rounded to the grid of
+    /// the answers.
     Rank(f64),
     /// Unknown: the amount of noise depends on private data and is not released.
     Secret,
@@ -141,7 +144,7 @@ impl IntegerNoise {
         Self { noise, scale: Ratio::above(scale) }
     }
 
-    /// Laplace noise for the given ε, if one record moves the number by at most `moves`.
+    /// Laplace noise for ε, if one record moves the number by at most `moves`.
     pub fn for_epsilon(epsilon: Epsilon, moves: u32) -> Result<Self, Error> {
         // A part in 10¹² covers the rounding of the quotient.
         Ok(Self::new(Noise::Laplace, Scale::new(f64::from(moves) / epsilon.get() * (1.0 + 1e-12))?))

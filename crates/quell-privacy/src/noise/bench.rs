@@ -1,5 +1,6 @@
-//! Entry points for `examples/bench_noise.rs`, not part of the library. They draw noise without data, so they
-//! reveal nothing and charge nothing.
+//! Entry points for `examples/bench_noise.rs`, not part of the library.
+//!
+//! They draw noise without data, so they reveal nothing and charge nothing.
 
 use super::{
     exact::{Ratio, discrete_gaussian, discrete_laplace},

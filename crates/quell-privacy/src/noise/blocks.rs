@@ -1,4 +1,6 @@
-//! A half-density cut into blocks, and a table from which a block is drawn with one comparison.
+//! A half-density cut into blocks, and a table to draw a block.
+//!
+//! A draw takes one comparison.
 //!
 //! Block a is [a/64, (a+1)/64) in units of the scale. A draw proposes block a with probability proportional
 //! to its highest density e^-g(a/64), by the alias method [Wal77] on 2¹⁰ columns of 2¹¹⁶ tickets each. The

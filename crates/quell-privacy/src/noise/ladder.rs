@@ -152,7 +152,9 @@ impl Ladder {
     }
 }
 
-/// Rounds a number in [0, 2²⁰] down to n/2^bits with n < 2²¹ and bits ≤ 60; NaN becomes zero.
+/// Rounds a number in [0, 2²⁰] down to n/2^bits; NaN becomes zero.
+///
+/// n is below 2²¹ and `bits` at most 60.
 fn rational(number: f64) -> (u128, u32) {
     // 2²¹ itself would need one more bit.
     let (mut value, mut bits) = (number.clamp(0.0, f64::from((1 << 20) - 1)), 0);

@@ -50,7 +50,9 @@ pub(crate) fn steps_per_unit(scale: f64) -> u64 {
 /// Both sums are below 20 · 2⁻¹²⁰ + 2⁻¹²⁵ < 2⁻¹¹⁵.
 pub(crate) const DISTANCE: f64 = 1.0 / (1_u128 << 115) as f64;
 
-/// How many numbers share a stream; another value would give other noise from the same key.
+/// How many numbers share a stream.
+///
+/// Another value would give other noise from the same key.
 const CHUNK: usize = 1 << 14;
 /// How many words are drawn at once.
 ///
@@ -328,7 +330,7 @@ pub(super) fn rounded(sign: i64, half_steps: i64) -> i64 {
     ((half_steps ^ sign) + 1) >> 1
 }
 
-/// Draws the number that begins with this word, reading as many more words as it takes.
+/// Draws the number that begins with this word, reading more words as needed.
 ///
 /// # Theorem
 /// [Neu51]: make Bernoulli draws of probability t, t/2, t/3, …; the first failure is the (n+1)st with

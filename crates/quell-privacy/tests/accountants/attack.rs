@@ -1,12 +1,12 @@
-//! A simple attacker: a lower bound on ε that shares no code and no method with the accountants.
+//! A simple attacker, who gives a lower bound on ε.
 //!
-//! The attacker puts the outcome of each release into one of finitely many bins, which is post-processing.
-//! The losses of the bins are rounded down to a grid and added up. All numbers are positive, and no transform
-//! (such as Fourier's) is used.
+//! He shares no code and no method with the accountants. The attacker puts the outcome of each release into
+//! one of finitely many bins, which is post-processing. The losses of the bins are rounded down to a grid and
+//! added up. All numbers are positive, and no transform (such as Fourier's) is used.
 
 use quell_privacy::{Event, Neighbors};
 
-/// Probabilities of the bins: without the record, with it, and with the other one in its place.
+/// Probabilities of the bins: without the record, with it, and with its replacement.
 type Bins = Vec<[f64; 3]>;
 
 const ABSENT: usize = 0;
@@ -17,10 +17,12 @@ const OTHER: usize = 2;
 const MANY: usize = 300;
 const FEW: usize = 40;
 
-/// Steps of one kind that the attacker bothers to look at. Fewer are a lower bound, too.
+/// Most steps of one kind that the attacker uses.
+///
+/// Fewer steps also give a lower bound.
 const MOST_STEPS: u64 = 64;
 
-/// The largest ε at which the attack still has an advantage above δ; zero if there is none.
+/// The largest ε at which the attack has an advantage above δ, or zero.
 pub(crate) fn epsilon(event: &Event, neighbors: Neighbors, delta: f64) -> f64 {
     let mut parts = Vec::new();
     collect(event, neighbors, 1, &mut parts);
@@ -30,9 +32,10 @@ pub(crate) fn epsilon(event: &Event, neighbors: Neighbors, delta: f64) -> f64 {
     solve(&forth, delta).max(solve(&back, delta))
 }
 
-/// Rényi's divergence of order α between what the attacker sees of neighbours: at most that of the event.
+/// Rényi divergence of order α between what the attacker sees of neighbours.
 ///
-/// Divergences of independent releases add up, and bins that are left out only lower them.
+/// It is at most that of the event. Divergences of independent releases add up, and bins that are left out
+/// only lower them.
 pub(crate) fn divergence(event: &Event, neighbors: Neighbors, alpha: f64) -> f64 {
     let mut parts = Vec::new();
     ln_collect(event, neighbors, alpha, 1.0, &mut parts);
@@ -58,8 +61,10 @@ fn ln_collect(event: &Event, neighbors: Neighbors, alpha: f64, count: f64, into:
     }
 }
 
-/// Logarithms of the bins. For discrete Gaussian noise they never underflow, and they lie where the order α
-/// looks.
+/// Logarithms of the bins.
+///
+/// For discrete Gaussian noise they never underflow, and they lie where the divergence of order α has its
+/// mass.
 fn ln_bins(event: &Event, neighbors: Neighbors, alpha: f64) -> Bins {
     match event {
         Event::DiscreteGaussian { deviation, sensitivity } => {
@@ -103,7 +108,7 @@ fn ln_moment(bins: &Bins, p: usize, q: usize, alpha: f64) -> f64 {
     }
 }
 
-/// The chance of an outcome that only one of two neighbours can have, if it is known.
+/// The probability of an outcome that only one neighbour can have, if known.
 pub(crate) fn infinite_mass(event: &Event) -> Option<f64> {
     Some(match event {
         Event::NonPrivate => 1.0,
@@ -113,8 +118,7 @@ pub(crate) fn infinite_mass(event: &Event) -> Option<f64> {
         Event::SampledWithoutReplacement { batch, records, event } => {
             *batch as f64 / *records as f64 * hidden(event)?
         }
-        // A record that is drawn twice contributes twice, and what that does to a given guarantee nobody
-        // knows.
+        // A record that is drawn twice contributes twice. No theorem says what that does to a guarantee.
         Event::SampledWithReplacement { event, .. } => {
             Some(0.0).filter(|_| infinite_mass(event) == Some(0.0))?
         }
@@ -137,8 +141,9 @@ pub(crate) fn infinite_mass(event: &Event) -> Option<f64> {
     })
 }
 
-/// The same for an event that runs on a sample. If the event hides nothing at all, accountants need not know
-/// that it hides a record outside the sample.
+/// The same for an event that runs on a sample.
+///
+/// If the event hides nothing at all, accountants need not know that it hides a record outside the sample.
 fn hidden(event: &Event) -> Option<f64> {
     infinite_mass(event).filter(|mass| *mass < 1.0)
 }
@@ -202,14 +207,15 @@ fn both(one: &Bins, other: &Bins) -> Bins {
     one.iter().flat_map(|a| other.iter().map(|b| std::array::from_fn(|i| a[i] * b[i]))).collect()
 }
 
-/// The record enters by a coin.
+/// The record enters the sample with this probability.
 fn sampled(rate: f64, bins: Bins) -> Bins {
     let mix = |absent: f64, there: f64| (1.0 - rate) * absent + rate * there;
     bins.into_iter().map(|[absent, here, other]| [absent, mix(absent, here), mix(absent, other)]).collect()
 }
 
-/// All other records contribute nothing. So the output is noise around the contribution of the record times
-/// the number of its draws, up or down.
+/// A sample with replacement, in which all other records contribute nothing.
+///
+/// The output is noise around the contribution of the record times the number of its draws, up or down.
 fn drawn(batch: u64, records: u64, event: &Event, most: usize) -> Bins {
     let above: Box<dyn Fn(f64) -> f64> = match event {
         Event::Gaussian { noise_multiplier } => {
@@ -241,8 +247,9 @@ fn drawn(batch: u64, records: u64, event: &Event, most: usize) -> Bins {
     bins.filter(|bin: &[f64; 3]| bin.iter().all(|p| *p > 1e-25)).collect()
 }
 
-/// How often one of `records` records is among `batch` draws, with the chance of it, but for chances below
-/// 1e-40.
+/// How often a record is among `batch` draws, with probabilities.
+///
+/// Probabilities below 1e-40 are left out.
 fn times_drawn(batch: u64, records: u64) -> Vec<(f64, f64)> {
     let (m, n) = (batch as f64, records as f64);
     if records == 1 {
@@ -262,7 +269,9 @@ fn times_drawn(batch: u64, records: u64) -> Vec<(f64, f64)> {
     times
 }
 
-/// The mechanism that has a guarantee and not more; the other record does as much as none.
+/// The mechanism that has a guarantee and no better one.
+///
+/// The replacement has the same effect as no record.
 fn guaranteed(epsilon: f64, delta: f64) -> Bins {
     let (likely, unlikely) =
         ((1.0 - delta) / (1.0 + (-epsilon).exp()), (1.0 - delta) / (1.0 + epsilon.exp()));
@@ -297,7 +306,9 @@ fn edges(from: f64, to: f64, most: usize) -> Vec<f64> {
     std::iter::once(f64::NEG_INFINITY).chain(inner).chain([f64::INFINITY]).collect()
 }
 
-/// Noise on the integers, around 0, k and -k. The attacker does not look at numbers far out.
+/// Noise on the integers, around 0, k and -k.
+///
+/// The attacker leaves out numbers far from zero.
 fn integers(shift: u32, reach: i64, most: usize, weight: impl Fn(i64) -> f64) -> Bins {
     let shift = i64::from(shift);
     let total: f64 = (-reach..=reach).map(&weight).sum();
@@ -387,8 +398,9 @@ fn solve(parts: &[(Losses, u64)], delta: f64) -> f64 {
     low
 }
 
-/// Masses at (bottom + i)h. Mass below the grid is left out, and mass above it is moved to the top. Both
-/// lower every advantage.
+/// Masses at (bottom + i)h.
+///
+/// Mass below the grid is left out, and mass above it is moved to the top. Both lower every advantage.
 struct Grid {
     bottom: i64,
     masses: Vec<f64>,

@@ -54,7 +54,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// The case with this number; the same for everybody.
+    /// The case with this number, the same on every machine.
     pub(crate) fn numbered(number: u64) -> Self {
         let mut chance = Chance::new(number);
         let neighbors = if chance.below(3) == 0 { Neighbors::Replace } else { Neighbors::AddRemove };
@@ -173,7 +173,9 @@ fn leaf(chance: &mut Chance) -> Event {
     }
 }
 
-/// Releases with finitely many losses in memory on a sample, for which Rényi bounds were once too small.
+/// Sampled releases with finitely many losses in memory.
+///
+/// Rényi bounds were once too small for them.
 fn sampled_integers(chance: &mut Chance) -> Event {
     let rate = SamplingRate::new(chance.magnitude(-2.5, 0.0)).unwrap();
     let release = match chance.below(3) {
@@ -189,7 +191,9 @@ fn sampled_integers(chance: &mut Chance) -> Event {
     release.poisson_sampled(rate).repeated(1 + chance.below(12))
 }
 
-/// A few releases of which nearly every loss is the largest, on a sample or not: steep tilts of few atoms.
+/// A few releases of which nearly every loss is the largest.
+///
+/// They need steep tilts of few atoms, on a sample or not.
 fn huge_losses(chance: &mut Chance) -> Event {
     let part = |chance: &mut Chance| {
         let loss = chance.magnitude(0.8, 2.0);
@@ -214,11 +218,10 @@ fn huge_losses(chance: &mut Chance) -> Event {
     }
 }
 
-/// A few rarely sampled releases of discrete Gaussian noise, and an order at which losses beyond 39
-/// deviations decide their divergence.
+/// A few rarely sampled releases of discrete Gaussian noise, at a large order.
 ///
-/// Losses in memory do not include these. Their probability is 1e-330, so that no ε at a δ shows whether they
-/// were forgotten. A divergence does.
+/// At that order losses beyond 39 deviations decide the divergence. Losses in memory do not include these.
+/// Their probability is 1e-330, so that no ε at a δ shows whether they were forgotten. A divergence does.
 fn rarely_sampled_integers(chance: &mut Chance) -> (Event, f64) {
     let rate = chance.magnitude(-3.5, -0.5);
     let sensitivity = 1 + chance.below(4) as u32;

@@ -1,8 +1,8 @@
 //! Few huge losses beside one continuous release, compared with the exact profile.
 //!
-//! The attacker of `attack.rs` bins what he sees, so he is too coarse for losses of several hundred. Here every
-//! outcome of the discrete releases is listed with the logarithms of its two probabilities. The profile of the
-//! whole event is then a sum of closed forms, all of them positive.
+//! The attacker of `attack.rs` bins what he sees, so he is too coarse for losses of several hundred. Here
+//! every outcome of the discrete releases is listed with the logarithms of its two probabilities. The profile
+//! of the whole event is then a sum of closed forms, all of them positive.
 
 use std::sync::{
     Mutex,
@@ -15,7 +15,7 @@ use quell_privacy::{
     units::{Delta, Epsilon, NoiseMultiplier, SamplingRate},
 };
 
-use super::events::Chance;
+use super::{events::Chance, on_all_cores};
 
 /// ln P of one outcome without the record, and with it.
 type Outcome = [f64; 2];
@@ -28,23 +28,11 @@ const TIGHTNESSES: [f64; 6] = [1e-3, 0.5, 0.1, 0.03, 1e-4, 1e-5];
 
 #[test]
 fn few_huge_losses_cost_what_they_cost() {
-    let (next, finite) = (AtomicU64::new(0), AtomicU64::new(0));
-    let faults = Mutex::new(Vec::new());
-    let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= CASES {
-                        break;
-                    }
-                    let (is_finite, fault) = examine(number);
-                    finite.fetch_add(u64::from(is_finite), Ordering::Relaxed);
-                    faults.lock().unwrap().extend(fault);
-                }
-            });
-        }
+    let (finite, faults) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+    on_all_cores(0..CASES, |number| {
+        let (is_finite, fault) = examine(number);
+        finite.fetch_add(u64::from(is_finite), Ordering::Relaxed);
+        faults.lock().unwrap().extend(fault);
     });
     let (faults, finite) = (faults.into_inner().unwrap(), finite.into_inner());
     println!("{CASES} cases with huge losses, {finite} finite bounds");
@@ -152,7 +140,7 @@ impl Profile {
         one_way(1, 0).max(one_way(0, 1))
     }
 
-    /// A large δ, an ordinary one, or one that is decided next to one of the losses.
+    /// A large δ, an ordinary one, or one next to a loss.
     fn interesting_delta(&self, chance: &mut Chance) -> f64 {
         match chance.below(4) {
             0 => return chance.magnitude(-14.0, -1.0),
@@ -194,7 +182,9 @@ fn discrete(chance: &mut Chance) -> Event {
     Event::Composed(parts)
 }
 
-/// A rarely sampled release: with the record its loss is in range, without it its probability underflows.
+/// A rarely sampled release whose probability without the record underflows.
+///
+/// With the record its loss is in range.
 fn underflowing(chance: &mut Chance) -> Event {
     let rate = chance.magnitude(-15.0, -8.0);
     let loss = 709.7 - 9.0 * chance.unit();
@@ -202,7 +192,9 @@ fn underflowing(chance: &mut Chance) -> Event {
     pure.poisson_sampled(SamplingRate::new(rate).unwrap())
 }
 
-/// A sample with nearly every record beside ordinary ones: the loss of an added record decides.
+/// A sample with nearly every record, beside ordinary samples.
+///
+/// The loss of an added record decides.
 fn nearly_certain(chance: &mut Chance) -> (Event, Profile) {
     let sampled = |rate: f64, epsilon: f64| {
         Event::Pure { epsilon: Epsilon::new(epsilon).unwrap() }
@@ -219,9 +211,10 @@ fn nearly_certain(chance: &mut Chance) -> (Event, Profile) {
     (event, Profile { outcomes, noise: Noise::None })
 }
 
-/// So many repetitions that sums cannot be listed, with so large losses that few sums have any probability.
+/// Many repetitions of large losses.
 ///
-/// Outcomes are listed with the record, down to a probability of e^-90; without it they are the mirror image.
+/// There are too many sums to list, but few have a relevant probability. Outcomes are listed with the record,
+/// down to a probability of e^-90; without it they are the mirror image.
 fn many(chance: &mut Chance) -> (Event, Profile) {
     let mut outcomes: Vec<Outcome> = vec![[0.0; 2]];
     let mut parts = Vec::new();

@@ -15,6 +15,7 @@ mod huge;
 
 use std::{
     collections::BTreeMap,
+    ops::Range,
     sync::{
         Mutex,
         atomic::{AtomicU64, Ordering},
@@ -34,15 +35,15 @@ const TIGHTNESSES: [f64; 2] = [0.03, 1e-4];
 /// Cases in `make test`.
 const CASES: u64 = 3000;
 
-/// What the cases came to.
+/// The results of all cases.
 #[derive(Default)]
 struct Tally {
     answered: BTreeMap<&'static str, u64>,
     refused: u64,
     variants: BTreeMap<&'static str, u64>,
-    /// The attacker got something, so that the comparison could have failed.
+    /// Cases in which the attack succeeded, so that the comparison could have failed.
     attacked: u64,
-    /// Divergences of which the attacker got something.
+    /// Divergences for which the attack showed more than zero.
     divergences: u64,
     faults: Vec<String>,
     slowest: BTreeMap<&'static str, (f64, String)>,
@@ -55,25 +56,31 @@ fn setting(name: &str, otherwise: u64) -> u64 {
     })
 }
 
-#[test]
-fn accountants_do_not_contradict_each_other_or_an_attacker() {
-    let (first, cases) = (setting("QUELL_AUDIT_FROM", 1), setting("QUELL_AUDIT_CASES", CASES));
-    let next = AtomicU64::new(first);
-    let tally = Mutex::new(Tally::default());
+/// Examines every case once, on as many threads as there are cores.
+fn on_all_cores(cases: Range<u64>, examine: impl Fn(u64) + Sync) {
+    let next = AtomicU64::new(cases.start);
+    let work = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= cases.end {
+                break;
+            }
+            examine(number);
+        }
+    };
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..workers {
-            scope.spawn(|| {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= first + cases {
-                        break;
-                    }
-                    examine(number, &tally);
-                }
-            });
+            scope.spawn(work);
         }
     });
+}
+
+#[test]
+fn accountants_do_not_contradict_each_other_or_an_attacker() {
+    let (first, cases) = (setting("QUELL_AUDIT_FROM", 1), setting("QUELL_AUDIT_CASES", CASES));
+    let tally = Mutex::new(Tally::default());
+    on_all_cores(first..first + cases, |number| examine(number, &tally));
     let tally = tally.into_inner().unwrap();
     println!(
         "{cases} cases from {first}: answers {:?}, refused by all {}, attacked {}, divergences {}",
@@ -148,7 +155,7 @@ fn examine(number: u64, tally: &Mutex<Tally>) {
         answers.push((method, method.epsilon(&case.event, case.neighbors, case.delta)));
         seconds.push((method.name(), start.elapsed().as_secs_f64()));
     }
-    // A sixth is asked again as precisely as nobody wants, and coarsely: all three brackets have the truth.
+    // A sixth of the cases is asked again, coarsely and very precisely: all three brackets contain the truth.
     if number % 6 == 1 {
         let start = std::time::Instant::now();
         for relative in TIGHTNESSES {
@@ -159,7 +166,7 @@ fn examine(number: u64, tally: &Mutex<Tally>) {
         seconds.push(("other tightnesses", start.elapsed().as_secs_f64()));
     }
     let start = std::time::Instant::now();
-    // It asks the others again, which takes as long.
+    // The default asks the other methods again, which takes as long.
     let claimed = number.is_multiple_of(4).then(|| best(&case.event, case.neighbors, case.delta));
     seconds.push(("the default", start.elapsed().as_secs_f64()));
     let attack = attack::epsilon(&case.event, case.neighbors, case.delta.get());
@@ -181,7 +188,7 @@ fn examine(number: u64, tally: &Mutex<Tally>) {
     tally.divergences += divergences.iter().filter(|divergence| divergence.attack > 0.0).count() as u64;
     for fault in found {
         let sentence = format!("{}: {fault}", words());
-        // Said at once: a long audit may be stopped.
+        // Printed at once, because a long audit may be stopped.
         println!("{sentence}");
         tally.faults.push(sentence);
     }
@@ -213,8 +220,7 @@ fn divergences(case: &Case, curve: &Renyi) -> Vec<Divergence> {
 impl Divergence {
     fn fault(&self) -> Option<String> {
         let Self { order, claimed, attack } = *self;
-        // Probabilities of bins add up to one but for rounding, which is divided by what the order exceeds
-        // one by.
+        // Probabilities of bins add up to one except for rounding. That error is divided by order - 1.
         let rounding = 1e-9 * attack + 1e-10 * (1.0 + 1.0 / (order - 1.0));
         let is_wrong = claimed.is_nan() || claimed < attack - rounding;
         is_wrong.then(|| {

@@ -1,4 +1,6 @@
-//! A book in memory, for tests: shared by all that hold it, and gone with them.
+//! A book in memory, for tests.
+//!
+//! All holders share it, and it ends with the last of them.
 #![allow(dead_code, unreachable_pub, reason = "not every test uses all of it")]
 
 use std::{cell::RefCell, rc::Rc};

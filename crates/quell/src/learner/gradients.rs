@@ -1,6 +1,6 @@
 //! The per-record gradients of a network, as contributions to a mechanism.
 
-use quell_privacy::mechanism::{Clip, Contributions};
+use quell_privacy::mechanism::{Clipper, Contributions};
 
 use crate::network::{Network, Task, Workspace};
 
@@ -33,13 +33,13 @@ impl<T: Task> Contributions for Gradients<'_, T> {
         self.network.parameters()
     }
 
-    fn add_clipped(&mut self, blocks: &[&[usize]], clip: &Clip, sum: &mut [f64]) {
-        let scales = |squared: &[f64], scales: &mut [f32]| clip.scales(squared, scales);
+    fn add_clipped(&mut self, blocks: &[&[usize]], clipper: &Clipper, sum: &mut [f64]) {
+        let scales = |squared: &[f64], scales: &mut [f32]| clipper.scales(squared, scales);
         self.network.add_gradients(
             self.weights,
             self.task,
             blocks,
-            clip.parts(),
+            clipper.parts(),
             Some(&scales),
             sum,
             self.workspace,

@@ -13,7 +13,7 @@ use crate::kernel::numbers::{add_totals, add_wide, squared_length};
 
 /// Computes the scale of every part of a record's gradient from the squared norms.
 ///
-/// With privacy, [`quell_privacy::mechanism::Clip`] computes them.
+/// With privacy, [`quell_privacy::mechanism::Clipper`] computes them.
 pub type Scales<'a> = &'a (dyn Fn(&[f64], &mut [f32]) + Sync);
 
 /// Buffers that are reused from batch to batch.

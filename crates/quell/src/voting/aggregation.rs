@@ -2,12 +2,15 @@
 
 use quell_privacy::{
     Bound, Event, Neighbors,
-    accounting::{Conversion, Pld, Renyi},
+    accounting::{Conversion, Pld, Renyi, distance},
     mechanism::{Mechanism, Poll, StableMax, Survey},
     units::Delta,
 };
 
-use crate::{Error, price};
+use crate::Error;
+
+/// A function that computes ε of the event at any δ.
+type Ideal<'a> = dyn Fn(Delta) -> Result<Bound, quell_privacy::Error> + 'a;
 
 /// The mechanism that the ledger is charged for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,12 +46,12 @@ impl Aggregation {
 
     /// ε of all rounds at δ, including the distance, as an interval.
     pub fn epsilon(&self, neighbors: Neighbors, delta: Delta) -> Result<Bound, Error> {
-        self.judged(neighbors, |ideal| price::epsilon(ideal, self.distance(), delta))
+        self.judged(neighbors, |ideal| distance::epsilon(ideal, self.distance(), delta))
     }
 
     /// The upper end of the interval of [`Aggregation::epsilon`].
     pub(super) fn upper(&self, neighbors: Neighbors, delta: Delta) -> Result<f64, Error> {
-        self.judged(neighbors, |ideal| price::upper(ideal, self.distance(), delta))
+        self.judged(neighbors, |ideal| distance::upper(ideal, self.distance(), delta))
     }
 
     /// Passes the ε of the event, as a function of δ, to `judge`.
@@ -56,14 +59,14 @@ impl Aggregation {
     pub(super) fn judged<T>(
         &self,
         neighbors: Neighbors,
-        judge: impl FnOnce(&dyn Fn(Delta) -> Result<Bound, Error>) -> Result<T, Error>,
+        judge: impl FnOnce(&Ideal<'_>) -> Result<T, quell_privacy::Error>,
     ) -> Result<T, Error> {
         let event = self.event(neighbors);
         if let Self::Stable(_) = self {
             let renyi = Renyi::new(&event, neighbors)?;
-            return judge(&|delta| Ok(renyi.epsilon(delta, Conversion::Tight)));
+            return Ok(judge(&|delta| Ok(renyi.epsilon(delta, Conversion::Tight)))?);
         }
-        judge(&|delta| Ok(Pld::default().epsilon(&event, neighbors, delta)?))
+        Ok(judge(&|delta| Pld::default().epsilon(&event, neighbors, delta))?)
     }
 
     /// The number of paid answers; `None` for stable winners, which are not counted.

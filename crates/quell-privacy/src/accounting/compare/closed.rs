@@ -24,7 +24,7 @@ pub fn epsilon(event: &Event, neighbors: Neighbors, delta: Delta) -> Result<Boun
     Ok(bounds.fold(Bound { lower: 0.0, upper: 0.0 }, Bound::max))
 }
 
-/// The exact δ at ε ≥ 0 of an event that is one release, or any composition of Gaussians.
+/// The exact δ of one release, or of any composition of Gaussians, at ε ≥ 0.
 pub fn delta(event: &Event, neighbors: Neighbors, epsilon: Epsilon) -> Result<Bound, Error> {
     let laws = one_law_each_way(event, neighbors)?;
     if laws.is_empty() {
@@ -34,7 +34,7 @@ pub fn delta(event: &Event, neighbors: Neighbors, epsilon: Epsilon) -> Result<Bo
     Ok(bounds.fold(Bound { lower: 0.0, upper: 0.0 }, Bound::max))
 }
 
-/// The least σ over sensitivity for which Gaussian noise is (ε, δ)-DP, rounded up. [BW18, Algorithm 1]
+/// The least σ over sensitivity of (ε, δ)-DP Gaussian noise, rounded up. [BW18, Algorithm 1]
 ///
 /// ```
 /// use quell_privacy::{accounting::closed, units::{Delta, Epsilon}};
@@ -62,10 +62,10 @@ pub fn classic_gaussian_sigma(epsilon: Epsilon, delta: Delta) -> Result<NoiseMul
     NoiseMultiplier::new((2.0 * (1.25 / delta.get()).ln()).sqrt() / epsilon.get())
 }
 
-/// Noise per step over sensitivity that makes T steps of DP-GD (ε, δ)-DP. [Bro26, Claim 2.3]
+/// Noise per step that makes T steps of DP-GD (ε, δ)-DP. [Bro26, Claim 2.3]
 ///
-/// It is T√(2 ln(2T/δ))/ε by basic composition, for ε ≤ 1 and δ ≤ 1/2. The lecture's λ is this times the
-/// sensitivity 2C/n.
+/// Over the sensitivity, it is T√(2 ln(2T/δ))/ε by basic composition, for ε ≤ 1 and δ ≤ 1/2. The lecture's λ
+/// is this times the sensitivity 2C/n.
 pub fn dp_gd_sigma(epsilon: Epsilon, delta: Delta, steps: u64) -> Result<NoiseMultiplier, Error> {
     if !(epsilon.get() > 0.0 && epsilon.get() <= 1.0) {
         return Err(Error::OutOfRange { what: "epsilon", value: epsilon.get(), range: "(0, 1]" });
@@ -75,12 +75,6 @@ pub fn dp_gd_sigma(epsilon: Epsilon, delta: Delta, steps: u64) -> Result<NoiseMu
     }
     let steps = steps as f64;
     NoiseMultiplier::new(steps * (2.0 * (2.0 * steps / delta.get()).ln()).sqrt() / epsilon.get())
-}
-
-/// ρ + 2√(ρ ln(1/δ)), the ε of ρ-zCDP by its first conversion. [BS16, Proposition 1.3]
-#[must_use]
-pub fn zcdp_epsilon(rho: Rho, delta: Delta) -> f64 {
-    rho.get() + 2.0 * (rho.get() * -delta.get().ln()).sqrt()
 }
 
 /// 13αγ²ρ: the Rényi bound of any ρ-zCDP mechanism on a sample, in its valid range.
@@ -124,8 +118,9 @@ impl Guarantee {
         Self { epsilon: self.epsilon * count as f64, delta: (self.delta * count as f64).min(1.0) }
     }
 
-    /// T times: ε√(2T ln(1/δ')) + Tε(e^ε - 1)/(e^ε + 1) at Tδ + δ'. Adaptive choice allowed. [DRV10, in the
-    /// form of BD24]
+    /// T times: advanced composition. Adaptive choice allowed. [DRV10, in the form of BD24]
+    ///
+    /// The result is ε√(2T ln(1/δ')) + Tε(e^ε - 1)/(e^ε + 1) at Tδ + δ'.
     #[must_use]
     pub fn advanced(self, count: u64, slack: Delta) -> Self {
         let (count, e) = (count as f64, self.epsilon);
@@ -215,9 +210,10 @@ impl Guarantee {
         if self.delta <= delta.get() { self.epsilon } else { f64::INFINITY }
     }
 
-    /// On a Poisson sample (add or remove), or one of fixed size (replace). [BBG18, Theorems 8 and 9]
+    /// On a sample: (ln(1 + γ(e^ε - 1)), γδ). [BBG18, Theorems 8 and 9]
     ///
-    /// The result is (ln(1 + γ(e^ε - 1)), γδ).
+    /// The sample is a Poisson sample if records are added or removed, and one of fixed size if they are
+    /// replaced.
     #[must_use]
     pub fn sampled(self, rate: SamplingRate) -> Self {
         Self { epsilon: (rate.get() * self.epsilon.exp_m1()).ln_1p(), delta: rate.get() * self.delta }
@@ -235,7 +231,9 @@ impl Guarantee {
     }
 }
 
-/// The least ε at `delta` for groups of `size` records, from the profile of one. [Vad17, Lemma 2.2]
+/// The least ε at `delta` for groups of `size` records. [Vad17, Lemma 2.2]
+///
+/// It is computed from the profile of one record.
 pub fn group_epsilon(
     pld: &Pld,
     event: &Event,

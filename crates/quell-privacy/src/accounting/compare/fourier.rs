@@ -1,7 +1,7 @@
-//! The Fourier accountant of the lectures: characteristic functions of dominating pairs, added as logarithms,
-//! inverted.
+//! The Fourier accountant of the lectures.
 //!
-//! An independent check on the PLD accountant: no grid of losses, no discrete transform. It integrates
+//! It adds the logarithms of the characteristic functions of dominating pairs, and inverts the sum. It is an
+//! independent check on the PLD accountant: no grid of losses, no discrete transform. It integrates
 //!
 //! ```text
 //! δ(ε) = 1/π ∫₀^∞ Re( e^(K(z) - zε) / (z(z+1)) ) dt,   z = θ + it,   K(z) = Σ count · ln E_P[e^(zL)],
@@ -20,7 +20,7 @@ use rule::Rules;
 
 use crate::{
     Error, Event, Neighbors,
-    accounting::pld::{Direction, directions},
+    accounting::pld::{PrivacyLoss, privacy_losses},
     special::bisect_smallest,
     units::Delta,
 };
@@ -44,9 +44,9 @@ impl Estimate {
 pub fn epsilon(event: &Event, neighbors: Neighbors, delta: Delta) -> Result<Estimate, Error> {
     let delta = delta.get();
     let (mut low, mut high) = (0.0_f64, 0.0_f64);
-    for direction in directions(event, neighbors)?.into_iter().filter(|direction| !direction.is_free()) {
-        let rules = Rules::new(&direction, 1e-6 * delta);
-        if direction.non_private || rules.infinite > delta * (1.0 + 1e-9) {
+    for loss in privacy_losses(event, neighbors)?.into_iter().filter(|loss| !loss.is_free()) {
+        let rules = Rules::new(&loss, 1e-6 * delta);
+        if loss.non_private || rules.infinite > delta * (1.0 + 1e-9) {
             return Ok(Estimate { value: f64::INFINITY, error: 0.0 });
         }
         let rough = rules.epsilon_by_chernoff(delta);
@@ -77,12 +77,12 @@ pub fn epsilon(event: &Event, neighbors: Neighbors, delta: Delta) -> Result<Esti
 /// An estimate of δ at ε ≥ 0.
 pub fn delta(event: &Event, neighbors: Neighbors, epsilon: f64) -> Result<Estimate, Error> {
     let (mut low, mut high) = (0.0_f64, 0.0_f64);
-    for direction in directions(event, neighbors)?.into_iter().filter(|direction| !direction.is_free()) {
-        if direction.non_private {
+    for loss in privacy_losses(event, neighbors)?.into_iter().filter(|loss| !loss.is_free()) {
+        if loss.non_private {
             return Ok(Estimate { value: 1.0, error: 0.0 });
         }
-        let rough = Rules::new(&direction, 1e-20).delta_by_chernoff(epsilon);
-        let rules = Rules::new(&direction, 1e-6 * rough);
+        let rough = Rules::new(&loss, 1e-20).delta_by_chernoff(epsilon);
+        let rules = Rules::new(&loss, 1e-6 * rough);
         let lines = Lines::new(&rules, epsilon, rough).ok_or_else(|| unclear(event))?;
         let (value, error) = (lines.delta(epsilon), lines.error(epsilon));
         let clear = error <= 0.05 * value;
@@ -171,7 +171,9 @@ struct Line {
     beyond: f64,
 }
 
-/// Largest number of terms; the spectrum of a composition of few laws with atoms never ends.
+/// Largest number of terms.
+///
+/// The spectrum of a composition of few laws with atoms never ends.
 const LONGEST: usize = 3000;
 
 /// How far the logarithm of the transform must fall before the line is cut.
@@ -231,7 +233,7 @@ impl Line {
 }
 
 impl Rules {
-    fn new(direction: &Direction, tail: f64) -> Self {
-        Self::of(&direction.factors, tail)
+    fn new(loss: &PrivacyLoss, tail: f64) -> Self {
+        Self::of(&loss.factors, tail)
     }
 }

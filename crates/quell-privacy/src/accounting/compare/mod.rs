@@ -1,5 +1,6 @@
-//! All accountants by name, and those that the ledger does not use: closed forms, classical theorems,
-//! estimates.
+//! All accountants by name, and those that the ledger does not use.
+//!
+//! These are closed forms, classical theorems and estimates.
 //!
 //! The ledger uses nothing in this module, so an error here cannot change the promise of a ledger. But
 //! [`best`] and `quell account` claim the least of several bounds, and some of these are computed here.

@@ -1,7 +1,10 @@
 //! Laws with finitely many losses: discrete noise, randomized response, and pairs that dominate given
 //! guarantees.
 
-use super::law::{Lattice, Sides, Tails};
+use super::{
+    law::Lattice,
+    tails::{Sides, Tails},
+};
 
 /// Finitely many losses with their probabilities under P and Q, and possibly an infinite loss.
 #[derive(Clone, Debug, PartialEq)]
@@ -9,15 +12,15 @@ pub(crate) struct Atoms {
     losses: Vec<f64>,
     /// Probabilities under P and under Q.
     masses: Vec<(f64, f64)>,
-    /// For each j: the probability of the atoms from j on, and of the atoms before j.
-    p: Vec<Sides2>,
-    q: Vec<Sides2>,
+    /// For each j: probabilities under P of the atoms from j on, and before j.
+    p: Vec<Sides>,
+    q: Vec<Sides>,
     infinite: f64,
 }
 
-type Sides2 = (f64, f64);
-
-/// A running sum of positive numbers whose error does not grow with their number. [Neumaier 1974]
+/// A running sum of positive numbers, compensated for rounding. [Neumaier 1974]
+///
+/// Its error does not grow with the number of terms.
 struct Compensated {
     high: f64,
     low: f64,
@@ -38,14 +41,14 @@ impl Atoms {
     /// `infinite` is P[L = ∞] = Q[L = -∞].
     pub(crate) fn new(atoms: &[(f64, f64, f64)], infinite: f64) -> Self {
         let cumulate = |mass: &dyn Fn(&(f64, f64, f64)) -> f64, beneath: f64, beyond: f64| {
-            let mut sides = vec![(beyond, beneath); atoms.len() + 1];
+            let mut sides = vec![Sides { above: beyond, below: beneath }; atoms.len() + 1];
             let mut sum = Compensated { high: beneath, low: 0.0 };
             for (j, atom) in atoms.iter().enumerate() {
-                sides[j + 1].1 = sum.add(mass(atom));
+                sides[j + 1].below = sum.add(mass(atom));
             }
             let mut sum = Compensated { high: beyond, low: 0.0 };
             for (j, atom) in atoms.iter().enumerate().rev() {
-                sides[j].0 = sum.add(mass(atom));
+                sides[j].above = sum.add(mass(atom));
             }
             sides
         };
@@ -69,7 +72,7 @@ impl Atoms {
     }
 
     /// The losses in increasing order.
-    pub(super) fn losses(&self) -> &[f64] {
+    pub(in crate::accounting) fn losses(&self) -> &[f64] {
         &self.losses
     }
 
@@ -99,8 +102,7 @@ impl Atoms {
 
     pub(super) fn tails(&self, x: f64) -> Tails {
         let j = self.losses.partition_point(|&loss| loss <= x);
-        let sides = |s: &[Sides2]| Sides { above: s[j].0, below: s[j].1 };
-        Tails { p: sides(&self.p), q: sides(&self.q) }
+        Tails { p: self.p[j], q: self.q[j] }
     }
 
     /// Two losses ±ε: the pair that dominates every ε-DP mechanism. [KOV15]

@@ -1,21 +1,16 @@
-//! Composition: sums of independent losses on a grid, by Fourier transform, with a bound on every error.
+//! Composition: sums of independent losses on a grid, by Fourier transform.
 //!
-//! The masses are tilted first, w̃ᵢ ∝ wᵢ e^(θih), with θ chosen so that the losses that decide δ are the
-//! likely ones. The rounding of the transform is relative to the largest tilted mass, so a δ of 1e-15 is
-//! computed as precisely as one of 0.1. [KJH20 for the transform, ACKS23 for the tilt; THEORY, Composition]
-
-use std::f64::consts::TAU;
-
-use realfft::num_complex::Complex64;
+//! Every error has a bound. The masses are tilted first, w̃ᵢ ∝ wᵢ e^(θih), with θ chosen so that the losses
+//! that decide δ are the likely ones. The rounding of the transform is relative to the largest tilted mass,
+//! so a δ of 1e-15 is computed as precisely as one of 0.1. [KJH20 for the transform, ACKS23 for the tilt;
+//! THEORY, Composition]
 
 use super::{
+    composed::{Composed, Values, ln_peak, payoff_norm},
     grid::{CHARGED_TO_SLACK, Masses},
-    spectrum::{Convolved, convolve},
+    spectrum::convolve,
 };
-use crate::{
-    accounting::search::Tilt,
-    special::{PreciseSum, ROUNDOFF},
-};
+use crate::special::{PreciseSum, ROUNDOFF};
 
 /// The approximate place of the answer, from which the window is chosen.
 ///
@@ -29,24 +24,11 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Whether a tilt and a window chosen for this target are bad choices for the other.
-    pub(super) fn is_far_from(self, other: Self, tilt: Tilt) -> bool {
-        let moved = (self.epsilon - other.epsilon).abs();
-        moved > (0.1 * self.epsilon).min(0.5 * tilt.deviation)
-            || tilt.theta * moved + (self.ln_delta - other.ln_delta).abs() > 1.0
-    }
-
     /// Tilted mass that may lie outside the window on each side.
     fn outside(self, theta: f64, ln_total: f64) -> f64 {
         let undone = ln_total - theta * self.epsilon + ln_peak(theta);
         (1e-6 * (self.ln_delta - undone).exp()).clamp(1e-60, 1e-6)
     }
-}
-
-/// ln of the largest value of e^(-θu)(1 - e^-u) over u ≥ 0.
-fn ln_peak(theta: f64) -> f64 {
-    let theta = theta.max(1e-12);
-    theta * (theta / (theta + 1.0)).ln() - theta.ln_1p()
 }
 
 /// A tilted law on the grid, repeated `count` times.
@@ -106,34 +88,6 @@ impl<'a> Tilted<'a> {
             .sum::<f64>()
             .ln()
     }
-}
-
-/// The tilted sum of all losses, inside a window of the grid.
-pub(crate) struct Composed {
-    h: f64,
-    theta: f64,
-    /// Loss at grid index 0.
-    offset: f64,
-    /// Grid index of the first point of the window.
-    first: i64,
-    /// Length of the window in points.
-    points: usize,
-    /// Tilted masses in the window. Masses of losses outside the window are folded in.
-    values: Values,
-    /// Error bound on all values together, in the Euclidean norm.
-    error: f64,
-    /// Relative error bound: tilting, powers and masses, once per step.
-    relative_error: f64,
-    /// ln of the factor that undoes the normalisation of the tilt.
-    ln_total: f64,
-    /// Bounds on the tilted mass above and below the window.
-    outside: (f64, f64),
-    /// Untilted mass of infinite losses.
-    infinite: f64,
-    /// Error bound on the sum of the losses, because thresholds are rounded.
-    slack: f64,
-    /// √Σ (e^(-θu)(1 - e^-u))² over the grid u = h, 2h, …
-    payoff_norm: f64,
 }
 
 /// The largest allowed θh, where e^(θh) is the tilt factor between adjacent nodes.
@@ -211,20 +165,6 @@ pub(crate) fn compose(
     })
 }
 
-fn payoff_norm(theta: f64, h: f64, points: usize) -> f64 {
-    let (tilt, fall) = ((-2.0 * theta * h).exp(), (-h).exp());
-    let (mut factor, mut discount, mut sum) = (1.0, 1.0, 0.0);
-    for _ in 0..points {
-        factor *= tilt;
-        discount *= fall;
-        sum += factor * (1.0 - discount) * (1.0 - discount);
-        if factor < 1e-30 {
-            break;
-        }
-    }
-    sum.sqrt() * (1.0 + 1e-9)
-}
-
 /// How far the tilted sum extends below and above its mean, in indices.
 ///
 /// Each distance comes with a bound on the mass beyond.
@@ -254,299 +194,8 @@ fn window(tilted: &[Tilted<'_>], centres: &[f64], variance: f64, outside: f64) -
     (side(-1.0), side(1.0))
 }
 
-/// The next length with a fast transform: a power of two, possibly times 3, 5 or 9.
+/// The next length with a fast transform: 2ᵏ times 1, 3, 5 or 9.
 fn transform_length(at_least: usize) -> usize {
     let power = at_least.next_power_of_two().max(64);
     [power / 16 * 9, power / 8 * 5, power / 4 * 3].into_iter().find(|&n| n >= at_least).unwrap_or(power)
-}
-
-/// Direction in which an answer may be wrong.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
-    Upper,
-    Lower,
-}
-
-/// Sums over the losses strictly above a node j, tilted and relative to the node.
-///
-/// `p` is Σ F(s) e^(-θ(s-j)h), `q` has the additional factor e^(-(s-j)h), and `delta` is their difference,
-/// which is δ.
-#[derive(Clone, Copy, Debug, Default)]
-struct Above {
-    p: f64,
-    q: f64,
-    delta: f64,
-    /// Error bounds on q and δ, because terms of both signs were added.
-    q_error: f64,
-    delta_error: f64,
-}
-
-/// Relative error of one term of a sum over the spectrum: angles are good to a few units of 2π.
-const TERM_ERROR: f64 = 256.0 * ROUNDOFF;
-
-/// The composed masses, prepared for sums from any node upwards.
-enum Values {
-    /// Sums at every node.
-    Summed(Vec<Above>),
-    /// The spectrum, from which sums are computed as geometric series.
-    Spectrum { bins: Vec<(usize, Complex64)>, theta: f64, h: f64, points: usize },
-}
-
-impl Values {
-    fn new(convolved: Convolved, theta: f64, h: f64, points: usize) -> Self {
-        match convolved {
-            Convolved::Spectrum(bins) => Self::Spectrum { bins, theta, h, points },
-            Convolved::Masses(masses) => {
-                let (tilt, shrink, fall) = ((-theta * h).exp(), (-h).exp(), -(-h).exp_m1());
-                let mut sums = vec![Above::default(); masses.len()];
-                for j in (1..masses.len()).rev() {
-                    let above = sums[j];
-                    let (p, q) = (above.p + masses[j], above.q + masses[j]);
-                    // δ = Σ F (1 - e^-u): the previous δ discounted, plus what one more step of discount
-                    // takes off the rest.
-                    let delta = tilt * (above.delta + fall * q);
-                    sums[j - 1] = Above { p: tilt * p, q: tilt * shrink * q, delta, ..Above::default() };
-                }
-                Self::Summed(sums)
-            }
-        }
-    }
-
-    /// Sums over the losses of the window above its node j.
-    fn above(&self, j: usize) -> Above {
-        match self {
-            Self::Summed(sums) => sums[j],
-            Self::Spectrum { bins, theta, h, points } => {
-                // F(s) = 1/n Σₖ Φₖ e^(2πiks/n), and
-                // Σ_{m=1}^{M} r^m = (1 - r^M)/(1/r - 1) for r = e^(2πik/n - θh).
-                let n = *points as f64;
-                let terms = (*points - 1 - j) as f64;
-                let mut sum = Above::default();
-                for &(k, value) in bins {
-                    let twice = if k == 0 || 2 * k == *points { 1.0 } else { 2.0 };
-                    let angle = TAU * k as f64 / n;
-                    let turn =
-                        Complex64::from_polar(1.0, TAU * ((k as u64 * j as u64) % *points as u64) as f64 / n);
-                    // 1/r - 1 and 1 - r^M without cancellation. The angle of r^M is -(j + 1) turns of k.
-                    let end = -TAU * ((k as u64 * (j as u64 + 1)) % *points as u64) as f64 / n;
-                    let back = |decay: f64| complex_exp_m1(Complex64::new(decay, -angle));
-                    let series =
-                        |decay: f64| -complex_exp_m1(Complex64::new(-decay * terms, end)) / back(decay);
-                    let (p, q) = (series(theta * h), series((theta + 1.0) * h));
-                    // p - q without cancellation: both may be far larger than the difference. With p = (1 -
-                    // r^M)/(1/r - 1), and q the same for r e^-h, it is (p (e^h - 1)/r + r^M (e^(-hM) - 1)) /
-                    // (e^h/r - 1).
-                    let grown = Complex64::from_polar((theta * h).exp(), -angle) * h.exp_m1();
-                    let last = Complex64::from_polar((-theta * h * terms).exp(), end) * (-h * terms).exp_m1();
-                    let difference = (p * grown + last) / back((theta + 1.0) * h);
-                    let weight = value * turn * (twice / n);
-                    let (of_q, of_delta) = (weight * q, weight * difference);
-                    sum.p += (weight * p).re;
-                    sum.q += of_q.re;
-                    sum.delta += of_delta.re;
-                    sum.q_error += TERM_ERROR * of_q.norm();
-                    sum.delta_error += TERM_ERROR
-                        * (weight.norm() * (p * grown).norm() + weight.norm() * last.norm())
-                        / back((theta + 1.0) * h).norm();
-                }
-                sum
-            }
-        }
-    }
-}
-
-/// e^z - 1 without losing digits for a small z.
-fn complex_exp_m1(z: Complex64) -> Complex64 {
-    let (sin, cos) = z.im.sin_cos();
-    let half = (z.im / 2.0).sin();
-    Complex64::new(z.re.exp_m1() * cos - 2.0 * half * half, z.re.exp() * sin)
-}
-
-impl Composed {
-    /// Length of the window in points.
-    pub(super) fn points(&self) -> usize {
-        self.points
-    }
-
-    fn loss(&self, j: usize) -> f64 {
-        self.offset + (self.first + j as i64) as f64 * self.h
-    }
-
-    /// The untilted sums at a node of the window: δ(x + u) = X - e^u V up to the next node.
-    fn node(&self, j: usize) -> Node {
-        let ln_factor = self.ln_total - self.theta * self.h * (self.first + j as i64) as f64;
-        let (above, factor) = (self.values.above(j), ln_factor.exp());
-        Node {
-            loss: self.loss(j),
-            x: above.p * factor,
-            v: above.q * factor,
-            delta: above.delta * factor,
-            v_error: above.q_error * factor,
-            delta_error: above.delta_error * factor,
-            ln_factor,
-        }
-    }
-
-    /// Bound on what rounding adds to δ(ε), by Cauchy-Schwarz.
-    ///
-    /// It uses the norm of the payoff e^(-θu)(1 - e^-u).
-    pub(in crate::accounting) fn noise(&self, epsilon: f64) -> f64 {
-        (self.ln_total - self.theta * (epsilon - self.offset)).exp() * self.error * self.payoff_norm
-    }
-
-    /// The correction of the window's δ between a node and the next node.
-    ///
-    /// For a lower bound it may be negative.
-    fn correction(&self, side: Side, node: &Node) -> f64 {
-        let noise = self.noise(node.loss) + node.delta_error;
-        match side {
-            Side::Upper => {
-                let top = (self.first + self.points as i64) as f64 * self.h;
-                self.infinite + (self.ln_total - self.theta * top).exp() * self.outside.0 + noise
-            }
-            // Folded-in masses may count where they do not belong: at most all of them, where the payoff is
-            // largest.
-            Side::Lower => {
-                let folded = (node.ln_factor + ln_peak(self.theta)).exp() * (self.outside.0 + self.outside.1);
-                self.infinite * (1.0 - 1e-12) - folded - noise
-            }
-        }
-    }
-
-    fn scaled(&self, side: Side, delta: f64) -> f64 {
-        match side {
-            Side::Upper => delta * (1.0 + self.relative_error),
-            Side::Lower => delta * (1.0 - self.relative_error),
-        }
-    }
-
-    /// A bound on the smallest ε ≥ 0 with δ(ε) ≤ `delta`.
-    pub(crate) fn epsilon(&self, side: Side, delta: f64) -> f64 {
-        // Whether δ at a node is proven to be at most the target, or above it; a NaN proves nothing.
-        let here = |j: usize| {
-            let node = self.node(j);
-            self.scaled(side, node.delta) + self.correction(side, &node)
-        };
-        let within = |j: usize| here(j) <= delta;
-        let beyond = |j: usize| here(j) > delta;
-        let (mut low, mut high) = (0, self.points - 1);
-        match side {
-            Side::Upper if !within(high) => return f64::INFINITY,
-            Side::Lower if beyond(high) => return (self.loss(high) - self.slack).max(0.0),
-            _ => {}
-        }
-        // Find two adjacent nodes with δ above the target at the lower node and not at the upper node. This
-        // is checked at the nodes, not inferred from monotonicity: low in the window the corrections of a
-        // lower bound exceed the bound.
-        if side == Side::Upper && within(low) {
-            return (self.loss(low) + self.slack).max(0.0);
-        }
-        if side == Side::Lower {
-            let (mut bottom, mut top) = (0, high);
-            while top - bottom > 1 {
-                let middle = usize::midpoint(bottom, top);
-                if self.node(middle).delta <= delta { top = middle } else { bottom = middle }
-            }
-            let mut stride = 1;
-            low = bottom;
-            while !beyond(low) {
-                high = low;
-                if low == 0 {
-                    return 0.0;
-                }
-                low = low.saturating_sub(stride);
-                stride *= 2;
-            }
-        }
-        while high - low > 1 {
-            let middle = usize::midpoint(low, high);
-            let below = if side == Side::Upper { within(middle) } else { !beyond(middle) };
-            if below { high = middle } else { low = middle }
-        }
-        // δ(x + u) = X - e^u V equals the corrected target somewhere between the two nodes.
-        let node = self.node(low);
-        let target = (delta - self.correction(side, &node)) / self.scaled(side, 1.0);
-        //     = δ + V - e^u V
-        let u = ((node.delta - target) / node.v(side)).ln_1p();
-        match side {
-            Side::Upper => {
-                (node.loss + if u.is_nan() { self.h } else { u.clamp(0.0, self.h) } + self.slack).max(0.0)
-            }
-            Side::Lower => {
-                (node.loss + if u.is_nan() { 0.0 } else { u.clamp(0.0, self.h) } - self.slack).max(0.0)
-            }
-        }
-    }
-
-    /// A bound on δ(ε).
-    pub(crate) fn delta(&self, side: Side, epsilon: f64) -> f64 {
-        let epsilon = match side {
-            Side::Upper => epsilon - self.slack,
-            Side::Lower => epsilon + self.slack,
-        };
-        let position = ((epsilon - self.loss(0)) / self.h).floor();
-        if position < 0.0 {
-            // ε is below the window, where only the tilted mass is known; and profiles decrease.
-            let first = self.node(0);
-            return if side == Side::Upper { 1.0 } else { self.probability(side, first.delta, &first) };
-        }
-        let node = self.node((position as usize).min(self.points - 1));
-        let u = epsilon - node.loss;
-        let inside = if u <= 0.0 { node.delta } else { node.delta - u.exp_m1() * node.v(side) };
-        self.probability(side, inside, &node)
-    }
-
-    /// δ with its corrections; a NaN proves nothing.
-    fn probability(&self, side: Side, inside: f64, node: &Node) -> f64 {
-        let delta = self.scaled(side, inside) + self.correction(side, node);
-        match side {
-            Side::Upper if delta.is_nan() => 1.0,
-            Side::Lower if delta.is_nan() => 0.0,
-            Side::Upper | Side::Lower => delta.clamp(0.0, 1.0),
-        }
-    }
-
-    /// The profile: bounds on δ(ε) on the given side.
-    ///
-    /// The points (ε, δ(ε)) are the nodes from the top down, and ε = -∞. This needs a dense sum. With a tilt
-    /// only the upper side is valid.
-    pub(crate) fn profile(&self, side: Side) -> Vec<(f64, f64)> {
-        let slack = if side == Side::Upper { self.slack } else { -self.slack };
-        let at = |j: usize| {
-            let node = self.node(j);
-            (node.loss + slack, self.probability(side, node.delta, &node))
-        };
-        let mut profile: Vec<(f64, f64)> = (0..self.points).rev().map(at).collect();
-        let noise = self.error * (self.points as f64).sqrt() + self.outside.0 + self.outside.1;
-        let total = self.scaled(side, self.node(0).x) + self.infinite - noise;
-        let total = if total.is_nan() { 0.0 } else { total.clamp(0.0, 1.0) };
-        profile.push((f64::NEG_INFINITY, if side == Side::Upper { 1.0 } else { total }));
-        profile
-    }
-}
-
-/// Untilted sums of the mass above a node.
-struct Node {
-    loss: f64,
-    /// P-mass above the node.
-    x: f64,
-    /// Q-mass above the node times e^loss.
-    v: f64,
-    /// x - v, summed without cancellation.
-    delta: f64,
-    /// Error bounds on v and delta, because terms of both signs were added.
-    v_error: f64,
-    delta_error: f64,
-    /// ln of the untilting factor at the node.
-    ln_factor: f64,
-}
-
-impl Node {
-    /// The Q-mass above times e^loss: a lower bound for an upper δ, an upper bound for a lower δ.
-    fn v(&self, side: Side) -> f64 {
-        match side {
-            Side::Upper => (self.v - self.v_error).max(0.0),
-            Side::Lower => self.v + self.v_error,
-        }
-    }
 }

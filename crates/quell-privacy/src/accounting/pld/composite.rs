@@ -6,7 +6,7 @@
 
 use std::{cell::RefCell, sync::Arc};
 
-use super::{Pld, atoms::Atoms, factors::Direction, law::Law, question::Question};
+use super::{Pld, atoms::Atoms, law::Law, privacy_loss::PrivacyLoss, question::Question};
 
 /// Relative rounding error of the masses of a pair.
 ///
@@ -31,18 +31,18 @@ const MOST_IN_TAIL: f64 = 1e-8;
 ///
 /// `None` if no bound was found. The newest results are cached, because several accountants ask for the same
 /// composition in both directions. The cache changes no answer.
-pub(super) fn composite(direction: &Direction) -> Option<Law> {
+pub(super) fn composite(loss: &PrivacyLoss) -> Option<Law> {
     thread_local! {
         static NEWEST: RefCell<Vec<(Factors, Option<Law>)>> = const { RefCell::new(Vec::new()) };
     }
     let known = NEWEST.with_borrow(|newest| {
-        newest.iter().find(|(factors, _)| *factors == direction.factors).map(|(_, law)| law.clone())
+        newest.iter().find(|(factors, _)| *factors == loss.factors).map(|(_, law)| law.clone())
     });
     known.unwrap_or_else(|| {
-        let law = compose(direction);
+        let law = compose(loss);
         NEWEST.with_borrow_mut(|newest| {
             newest.truncate(REMEMBERED - 1);
-            newest.insert(0, (direction.factors.clone(), law.clone()));
+            newest.insert(0, (loss.factors.clone(), law.clone()));
         });
         law
     })
@@ -61,12 +61,12 @@ const REMEMBERED: usize = 8;
 /// without these outcomes both have mass 1 - p, so P = (1 - p)P' + p∞ for a symmetric pair (P', Q') of finite
 /// losses. With I = 1 - Π(1 - p)^count the composition has δ(ε) = I + (1 - I)δ'(ε), which grows with I and
 /// with δ'. So upper bounds on both give an upper bound, and lower bounds on both give a lower bound.
-fn compose(direction: &Direction) -> Option<Law> {
+fn compose(loss: &PrivacyLoss) -> Option<Law> {
     // A profile that is precise where it is large has the same relative precision where it is small.
     let pld = Pld { longest: 1 << 17, ..Pld::default() };
-    let (infinite_below, infinite_above) = (direction.infinite(), infinite(&direction.factors));
-    let mut finite = Direction::default();
-    finite.factors = direction.factors.iter().map(|(law, count)| (law.given_finite(), *count)).collect();
+    let (infinite_below, infinite_above) = (loss.infinite(), infinite(&loss.factors));
+    let mut finite = PrivacyLoss::default();
+    finite.factors = loss.factors.iter().map(|(law, count)| (law.given_finite(), *count)).collect();
     let profiles = pld.profiles_of(&finite, TAIL);
     let mut above = at_zero_and_above(&profiles.upper);
     // Without a node at or below zero only the trivial bound is known there: a probability is at most one.
@@ -121,11 +121,11 @@ fn infinite(factors: &[(Law, u64)]) -> f64 {
 /// They come from tilted profiles, and from the largest loss if there is one. All losses are finite. Every
 /// point is a bound by itself. Where no point is found only tightness is lost: a profile decreases, so a
 /// bound at a smaller ε also holds at larger ones.
-fn tail(pld: &Pld, direction: &Direction) -> Vec<(f64, f64)> {
+fn tail(pld: &Pld, loss: &PrivacyLoss) -> Vec<(f64, f64)> {
     let mut points: Vec<(f64, f64)> =
-        FAR.iter().flat_map(|(likely, least)| pld.far_profile(&direction.factors, *likely, *least)).collect();
+        FAR.iter().flat_map(|(likely, least)| pld.far_profile(&loss.factors, *likely, *least)).collect();
     points.retain(|(epsilon, delta)| *epsilon > 0.0 && *delta < MOST_IN_TAIL);
-    let largest = Question::Epsilon { delta: 0.0 }.first_bracket(&direction.factors).upper;
+    let largest = Question::Epsilon { delta: 0.0 }.first_bracket(&loss.factors).upper;
     if largest.is_finite() {
         points.retain(|(epsilon, _)| *epsilon < largest);
         points.push((largest, 0.0));
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn a_profile_made_a_pair_again_is_the_pair() {
         let mu = |x: f64| Law::Gaussian { mu: x };
-        let mut both = Direction::default();
+        let mut both = PrivacyLoss::default();
         both.factors = vec![(mu(0.3), 1), (mu(0.4), 1)];
         let Some(Law::Between { lower, upper }) = composite(&both) else { panic!("no bound") };
         for epsilon in [0.0, 0.1, 0.7, 1.5, 2.5] {

@@ -1,8 +1,9 @@
 //! Single pairs, whose profile has a closed form.
 
 use super::{
-    factors::Way,
-    law::{Law, Tails, tail_error},
+    law::Law,
+    privacy_loss::Direction,
+    tails::{Tails, tail_error},
 };
 use crate::{
     Bound,
@@ -44,7 +45,7 @@ pub(crate) fn exact_delta(law: &Law, epsilon: f64) -> Bound {
         let q = (at + tails.q.above.max(SMALLEST_TAIL).ln()).exp();
         tails.p.above - q - error(tails, q) * (1.0 + epsilon)
     } else {
-        exact_delta(&law.attained(Way::Remove), epsilon).lower
+        exact_delta(&law.attained(Direction::Remove), epsilon).lower
     };
     let upper = if upper.is_nan() { 1.0 } else { upper.clamp(0.0, 1.0) };
     Bound { lower: if lower.is_nan() { 0.0 } else { lower.clamp(0.0, upper) }, upper }
@@ -57,7 +58,7 @@ const SMALLEST_TAIL: f64 = 1e-290;
 pub(crate) fn exact_epsilon(law: &Law, delta: f64) -> Bound {
     if law.infinite() > delta {
         // Mass that is treated as infinite because it is small proves nothing from below.
-        let attained = law.attained(Way::Remove);
+        let attained = law.attained(Direction::Remove);
         let lower =
             if attained.infinite() > delta { f64::INFINITY } else { exact_epsilon(&attained, delta).lower };
         return Bound { lower, upper: f64::INFINITY };
@@ -83,7 +84,7 @@ pub(crate) fn exact_epsilon(law: &Law, delta: f64) -> Bound {
     Bound { lower: lower.min(upper), upper }
 }
 
-/// The least ε at which N(μ, 1) against N(0, 1) has profile δ, rounded up. [BW18, Theorem 8]
+/// The ε of N(μ, 1) against N(0, 1) at δ, rounded up. [BW18, Theorem 8]
 pub(crate) fn gaussian_epsilon(mu: f64, delta: f64) -> f64 {
     if mu == 0.0 { 0.0 } else { exact_epsilon(&Law::Gaussian { mu }, delta).upper }
 }

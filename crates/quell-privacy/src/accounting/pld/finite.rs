@@ -14,7 +14,9 @@ const MOST_SUMS: u64 = 1 << 20;
 pub(super) struct Finite {
     /// Sums and their probabilities, in decreasing order of the sums.
     sums: Vec<(f64, f64)>,
-    /// Lower and upper bound on P[L = ∞]. The upper one includes losses too unlikely to be listed.
+    /// Lower and upper bound on P[L = ∞].
+    ///
+    /// The upper bound includes losses that are too unlikely to be listed.
     infinite: (f64, f64),
     /// Relative error bound on the probabilities.
     relative_error: f64,
@@ -26,7 +28,7 @@ pub(super) struct Finite {
 const SMALLEST: f64 = 1e-300;
 
 impl Finite {
-    /// Lists all sums; `None` if a law has a density or there are too many sums.
+    /// Lists all sums; `None` for a law with a density or too many sums.
     ///
     /// Losses of probability at most `negligible` are not listed. The upper bound counts them as infinite,
     /// and the lower bound ignores them.
@@ -88,7 +90,7 @@ impl Finite {
         Bound { lower: lower.clamp(0.0, 1.0), upper: upper.clamp(0.0, 1.0) }
     }
 
-    /// The ε at which the sum over finite losses is `delta`; infinite if `delta` is negative.
+    /// The ε at which the finite losses have δ = `delta`; infinite for a negative `delta`.
     fn solve(&self, delta: f64) -> f64 {
         if delta.is_nan() || delta < 0.0 {
             return f64::INFINITY;
@@ -109,7 +111,7 @@ impl Finite {
     }
 }
 
-/// Ways to write `count` as an ordered sum of `parts` numbers; `None` if there are too many.
+/// Number of ordered sums of `parts` numbers that give `count`; `None` if too many.
 fn compositions(count: u64, parts: u64) -> Option<u64> {
     let mut ways = 1_u64;
     for i in 1..parts {
@@ -141,8 +143,8 @@ impl Power {
 
     /// Adds all sums for which `left` more losses are to be chosen from `losses`.
     ///
-    /// A call chooses the next loss that occurs and how often. So the depth is at most the number of different
-    /// losses in one sum, which [`MOST_SUMS`] keeps small, however many losses the law has.
+    /// A call chooses the next loss that occurs and how often. So the depth is at most the number of
+    /// different losses in one sum, which [`MOST_SUMS`] keeps small, however many losses the law has.
     fn list(&mut self, losses: &[(f64, f64)], ln_masses: &[f64], left: u64, state: State) {
         if left == 0 {
             let mass = state.ln_mass.exp();
@@ -173,7 +175,9 @@ impl Power {
 struct State {
     loss: f64,
     ln_mass: f64,
-    /// Sum of the absolute values of the terms of `ln_mass`; its rounding is relative to this.
+    /// Sum of the absolute values of the terms of `ln_mass`.
+    ///
+    /// The rounding of `ln_mass` is relative to it.
     size: f64,
 }
 

@@ -7,8 +7,13 @@
 //! bounds under composition. [DGKKM22, §3; THEORY, Grid]
 //!
 //! Not every point of the grid needs a node: where there is little mass the nodes are far apart.
+//! [`contraction`](super::contraction) computes the contraction.
 
-use super::law::{Law, Tails, tail_error};
+use super::{
+    contraction::{Cell, contract},
+    law::Law,
+    tails::{Tails, tail_error},
+};
 use crate::special::{ROUNDOFF, bisect_smallest};
 
 /// Probabilities under P of the losses offset + index·h, and of an infinite loss.
@@ -21,7 +26,7 @@ pub(crate) struct Masses {
     pub(crate) infinite: f64,
 }
 
-/// A grid for one law: its step, its ends, and how finely it must resolve which losses.
+/// A grid for one law: its step, its ends, and the losses that matter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grid {
     pub(crate) h: f64,
@@ -33,7 +38,7 @@ pub(crate) struct Grid {
     pub(crate) relevant: f64,
 }
 
-/// A law at the nodes of a grid: exact, except for the rounding of its tails.
+/// A law at the nodes of a grid, exact up to the rounding of tails.
 pub(crate) struct OnGrid {
     offset: f64,
     h: f64,
@@ -95,7 +100,9 @@ impl OnGrid {
         self.masses(weights, self.infinite)
     }
 
-    /// All mass at one node, at or below the mean: dominated by any law with these totals.
+    /// All mass at one node, at or below the mean.
+    ///
+    /// Every law with these totals dominates it.
     fn collapse(&self) -> Vec<f64> {
         let (first, last) = (&self.nodes[0].tails, &self.nodes[self.nodes.len() - 1].tails);
         let ((p, p_error), (q, q_error)) = (first.p.between(last.p), first.q.between(last.q));
@@ -154,7 +161,7 @@ struct GridNode {
     tails: Tails,
 }
 
-/// Nodes from `low` to `high`: every point around the anchor, and wider strides in the tails.
+/// Nodes from `low` to `high`: dense around the anchor, with wider strides in the tails.
 ///
 /// The strides grow as the tilted mass beyond decreases. A law with few losses has nodes beside each loss,
 /// and nowhere else.
@@ -236,10 +243,10 @@ impl CellMasses {
         Self { p, p_error, q: p, q_error: p, width }
     }
 
-    /// P-masses at the two ends of the cell: at least p in all, at most q under Q.
+    /// P-masses at the two ends of the cell, for an upper bound.
     ///
-    /// For k outside the cell the profile Σ w (1 - k/kᵢ)₊ is then at least the true one, p - kq or 0; inside
-    /// it is the chord of a convex function.
+    /// They are at least p in all, and at most q under Q. For k outside the cell the profile Σ w (1 - k/kᵢ)₊
+    /// is then at least the true one, p - kq or 0; inside it is the chord of a convex function.
     fn spread(&self) -> (f64, f64) {
         let (p, q) = (self.p + self.p_error, (self.q - self.q_error).max(0.0));
         // a + b = p and a + b e^-width = q (in units of e^-x)
@@ -247,7 +254,9 @@ impl CellMasses {
         (p - b, b)
     }
 
-    /// P-masses at the two ends: at most p in all, at least q under Q, with the cell at its mean.
+    /// P-masses at the two ends of the cell, for a lower bound.
+    ///
+    /// They are at most p in all, at least q under Q, and have the mean of the cell.
     fn reduced(&self) -> (f64, f64) {
         let (p, q) = ((self.p - self.p_error).max(0.0), self.q + self.q_error);
         if p <= q {
@@ -264,185 +273,23 @@ impl CellMasses {
     }
 }
 
-/// P-masses (a, b) at the ends of a cell, with its mass and mean.
-struct Cell {
-    a: f64,
-    b: f64,
-    width: f64,
-}
-
-/// Nearly the largest contraction onto the nodes; see the module documentation.
+/// Grids of about `cells` cells that dominate the laws, and their step.
 ///
-/// The cells' masses have a profile δ⁺ that is piecewise linear in k = e^ε with kinks at the nodes. Inside a
-/// cell it exceeds the true profile by at most a tent of height D = at(e^width - 1) at the fraction t =
-/// b/(ae^width + b) of the cell, reached when the cell's mass sits at one point. So lowering δ⁺ at the nodes
-/// by c with (1-t)cⱼ + tcⱼ₊₁ ≥ D in each cell gives a piecewise linear function below the true profile. Where
-/// it would fall below the trivial profiles, 0 or (total P) - k (total Q), it is clamped to them. The largest
-/// convex function below it is the profile that is returned; `None` if the grid is too coarse for any.
-fn contract(cells: &[Cell]) -> Option<Vec<f64>> {
-    let nodes = cells.len() + 1;
-    let mut spread = vec![0.0; nodes];
-    for (j, cell) in cells.iter().enumerate() {
-        spread[j] += cell.a;
-        spread[j + 1] += cell.b;
-    }
-    let tents: Vec<Tent> = cells.iter().map(Tent::new).collect();
-    let (above_zero, above_line) = profile_at_nodes(&spread, cells);
-    let c = lowering(&tents, &above_zero, &above_line)?;
-    let mut weights = vec![0.0; nodes];
-    for i in 0..nodes {
-        let (before, after) = (i.checked_sub(1), (i + 1 < nodes).then_some(i + 1));
-        let trivial =
-            |bound: &[f64]| [before, Some(i), after].into_iter().flatten().all(|j| c[j] == bound[j]);
-        if trivial(&above_zero) || trivial(&above_line) {
-            continue; // a line, without a kink
-        }
-        // The slope of c changes at node i by this much, in P-mass: k ((cᵢ₊₁ - cᵢ)/(kᵢ₊₁ - k) - (cᵢ -
-        // cᵢ₋₁)/(k - kᵢ₋₁)).
-        let after = after.map_or(0.0, |j| (c[j] - c[i]) / cells[i].width.exp_m1());
-        let before = before.map_or(0.0, |j| (c[i] - c[j]) / -(-cells[j].width).exp_m1());
-        weights[i] = spread[i] - after + before;
-    }
-    make_convex(&mut weights, cells);
-    Some(weights)
-}
-
-/// The largest excess of the chord of a cell over the profile.
-///
-/// It is at most a tent of this height at this fraction of the cell.
-struct Tent {
-    height: f64,
-    at: f64,
-}
-
-impl Tent {
-    fn new(&Cell { a, b, width }: &Cell) -> Self {
-        if a <= 0.0 || b <= 0.0 {
-            return Self { height: 0.0, at: 0.5 };
-        }
-        let at = b / (a * width.exp() + b);
-        Self { height: a * at * width.exp_m1() * (1.0 + 1e-12), at } // 1e-12 covers the rounding here
-    }
-
-    /// How much to lower the profile at the two ends, where `left` and `right` are available.
-    ///
-    /// The end that is nearer and has more gives more. Neither end gives most of what it has if the other end
-    /// can give it. Any pair that covers the tent is valid; in trials these pairs lost least.
-    fn asked(&self, left: f64, right: f64) -> (f64, f64) {
-        let t = self.at;
-        // In the upper tail the right end has almost nothing, and gives almost nothing.
-        let share = if right < 0.05 * left && t < 0.99 { right / left } else { 1.0 };
-        let (near, far) = ((1.0 - t).powi(3), (t * share).powi(3));
-        let scale = self.height / ((1.0 - t) * near + t * far);
-        let (mut l, mut r) = (scale * near, scale * far);
-        if r > 0.2 * right && right < left {
-            r = 0.2 * right;
-            l = (self.height - t * r) / (1.0 - t);
-        } else if l > 0.2 * left && left < right && t > 0.2 {
-            l = 0.2 * left;
-            r = (self.height - (1.0 - t) * l) / t;
-        }
-        (l, r)
-    }
-
-    fn covered(&self, left: f64, right: f64) -> bool {
-        (1.0 - self.at) * left + self.at * right >= self.height * (1.0 - 1e-13)
-    }
-}
-
-/// How far to lower the profile at each node, never below a trivial profile.
-///
-/// `None` if that is impossible.
-fn lowering(tents: &[Tent], above_zero: &[f64], above_line: &[f64]) -> Option<Vec<f64>> {
-    let cap = |i: usize| above_zero[i].min(above_line[i]);
-    let mut c = vec![0.0_f64; tents.len() + 1];
-    for (j, tent) in tents.iter().enumerate() {
-        let (left, right) = tent.asked(cap(j), cap(j + 1));
-        c[j] = c[j].max(left);
-        c[j + 1] = c[j + 1].max(right);
-    }
-    for (i, c) in c.iter_mut().enumerate() {
-        *c = c.min(cap(i));
-    }
-    // Beyond a node that is clamped to a trivial profile, all nodes are clamped to it.
-    let peak = (0..c.len()).max_by(|&i, &j| cap(i).total_cmp(&cap(j))).unwrap_or(0);
-    if let Some(first) = (peak..c.len()).find(|&i| c[i] == above_zero[i]) {
-        c[first..].copy_from_slice(&above_zero[first..]);
-    }
-    if let Some(last) = (0..=peak).rev().find(|&i| c[i] == above_line[i]) {
-        c[..=last].copy_from_slice(&above_line[..=last]);
-    }
-    // What a clamped end cannot give, the other end of the cell gives.
-    for (j, tent) in tents.iter().enumerate() {
-        if c[j] == above_line[j] && !tent.covered(c[j], c[j + 1]) {
-            c[j + 1] = ((tent.height - (1.0 - tent.at) * c[j]) / tent.at).min(cap(j + 1));
-        }
-    }
-    for (j, tent) in tents.iter().enumerate().rev() {
-        if c[j + 1] == above_zero[j + 1] && !tent.covered(c[j], c[j + 1]) {
-            c[j] = ((tent.height - tent.at * c[j + 1]) / (1.0 - tent.at)).min(cap(j));
-        }
-    }
-    let held = |j: usize, bound: &[f64]| c[j] == bound[j] && c[j + 1] == bound[j + 1];
-    let fine = |(j, tent): (usize, &Tent)| {
-        tent.covered(c[j], c[j + 1]) || held(j, above_zero) || held(j, above_line)
+/// `None` if there are far too many nodes. At most `high_tail` of the finite losses becomes infinite: with a
+/// tail of zero, losses must be bounded.
+pub(crate) fn upper_masses(
+    laws: &[Law],
+    cells: usize,
+    low_tail: f64,
+    high_tail: f64,
+) -> Option<(Vec<Masses>, f64)> {
+    let ranges: Vec<(f64, f64)> = laws.iter().map(|law| law.range(low_tail, high_tail)).collect();
+    let widest = ranges.iter().map(|(low, high)| high - low).fold(0.0, f64::max);
+    let h = widest.max(1e-12) / cells as f64;
+    // A steep tilt keeps all nodes.
+    let lay = |(law, (low, high)): (&Law, (f64, f64))| {
+        OnGrid::new(law, Grid { h, low, high, theta: 1e9, relevant: 0.0 }).map(|grid| grid.upper())
     };
-    tents.iter().enumerate().all(fine).then_some(c)
-}
-
-/// The profile at each node, and its height above its tangent at k = 0.
-///
-/// At node i these are Σ_{j>i} wⱼ(1 - e^(lᵢ-lⱼ)) and Σ_{j<i} wⱼ(e^(lᵢ-lⱼ) - 1).
-fn profile_at_nodes(weights: &[f64], cells: &[Cell]) -> (Vec<f64>, Vec<f64>) {
-    let nodes = weights.len();
-    let (mut above_zero, mut above_line) = (vec![0.0; nodes], vec![0.0; nodes]);
-    let mut discounted = 0.0;
-    for i in (1..nodes).rev() {
-        let fall = -(-cells[i - 1].width).exp_m1();
-        above_zero[i - 1] = above_zero[i] + fall * (discounted + weights[i]);
-        discounted = (discounted + weights[i]) * (1.0 - fall);
-    }
-    let mut compounded = 0.0;
-    for i in 1..nodes {
-        let rise = cells[i - 1].width.exp_m1();
-        above_line[i] = above_line[i - 1] + rise * (compounded + weights[i - 1]);
-        compounded = (compounded + weights[i - 1]) * (1.0 + rise);
-    }
-    (above_zero, above_line)
-}
-
-/// Replaces the profile with kinks `weights` by the largest convex profile below it.
-///
-/// A node with negative mass is removed. Its mass is divided between its neighbours so that the sums under P
-/// and Q stay the same.
-fn make_convex(weights: &mut [f64], cells: &[Cell]) {
-    let mut position = vec![0.0; weights.len()];
-    for (j, cell) in cells.iter().enumerate() {
-        position[j + 1] = position[j] + cell.width;
-    }
-    let mut kept: Vec<usize> = Vec::with_capacity(weights.len());
-    for i in 0..weights.len() {
-        kept.push(i);
-        // The right neighbour of the top of the stack is the next node; the last node has none.
-        let right = i + 1;
-        while let Some(&node) = kept.last() {
-            if weights[node] >= 0.0 {
-                break;
-            }
-            let debt = std::mem::take(&mut weights[node]);
-            kept.pop();
-            match kept.last().copied() {
-                // The profile ends at zero from above, so a negative mass at the last node is rounding, which
-                // the caller covers.
-                _ if right >= weights.len() => {}
-                Some(left) => {
-                    let (l, r) = (position[node] - position[left], position[right] - position[node]);
-                    let share = (-l).exp() * (-r).exp_m1() / (-(l + r)).exp_m1();
-                    weights[left] += debt * share;
-                    weights[right] += debt * (1.0 - share);
-                }
-                None => weights[right] += debt,
-            }
-        }
-    }
+    let masses: Option<Vec<Masses>> = laws.iter().zip(ranges).map(lay).collect();
+    Some((masses?, h))
 }

@@ -1,10 +1,10 @@
-//! The question to a composition, ε or δ, and what is known of the answer without composing.
+//! The question to a composition, and what is known of its answer before composing.
 //!
 //! The strategy for answering it is in `search`.
 
 use super::{
     Pld,
-    compose::{Composed, Side},
+    composed::{Composed, End},
     exact::{exact_delta, exact_epsilon},
     finite::Finite,
     law::Law,
@@ -17,17 +17,17 @@ pub(in crate::accounting) enum Question {
     Delta { epsilon: f64 },
 }
 
-/// Share of δ that may be treated as infinite loss. It raises δ by a negligible amount.
+/// Share of δ that may be treated as infinite loss without a visible effect.
 pub(in crate::accounting) const NEGLIGIBLE: f64 = 1e-5;
 
 /// Larger shares that are tried one after the other where `NEGLIGIBLE` leaves a wide bracket.
 ///
-/// Then losses that are huge, and rare but not rare enough, no longer determine the tilt and the grid. The last
-/// share is for losses that are infinite for all practical purposes and have nearly the probability δ.
+/// Then losses that are huge, and rare but not rare enough, no longer determine the tilt and the grid. The
+/// last share is for losses that are infinite for all practical purposes and have nearly the probability δ.
 pub(super) const LESS_NEGLIGIBLE: [f64; 2] = [0.02, 0.9];
 
 impl Question {
-    /// The exact answer, for a single law or if all sums of losses can be listed.
+    /// The exact answer, for a single law or for sums that can be listed.
     pub(super) fn exact(&self, factors: &[(Law, u64)]) -> Option<Bound> {
         if let [(law, 1)] = factors {
             return Some(match self {
@@ -44,10 +44,10 @@ impl Question {
         })
     }
 
-    pub(super) fn ask(&self, composed: &Composed, side: Side) -> f64 {
+    pub(super) fn ask(&self, composed: &Composed, end: End) -> f64 {
         match self {
-            Self::Epsilon { delta } => composed.epsilon(side, *delta),
-            Self::Delta { epsilon } => composed.delta(side, *epsilon),
+            Self::Epsilon { delta } => composed.epsilon(end, *delta),
+            Self::Delta { epsilon } => composed.delta(end, *epsilon),
         }
     }
 
@@ -69,7 +69,9 @@ impl Question {
         }
     }
 
-    /// The bracket, or the worst one if its ends contradict each other by more than rounding.
+    /// The bracket, or the worst one if its ends contradict each other.
+    ///
+    /// Ends that differ by rounding alone are no contradiction.
     pub(super) fn consistent(&self, bound: Bound) -> Bound {
         let is_consistent = bound.lower <= bound.upper * (1.0 + 1e-9) + f64::MIN_POSITIVE;
         if is_consistent {

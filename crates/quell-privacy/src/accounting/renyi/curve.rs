@@ -8,11 +8,12 @@ use super::{
 };
 use crate::{accounting::pld::Masses, special::ROUNDOFF};
 
-/// A bound ε(α) on the Rényi divergence of order α between neighbours, for every α > 1.
+/// A bound ε(α) on the Rényi divergence between neighbours, for every order α > 1.
 #[derive(Clone, Debug)]
 pub(crate) enum Curve {
-    /// ρα: Gaussian noise, continuous [Mir17, Corollary 3] or discrete [CKS20, Theorem 4], and anything
-    /// ρ-zCDP [BS16].
+    /// ρα: any ρ-zCDP mechanism [BS16].
+    ///
+    /// Gaussian noise is one, continuous [Mir17, Corollary 3] or discrete [CKS20, Theorem 4].
     Linear { rho: f64 },
     /// Laplace noise. [Mir17, Proposition 6]
     Laplace { epsilon: f64 },
@@ -31,12 +32,12 @@ pub(crate) enum Curve {
     /// A grid is finite. So this is only for losses that are bounded, or that are cut off where the caller
     /// charges for the tail ([`super::Renyi::for_delta`]).
     Grid { directions: Arc<Vec<Masses>>, h: f64 },
-    /// Any Rényi curve on a Poisson sample, for adding or removing a record. [ZW19, Theorem 5]
+    /// Any curve on a Poisson sample, for adding or removing a record. [ZW19, Theorem 5]
     ///
     /// `symmetric`: some pair with this curve dominates, and exchanging its two sides changes nothing
     /// (THEORY, Rényi on samples).
     Sampled { rate: f64, inner: Box<Curve>, symmetric: bool },
-    /// Any Rényi curve on a Poisson sample, for replacing a record.
+    /// Any curve on a Poisson sample, for replacing a record.
     ///
     /// The bound reveals whether the record was sampled.
     RevealedSample { rate: f64, inner: Box<Curve> },
@@ -122,7 +123,9 @@ pub(crate) fn sum(parts: &[(Curve, f64)], alpha: f64) -> f64 {
 /// Below this ε a bounded range is treated as ε²/8-zCDP.
 const SMALL_RANGE: f64 = 0.01;
 
-/// ln of the largest E[(dP/dQ)^α] over the pairs with losses t and t - ε, over α - 1.
+/// The largest divergence of a pair with losses t and t - ε, over all t.
+///
+/// It is ln E[(dP/dQ)^α]/(α - 1).
 fn bounded_range(alpha: f64, epsilon: f64) -> f64 {
     // f(t) = (e^((α-1)t) (1 - e^(-αε)) - e^(αt) (e^-ε - e^(-αε))) / (1 - e^-ε), largest where f' = 0.
     let (a, b) = (-(-alpha * epsilon).exp_m1(), -(-(alpha - 1.0) * epsilon).exp_m1());
@@ -145,7 +148,9 @@ fn given(alpha: f64, points: &[(f64, f64)]) -> f64 {
     chord.min(at_high)
 }
 
-/// The chord of (α-1)ε(α), which is convex and zero at 1, between the integers next to α.
+/// The chord of (α-1)ε(α) between the integers next to α.
+///
+/// The function is convex, and zero at 1.
 fn between_integers(alpha: f64, at: impl Fn(u32) -> f64) -> f64 {
     let (low, high) = (alpha.floor(), alpha.ceil());
     if high > 1e5 {

@@ -1,93 +1,14 @@
-//! Conversion of events to Rényi curves.
+//! The Rényi curve of one release.
+//!
+//! [`parts`](super::parts) adds up the curves of all releases of an event.
 
 use std::sync::Arc;
 
-use super::{
-    curve::{Curve, sum},
-    sampled::FixedSizeMoments,
-};
+use super::{curve::Curve, parts::Parts, sampled::FixedSizeMoments};
 use crate::{
     Error, Event, Neighbors,
     accounting::pld::{Law, fixed_size_rate, one_law_each_way, upper_masses},
 };
-
-/// The curves of an event, each with its number of occurrences, outside a set of outcomes.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Parts {
-    pub(super) curves: Vec<(Curve, f64)>,
-    /// Probability of the outcomes that the curves do not cover.
-    pub(super) slack: f64,
-}
-
-impl Parts {
-    /// The curves of an event, without leaving out any outcome.
-    pub(super) fn new(event: &Event, neighbors: Neighbors) -> Result<Self, Error> {
-        let mut parts = Self::default();
-        parts.collect(event, neighbors, 1.0, None)?;
-        Ok(parts)
-    }
-
-    /// The curves of an event outside as few outcomes as necessary.
-    ///
-    /// `tail` is the probability that may be left out of each release whose losses are unbounded.
-    pub(super) fn outside(event: &Event, neighbors: Neighbors, tail: f64) -> Result<Self, Error> {
-        let mut parts = Self::default();
-        parts.collect(event, neighbors, 1.0, Some(tail))?;
-        parts.slack *= 1.0 + 1e-9;
-        Ok(parts)
-    }
-
-    /// Whether a dominating pair may give a smaller bound than one of the curves.
-    pub(super) fn is_loose(&self) -> bool {
-        self.curves.iter().any(|(curve, _)| matches!(curve, Curve::RevealedSample { .. }))
-    }
-
-    fn collect(
-        &mut self,
-        event: &Event,
-        neighbors: Neighbors,
-        count: f64,
-        tail: Option<f64>,
-    ) -> Result<(), Error> {
-        match event {
-            Event::Composed(events) => {
-                events.iter().try_for_each(|e| self.collect(e, neighbors, count, tail))
-            }
-            Event::Repeated { count: times, event } => {
-                self.collect(event, neighbors, count * *times as f64, tail)
-            }
-            Event::Gaussian { .. }
-            | Event::Laplace { .. }
-            | Event::DiscreteGaussian { .. }
-            | Event::DiscreteLaplace { .. }
-            | Event::RandomizedResponse { .. }
-            | Event::Exponential { .. }
-            | Event::Pure { .. }
-            | Event::Approximate { .. }
-            | Event::ZeroConcentrated { .. }
-            | Event::Renyi { .. }
-            | Event::PoissonSampled { .. }
-            | Event::SampledWithoutReplacement { .. }
-            | Event::SampledWithReplacement { .. }
-            | Event::NonPrivate => {
-                // An unsupported event is an error even if it occurs zero times.
-                let (curve, slack) = match (single(event, neighbors), tail) {
-                    (Err(Error::Unsupported { .. }), Some(tail)) => cut_off(event, neighbors, tail)?,
-                    // A dominating pair gives a smaller bound than a revealed sample.
-                    (Ok(curve @ Curve::RevealedSample { .. }), Some(tail)) => {
-                        cut_off(event, neighbors, tail).unwrap_or((curve, 0.0))
-                    }
-                    (curve, _) => (curve?, 0.0),
-                };
-                if count > 0.0 {
-                    self.curves.push((curve, count));
-                    self.slack += count * slack;
-                }
-                Ok(())
-            }
-        }
-    }
-}
 
 fn unsupported(event: &Event, because: &'static str) -> Error {
     Error::Unsupported { accountant: "Rényi", event: event.to_string(), because }
@@ -96,7 +17,8 @@ fn unsupported(event: &Event, because: &'static str) -> Error {
 /// Number of grid points for a dominating pair.
 const CELLS: usize = 4096;
 
-fn single(event: &Event, neighbors: Neighbors) -> Result<Curve, Error> {
+/// The curve of one release.
+pub(super) fn single(event: &Event, neighbors: Neighbors) -> Result<Curve, Error> {
     let reach = neighbors.reach();
     let linear = |mu: f64| Curve::Linear { rho: mu * mu / 2.0 };
     Ok(match event {
@@ -296,7 +218,7 @@ fn is_symmetric(event: &Event) -> bool {
 /// # Theorem
 /// THEORY, Slack: a composition costs at most what it costs with each pair replaced by the one without the
 /// rest, and the rests added to δ.
-fn cut_off(event: &Event, neighbors: Neighbors, tail: f64) -> Result<(Curve, f64), Error> {
+pub(super) fn cut_off(event: &Event, neighbors: Neighbors, tail: f64) -> Result<(Curve, f64), Error> {
     if let Event::Approximate { epsilon, delta } = event {
         // [KOV15]: randomized response, except for δ.
         return Ok((single(&Event::Pure { epsilon: *epsilon }, neighbors)?, delta.get()));
@@ -316,9 +238,4 @@ fn cut_off(event: &Event, neighbors: Neighbors, tail: f64) -> Result<(Curve, f64
     };
     let slack = directions.iter().map(|masses| masses.infinite).fold(0.0, f64::max);
     Ok((Curve::Grid { directions: Arc::new(directions), h }, slack))
-}
-
-/// The divergence of all parts at one order.
-pub(super) fn divergence(parts: &Parts, alpha: f64) -> f64 {
-    sum(&parts.curves, alpha)
 }

@@ -1,11 +1,14 @@
-//! Rényi differential privacy: curves ε(α), which add up under composition, and their conversion to (ε, δ).
+//! Rényi differential privacy: curves ε(α), and their conversion to (ε, δ).
+//!
+//! Curves add up under composition.
 
 mod curve;
 mod events;
 mod moment;
+mod parts;
 mod sampled;
 
-use events::{Parts, divergence};
+use parts::Parts;
 
 use super::{Bound, search::minimize_over_orders};
 use crate::{
@@ -100,7 +103,7 @@ impl Renyi {
 
     /// ε(α) of the outcomes that are not left out.
     pub(in crate::accounting) fn at(&self, alpha: f64) -> f64 {
-        divergence(&self.parts, alpha)
+        self.parts.divergence(alpha)
     }
 
     /// The part of δ that remains after the slack; `None` if nothing remains.
@@ -111,15 +114,11 @@ impl Renyi {
     /// The least ε over all orders; a Rényi bound gives no lower bound.
     #[must_use]
     pub fn epsilon(&self, delta: Delta, conversion: Conversion) -> Bound {
-        let upper = self.best_order(delta, conversion).1;
+        let Some(delta) = self.left_of(delta.get()) else {
+            return Bound { lower: 0.0, upper: f64::INFINITY };
+        };
+        let (_, upper) = minimize_over_orders(|alpha| convert(conversion, alpha, self.at(alpha), delta));
         Bound { lower: 0.0, upper }
-    }
-
-    /// The order at which the conversion is best, and the ε there.
-    #[must_use]
-    pub fn best_order(&self, delta: Delta, conversion: Conversion) -> (f64, f64) {
-        let Some(delta) = self.left_of(delta.get()) else { return (2.0, f64::INFINITY) };
-        minimize_over_orders(|alpha| convert(conversion, alpha, self.at(alpha), delta))
     }
 
     /// The least δ over all orders for a given ε.

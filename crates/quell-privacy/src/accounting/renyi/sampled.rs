@@ -49,8 +49,9 @@ fn gaussian_integer(alpha: u32, rate: f64, sigma: f64) -> f64 {
 /// Largest number of quadrature points; beyond it the bound is infinite.
 const MOST_POINTS: usize = 4_000_000;
 
-/// ln E[(1+y)^α - 1 - αy], y = q(e^((2x-1)/2σ²) - 1), x ~ N(0, σ²), whose integrand is never negative
-/// (E[y] = 0).
+/// ln(E[(1+y)^α] - 1) for y = q(e^((2x-1)/2σ²) - 1), x ~ N(0, σ²).
+///
+/// Since E[y] = 0 it is ln E[(1+y)^α - 1 - αy], whose integrand is never negative.
 ///
 /// The trapezoidal rule on the whole line is exact up to exp(-2πd/h) for an integrand analytic in a strip of
 /// half-width d; here d ≥ min(πσ², …) because 1 - q + qw vanishes only at Im x = πσ². [TW14, Theorem 5.1]

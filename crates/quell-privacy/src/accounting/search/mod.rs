@@ -3,12 +3,14 @@
 //! A bad choice makes an interval wider, never wrong, because the code that proves a bound (`pld`, `renyi`)
 //! holds for every choice. A value that a search returns is one that this code computed.
 
+mod features;
 mod orders;
 mod sketch;
 mod strategy;
 
 pub(super) use orders::minimize_over_orders;
 pub(super) use sketch::{Sketch, Tilt};
+pub(super) use strategy::snapped;
 
 /// Narrows an interval around the least value of a quasi-convex function, by golden section.
 ///

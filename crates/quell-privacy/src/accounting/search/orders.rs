@@ -1,4 +1,6 @@
-//! The best order of a Rényi bound. Every order gives a valid bound, so any answer is safe.
+//! The best order of a Rényi bound.
+//!
+//! Every order gives a valid bound, so any answer is safe.
 
 use super::golden_section;
 

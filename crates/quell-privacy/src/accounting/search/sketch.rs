@@ -34,7 +34,7 @@ impl Sketch {
         Self { factors: factors.iter().map(|(law, count)| (cells(law, negligible), *count as f64)).collect() }
     }
 
-    /// ln E[e^(θL)] of the sum under P, and the mean and variance of the tilted sum.
+    /// ln E[e^(θL)] of the sum, and mean and variance of the tilted sum.
     fn cumulants(&self, theta: f64) -> (f64, f64, f64) {
         let (mut ln_total, mut mean, mut variance) = (0.0, 0.0, 0.0);
         for (cells, count) in &self.factors {
@@ -79,7 +79,7 @@ impl Sketch {
         self.tilt(golden_section((-7.0, 17.0), 0.03, value).exp())
     }
 
-    /// The largest step at which the grid should widen the bracket of ε by at most `gap`.
+    /// The largest step that should widen the bracket of ε by at most `gap`.
     ///
     /// A loss at distance u from a node and h - u from the next is spread over both, which adds u(h - u) to
     /// the variance: on average h²/6, and at most rh at distance r from the node where the grid is anchored.

@@ -1,4 +1,6 @@
-//! Where to look for the answer to a question: targets, steps of the grid, losses that may be neglected.
+//! Where to look for the answer to a question.
+//!
+//! Here are targets, steps of the grid, and the losses that may be neglected.
 
 use super::{Sketch, Tilt};
 use crate::accounting::{
@@ -64,12 +66,17 @@ impl Question {
     }
 
     /// How much the rounding of the transform contributes to a bracket around the target.
-    pub(in crate::accounting) fn noise(&self, composed: &Composed, tilt: Tilt, target: Target) -> f64 {
-        let noise = 2.0 * composed.noise(target.epsilon);
+    pub(in crate::accounting) fn rounding_error(
+        &self,
+        composed: &Composed,
+        tilt: Tilt,
+        target: Target,
+    ) -> f64 {
+        let rounding_error = 2.0 * composed.rounding_error(target.epsilon);
         match self {
             // δ decreases about as e^(-θε).
-            Self::Epsilon { delta } => noise / (delta * tilt.theta.max(1e-3)),
-            Self::Delta { .. } => noise,
+            Self::Epsilon { delta } => rounding_error / (delta * tilt.theta.max(1e-3)),
+            Self::Delta { .. } => rounding_error,
         }
     }
 
@@ -120,4 +127,23 @@ impl Question {
     pub(in crate::accounting) fn negligible(target: Target, factors: &[(Law, u64)]) -> f64 {
         target.negligible * target.ln_delta.exp() / steps(factors)
     }
+}
+
+impl Target {
+    /// Whether a tilt and a window for this target do not suit the other.
+    pub(in crate::accounting) fn is_far_from(self, other: Self, tilt: Tilt) -> bool {
+        let moved = (self.epsilon - other.epsilon).abs();
+        moved > (0.1 * self.epsilon).min(0.5 * tilt.deviation)
+            || tilt.theta * moved + (self.ln_delta - other.ln_delta).abs() > 1.0
+    }
+}
+
+/// A step of at most `h` that divides the spacing of the most important atoms.
+///
+/// Atoms beside the nodes make a lower bound much worse.
+pub(in crate::accounting) fn snapped(factors: &[(Law, u64)], h: f64) -> f64 {
+    let lattices = factors.iter().filter_map(|(law, count)| Some((law.lattice()?.spacing, *count as f64)));
+    let widest =
+        lattices.filter(|(spacing, _)| *spacing > h).max_by(|a, b| (a.0 * a.1).total_cmp(&(b.0 * b.1)));
+    widest.map_or(h, |(spacing, _)| spacing / (spacing / h).ceil())
 }

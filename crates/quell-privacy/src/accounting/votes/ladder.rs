@@ -1,4 +1,6 @@
-//! How far one ballot can move the cost of a question, at these votes and at all votes within some distance.
+//! How far one ballot can move the cost of a question.
+//!
+//! The bound is for these votes, and for all votes within some distance of them.
 //!
 //! A question is on a rung of a ladder, and its cost is a function of the rung. One ballot moves it at most
 //! `reach` rungs up or down, so d ballots can change the cost only as the d · reach rungs in either direction
@@ -15,7 +17,7 @@ const FINE: usize = 32;
 /// Largest number of rungs; questions below are placed on the lowest rung.
 const MOST_RUNGS: usize = 1 << 18;
 
-/// The ladder ends at a rung whose cost is at most this part of the largest.
+/// The ladder ends where the cost is at most this part of the largest.
 const SMALL: f64 = 1e-8;
 
 /// The costs of a question by rung.
@@ -122,9 +124,9 @@ fn largest(changes: &[f64]) -> f64 {
     changes.iter().copied().fold(0.0, f64::max)
 }
 
-/// A β-smooth bound on the change of the total cost by one person: max e^(-βd) Σ A(d).
+/// A β-smooth bound on the change of the total cost by one person.
 ///
-/// The person has one ballot in each question.
+/// It is max e^(-βd) Σ A(d). The person has one ballot in each question.
 ///
 /// # Theorem
 /// [NRS07; PSMRTE18, Algorithms 4 and 5]: A(d) of a question, the largest change by one ballot at any votes

@@ -80,7 +80,9 @@ pub(crate) fn ln_error(counts: &[u64], deviation: f64, closer: f64) -> f64 {
     union(counts, |gap| ln_normal_below(closer - gap / width))
 }
 
-/// ln of Σ e^beats(n* - nᵢ) over all but one plurality, rounded up, and at most ln(1 - 1/m).
+/// ln of the probability that a candidate other than the plurality wins, rounded up.
+///
+/// By the union bound it is Σ e^beats(n* - nᵢ) over the others, and at most 1 - 1/m.
 ///
 /// With fewer than two candidates no other candidate can win.
 fn union(counts: &[u64], beats: impl Fn(f64) -> f64) -> f64 {
@@ -161,8 +163,9 @@ impl Screen {
         screen_divergence(self.above(counts), self.deviation.get(), 0.0, order.get())
     }
 
-    /// Divergence for arbitrary votes: one ballot moves the largest count by at most one. [Mir17, Corollary
-    /// 3]
+    /// Divergence for arbitrary votes. [Mir17, Corollary 3]
+    ///
+    /// One ballot moves the largest count by at most one.
     #[must_use]
     pub fn independent(&self, order: Order) -> f64 {
         0.5 * rho(self.deviation.get()) * order.get() * (1.0 + 1e-14)

@@ -7,9 +7,10 @@ use super::{
 };
 use crate::{Error, ledger::Paid, noise::random::Key, units::ClipNorm};
 
-/// A run that has been paid for and started: each batch is released once, in order.
+/// A run that has been paid for and started.
 ///
-/// Dropping it refunds nothing: batches that were not taken are spent.
+/// Each batch is released once, in order. Dropping the run refunds nothing: batches that were not taken
+/// are spent.
 pub struct Batches {
     paid: Paid<Descent>,
     order: Order,

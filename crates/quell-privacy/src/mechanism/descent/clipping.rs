@@ -135,9 +135,9 @@ impl Clipping {
         (remaining > 1e-6).then(|| (z / (remaining * (1.0 - 1e-9)).sqrt(), Some(count)))
     }
 
-    /// Computes, from a noisy count, the share of vectors within the norm, and the next norm.
+    /// Computes the share of vectors within the norm, and the next norm.
     ///
-    /// The count is the sum of b - 1/2 over the batch.
+    /// The noisy count is of b - 1/2, summed over the batch.
     ///
     /// # Theorem
     /// [ATMR21, Algorithm 1] C·e^(-η(b̃ - γ)), a geometric step towards the quantile γ.
@@ -149,16 +149,16 @@ impl Clipping {
         Some((share, ClipNorm::new(next.clamp(1e-30, 1e30)).unwrap_or(*norm)))
     }
 
-    /// The scales for the learner's vectors.
-    pub(super) fn clip(&self, dimension: usize) -> Clip {
+    /// Makes the clipper for vectors of a dimension.
+    pub(super) fn clipper(&self, dimension: usize) -> Clipper {
         match self {
-            Self::Flat { norm } => Clip::new(vec![dimension], Rule::Shorten(vec![*norm])),
-            Self::PerPart { parts, norms } => Clip::new(parts.clone(), Rule::Shorten(norms.clone())),
+            Self::Flat { norm } => Clipper::new(vec![dimension], Rule::Shorten(vec![*norm])),
+            Self::PerPart { parts, norms } => Clipper::new(parts.clone(), Rule::Shorten(norms.clone())),
             Self::Automatic { norm, stability } => {
-                Clip::new(vec![dimension], Rule::Normalize { norm: *norm, stability: *stability })
+                Clipper::new(vec![dimension], Rule::Normalize { norm: *norm, stability: *stability })
             }
             Self::Adaptive { norm, .. } => {
-                Clip::new(vec![dimension], Rule::ShortenAndCount { norm: *norm, count: AtomicI64::new(0) })
+                Clipper::new(vec![dimension], Rule::ShortenAndCount { norm: *norm, count: AtomicI64::new(0) })
             }
         }
     }
@@ -184,13 +184,13 @@ impl std::fmt::Display for Clipping {
     }
 }
 
-/// The scales by which a learner multiplies vectors before it adds them.
+/// Computes the scales by which a learner multiplies vectors before it adds them.
 ///
 /// Only a mechanism creates this value.
 ///
 /// # Contract
 /// A learner asks once for every record that is added, from any number of threads.
-pub struct Clip {
+pub struct Clipper {
     parts: Vec<usize>,
     rule: Rule,
     /// The squared lengths that were reported, recorded only for [`laws`](crate::laws).
@@ -202,13 +202,15 @@ enum Rule {
     Shorten(Vec<ClipNorm>),
     /// C/(‖v‖ + γ).
     Normalize { norm: ClipNorm, stability: Stability },
-    /// min(1, C/‖v‖), and Σ (b - 1/2) in units of 2⁻²⁵, where b says whether ‖v‖ ≤ C.
+    /// min(1, C/‖v‖), and a count of the vectors with ‖v‖ ≤ C.
+    ///
+    /// The count is Σ (b - 1/2) in units of 2⁻²⁵, where b says whether ‖v‖ ≤ C.
     ShortenAndCount { norm: ClipNorm, count: AtomicI64 },
     /// The same scale for all lengths.
     Fixed(f32),
 }
 
-impl Clip {
+impl Clipper {
     fn new(parts: Vec<usize>, rule: Rule) -> Self {
         Self { parts, rule, seen: None }
     }
@@ -224,7 +226,7 @@ impl Clip {
         Self { seen: Some(Mutex::default()), ..Self::new(parts, Rule::Shorten(norms)) }
     }
 
-    /// The recorded squared lengths, one entry for each call of [`Clip::scales`].
+    /// The recorded squared lengths, one entry for each call of [`Clipper::scales`].
     pub(crate) fn seen(self) -> Vec<Vec<f64>> {
         self.seen
             .map(|lengths| lengths.into_inner().unwrap_or_else(PoisonError::into_inner))
@@ -309,10 +311,11 @@ fn rounded_down(scale: f64) -> f32 {
 /// One record, in the units of the count.
 const BIT: i64 = 1 << 24;
 
-/// The part of a record that counts as no longer than C, in units of 1/[`BIT`].
+/// The part of a record that counts as no longer than C.
 ///
-/// It is the whole record up to 15/16 C, nothing from 17/16 C on, and linear in between. So the last digits
-/// of a length, which may depend on the block, move the count by their own size and not by a whole record.
+/// The unit is 1/[`BIT`]. The part is the whole record up to 15/16 C, nothing from 17/16 C on, and linear in
+/// between. So the last digits of a length, which may depend on the block, move the count by their own size
+/// and not by a whole record.
 fn within(length: Option<f64>, norm: ClipNorm) -> i64 {
     let share = |length: f64| (8.5 - 8.0 * (length / norm.get())).clamp(0.0, 1.0);
     (length.map_or(0.0, share) * BIT as f64).round() as i64

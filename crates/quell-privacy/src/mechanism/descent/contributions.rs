@@ -1,6 +1,6 @@
 //! The contributions of records: one vector per record, which the learner measures, scales and sums.
 
-use super::Clip;
+use super::Clipper;
 
 /// The vectors of all records, as a learner provides them to a mechanism.
 ///
@@ -19,16 +19,17 @@ use super::Clip;
 ///    scaled factor is multiplied by a huge one. The sum of a block, or of a piece of it, depends on
 ///    that block alone. It is added to `sum` in double precision, in an order that follows from the blocks of
 ///    the call and the number of threads.
-/// 5. A number means the same record in all batches of one run: with shuffling, each record is in one of them.
+/// 5. A number means the same record in all batches of one run: with shuffling, each record is in one of
+///    them.
 pub trait Contributions {
     /// Length of the vectors.
     fn dimension(&self) -> usize;
 
     /// Adds the scaled vectors of all records of all blocks: `sum += Σ s · v(record)`.
     ///
-    /// `clip` computes the scales s from the squared lengths of the parts of v; it is asked once per record.
-    /// A block has at most 96 records, in increasing order.
-    fn add_clipped(&mut self, blocks: &[&[usize]], clip: &Clip, sum: &mut [f64]);
+    /// `clipper` computes the scales s from the squared lengths of the parts of v; it is asked once per
+    /// record. A block has at most 96 records, in increasing order.
+    fn add_clipped(&mut self, blocks: &[&[usize]], clipper: &Clipper, sum: &mut [f64]);
 }
 
 /// Vectors stored as the rows of a matrix.
@@ -55,7 +56,7 @@ impl Vectors {
     }
 }
 
-/// Cuts a row into parts; the last parts of a short row are shorter or empty.
+/// Cuts a row into parts; a short row has short or empty last parts.
 fn cut<'r>(row: &'r [f32], parts: &'r [usize]) -> impl Iterator<Item = &'r [f32]> {
     let mut rest = row;
     parts.iter().map(move |length| {
@@ -70,8 +71,8 @@ impl Contributions for Vectors {
         self.dimension
     }
 
-    fn add_clipped(&mut self, blocks: &[&[usize]], clip: &Clip, sum: &mut [f64]) {
-        let mut adder = Adder::new(self.dimension, clip);
+    fn add_clipped(&mut self, blocks: &[&[usize]], clipper: &Clipper, sum: &mut [f64]) {
+        let mut adder = Adder::new(self.dimension, clipper);
         adder.add(blocks, sum, |record, adder| adder.add_row(self.row(record)));
     }
 }
@@ -108,9 +109,9 @@ impl<F: FnMut(usize, &mut [f32])> Contributions for PerRecord<F> {
         self.dimension
     }
 
-    fn add_clipped(&mut self, blocks: &[&[usize]], clip: &Clip, sum: &mut [f64]) {
+    fn add_clipped(&mut self, blocks: &[&[usize]], clipper: &Clipper, sum: &mut [f64]) {
         let mut row = vec![0.0; self.dimension];
-        let mut adder = Adder::new(self.dimension, clip);
+        let mut adder = Adder::new(self.dimension, clipper);
         adder.add(blocks, sum, |record, adder| {
             row.fill(0.0);
             (self.vector)(record, &mut row);
@@ -121,16 +122,16 @@ impl<F: FnMut(usize, &mut [f32])> Contributions for PerRecord<F> {
 
 /// Adds rows, scaled by the clipping, block by block.
 struct Adder<'c> {
-    clip: &'c Clip,
+    clipper: &'c Clipper,
     squared: Vec<f64>,
     scales: Vec<f32>,
     total: Vec<f32>,
 }
 
 impl<'c> Adder<'c> {
-    fn new(dimension: usize, clip: &'c Clip) -> Self {
-        let parts = clip.parts().len();
-        Self { clip, squared: vec![0.0; parts], scales: vec![0.0; parts], total: vec![0.0; dimension] }
+    fn new(dimension: usize, clipper: &'c Clipper) -> Self {
+        let parts = clipper.parts().len();
+        Self { clipper, squared: vec![0.0; parts], scales: vec![0.0; parts], total: vec![0.0; dimension] }
     }
 
     /// Sums a block in single precision, and the blocks in double precision.
@@ -145,11 +146,11 @@ impl<'c> Adder<'c> {
     }
 
     fn add_row(&mut self, row: &[f32]) {
-        let parts = self.clip.parts();
+        let parts = self.clipper.parts();
         for (square, part) in self.squared.iter_mut().zip(cut(row, parts)) {
             *square = part.iter().map(|&x| f64::from(x) * f64::from(x)).sum();
         }
-        self.clip.scales(&self.squared, &mut self.scales);
+        self.clipper.scales(&self.squared, &mut self.scales);
         let mut totals = self.total.iter_mut();
         for (&scale, part) in self.scales.iter().zip(cut(row, parts)) {
             for (total, x) in totals.by_ref().take(part.len()).zip(part) {

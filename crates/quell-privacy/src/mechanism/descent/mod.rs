@@ -10,7 +10,7 @@ mod sampling;
 mod summation;
 
 pub use batches::Batches;
-pub use clipping::{Clip, Clipping};
+pub use clipping::{Clipper, Clipping};
 pub use contributions::{Contributions, PerRecord, Vectors};
 pub use sampling::Sampling;
 pub use summation::Step;

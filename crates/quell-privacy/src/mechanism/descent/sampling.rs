@@ -39,7 +39,9 @@ pub enum Sampling {
         /// Records in the dataset.
         records: u64,
     },
-    /// Each record is put into exactly one of several batches, at random. No amplification is claimed.
+    /// Each record is put into one of several batches, at random.
+    ///
+    /// No amplification is claimed.
     Shuffled {
         /// Number of batches in one run.
         batches: u32,
@@ -209,7 +211,7 @@ impl std::fmt::Display for Sampling {
 
 /// Leading bits of a uniform number, which are compared first …
 const LEADING_BITS: u32 = 16;
-/// … and trailing bits, which are drawn only if the leading bits equal those of the rate.
+/// … and trailing bits, drawn only if the leading bits equal those of the rate.
 const TRAILING_BITS: u32 = 47;
 
 /// Draws each record independently.
@@ -257,7 +259,7 @@ fn subset(records: usize, size: usize, stream: &mut Stream) -> Vec<usize> {
 /// A record of a batch, with a random tag that decides its block.
 pub(super) type Drawn = (u64, usize);
 
-/// Assigns a random tag to each record of a batch, and sorts the batch by tag.
+/// Gives each record of a batch a random tag, and sorts by tag.
 pub(super) fn tagged(batch: impl IntoIterator<Item = usize>, stream: &mut Stream) -> Vec<Drawn> {
     let mut batch: Vec<Drawn> = batch.into_iter().map(|record| (stream.next_u64(), record)).collect();
     #[cfg(feature = "exact-statistics")]

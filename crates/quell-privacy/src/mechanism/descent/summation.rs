@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use super::{
-    Clip, Clipping, Contributions,
+    Clipper, Clipping, Contributions,
     clipping::count_error,
     sampling::{Drawn, pieces},
 };
@@ -20,7 +20,9 @@ use crate::{
 /// The releases of one step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// The noisy sum of the clipped vectors, not divided by anything: the batch size is secret.
+    /// The noisy sum of the clipped vectors.
+    ///
+    /// It is not divided by the batch size, which is secret.
     pub sum: Vec<f32>,
     /// With adaptive clipping: the noisy share of vectors within the clip norm.
     ///
@@ -48,7 +50,7 @@ pub(crate) const BLOCK: usize = 96;
 /// The sum of a group is rounded to the grid, where addition is exact.
 const GROUP: usize = 1 << 18;
 
-/// Largest relative error by which a reported length may be too small: clause 1 of [`Contributions`].
+/// How much too small a reported length may be, relatively: clause 1 of [`Contributions`].
 pub(crate) const LENGTH_ERROR: f64 = 1.0 / (1 << 13) as f64;
 
 /// Largest relative change of a vector by other records of its block: clause 2.
@@ -56,7 +58,9 @@ pub(crate) const LENGTH_ERROR: f64 = 1.0 / (1 << 13) as f64;
 /// The same bound holds for the change of its length.
 pub(crate) const DRIFT: f64 = 1.0 / (1 << 20) as f64;
 
-/// Roundings of a term beside the summation itself, for the scaling and the vector: clause 4.
+/// Roundings of a term beside those of the summation: clause 4.
+///
+/// They are for the scaling and the vector.
 pub(crate) const TERM_ROUNDINGS: f64 = 4.0;
 
 /// Stream numbers of a key for the noise on the count and for sampling.
@@ -155,9 +159,9 @@ impl Summation<'_> {
         let grid = self.grid()?;
         let count_grid = self.count_scale().map(Grid::new).transpose()?;
         let key = key()?;
-        let clip = self.clipping.clip(self.dimension);
-        let total = Total::new(&batch(&key), grid, &clip, self.dimension, contributions);
-        let count = clip.count();
+        let clipper = self.clipping.clipper(self.dimension);
+        let total = Total::new(&batch(&key), grid, &clipper, self.dimension, contributions);
+        let count = clipper.count();
         #[cfg(feature = "exact-statistics")]
         let (total, count) = self.withheld(total, count, grid);
         let sum = total.release(grid, &key);
@@ -213,7 +217,7 @@ impl Total {
     fn new(
         batch: &[Drawn],
         grid: Grid,
-        clip: &Clip,
+        clipper: &Clipper,
         dimension: usize,
         contributions: &mut impl Contributions,
     ) -> Self {
@@ -237,7 +241,7 @@ impl Total {
                 parts.push(&*part);
                 rest = after;
             }
-            contributions.add_clipped(&parts, clip, &mut total.last);
+            contributions.add_clipped(&parts, clipper, &mut total.last);
         }
         total
     }

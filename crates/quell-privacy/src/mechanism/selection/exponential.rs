@@ -64,7 +64,9 @@ impl std::fmt::Display for Selection {
 }
 
 impl Paid<Selection> {
-    /// Chooses a candidate and returns its number; a utility that is NaN counts as the lowest.
+    /// Chooses a candidate and returns its number.
+    ///
+    /// A utility that is NaN counts as the lowest.
     pub fn run(mut self, utilities: &Sensitive<Vec<f64>>) -> Result<usize, Error> {
         let Selection { candidates, sensitivity, epsilon, .. } = self.mechanism;
         let range = "[n, n] for the n ≥ 1 candidates that were paid for";

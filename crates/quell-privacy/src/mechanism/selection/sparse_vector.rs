@@ -1,4 +1,6 @@
-//! The sparse vector technique: which of many counts reach a threshold. Only those that do cost privacy.
+//! The sparse vector technique: which of many counts reach a threshold.
+//!
+//! Only the counts that reach it cost privacy.
 
 use crate::{
     Error, Event, Neighbors,
@@ -145,7 +147,7 @@ impl GaussianSparseVector {
     }
 }
 
-/// A paid run of the sparse vector technique, which answers until its positives are used up.
+/// A paid run, which answers until its positives are used up.
 pub struct AboveThreshold {
     stream: Stream,
     threshold: i64,

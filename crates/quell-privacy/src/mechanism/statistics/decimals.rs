@@ -63,7 +63,9 @@ impl Decimals {
         (self.first, self.last)
     }
 
-    /// The total weight of the points `from` to `to`; zero if `to` is just before `from`.
+    /// The total weight of the points `from` to `to`.
+    ///
+    /// It is zero if `to` is just before `from`.
     pub(crate) fn mass(self, from: i64, to: i64) -> u64 {
         (self.up_to(to) - self.up_to(from - 1)).unsigned_abs()
     }
@@ -83,7 +85,7 @@ impl Decimals {
         sum
     }
 
-    /// The point that owns position `place` within the total weight of the points `from` to `to`.
+    /// The point at position `place` of the total weight of `from` to `to`.
     pub(crate) fn point(self, from: i64, to: i64, mut place: u64) -> i64 {
         let mut power = 1_i64;
         for _ in 0..=self.longest {

@@ -32,10 +32,14 @@ pub struct Enclosure {
 
 const LEAST_EPSILON: f64 = 1e-7;
 
-/// ln T of a ladder deviates from a straight line by less than this: 2⁻³⁸ (THEORY, Enclosures).
+/// Bound on how far ln T of a ladder deviates from a straight line.
+///
+/// It is 2⁻³⁸ (THEORY, Enclosures).
 const STRAY: f64 = 1.0 / (1_u64 << 38) as f64;
 
-/// Most decades of width that are distinguished, and the smallest unit where the bounds allow it.
+/// Most decades of width that are distinguished.
+///
+/// This gives the smallest unit, where the bounds allow it.
 const DECADES: i32 = 11;
 const SMALLEST: i32 = -2;
 
@@ -125,11 +129,11 @@ impl Enclosure {
         (width / 10_f64.powi(self.units().start)).ln().max(0.0)
     }
 
-    /// What a factor e of width costs in the exponent, independently of the number of records.
+    /// What a factor e of width costs in the exponent.
     ///
-    /// The constants were chosen by trial, for tables with so few rows that a thousandth of them says
-    /// nothing. With a larger slope, a few records are treated like none; with a smaller slope, intervals are
-    /// far too wide. Public, like ε.
+    /// It does not depend on the number of records. The constants were chosen by trial, for tables with so
+    /// few rows that a thousandth of them says nothing. With a larger slope, a few records are treated like
+    /// none; with a smaller slope, intervals are far too wide. Public, like ε.
     fn slope(gamma: f64) -> f64 {
         (1.25 * (gamma / 0.03).cbrt()).clamp(1.25, 6.0)
     }

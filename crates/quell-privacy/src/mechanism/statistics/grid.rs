@@ -50,7 +50,7 @@ pub(crate) struct Grid {
 /// A contribution is 2³⁰/z steps long, at most 2⁵⁰ for the least noise multiplier there is.
 const LARGEST: f64 = (1_u64 << 60) as f64;
 
-/// 1.5 · 2⁵², the middle of the numbers from 2⁵² to 2⁵³, whose last digit is worth one …
+/// 1.5 · 2⁵², in the middle of the numbers whose last digit is worth one …
 const SHIFT: f64 = 1.5 * (1_u64 << 52) as f64;
 
 /// … and the sum stays in that range if less than this is added.
@@ -84,9 +84,9 @@ impl Grid {
         index.clamp(-LARGEST, LARGEST) as i64
     }
 
-    /// The nearest grid point of each value, up to a part in 2⁵¹ of the value.
+    /// The nearest grid point of each value; NaN becomes zero.
     ///
-    /// NaN becomes zero.
+    /// It is nearest up to a part in 2⁵¹ of the value.
     pub(crate) fn near(self, values: &[f64], indices: &mut [i64]) {
         let per_unit = self.step.recip();
         // Sums of records are nearly always this close to zero. Then vector instructions do all of the work:
@@ -121,7 +121,7 @@ impl Grid {
         }
     }
 
-    /// The nearest grid point, at most half a step away, or the end of the grid.
+    /// The nearest grid point, or the end of the grid.
     ///
     /// NaN becomes zero. A floating-point quotient is off by many steps where a value is large against the
     /// noise, so this function divides integers. Both numbers are m · 2^e with m below 2⁵³, and where the

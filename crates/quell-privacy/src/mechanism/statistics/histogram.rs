@@ -36,7 +36,9 @@ impl Histogram {
 impl Sealed for Histogram {}
 
 impl Mechanism for Histogram {
-    /// A record has one key: adding or removing it moves one count, replacing it moves two.
+    /// A record has one key, so adding or removing it moves one count.
+    ///
+    /// Replacing it moves two counts.
     fn event(&self, neighbors: Neighbors) -> Event {
         self.noise.event(neighbors, 2)
     }

@@ -3,6 +3,7 @@
 use super::Bounds;
 use crate::{
     Error, Event, Neighbors,
+    accounting::distance::excess,
     ledger::Paid,
     mechanism::{Mechanism, Release, Sealed, Sensitive, Within},
     noise::exact::{Ratio, discrete_laplace},
@@ -54,11 +55,10 @@ impl SmoothMedian {
     ///
     /// Rounding fine noise of scale s to the public grid g differs from rounding real-valued noise only
     /// within a fine step of a boundary: probability at most 2 · 2⁻⁵⁶ (s/g + 1). The discrete Laplace
-    /// distribution is within 2⁻⁵⁶ of the rounded one. That is a distance τ, and the mechanism with fine
-    /// noise is (ε, δ + (1 + e^ε)τ)-DP (THEORY, Noise).
+    /// distribution is within 2⁻⁵⁶ of the rounded one. What this distance costs is taken from δ.
     fn exact_delta(&self) -> f64 {
         let distance = 2.0 * (COARSE + 2.0) / (1_u64 << FINE_BITS) as f64;
-        self.delta.get() - (1.0 + self.epsilon.get().exp()) * distance
+        self.delta.get() - excess(self.epsilon.get(), distance)
     }
 
     /// β = ln(1 + ε/2ln(2/δ)), less an allowance for rounding the scale up.

@@ -18,9 +18,10 @@ struct Noisy {
 }
 
 impl Noisy {
-    /// Releases a sum on a grid. Its error covers the noise and one step per rounded record.
+    /// Releases a sum on a grid, with its error.
     ///
-    /// The noise exceeds `error` as rarely as the caller states.
+    /// The error covers the noise and one step per rounded record. The noise exceeds `error` as rarely as the
+    /// caller states.
     fn sum(grid: Grid, noise: Noise, sum: i128, error: f64, count: Noisy, stream: &mut Stream) -> Self {
         let rounded = (count.value + count.error).max(0.0) * grid.value(1);
         Self { value: grid.release(noise, sum, stream), error: error + rounded }
@@ -36,7 +37,7 @@ impl Noisy {
     }
 }
 
-/// The interval of means in [-radius, radius] that a noisy sum and count do not rule out.
+/// The means in [-radius, radius] that a noisy sum and count allow.
 ///
 /// # Theorem
 /// (THEORY, Stated errors) [Fie54] The sum is m times the count, so noisy sum - m · noisy count is a sum of
@@ -258,7 +259,7 @@ impl Variance {
     }
 }
 
-/// The variances in [0, 1] that noisy sums and a noisy count do not rule out.
+/// The variances in [0, 1] that noisy sums and a noisy count allow.
 ///
 /// The mean is assumed to lie in [low, high]. `None` means that all variances are possible.
 ///

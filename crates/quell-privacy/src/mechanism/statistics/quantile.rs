@@ -69,7 +69,7 @@ impl std::fmt::Display for Quantile {
 type Runs = [(i64, u64)];
 
 impl Quantile {
-    /// q in parts of a record: the wanted rank qn is an integer number of parts.
+    /// q in parts of a record, so that the wanted rank is an integer.
     fn part(&self) -> u128 {
         (self.quantile.get() * RECORD as f64).round() as u128
     }

@@ -22,8 +22,9 @@ pub struct Votes {
 
 #[cfg(feature = "exact-statistics")]
 impl Votes {
-    /// Returns zero counts if a test watches these counts, otherwise a copy. The stated sensitivity is that
-    /// of one replaced ballot.
+    /// Returns zero counts if a test watches these counts, otherwise a copy.
+    ///
+    /// The stated sensitivity is that of one replaced ballot.
     pub(super) fn withheld(&self) -> Self {
         use crate::exact::{Norm, withhold};
         let values = || self.counts.iter().map(|count| *count as f64).collect();

@@ -19,9 +19,13 @@ use crate::{
 /// Whose ballots are counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Voters {
-    /// Models trained on disjoint parts of the records, with one ballot each. A record affects one ballot.
+    /// Models trained on disjoint parts of the records, with one ballot each.
+    ///
+    /// A record affects one ballot.
     Teachers,
-    /// The k records nearest to a question, within a fresh Poisson sample for each question. k is fixed.
+    /// The k records nearest to a question, within a Poisson sample.
+    ///
+    /// Each question has its own sample. k is fixed.
     Nearest {
         /// Probability that a record enters a sample.
         rate: SamplingRate,
@@ -58,7 +62,9 @@ pub struct Poll {
 }
 
 impl Poll {
-    /// The largest contribution of a record to the largest count, under the neighbour relation in force.
+    /// The largest contribution of a record to the largest count.
+    ///
+    /// It depends on the neighbour relation.
     ///
     /// The contribution to the vector of counts is √2 times this number.
     fn contribution(&self, neighbors: Neighbors) -> f64 {
@@ -207,13 +213,15 @@ pub enum Answer {
     Exhausted,
 }
 
-/// Computes the votes of the records on each question; implemented by whoever can find the nearest records.
+/// Computes the votes of the records on each question.
+///
+/// Whoever can find the nearest records implements it.
 ///
 /// # Contract
 /// The votes for a question depend only on the question and its sample. One more record in the sample adds at
 /// most one ballot and removes at most one. [`laws`](crate::laws) checks this on small cases.
 pub trait Electorate {
-    /// The votes on each question by the records of its own sample, listed in increasing order.
+    /// The votes of each question's sample, whose records are in increasing order.
     fn tally(&mut self, questions: &[(usize, Vec<usize>)]) -> Vec<Votes>;
 }
 

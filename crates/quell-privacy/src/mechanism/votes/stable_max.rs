@@ -131,9 +131,10 @@ impl Stability {
     }
 }
 
-/// The first candidate with the most votes, and how many ballots may change without changing it.
+/// The first candidate with the most votes, and its margin in ballots.
 ///
-/// The ballots may change to anything. Their number is less than half of the winner's lead.
+/// So many ballots may change to anything without changing the winner. Their number is less than half of the
+/// winner's lead.
 fn stability(counts: &[i64]) -> (usize, i64) {
     let first = (0..counts.len()).rev().max_by_key(|&i| counts[i]).unwrap_or(0);
     let second = (0..counts.len()).filter(|&i| i != first).map(|i| counts[i]).max().unwrap_or(0);

@@ -6,7 +6,9 @@ use super::{Votes, noisy_max::drawn};
 use crate::{
     Error, Event, Neighbors,
     accounting::{
-        Conversion, renyi_epsilon,
+        Conversion,
+        distance::excess,
+        renyi_epsilon,
         votes::{GaussianMax, Ladder, Place, Screen, ln_error, smooth_sum},
     },
     ledger::Paid,
@@ -25,11 +27,13 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Asked {
-    /// All questions were chosen before the first answer, and none was screened: the cost is a function of
-    /// the dataset.
+    /// All questions were chosen before the first answer, and none was screened.
+    ///
+    /// The cost is then a function of the dataset.
     InAdvance,
-    /// The answered questions depend on earlier answers or on screening: the cost is a function of the
-    /// outputs.
+    /// The answered questions depend on earlier answers or on screening.
+    ///
+    /// The cost is then a function of the outputs.
     OnTheWay,
 }
 
@@ -252,10 +256,10 @@ impl SmoothCost {
         Ok(((bound * step + sensitivity) * (1.0 + 1e-14)).clamp(0.0, cost.independent))
     }
 
-    /// Adds noise and a safety margin to an integer that one person moves by `moves` steps.
+    /// Adds noise and a safety margin to an integer.
     ///
-    /// Because of the margin the result is not below the integer, except with the probability behind
-    /// `margin`.
+    /// One person moves the integer by `moves` steps. Because of the margin the result is not below the
+    /// integer, except with the probability behind `margin`.
     ///
     /// # Theorem
     /// [CKS20, Theorem 4], and Pr[X ≤ -m] ≤ Φ(-(m-1)/scale): a decreasing function summed from m on is at
@@ -363,9 +367,10 @@ pub struct ReleasedCost {
 }
 
 impl ReleasedCost {
-    /// ε of the votes and of this release at δ, including the failure probability. Rounded up.
+    /// ε of the votes and of this release at δ, rounded up.
     ///
-    /// ε is infinite if δ is too small for the failure probability or for the distance of the noise.
+    /// It includes the failure probability. ε is infinite if δ is too small for the failure probability or
+    /// for the distance of the noise.
     ///
     /// # Theorem
     /// THEORY, Votes. In advance: by the tight conversion [CKS20, Proposition 12], at this dataset and its
@@ -383,7 +388,7 @@ impl ReleasedCost {
             Asked::InAdvance => renyi_epsilon(Conversion::Tight, order, divergence, left),
             Asked::OnTheWay => (divergence - left.ln() / (order - 1.0)) * (1.0 + 1e-14),
         };
-        if (1.0 + epsilon.exp()) * self.distance <= 1e-3 * delta.get() { epsilon } else { f64::INFINITY }
+        if excess(epsilon, self.distance) <= 1e-3 * delta.get() { epsilon } else { f64::INFINITY }
     }
 }
 

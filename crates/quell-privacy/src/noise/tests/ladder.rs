@@ -8,7 +8,9 @@ use super::{
     agrees, stream,
 };
 
-/// A lower bound of e^x: the first terms of Σ xᵏ/k! for x = numerator/denominator, over denominatorᵏ k!.
+/// A lower bound of e^x: the first terms of Σ xᵏ/k!.
+///
+/// x is numerator/denominator, and the sum is over denominatorᵏ k!.
 fn below_exp(numerator: u128, denominator: u128, terms: u32) -> (u128, u128) {
     let (mut sum, mut power, mut scale) = (1, 1, 1);
     for k in 1..=u128::from(terms) {

@@ -1,6 +1,6 @@
-//! Checks that noise has the distribution that was charged for. Each test also rejects wrong noise.
+//! Checks that noise has the distribution that was charged for.
 //!
-//! Seeds are fixed, so results are repeatable. At the chosen thresholds correct noise fails once in a
+//! Each test also rejects wrong noise. Seeds are fixed, so results are repeatable. At the chosen thresholds correct noise fails once in a
 //! million.
 
 mod blocks;

@@ -2,7 +2,7 @@
 
 use quell_privacy::{
     Bound, Event, Neighbors,
-    accounting::{Calibration, Pld, Target},
+    accounting::{Calibration, Pld, Target, distance},
     ledger::{Book, Ledger, Terms, Unit},
     mechanism::{Clipping, Descent, Mechanism, Sampling},
     number::{Toward, format_rounded},
@@ -25,7 +25,6 @@ use crate::{
         schedule::{Schedule, Shape},
     },
     network::Network,
-    price,
 };
 
 /// All settings of a run, fixed before the first record is read.
@@ -150,23 +149,27 @@ impl Plan {
         if runs == 0 {
             return Ok(0.0);
         }
-        price::upper(
+        Ok(distance::upper(
             &ideal(&self.descent, runs, self.neighbors),
             self.descent.distance() * runs as f64,
             self.delta,
-        )
+        )?)
     }
 }
 
 /// Returns a function that computes ε of the ideal mechanism at any δ.
-fn ideal(descent: &Descent, runs: u64, neighbors: Neighbors) -> impl Fn(Delta) -> Result<Bound, Error> {
+fn ideal(
+    descent: &Descent,
+    runs: u64,
+    neighbors: Neighbors,
+) -> impl Fn(Delta) -> Result<Bound, quell_privacy::Error> {
     let event = descent.event(neighbors).repeated(runs);
-    move |delta| Ok(Pld::default().epsilon(&event, neighbors, delta)?)
+    move |delta| Pld::default().epsilon(&event, neighbors, delta)
 }
 
 /// ε of a number of runs at δ, as an interval. It covers the distance between ideal and drawn noise.
 fn cost(descent: &Descent, runs: u64, neighbors: Neighbors, delta: Delta) -> Result<Bound, Error> {
-    price::epsilon(&ideal(descent, runs, neighbors), descent.distance() * runs as f64, delta)
+    Ok(distance::epsilon(&ideal(descent, runs, neighbors), descent.distance() * runs as f64, delta)?)
 }
 
 /// The most versions of an image.

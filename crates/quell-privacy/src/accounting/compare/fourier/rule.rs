@@ -1,4 +1,6 @@
-//! Quadrature of losses: points and masses that integrate smooth functions of the loss, in two finenesses.
+//! Quadrature of losses: points and masses that integrate smooth functions of the loss.
+//!
+//! There is a fine and a coarse rule; their difference estimates the error.
 
 use realfft::num_complex::Complex64;
 

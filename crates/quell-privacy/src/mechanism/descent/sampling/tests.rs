@@ -1,4 +1,6 @@
-//! Batches have the distribution that was charged for, and a record affects only its own piece.
+//! Batches have the distribution that was charged for.
+//!
+//! A record affects only its own piece.
 
 use super::*;
 use crate::noise::tests::{agrees, stream};

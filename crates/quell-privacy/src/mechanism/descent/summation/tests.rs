@@ -1,4 +1,6 @@
-//! No record moves a sum by more than the noise allows, and some records nearly reach that bound.
+//! No record moves a sum by more than the noise is made for.
+//!
+//! Some records nearly reach that bound.
 
 use super::*;
 use crate::{
@@ -26,14 +28,14 @@ impl Case {
 
     /// All released numbers before noise, in units of their noise.
     fn before_noise(&self, batch: &[Drawn], learner: &mut impl Contributions) -> Vec<f64> {
-        let (summation, clip) = (self.summation(), self.clipping.clip(self.dimension));
+        let (summation, clipper) = (self.summation(), self.clipping.clipper(self.dimension));
         let grid = summation.grid().unwrap();
         let mut indices = vec![0; self.dimension];
-        let mut total = Total::new(batch, grid, &clip, self.dimension, learner);
+        let mut total = Total::new(batch, grid, &clipper, self.dimension, learner);
         take(grid, &mut total.last, &total.before, &mut indices);
         assert!(total.last.iter().all(|x| *x == 0.0), "something is left of the sum");
         indices.extend(
-            clip.count().map(|count| Grid::new(summation.count_scale().unwrap()).unwrap().nearest(count)),
+            clipper.count().map(|count| Grid::new(summation.count_scale().unwrap()).unwrap().nearest(count)),
         );
         indices.into_iter().map(|index| index as f64 / GRID as f64).collect()
     }
@@ -136,7 +138,7 @@ fn vectors_that_point_where_a_clipping_is_weakest_use_nearly_all_that_the_noise_
         for _ in 0..20 {
             let case = case(kind, &mut stream);
             let Case { clipping, dimension, .. } = &case;
-            let parts = clipping.clip(*dimension).parts().to_vec();
+            let parts = clipping.clipper(*dimension).parts().to_vec();
             // Long in every part.
             let values = vec![1e8 * clipping.norm().max(1.0) as f32; *dimension];
             let one = case.before_noise(&[(0, 0)], &mut Vectors::new(*dimension, values));
@@ -162,13 +164,13 @@ impl Contributions for Restless {
         self.0.dimension()
     }
 
-    fn add_clipped(&mut self, blocks: &[&[usize]], clip: &Clip, sum: &mut [f64]) {
+    fn add_clipped(&mut self, blocks: &[&[usize]], clipper: &Clipper, sum: &mut [f64]) {
         let mut pieces: Vec<&[usize]> = blocks.iter().flat_map(|block| block.chunks(24)).collect();
         if self.1 {
             pieces.reverse();
         }
         self.1 = !self.1;
-        self.0.add_clipped(&pieces, clip, sum);
+        self.0.add_clipped(&pieces, clipper, sum);
     }
 }
 
@@ -227,7 +229,7 @@ fn numbers_that_an_honest_learner_never_makes_are_held() {
         fn dimension(&self) -> usize {
             3
         }
-        fn add_clipped(&mut self, _: &[&[usize]], _: &Clip, sum: &mut [f64]) {
+        fn add_clipped(&mut self, _: &[&[usize]], _: &Clipper, sum: &mut [f64]) {
             sum.copy_from_slice(&[f64::NAN, f64::INFINITY, -1e300]);
         }
     }
@@ -260,9 +262,9 @@ fn a_count_follows_the_last_digits_of_a_length_and_does_not_jump() {
     let Case { clipping, .. } = case(3, &mut stream(15));
     let norm = clipping.norm();
     let count = |length: f64| {
-        let clip = clipping.clip(1);
-        clip.scales(&[length * length], &mut [0.0]);
-        clip.count().unwrap()
+        let clipper = clipping.clipper(1);
+        clipper.scales(&[length * length], &mut [0.0]);
+        clipper.count().unwrap()
     };
     assert_eq!((count(0.0), count(0.9 * norm), count(1.1 * norm), count(f64::NAN)), (0.5, 0.5, -0.5, -0.5));
     assert!((count(norm)).abs() < 1e-6);

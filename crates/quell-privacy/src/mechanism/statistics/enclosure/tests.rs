@@ -119,9 +119,11 @@ fn sorted(column: &[(f64, u64)]) -> Vec<(f64, u64)> {
     column
 }
 
-/// What comes of an enclosure of a column, many times over.
+/// All possible enclosures of a column, with their probabilities.
 struct Draws {
-    /// Values outside of each interval, and what it loses: these, and a thousandth of all for each doubling of its width.
+    /// The loss of each interval, and its number of values outside.
+    ///
+    /// The loss is that number, plus a thousandth of all records for each doubling of the width.
     outside: Vec<f64>,
     losses: Vec<f64>,
     widths: Vec<f64>,
@@ -156,7 +158,9 @@ impl Draws {
         (0..self.losses.len()).min_by(|one, two| self.losses[*one].total_cmp(&self.losses[*two])).unwrap()
     }
 
-    /// Intervals as they are drawn, up to rounding; that they are drawn exactly is tested elsewhere.
+    /// Draws intervals, up to rounding.
+    ///
+    /// Other tests check that the mechanism draws exactly.
     fn draw(&self, number: u64) -> impl Iterator<Item = usize> {
         let mut stream = stream(number);
         (0..400).map(move |_| {
@@ -166,7 +170,9 @@ impl Draws {
     }
 }
 
-/// Of 400 draws of which one in twenty should be so at most, more than these are no chance: 10⁻⁶.
+/// Most of 400 draws that may fail, if each fails in one case of twenty.
+///
+/// More have a probability of 10⁻⁶.
 const TOO_MANY: usize = 43;
 
 #[test]

@@ -43,7 +43,7 @@ fn noises_together_exceed_the_root_of_their_squared_errors_no_more_often_than_on
     }
 }
 
-/// P[|aX + bY| > t] of a Laplace and a normal number, by the trapezoidal rule over the normal one.
+/// P[|aX + bY| > t] for Laplace X and normal Y, by the trapezoidal rule.
 #[test]
 fn laplace_and_gaussian_noise_together_do_not_either() {
     for one_in in [20.0_f64, 25.0, 100.0] {
@@ -87,7 +87,9 @@ fn columns() -> Vec<(&'static str, Column)> {
     ]
 }
 
-/// Number, sum, mean and variance of what is held to [0, 100]; the mean and variance of nobody are taken to be anything.
+/// Number, sum, mean and variance of the values clamped to [0, 100].
+///
+/// Without values, mean and variance may be anything.
 fn truths(column: &Column) -> (u64, f64, Option<f64>, Option<f64>) {
     let held: Vec<(f64, f64)> =
         column.iter().filter(|(v, _)| !v.is_nan()).map(|(v, n)| (v.clamp(0.0, 100.0), *n as f64)).collect();

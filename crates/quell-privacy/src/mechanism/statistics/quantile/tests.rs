@@ -105,7 +105,7 @@ fn a_distance_without_credit_for_both_neighbours_would_be_seen() {
     assert!(paid > 1.9 && range(&quantile, Neighbors::Replace, &here, &there) <= 1.0, "{paid}");
 }
 
-/// A probability for each of these points: one for each multiple of a step in the bounds [0, 4·10⁹].
+/// The probability of each point: the multiples of a step in [0, 4·10⁹].
 fn probabilities(quantile: &Quantile, neighbors: Neighbors, values: &[f64], ends: &[i64]) -> Vec<f64> {
     let (grid, runs) = (Decimals::new(quantile.bounds), Quantile::runs(quantile.bounds, values));
     let (ladder, records) = (quantile.ladder(neighbors), runs.last().map_or(0, |run| run.1));

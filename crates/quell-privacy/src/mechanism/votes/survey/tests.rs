@@ -1,4 +1,6 @@
-//! What an exchange of one ballot can do, seen from inside: over all ballots of small forms, the useless ones too.
+//! How far replacing one ballot moves the sums, over all ballots of small forms.
+//!
+//! Ballots that the form ignores are included.
 
 use super::*;
 

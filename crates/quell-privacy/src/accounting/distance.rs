@@ -1,8 +1,11 @@
-//! The ε of a release, including the distance between drawn and ideal noise.
+//! What the distance between a mechanism and its event adds to the bounds.
+//!
+//! An event describes an ideal mechanism, with noise that is drawn exactly. The mechanism that runs rounds its
+//! noise, or is wrong with a small probability. [`Mechanism::distance`](crate::mechanism::Mechanism::distance)
+//! bounds the total variation distance between the two. The accountants know only the event.
 
-use quell_privacy::{Bound, units::Delta};
-
-use crate::Error;
+use super::Bound;
+use crate::{Error, units::Delta};
 
 /// The first ε that the search tries. No realistic budget is larger.
 const LARGEST: f64 = 30.0;
@@ -10,17 +13,46 @@ const LARGEST: f64 = 30.0;
 /// The search gives up above this ε, where the guarantee means nothing.
 const MEANINGLESS: f64 = 500.0;
 
+/// The δ that a distance costs at ε: (1 + e^ε)·distance, rounded up.
+///
+/// # Theorem
+/// (THEORY, Noise) Let M be (ε, δ)-DP, and let M̃ be within `distance` of M in total variation, on every
+/// dataset. Then M̃ is (ε, δ + (1 + e^ε)·distance)-DP. Distances of several releases add up, also where a
+/// release depends on the results of earlier ones.
+///
+/// If the distance is not a number, neither is the excess. Callers must not accept it.
+pub(crate) fn excess(epsilon: f64, distance: f64) -> f64 {
+    if distance == 0.0 { 0.0 } else { (1.0 + epsilon.exp()) * distance * (1.0 + 1e-12) }
+}
+
 /// Bounds ε at δ for a mechanism that is close to an ideal mechanism.
 ///
-/// The mechanism is within `distance` in total variation of the ideal one. `ideal` gives the ε of the ideal
-/// mechanism at any δ.
+/// # Contract
+/// The mechanism is within `distance` of the ideal one in total variation, on every dataset. `ideal` bounds
+/// the ε of the ideal mechanism at any δ.
 ///
 /// # Theorem
 /// (THEORY, Noise) If the ideal mechanism is (ε, δ')-DP, this one is (ε, δ' + (1 + e^ε)·distance)-DP. Let
 /// f(x) be the ideal ε at δ - (1 + e^x)·distance, which rises with x. If f(x) ≤ x, then f(x) is an ε at δ:
 /// the excess (1 + e^f(x))·distance is no more than the excess at x, which was already subtracted from δ.
-/// `ideal` rounds up.
-pub(crate) fn epsilon(
+/// `upper` is rounded up and infinite if no such x was found; `lower` is rounded down.
+///
+/// ```
+/// use quell_privacy::{
+///     Neighbors,
+///     accounting::{Pld, distance},
+///     mechanism::{Bounds, Mean, Mechanism, Price},
+///     units::{Delta, Epsilon},
+/// };
+/// let delta = Delta::new(1e-6)?;
+/// let mean = Mean::for_epsilon(Bounds::new(0.0, 1.0)?, Price::gaussian(Epsilon::new(1.0)?, delta))?;
+/// let event = mean.event(Neighbors::AddRemove);
+/// let ideal = |delta| Pld::default().epsilon(&event, Neighbors::AddRemove, delta);
+/// let claim = distance::epsilon(&ideal, mean.distance(), delta)?;
+/// assert!(claim.upper >= ideal(delta)?.upper && claim.upper < 1.01 * ideal(delta)?.upper);
+/// # Ok::<(), quell_privacy::Error>(())
+/// ```
+pub fn epsilon(
     ideal: &dyn Fn(Delta) -> Result<Bound, Error>,
     distance: f64,
     delta: Delta,
@@ -32,13 +64,13 @@ pub(crate) fn epsilon(
 }
 
 /// Computes only the upper bound of [`epsilon`].
-pub(crate) fn upper(
+pub fn upper(
     ideal: &dyn Fn(Delta) -> Result<Bound, Error>,
     distance: f64,
     delta: Delta,
 ) -> Result<f64, Error> {
     let f = |x: f64| match Delta::new((delta.get() - excess(x, distance)) * (1.0 - 1e-12)) {
-        Ok(remaining) if remaining.get() > 0.0 => Ok::<_, Error>(ideal(remaining)?.upper),
+        Ok(remaining) if remaining.get() > 0.0 => Ok(ideal(remaining)?.upper),
         _ => Ok(f64::INFINITY),
     };
     let mut x = LARGEST;
@@ -60,11 +92,6 @@ pub(crate) fn upper(
         bound = f(x)?;
     }
     Ok(bound)
-}
-
-/// (1 + e^ε)·distance, rounded up.
-fn excess(epsilon: f64, distance: f64) -> f64 {
-    if distance == 0.0 { 0.0 } else { (1.0 + epsilon.exp()) * distance * (1.0 + 1e-12) }
 }
 
 #[cfg(test)]

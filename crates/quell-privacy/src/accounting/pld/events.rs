@@ -1,151 +1,77 @@
 //! From events to laws: the dominating pairs of an event, in each direction.
+//!
+//! Several releases on one sample become one law in [`composite`](super::composite).
 
 use std::sync::Arc;
 
-use super::{atoms::Atoms, composite::composite, law::Law};
+use super::{
+    atoms::Atoms,
+    composite::composite,
+    law::Law,
+    privacy_loss::{Direction, PrivacyLoss},
+};
 use crate::{
     Error, Event, Neighbors,
     event::{MOST_REPETITIONS, too_many},
-    special::PreciseSum,
 };
 
-/// The laws whose sum is the privacy loss, for one direction of the change.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Direction {
-    pub(crate) factors: Vec<(Law, u64)>,
-    pub(crate) non_private: bool,
-    /// Σ μ² over the Gaussians, which compose to one Gaussian.
-    gaussian: PreciseSum,
-}
-
-impl Direction {
-    /// The law, if there is exactly one.
-    pub(crate) fn single(&self) -> Option<&Law> {
-        match self.factors.as_slice() {
-            [(law, 1)] => Some(law),
-            _ => None,
-        }
-    }
-
-    /// Whether no outcome depends on the record.
-    pub(crate) fn is_free(&self) -> bool {
-        self.factors.is_empty() && !self.non_private
-    }
-
-    /// Laws of mechanisms that really have this event, for lower bounds.
-    ///
-    /// `None` if the dominating laws are attained. Each element is one mechanism; the truth is at least what
-    /// any of them attains.
-    pub(crate) fn attained(&self) -> Option<Vec<Vec<(Law, u64)>>> {
-        let by = |way| -> Vec<(Law, u64)> {
-            self.factors.iter().map(|(law, count)| (law.attained(way), *count)).collect()
-        };
-        let (remove, add) = (by(Way::Remove), by(Way::Add));
-        if remove == self.factors {
-            return None;
-        }
-        Some(if add == remove { vec![remove] } else { vec![remove, add] })
-    }
-
-    /// The probability of an infinite loss that some mechanism with this event attains, rounded down.
-    pub(crate) fn infinite(&self) -> f64 {
-        let ln_finite = |(law, count): &(Law, u64)| {
-            *count as f64 * (-law.attained(Way::Remove).infinite().min(1.0)).ln_1p()
-        };
-        -self.factors.iter().map(ln_finite).collect::<PreciseSum>().value().exp_m1() * (1.0 - 1e-12)
-    }
-
-    /// μ, if all laws are Gaussian.
-    pub(crate) fn gaussian(&self) -> Option<f64> {
-        match self.single() {
-            Some(Law::Gaussian { mu }) => Some(*mu),
-            _ => None,
-        }
-    }
-
-    fn add(&mut self, price: Price, count: u64) {
-        match price {
-            Price::Free => {}
-            Price::One(law) => self.push(law, count),
-            Price::NonPrivate => self.non_private |= count > 0,
-        }
-    }
-
-    fn push(&mut self, law: Law, count: u64) {
-        if let Law::Gaussian { mu } = law {
-            self.gaussian.add(mu * mu * count as f64);
-            return;
-        }
-        // Equal laws are composed as one power. Among many laws, only the newest are compared.
-        if let Some((_, times)) = self.factors.iter_mut().rev().take(64).find(|(known, _)| *known == law) {
-            // `directions` rejects counts that are too large.
-            *times = times.saturating_add(count);
-        } else if count > 0 {
-            self.factors.push((law, count));
-        }
-    }
-
-    fn finish(mut self) -> Self {
-        let square = self.gaussian.value();
-        if square > 0.0 {
-            self.factors.push((Law::Gaussian { mu: square.sqrt() }, 1));
-        }
-        self
-    }
-}
-
-/// Direction of the change between two neighbouring datasets.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Way {
-    Remove,
-    Add,
-}
-
-/// The cost of one release.
-enum Price {
-    /// No cost: no outcome depends on the record.
+/// What is known about the privacy loss of one release.
+enum Release {
+    /// No outcome depends on the record.
     Free,
-    One(Law),
+    /// The loss has this law.
+    Law(Law),
     /// There is no guarantee.
     NonPrivate,
 }
 
-impl Price {
+impl Release {
+    /// Adds `count` such releases to a sum of losses.
+    fn add_to(self, loss: &mut PrivacyLoss, count: u64) {
+        match self {
+            Self::Free => {}
+            Self::Law(law) => loss.push(law, count),
+            Self::NonPrivate => loss.non_private |= count > 0,
+        }
+    }
+
     fn map(self, sampled: impl FnOnce(Law) -> Law) -> Self {
-        if let Self::One(law) = self { Self::One(sampled(law)) } else { self }
+        if let Self::Law(law) = self { Self::Law(sampled(law)) } else { self }
     }
 }
 
-/// The laws of the event: one direction if the event is symmetric, otherwise two.
-pub(crate) fn directions(event: &Event, neighbors: Neighbors) -> Result<Vec<Direction>, Error> {
-    let mut remove = Direction::default();
-    collect(event, neighbors, Way::Remove, 1, &mut remove)?;
+/// The privacy loss of the event, in each direction; in one if it is symmetric.
+pub(crate) fn privacy_losses(event: &Event, neighbors: Neighbors) -> Result<Vec<PrivacyLoss>, Error> {
+    let mut remove = PrivacyLoss::default();
+    collect(event, neighbors, Direction::Remove, 1, &mut remove)?;
     let total = remove.factors.iter().try_fold(0_u64, |sum, (_, count)| sum.checked_add(*count));
     if total.is_none_or(|total| total > MOST_REPETITIONS) {
         return Err(too_many(event));
     }
     let asymmetric = remove.factors.iter().any(|(law, _)| matches!(law, Law::Removed { .. }));
-    let mut directions = vec![remove.finish()];
+    let mut losses = vec![remove.finish()];
     if asymmetric {
-        let mut add = Direction::default();
-        collect(event, neighbors, Way::Add, 1, &mut add)?;
-        directions.push(add.finish());
+        let mut add = PrivacyLoss::default();
+        collect(event, neighbors, Direction::Add, 1, &mut add)?;
+        losses.push(add.finish());
     }
-    Ok(directions)
+    Ok(losses)
 }
 
 fn collect(
     event: &Event,
     neighbors: Neighbors,
-    way: Way,
+    direction: Direction,
     count: u64,
-    into: &mut Direction,
+    into: &mut PrivacyLoss,
 ) -> Result<(), Error> {
     match event {
-        Event::Composed(events) => events.iter().try_for_each(|e| collect(e, neighbors, way, count, into)),
+        Event::Composed(events) => {
+            events.iter().try_for_each(|e| collect(e, neighbors, direction, count, into))
+        }
         Event::Repeated { count: times, event } => {
             let count = count.checked_mul(*times).filter(|count| *count <= MOST_REPETITIONS);
-            collect(event, neighbors, way, count.ok_or_else(|| too_many(event))?, into)
+            collect(event, neighbors, direction, count.ok_or_else(|| too_many(event))?, into)
         }
         Event::NonPrivate => {
             into.non_private |= count > 0;
@@ -153,21 +79,21 @@ fn collect(
         }
         Event::PoissonSampled { rate, event: inner } => {
             if rate.get() == 1.0 {
-                return collect(inner, neighbors, way, count, into);
+                return collect(inner, neighbors, direction, count, into);
             }
-            into.add(poisson_sampled(rate.get(), inner, neighbors, way)?, count);
+            poisson_sampled(rate.get(), inner, neighbors, direction)?.add_to(into, count);
             Ok(())
         }
         Event::SampledWithoutReplacement { batch, records, event: inner } => {
             let rate = fixed_size_rate(event, *batch, *records, neighbors)?;
             let sampled =
                 |law: Law| if rate == 1.0 { law } else { Law::FixedSize { rate, inner: Box::new(law) } };
-            into.add(only(inner, neighbors, way)?.map(sampled), count);
+            only(inner, neighbors, direction)?.map(sampled).add_to(into, count);
             Ok(())
         }
         Event::SampledWithReplacement { batch, records, event: inner } => {
             fixed_size_rate(event, (*batch).min(*records), *records, neighbors)?;
-            into.add(with_replacement(event, inner, *batch, *records, neighbors)?, count);
+            with_replacement(event, inner, *batch, *records, neighbors)?.add_to(into, count);
             Ok(())
         }
         Event::Gaussian { .. }
@@ -180,7 +106,7 @@ fn collect(
         | Event::Approximate { .. }
         | Event::ZeroConcentrated { .. }
         | Event::Renyi { .. } => {
-            into.add(leaf(event, neighbors)?.map_or(Price::NonPrivate, Price::One), count);
+            leaf(event, neighbors)?.map_or(Release::NonPrivate, Release::Law).add_to(into, count);
             Ok(())
         }
     }
@@ -255,15 +181,15 @@ fn leaf(event: &Event, neighbors: Neighbors) -> Result<Option<Law>, Error> {
 }
 
 /// The single law of an event, as sampling theorems need it.
-fn only(event: &Event, neighbors: Neighbors, way: Way) -> Result<Price, Error> {
-    let mut direction = Direction::default();
-    collect(event, neighbors, way, 1, &mut direction)?;
-    let mut direction = direction.finish();
-    if direction.non_private {
-        return Ok(Price::NonPrivate);
+fn only(event: &Event, neighbors: Neighbors, direction: Direction) -> Result<Release, Error> {
+    let mut loss = PrivacyLoss::default();
+    collect(event, neighbors, direction, 1, &mut loss)?;
+    let mut loss = loss.finish();
+    if loss.non_private {
+        return Ok(Release::NonPrivate);
     }
     // A release that never depends on the record does not depend on it in a sample either.
-    direction.factors.retain(|(law, _)| !law.is_trivial());
+    loss.factors.retain(|(law, _)| !law.is_trivial());
     // The sampling theorems need one pair that dominates in both directions.
     let is_symmetric = |(law, _): &(Law, u64)| {
         matches!(
@@ -275,30 +201,35 @@ fn only(event: &Event, neighbors: Neighbors, way: Way) -> Result<Price, Error> {
                 | Law::Between { .. }
         )
     };
-    match direction.single() {
-        _ if direction.is_free() => Ok(Price::Free),
-        _ if !direction.factors.iter().all(is_symmetric) => {
+    match loss.single() {
+        _ if loss.is_free() => Ok(Release::Free),
+        _ if !loss.factors.iter().all(is_symmetric) => {
             Err(unsupported(event, "inside a sample: it is not a composition of unsampled releases"))
         }
-        Some(law) => Ok(Price::One(law.clone())),
-        None => match composite(&direction) {
-            Some(law) => Ok(Price::One(law)),
+        Some(law) => Ok(Release::Law(law.clone())),
+        None => match composite(&loss) {
+            Some(law) => Ok(Release::Law(law)),
             None => Err(unsupported(event, "inside a sample: its composition has no bound")),
         },
     }
 }
 
-fn poisson_sampled(rate: f64, inner: &Event, neighbors: Neighbors, way: Way) -> Result<Price, Error> {
+fn poisson_sampled(
+    rate: f64,
+    inner: &Event,
+    neighbors: Neighbors,
+    direction: Direction,
+) -> Result<Release, Error> {
     match neighbors {
-        Neighbors::AddRemove => Ok(only(inner, neighbors, way)?.map(|law| match way {
-            Way::Remove => Law::Removed { rate, inner: Box::new(law) },
-            Way::Add => Law::Added { rate, inner: Box::new(law) },
+        Neighbors::AddRemove => Ok(only(inner, neighbors, direction)?.map(|law| match direction {
+            Direction::Remove => Law::Removed { rate, inner: Box::new(law) },
+            Direction::Add => Law::Added { rate, inner: Box::new(law) },
         })),
         // The theorems are about noise on contributions, not about sensitivities: `one` is the law of one
         // contribution.
         Neighbors::Replace => {
-            if let Ok(Price::Free) = only(inner, neighbors, way) {
-                return Ok(Price::Free);
+            if let Ok(Release::Free) = only(inner, neighbors, direction) {
+                return Ok(Release::Free);
             }
             if !is_additive_noise(inner) && !matches!(inner, Event::NonPrivate) {
                 return Err(unsupported(
@@ -306,13 +237,13 @@ fn poisson_sampled(rate: f64, inner: &Event, neighbors: Neighbors, way: Way) -> 
                     "on a Poisson sample when a record is replaced: a sample may also lose the record, about which its guarantee says nothing",
                 ));
             }
-            Ok(match (only(inner, Neighbors::AddRemove, way)?, only(inner, neighbors, way)?) {
-                (Price::One(Law::Gaussian { mu }), _) => Price::One(Law::Exchanged { rate, mu }),
-                (Price::One(one), Price::One(two)) => {
+            Ok(match (only(inner, Neighbors::AddRemove, direction)?, only(inner, neighbors, direction)?) {
+                (Release::Law(Law::Gaussian { mu }), _) => Release::Law(Law::Exchanged { rate, mu }),
+                (Release::Law(one), Release::Law(two)) => {
                     let bound = Box::new(Law::FixedSize { rate, inner: Box::new(two) });
-                    Price::One(Law::Replaced { rate, one: Box::new(one), bound })
+                    Release::Law(Law::Replaced { rate, one: Box::new(one), bound })
                 }
-                _ => Price::NonPrivate,
+                _ => Release::NonPrivate,
             })
         }
     }
@@ -368,7 +299,7 @@ pub(crate) fn fixed_size_rate(
     Ok(batch as f64 / records as f64)
 }
 
-/// Drawing a record so often that the probability is below this counts as an infinite loss.
+/// Numbers of draws of a record that are less likely count as infinite loss.
 const SMALLEST_PART: f64 = 1e-100;
 
 /// m draws with replacement out of n records, with one record replaced.
@@ -383,14 +314,14 @@ fn with_replacement(
     batch: u64,
     records: u64,
     neighbors: Neighbors,
-) -> Result<Price, Error> {
-    let base = only(inner, neighbors, Way::Remove)?;
-    if matches!(base, Price::Free) {
-        return Ok(Price::Free);
+) -> Result<Release, Error> {
+    let base = only(inner, neighbors, Direction::Remove)?;
+    if matches!(base, Release::Free) {
+        return Ok(Release::Free);
     }
     let group = |j: f64| match base {
-        Price::One(Law::Gaussian { mu }) => Ok(Law::Gaussian { mu: mu * j }),
-        Price::One(Law::Laplace { epsilon }) => Ok(Law::Laplace { epsilon: epsilon * j }),
+        Release::Law(Law::Gaussian { mu }) => Ok(Law::Gaussian { mu: mu * j }),
+        Release::Law(Law::Laplace { epsilon }) => Ok(Law::Laplace { epsilon: epsilon * j }),
         _ => Err(unsupported(
             event,
             "because groups of records are only worked out for Gaussian and Laplace noise",
@@ -424,5 +355,23 @@ fn with_replacement(
     if rest > 0.0 {
         parts.push((rest, Law::Atoms(Arc::new(Atoms::approximate(0.0, 1.0)))));
     }
-    Ok(Price::One(Law::Mixture(parts)))
+    Ok(Release::Law(Law::Mixture(parts)))
+}
+
+/// The single law of an event, in each direction; empty without a guarantee.
+pub(crate) fn one_law_each_way(event: &Event, neighbors: Neighbors) -> Result<Vec<Law>, Error> {
+    let losses = privacy_losses(event, neighbors)?;
+    if losses.iter().any(|loss| loss.non_private) {
+        return Ok(Vec::new());
+    }
+    // An event without releases counts as one constant release.
+    let one = |loss: &PrivacyLoss| {
+        if loss.is_free() { Some(Law::nothing()) } else { loss.single().cloned() }
+    };
+    let laws: Option<Vec<Law>> = losses.iter().map(one).collect();
+    laws.ok_or_else(|| Error::Unsupported {
+        accountant: "PLD",
+        event: event.to_string(),
+        because: "as a single release",
+    })
 }
