@@ -90,7 +90,7 @@ impl Asker for Classroom<'_> {
         self.chooser.next(self.job, journal, most)
     }
 
-    fn put(&mut self, polling: &mut Polling, questions: &[usize]) -> Result<Vec<Answer>, Error> {
+    fn ask(&mut self, polling: &mut Polling, questions: &[usize]) -> Result<Vec<Answer>, Error> {
         let teachers = self.ballots.teachers() as f32;
         let ask = |question: &usize| {
             let expected: Vec<i64> = if self.expected.is_empty() {
@@ -182,7 +182,7 @@ impl Asker for Neighborhood<'_> {
         self.chooser.next(self.job, journal, most)
     }
 
-    fn put(&mut self, polling: &mut Polling, questions: &[usize]) -> Result<Vec<Answer>, Error> {
+    fn ask(&mut self, polling: &mut Polling, questions: &[usize]) -> Result<Vec<Answer>, Error> {
         Ok(polling.ask_nearest(self.job.private.len(), questions, &mut self.voters)?)
     }
 }

@@ -34,7 +34,7 @@ pub struct Configuration {
     #[serde(skip_serializing_if = "Features::is_raw")]
     pub features: Features,
     /// The voters.
-    pub voters: Electors,
+    pub voters: VoterSettings,
     /// How questions are asked, and what may be spent on them.
     pub votes: voting::Recipe,
     /// The student, which learns from the answers.
@@ -50,7 +50,7 @@ pub struct Configuration {
 /// The voters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Electors {
+pub enum VoterSettings {
     /// Models trained on disjoint shards of the private records.
     Teachers {
         /// The number of teachers.
@@ -60,7 +60,7 @@ pub enum Electors {
         model: Architecture,
         /// How they are trained.
         #[serde(default = "teacher")]
-        training: student::Training,
+        training: student::SoftLabelTraining,
     },
     /// The records nearest to a question, within a random sample.
     Nearest {
@@ -85,8 +85,8 @@ fn once() -> u32 {
 }
 
 /// The default training of a teacher: a small convex problem, solved to convergence.
-fn teacher() -> student::Training {
-    student::Training {
+fn teacher() -> student::SoftLabelTraining {
+    student::SoftLabelTraining {
         epochs: 40,
         least_steps: 300,
         batch: 32,
@@ -99,7 +99,7 @@ fn teacher() -> student::Training {
     }
 }
 
-impl Electors {
+impl VoterSettings {
     /// The default teachers, `count` of them.
     #[must_use]
     pub fn teachers(count: usize) -> Self {
@@ -107,7 +107,7 @@ impl Electors {
     }
 }
 
-impl Default for Electors {
+impl Default for VoterSettings {
     fn default() -> Self {
         Self::teachers(250)
     }
@@ -127,7 +127,7 @@ pub struct Student {
     /// How labels spread to the other public records.
     pub propagation: student::Propagation,
     /// How it is trained.
-    pub training: student::Training,
+    pub training: student::SoftLabelTraining,
 }
 
 /// Which questions are asked.
@@ -175,15 +175,15 @@ impl Configuration {
     }
 
     /// The public facts about the votes among `classes` classes.
-    pub fn election(&self, classes: usize) -> Result<voting::Election, Error> {
+    pub fn vote_facts(&self, classes: usize) -> Result<voting::VoteFacts, Error> {
         let (voters, ballots) = match self.voters {
-            Electors::Teachers { count, .. } => (Voters::Teachers, count),
-            Electors::Nearest { neighbors, rate, .. } => {
+            VoterSettings::Teachers { count, .. } => (Voters::Teachers, count),
+            VoterSettings::Nearest { neighbors, rate, .. } => {
                 (Voters::Nearest { rate: SamplingRate::new(rate)? }, neighbors)
             }
         };
         let most = |count: usize| count.try_into().unwrap_or(u32::MAX);
-        Ok(voting::Election {
+        Ok(voting::VoteFacts {
             candidates: classes,
             voters,
             ballots: most(ballots),

@@ -14,8 +14,8 @@ use crate::{
     learner::Control,
     run::{self, Folder, Job, NewBudget, Outcome, Promise, Settings, Watch},
     voting::{
-        Aggregator, Asker, Election, Journal, Plan, Recipe,
-        pate::{Ballots, Cast, Replies},
+        Aggregator, Asker, Journal, Plan, Recipe, VoteFacts,
+        pate::{AnyBallots, Ballots, SurveyBallots},
     },
 };
 
@@ -82,9 +82,9 @@ impl ExternalBallots {
         let cast = match self.about {
             About::Classes(classes) => Ballots::read(&self.ballots, classes)?.into(),
             About::Labels { labels, most } => {
-                Replies::read(&self.ballots, Form::Labels { labels, most })?.into()
+                SurveyBallots::read(&self.ballots, Form::Labels { labels, most })?.into()
             }
-            About::Range(bounds) => Replies::read(&self.ballots, Form::Number(bounds))?.into(),
+            About::Range(bounds) => SurveyBallots::read(&self.ballots, Form::Number(bounds))?.into(),
         };
         Ok(External {
             file: Some(self.clone()),
@@ -96,7 +96,7 @@ impl ExternalBallots {
 /// A job that answers questions from ballots that others have cast.
 pub struct External {
     dataset: String,
-    cast: Cast,
+    cast: AnyBallots,
     votes: Recipe,
     unit: Unit,
     /// The file of settings, if the ballots come from a file.
@@ -111,11 +111,11 @@ impl External {
     /// # Contract
     /// One record, or one user if that is the unit, influences the ballots of one teacher only. Where one
     /// unit is replaced by another, both influence the same teacher.
-    pub fn new(dataset: &str, cast: Cast, votes: &Recipe, unit: Unit) -> Result<Self, Error> {
+    pub fn new(dataset: &str, cast: AnyBallots, votes: &Recipe, unit: Unit) -> Result<Self, Error> {
         let count = |number: usize| number.try_into().unwrap_or(u32::MAX);
         let teachers = match &cast {
-            Cast::Classes(ballots) => ballots.teachers(),
-            Cast::Replies(replies) => replies.teachers(),
+            AnyBallots::Classes(ballots) => ballots.teachers(),
+            AnyBallots::Survey(replies) => replies.teachers(),
         };
         // In a file with one column, an empty ballot is an empty line. A reader skips that line, which would
         // shift all questions after it.
@@ -127,16 +127,16 @@ impl External {
             });
         }
         let plan = match &cast {
-            Cast::Classes(ballots) => {
+            AnyBallots::Classes(ballots) => {
                 check(votes)?;
-                votes.plan(&Election {
+                votes.plan(&VoteFacts {
                     candidates: ballots.classes(),
                     voters: Voters::Teachers,
                     ballots: count(ballots.teachers()),
                     questions: count(ballots.questions()),
                 })
             }
-            Cast::Replies(replies) => {
+            AnyBallots::Survey(replies) => {
                 votes.survey(replies.form(), count(replies.teachers()), count(replies.questions()))
             }
         }?;
@@ -197,7 +197,7 @@ impl Job for External {
         }
         let answers = folder.file(Folder::ANSWERS);
         let control = match &self.cast {
-            Cast::Classes(ballots) => {
+            AnyBallots::Classes(ballots) => {
                 let mut journal = Journal::open(&answers)?;
                 let order: Vec<usize> = (0..ballots.questions()).collect();
                 let votes = |question: usize| ballots.votes(question);
@@ -222,7 +222,7 @@ impl Job for External {
                 }
                 control
             }
-            Cast::Replies(replies) => {
+            AnyBallots::Survey(replies) => {
                 let mut journal = Journal::open(&answers)?;
                 let control = payment::survey(&self.plan, ledger, folder, &mut journal, replies, watch)?;
                 results.count(&journal);
@@ -259,7 +259,7 @@ impl Asker for InOrder<'_> {
         Ok((first..self.ballots.questions()).take(64.min(polling.answers_left() as usize)).collect())
     }
 
-    fn put(&mut self, polling: &mut Polling, questions: &[usize]) -> Result<Vec<Answer>, Error> {
+    fn ask(&mut self, polling: &mut Polling, questions: &[usize]) -> Result<Vec<Answer>, Error> {
         questions.iter().map(|question| Ok(polling.ask(&self.ballots.votes(*question), &[])?)).collect()
     }
 }

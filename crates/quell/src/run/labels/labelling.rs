@@ -7,7 +7,7 @@ use quell_privacy::{
 };
 
 use super::{
-    Choice, Configuration, Electors, Results,
+    Choice, Configuration, Results, VoterSettings,
     asker::{Chooser, Classroom, Neighborhood, one_record_each},
     payment, reveal,
 };
@@ -85,14 +85,14 @@ impl Labelling {
         let private = seen(&configuration.features, dataset.train.clone())?;
         let public = seen(&configuration.student.features, raw)?;
         let network = configuration.student.model.build(public.shape(), classes.len())?;
-        if let Electors::Teachers { model, .. } = &mut configuration.voters {
+        if let VoterSettings::Teachers { model, .. } = &mut configuration.voters {
             if model.name.is_none() && model.layers.is_empty() {
                 model.name = Some("logistic".into());
             }
             model.build(private.shape(), classes.len())?;
         }
-        let plan = configuration.votes.plan(&configuration.election(classes.len())?)?;
-        if let Electors::Teachers { count, .. } = configuration.voters {
+        let plan = configuration.votes.plan(&configuration.vote_facts(classes.len())?)?;
+        if let VoterSettings::Teachers { count, .. } = configuration.voters {
             Shards::check(&dataset.train, count, configuration.votes.neighbors)?;
         }
         let points = points(&asked)?;
@@ -109,7 +109,7 @@ impl Labelling {
             plan,
         };
         let (votes, teachers) =
-            (&job.configuration.votes, matches!(job.configuration.voters, Electors::Teachers { .. }));
+            (&job.configuration.votes, matches!(job.configuration.voters, VoterSettings::Teachers { .. }));
         if !teachers {
             one_record_each(&job)?;
         }
@@ -137,7 +137,7 @@ impl Labelling {
         let answers = plan.aggregation.answers().unwrap_or(self.questions as u64);
         let chooser = Chooser::new(self, order.clone(), journal, answers);
         let control = match &self.configuration.voters {
-            Electors::Teachers { count, model, training } => {
+            VoterSettings::Teachers { count, model, training } => {
                 let Some(ballots) = self.ballots(*count, &mut model.clone(), training, folder, watch)? else {
                     return Ok(Control::Stop);
                 };
@@ -154,7 +154,7 @@ impl Labelling {
                 }
                 control
             }
-            Electors::Nearest { neighbors, components, turns, .. } => {
+            VoterSettings::Nearest { neighbors, components, turns, .. } => {
                 let voters = self.nearest(*neighbors, *components)?;
                 let nobody = |_| Votes::tally(self.classes.len(), []);
                 let mut asker = Neighborhood { job: self, chooser, voters, turn: 0, turns: *turns };

@@ -14,7 +14,7 @@ mod results;
 mod reveal;
 mod voters;
 
-pub use configuration::{Choice, Configuration, Electors, Student};
+pub use configuration::{Choice, Configuration, Student, VoterSettings};
 pub use external::{About, External, ExternalBallots};
 pub use labelling::Labelling;
 pub use results::Results;

@@ -11,7 +11,9 @@ use crate::{
     Error, Input,
     learner::Control,
     run::{Folder, NewBudget, Progress, Promise, Watch, charge},
-    voting::{Aggregation, Asker, Entry, Journal, Plan, Recipe, Reply, ask, entry, pate::Replies},
+    voting::{
+        Aggregation, Asker, Entry, Journal, Plan, Recipe, SurveyAnswer, ask, entry, pate::SurveyBallots,
+    },
 };
 
 /// The terms with which to open a ledger that does not exist yet.
@@ -145,8 +147,8 @@ pub(super) fn survey<B: Book>(
     plan: &Plan,
     ledger: &mut Ledger<B>,
     folder: &Folder,
-    journal: &mut Journal<Reply>,
-    replies: &Replies,
+    journal: &mut Journal<SurveyAnswer>,
+    replies: &SurveyBallots,
     watch: &mut Watch<'_>,
 ) -> Result<Control, Error> {
     let Aggregation::Surveys(survey, rounds) = plan.aggregation else {
@@ -182,15 +184,15 @@ pub(super) fn survey<B: Book>(
 
 /// Turns a finding into a reply.
 /// The reply names the labels on more than half of the ballots, or a number clamped to the bounds.
-fn reply(survey: &Survey, finding: Finding) -> Option<Reply> {
+fn reply(survey: &Survey, finding: Finding) -> Option<SurveyAnswer> {
     let half = 0.5 * f64::from(survey.teachers);
     match (finding, survey.form) {
         (Finding::Counts(counts), _) => {
             let won = (0_u32..).zip(counts).filter(|(_, count)| *count > half);
-            Some(Reply::Labels(won.map(|(label, _)| label).collect()))
+            Some(SurveyAnswer::Labels(won.map(|(label, _)| label).collect()))
         }
         (Finding::Mean(mean), Form::Number(bounds)) => {
-            Some(Reply::Number(mean.clamp(bounds.lower(), bounds.upper())))
+            Some(SurveyAnswer::Number(mean.clamp(bounds.lower(), bounds.upper())))
         }
         (Finding::Mean(_) | Finding::Exhausted, _) => None,
     }

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use super::{
-    Electors, Labelling,
+    Labelling, VoterSettings,
     asker::Nearest,
     labelling::{rows, seen},
 };
@@ -26,7 +26,7 @@ impl Labelling {
         &self,
         count: usize,
         model: &mut Architecture,
-        training: &student::Training,
+        training: &student::SoftLabelTraining,
         folder: &Folder,
         watch: &mut Watch<'_>,
     ) -> Result<Option<Ballots>, Error> {
@@ -88,7 +88,7 @@ impl Labelling {
     /// The private records, with distance measured on features of a student.
     /// The student is trained on the answers so far. Its features are the outputs of all layers but the last.
     pub(super) fn nearest_by_student(&self, answers: &[(usize, u32)]) -> Result<Nearest<'_>, Error> {
-        let Electors::Nearest { neighbors, .. } = self.configuration.voters else {
+        let VoterSettings::Nearest { neighbors, .. } = self.configuration.voters else {
             return Err(Error::Setting {
                 name: "voters",
                 found: "teachers".into(),

@@ -1,21 +1,16 @@
 //! The student of a vote: ordinary training on public data with few labels, some wrong.
 //!
 //! [`representatives`] chooses the rows to ask about. [`Propagation`] spreads the answers to all other rows
-//! along a graph of nearest neighbours. [`Training`] trains any network on the resulting soft labels. Nothing
+//! along a graph of nearest neighbours. [`SoftLabelTraining`] trains any network on the resulting soft labels. Nothing
 //! here reads a private record, and nothing here costs privacy: the answers were paid for.
 
 mod choice;
-mod lesson;
 mod propagation;
 mod training;
-mod upright;
-mod views;
 
 pub use choice::representatives;
 pub use propagation::Propagation;
-pub use training::Training;
-pub use upright::upright;
-pub use views::Views;
+pub use training::{SoftLabelTraining, Views};
 
 use crate::{Error, Input};
 

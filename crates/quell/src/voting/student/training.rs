@@ -4,10 +4,6 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    lesson::{Lesson, softmax},
-    views::Views,
-};
 use crate::{
     Error, Input,
     data::Examples,
@@ -17,15 +13,15 @@ use crate::{
         optimizer::{Optimizer, Update},
         schedule::{Schedule, Shape},
     },
-    network::{Network, Workspace},
+    network::{Network, Task, Workspace},
     random::PublicRandom,
-    range::{BELOW_ONE, POSITIVE},
+    range::{BELOW_ONE, NOT_NEGATIVE, POSITIVE},
 };
 
 /// How a student is trained.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Training {
+pub struct SoftLabelTraining {
     /// The number of passes over the rows.
     pub epochs: u64,
     /// The least number of steps: with few rows, there are more passes.
@@ -51,7 +47,7 @@ pub struct Training {
     pub self_training: f32,
 }
 
-impl Default for Training {
+impl Default for SoftLabelTraining {
     fn default() -> Self {
         Self {
             epochs: 60,
@@ -67,7 +63,7 @@ impl Default for Training {
     }
 }
 
-impl Training {
+impl SoftLabelTraining {
     /// Checks that every setting is in its range.
     pub fn check(&self) -> Result<(), Error> {
         POSITIVE.check("epochs", self.epochs as f64)?;
@@ -134,7 +130,7 @@ impl Training {
         network: &Network,
         public: &'a Examples,
         guesses: &[f32],
-    ) -> Result<Lesson<'a>, Error> {
+    ) -> Result<SoftLabelTask<'a>, Error> {
         if public.is_empty() {
             return Err(Error::Missing { what: Input::PublicRecords });
         }
@@ -160,11 +156,19 @@ impl Training {
             return Err(Error::Missing { what: Input::Answers });
         }
         let (views, mixup) = (self.views, self.mixup);
-        Ok(Lesson { examples: public, guesses: guesses.to_vec(), classes, worth, views, mixup, seed: 0 })
+        Ok(SoftLabelTask {
+            examples: public,
+            guesses: guesses.to_vec(),
+            classes,
+            worth,
+            views,
+            mixup,
+            seed: 0,
+        })
     }
 
     /// Mixes the given soft labels with the current predictions of the network.
-    fn reconsider(&self, network: &Network, weights: &[f32], given: &[f32], lesson: &mut Lesson<'_>) {
+    fn reconsider(&self, network: &Network, weights: &[f32], given: &[f32], lesson: &mut SoftLabelTask<'_>) {
         let classes = lesson.classes;
         let said = Mutex::new(given.to_vec());
         network.predict(
@@ -206,4 +210,176 @@ fn worths(guesses: &[f32], classes: usize) -> Vec<f32> {
         }
     }
     worth
+}
+
+/// The task of predicting the soft label of each row.
+struct SoftLabelTask<'a> {
+    examples: &'a Examples,
+    /// The soft label of each row: a probability for each class.
+    guesses: Vec<f32>,
+    classes: usize,
+    /// The weight of each row.
+    worth: Vec<f32>,
+    views: Option<Views>,
+    /// The largest share of another row that mixup adds.
+    mixup: f32,
+    /// The seed of the current step.
+    seed: u64,
+}
+
+impl SoftLabelTask<'_> {
+    /// The row that is mixed into a row, and its share.
+    fn partner(&self, record: usize) -> Option<(usize, f32)> {
+        let mut chance = PublicRandom::of(self.seed, 2 * record as u64);
+        (self.mixup > 0.0).then(|| (chance.below(self.examples.len()), chance.between(0.0, self.mixup)))
+    }
+
+    fn view(&self, record: usize, input: &mut [f32], chance: &mut PublicRandom) {
+        let &[channels, height, columns] = self.examples.shape() else {
+            return self.examples.gather(record, input);
+        };
+        let shape = [channels, height, columns];
+        let mut numbers = vec![0.0; input.len()];
+        self.examples.gather(record, &mut numbers);
+        match self.views {
+            Some(views) => views.write(shape, &numbers, input, chance),
+            None => arrange(shape, &numbers, input),
+        }
+    }
+
+    /// Writes a row without views or mixup.
+    fn show(&self, record: usize, input: &mut [f32]) {
+        SoftLabelTask { views: None, guesses: Vec::new(), worth: Vec::new(), ..*self }.view(
+            record,
+            input,
+            &mut PublicRandom::new(0),
+        );
+    }
+
+    fn guess(&self, record: usize) -> &[f32] {
+        &self.guesses[record * self.classes..(record + 1) * self.classes]
+    }
+}
+
+impl Task for SoftLabelTask<'_> {
+    fn gather(&self, record: usize, _: usize, input: &mut [f32]) {
+        let mut chance = PublicRandom::of(self.seed, 2 * record as u64 + 1);
+        self.view(record, input, &mut chance);
+        if let Some((other, share)) = self.partner(record) {
+            let mut mixed = vec![0.0; input.len()];
+            self.view(other, &mut mixed, &mut chance);
+            input.iter_mut().zip(&mixed).for_each(|(input, mixed)| *input += share * (mixed - *input));
+        }
+    }
+
+    fn differentiate(&self, record: usize, _: usize, outputs: &[f32], gradient: &mut [f32]) {
+        softmax(outputs, gradient);
+        let (other, share) = self.partner(record).unwrap_or((record, 0.0));
+        let worth = self.worth[record] + share * (self.worth[other] - self.worth[record]);
+        let wanted = self
+            .guess(record)
+            .iter()
+            .zip(self.guess(other))
+            .map(|(own, theirs)| own + share * (theirs - own));
+        gradient
+            .iter_mut()
+            .zip(wanted)
+            .for_each(|(gradient, wanted)| *gradient = worth * (*gradient - wanted));
+    }
+
+    fn seed(&self, record: usize, _: usize) -> u64 {
+        PublicRandom::of(self.seed ^ 1, record as u64).bits()
+    }
+}
+
+/// Turns outputs into probabilities.
+fn softmax(outputs: &[f32], probabilities: &mut [f32]) {
+    let largest = outputs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    probabilities.iter_mut().zip(outputs).for_each(|(to, output)| *to = (output - largest).exp());
+    let total: f32 = probabilities.iter().sum();
+    for probability in probabilities.iter_mut() {
+        *probability /= total;
+    }
+}
+
+/// The largest random changes from an image to a view, in either direction.
+/// Pixels from outside the image are 0.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Views {
+    /// Shift down and to the right, as a share of the longer side.
+    pub shift: f32,
+    /// Rotation in degrees.
+    pub turn: f32,
+    /// Change of size as a share, in each direction independently.
+    pub stretch: f32,
+    /// Shear: columns per row.
+    pub lean: f32,
+}
+
+impl Default for Views {
+    fn default() -> Self {
+        Self { shift: 0.07, turn: 10.0, stretch: 0.1, lean: 0.2 }
+    }
+}
+
+impl Views {
+    /// Checks that every setting is in its range.
+    pub fn check(&self) -> Result<(), Error> {
+        let settings =
+            [("shift", self.shift), ("turn", self.turn), ("stretch", self.stretch), ("lean", self.lean)];
+        settings.into_iter().try_for_each(|(name, value)| NOT_NEGATIVE.check(name, value.into()))?;
+        BELOW_ONE.check("stretch", self.stretch.into())
+    }
+
+    /// Writes a view, channels last, of an image of channels, rows and columns.
+    fn write(
+        &self,
+        [channels, height, columns]: [usize; 3],
+        from: &[f32],
+        to: &mut [f32],
+        chance: &mut PublicRandom,
+    ) {
+        let mut up_to = |most: f32| chance.between(-1.0, 1.0) * most;
+        let longer = height.max(columns) as f32;
+        let (down, right) = (up_to(self.shift * longer), up_to(self.shift * longer));
+        let (sine, cosine) = up_to(self.turn).to_radians().sin_cos();
+        let (tall, wide) = (1.0 + up_to(self.stretch), 1.0 + up_to(self.stretch));
+        let lean = up_to(self.lean);
+        let middle = ((height as f32 - 1.0) / 2.0, (columns as f32 - 1.0) / 2.0);
+        for row in 0..height {
+            for column in 0..columns {
+                // The point of the image for this pixel of the view: shifted, sheared, scaled, rotated.
+                let (y, x) = (row as f32 - middle.0 - down, column as f32 - middle.1 - right);
+                let x = x + lean * y;
+                let (y, x) = (tall * y, wide * x);
+                let (y, x) = (cosine * y - sine * x + middle.0, sine * y + cosine * x + middle.1);
+                let pixel = &mut to[(row * columns + column) * channels..][..channels];
+                for (to, plane) in pixel.iter_mut().zip(from.chunks_exact(height * columns)) {
+                    *to = between(plane, height, columns, y, x, 0.0);
+                }
+            }
+        }
+    }
+}
+
+/// Writes an image unchanged, channels last.
+fn arrange([channels, height, columns]: [usize; 3], from: &[f32], to: &mut [f32]) {
+    for (channel, plane) in from.chunks_exact(height * columns).enumerate() {
+        to.iter_mut().skip(channel).step_by(channels).zip(plane).for_each(|(to, from)| *to = *from);
+    }
+}
+
+/// Interpolates between the four pixels around a point; `outside` beyond the edge.
+fn between(plane: &[f32], height: usize, columns: usize, y: f32, x: f32, outside: f32) -> f32 {
+    let (top, left) = (y.floor(), x.floor());
+    let (low, far) = (y - top, x - left);
+    let (top, left) = (top as isize, left as isize);
+    let pixel = |y: isize, x: isize| {
+        let inside = (0..height as isize).contains(&y) && (0..columns as isize).contains(&x);
+        if inside { plane[y as usize * columns + x as usize] } else { outside }
+    };
+    let upper = (1.0 - far) * pixel(top, left) + far * pixel(top, left + 1);
+    let lower = (1.0 - far) * pixel(top + 1, left) + far * pixel(top + 1, left + 1);
+    (1.0 - low) * upper + low * lower
 }
