@@ -221,17 +221,17 @@ fn a_survey_costs_what_was_asked_for_whatever_is_left_out() {
 }
 
 #[test]
-fn replies_are_read_as_they_were_said() {
-    let path = std::env::temp_dir().join(format!("quell-replies-{}.csv", std::process::id()));
+fn survey_ballots_are_read_as_they_are_written() {
+    let path = std::env::temp_dir().join(format!("quell-survey-{}.csv", std::process::id()));
     std::fs::write(&path, "a,b,c\n0, 2;1 ,\n3;0 1,,2\n").unwrap();
     let read = |form| SurveyBallots::read(&path, form);
-    let replies = read(Form::Labels { labels: 4, most: 3 }).unwrap();
-    assert_eq!((replies.teachers(), replies.questions()), (3, 2));
+    let ballots = read(Form::Labels { labels: 4, most: 3 }).unwrap();
+    assert_eq!((ballots.teachers(), ballots.questions()), (3, 2));
     let said = |labels: &[u32]| Ballot::Labels(labels.to_vec());
-    assert!(replies.ballots(0) == [said(&[0]), said(&[2, 1]), said(&[])]);
-    assert!(replies.ballots(1) == [said(&[3, 0, 1]), said(&[]), said(&[2])]);
+    assert!(ballots.ballots(0) == [said(&[0]), said(&[2, 1]), said(&[])]);
+    assert!(ballots.ballots(1) == [said(&[3, 0, 1]), said(&[]), said(&[2])]);
     assert!(
-        replies.ballots(2).is_empty() && !format!("{replies:?}").contains("sheet"),
+        ballots.ballots(2).is_empty() && !format!("{ballots:?}").contains("sheet"),
         "ballots are not for reading"
     );
     // A cell that is no valid ballot names no label, and causes no error.
@@ -248,7 +248,7 @@ fn replies_are_read_as_they_were_said() {
 
 #[test]
 fn a_journal_keeps_sets_and_numbers_apart() {
-    let folder = std::env::temp_dir().join(format!("quell-replies-journal-{}", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("quell-survey-journal-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("answers.jsonl");
     let answers = [

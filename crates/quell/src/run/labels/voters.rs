@@ -22,7 +22,7 @@ use crate::{
     run::{Architecture, Folder, Progress, Watch},
     voting::{
         Aggregation, Aggregator, Asker, Journal,
-        knn::{Index, Metric, Neighbor},
+        knn::{Index, Neighbor},
         pate::{Ballots, Shards, Teachers},
         student,
     },
@@ -320,7 +320,7 @@ impl<'a> NearestRecords<'a> {
             Targets::Classes { labels, .. } => labels.as_slice(),
             Targets::Numbers(_) => &[],
         };
-        let index = Index::new(records, width, Metric::SquaredEuclidean)?;
+        let index = Index::new(records, width)?;
         Ok(Self { index, labels, classes: job.classes.len(), neighbors, questions })
     }
 }

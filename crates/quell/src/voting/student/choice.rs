@@ -8,7 +8,7 @@ use super::count_rows;
 use crate::{
     Error,
     random::PublicRandom,
-    voting::knn::{Index, Metric, Neighbor},
+    voting::knn::{Index, Neighbor},
 };
 
 /// The number of rounds of k-means.
@@ -91,7 +91,7 @@ fn spread_out(points: &[f32], width: usize, count: usize, seed: u64) -> Vec<f32>
 
 /// The nearest centre of each row, and its squared distance.
 fn assign(points: &[f32], centers: &[f32], width: usize) -> Result<Vec<(usize, f32)>, Error> {
-    let nearest = Index::new(centers, width, Metric::SquaredEuclidean)?.nearest(points, 1)?;
+    let nearest = Index::new(centers, width)?.nearest(points, 1)?;
     let first = |near: &Vec<Neighbor>| {
         near.first().map_or((0, f32::INFINITY), |near| (near.record as usize, near.distance))
     };
@@ -154,7 +154,7 @@ impl Eq for Candidate {}
 fn order(points: &[f32], width: usize, chosen: &[usize], sizes: &[f32]) -> Result<Vec<usize>, Error> {
     let rows: Vec<f32> =
         chosen.iter().flat_map(|row| &points[row * width..(row + 1) * width]).copied().collect();
-    let near = Index::new(&rows, width, Metric::SquaredEuclidean)?.nearest(&rows, chosen.len())?;
+    let near = Index::new(&rows, width)?.nearest(&rows, chosen.len())?;
     let by_place = |near: Vec<Neighbor>| {
         let mut distances = vec![f32::INFINITY; chosen.len()];
         for near in near {

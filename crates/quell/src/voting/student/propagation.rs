@@ -7,7 +7,7 @@ use super::count_rows;
 use crate::{
     Error, Input,
     range::{INSIDE_UNIT, POSITIVE},
-    voting::knn::{Index, Metric},
+    voting::knn::Index,
 };
 
 /// Label spreading (Zhou et al. 2004): F ← αSF + (1 - α)Y.
@@ -120,8 +120,7 @@ fn answers(labels: &[(usize, u32)], rows: usize, classes: usize) -> Result<Vec<f
 /// Of equally near rows, those with a lower index come first.
 fn nearest(points: &[f32], width: usize, count: usize) -> Result<Vec<Vec<(usize, f32)>>, Error> {
     // One more neighbour, because each row is its own nearest neighbour.
-    let near =
-        Index::new(points, width, Metric::SquaredEuclidean)?.nearest(points, count.saturating_add(1))?;
+    let near = Index::new(points, width)?.nearest(points, count.saturating_add(1))?;
     let others = near.into_iter().enumerate().map(|(row, near)| {
         let others = near
             .into_iter()
