@@ -87,7 +87,8 @@ impl<A: Clone + Serialize + DeserializeOwned> Journal<A> {
     }
 }
 
-/// Reads the complete lines of a file. Returns their entries and the position after the last line.
+/// Reads the complete lines of a file.
+/// Returns their entries, and the position after the last complete line.
 fn parse<A: DeserializeOwned>(path: &Path) -> Result<(Vec<Entry<A>>, u64), Error> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,

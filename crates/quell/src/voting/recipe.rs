@@ -89,13 +89,14 @@ const SHARE_OF_BALLOTS: f64 = 0.16;
 /// The noise on the mean is then a twentieth of the distance between the bounds.
 const SHARE_OF_NUMBERS: f64 = 0.05;
 
-/// The default noise of screening, on the largest count, divided by the noise on the counts.
+/// The default noise of screening, divided by the noise on the counts.
 const SCREENING: f64 = 2.5;
 
 /// The default threshold of screening: the share of ballots that the largest count must reach.
 const THRESHOLD: f64 = 0.6;
 
-/// The largest number of rounds of a plan. A killed run loses the round that it was in.
+/// The largest number of rounds of a plan.
+/// A killed run loses the round that it was in.
 const ROUNDS: u32 = 16;
 
 /// The default number of unstable questions to pay for.
@@ -250,7 +251,7 @@ impl Recipe {
         Ok(Aggregation::Polls(poll, rounds.into()))
     }
 
-    /// Makes a plan for stable winners: the least noise at the wanted ε, and its threshold.
+    /// Makes a plan for stable winners, with the least noise at the wanted ε.
     /// If only the noise is given, ε is the cost of that noise.
     fn stable(&self, facts: &VoteFacts, delta: Delta) -> Result<Plan, Error> {
         let neighbors = self.neighbors;

@@ -155,7 +155,8 @@ impl Configuration {
         Self::parse(&file::read_text(path, LARGEST_CONFIGURATION)?)
     }
 
-    /// Records the hashes of the public networks that compute features, and the scaling of their inputs.
+    /// Records the hashes of the public networks that compute features.
+    /// Also records the scaling of their inputs, which must be the same for voters and student.
     pub(super) fn pin(&mut self) -> Result<(), Error> {
         self.features.pin(&mut self.data)?;
         let scaling = self.data.scaling.clone();

@@ -32,7 +32,8 @@ pub struct ExternalBallots {
     /// Name of the dataset in the ledger; the name of the file if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dataset: Option<String>,
-    /// The privacy unit, a record or a user. One unit influences the ballots of one teacher only.
+    /// The privacy unit, a record or a user.
+    /// One unit influences the ballots of one teacher only.
     #[serde(default)]
     pub unit: Unit,
     /// What the ballots vote on.

@@ -1,4 +1,5 @@
-//! The job that labels public records by private votes and trains a student, and its results.
+//! The job that labels public records by private votes, and its results.
+//! A student is trained on the labels.
 
 use quell_privacy::{
     Statement,
@@ -115,7 +116,7 @@ impl Labelling {
         Ok(job)
     }
 
-    /// Checks the unit of nearest records, and whether the cost of the votes can be revealed.
+    /// Checks settings that depend on the kind of voters: the unit and the reveal.
     fn check(&self) -> Result<(), Error> {
         let Configuration { votes, voters, student, data, .. } = &self.configuration;
         let has_teachers = matches!(voters, VoterSettings::Teachers { .. });

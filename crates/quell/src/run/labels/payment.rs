@@ -93,7 +93,7 @@ pub(super) struct Payment<'a, B: Book> {
 }
 
 impl<B: Book> Payment<'_, B> {
-    /// Pays, and answers questions from ballots for classes.
+    /// Pays once, and answers questions from ballots for classes.
     /// Then reveals the data-dependent cost, if the settings request it.
     ///
     /// `order` lists the questions for stable winners. Otherwise `asker` chooses the questions.
@@ -120,7 +120,7 @@ impl<B: Book> Payment<'_, B> {
         Ok(control)
     }
 
-    /// Pays if the run has not paid, and asks questions until all paid answers are given.
+    /// Pays once, and asks questions until all paid answers are given.
     pub(super) fn answer(
         &mut self,
         asker: &mut impl Asker,
@@ -151,7 +151,7 @@ impl<B: Book> Payment<'_, B> {
         })
     }
 
-    /// Pays if the run has not paid, and asks for the stable winner of each question.
+    /// Pays once, and asks for the stable winner of each question.
     ///
     /// All questions are one step of the lease. So a killed run loses the questions that it had not recorded.
     fn answer_stable(
@@ -176,7 +176,7 @@ impl<B: Book> Payment<'_, B> {
         Ok(Control::Continue)
     }
 
-    /// Pays if the run has not paid, and asks about labels or numbers in the order of the questions.
+    /// Pays once, and asks about labels or numbers in the order of the questions.
     pub(super) fn answer_survey(
         &mut self,
         ballots: &SurveyBallots,
@@ -227,7 +227,7 @@ impl<B: Book> Payment<'_, B> {
         Ok(())
     }
 
-    /// Adds up the cost of every question in the journal, and releases a bound on the sum.
+    /// Releases a bound on the total cost of the questions in the journal.
     /// Returns `None` if the release was paid for and lost when the run was killed.
     fn reveal(&mut self, ballots: &Ballots, journal: &Journal) -> Result<Option<Revealed>, Error> {
         let Self { plan, folder, .. } = *self;
@@ -290,7 +290,8 @@ fn survey_answer(survey: &Survey, finding: Finding) -> Option<SurveyAnswer> {
 pub struct Revealed {
     /// ε of all answers and of this release, at the δ of the plan.
     pub epsilon: f64,
-    /// Whether ε holds for the dataset. Otherwise questions were screened, and ε holds for the released answers.
+    /// Whether ε is a property of the dataset.
+    /// If questions were screened, ε is a property of the released answers.
     pub of_the_dataset: bool,
 }
 
@@ -301,7 +302,8 @@ const ORDER: f64 = 12.0;
 /// The noise multiplier of the reveal, which then costs ρ = 1/64.
 const NOISE: f64 = 8.0;
 
-/// The share of δ with which the revealed bound may fail. A ledger sets aside more than this.
+/// The share of δ with which the revealed bound may fail.
+/// A ledger sets aside more than this.
 const FAILURE: f64 = 1e-3;
 
 /// The mechanism that reveals the cost of a plan's votes.

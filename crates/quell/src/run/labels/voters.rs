@@ -94,7 +94,7 @@ impl Labelling {
         Ok(order)
     }
 
-    /// The ballots of all teachers. Trains the teachers whose ballots are not in the folder yet.
+    /// The ballots of all teachers, including those from earlier sessions.
     /// Returns `None` if the callback stopped the run.
     fn teacher_ballots(
         &self,

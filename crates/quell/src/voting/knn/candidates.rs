@@ -35,8 +35,8 @@ impl Margin {
         Self { share, spread: (2.0 * share / (1.0 - share)) as f32 }
     }
 
-    /// The offset of a record: -2 x·y plus the offset is the lower end of its interval.
-    /// NaN if there is no bound.
+    /// The offset of a record; NaN if there is no bound.
+    /// -2 x·y plus the offset is the lower end of the record's interval.
     pub(super) fn offset(self, squared_length: f64) -> f32 {
         if squared_length > LONGEST { f32::NAN } else { (squared_length * (1.0 - self.share)) as f32 }
     }
@@ -49,8 +49,8 @@ impl Margin {
 
 /// The candidates of one query, of which the nearest `wanted` are kept.
 pub(super) struct Candidates {
-    /// For each candidate, an integer made of the upper end of its interval and its record.
-    /// The integers are ordered by the upper end, then by the record.
+    /// One integer for each candidate: the upper end of its interval, then its record.
+    /// The integers have the order of the upper ends, then of the records.
     keys: Vec<u64>,
     wanted: usize,
     /// The number of candidates at which some are dropped.

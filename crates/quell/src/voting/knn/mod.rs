@@ -4,6 +4,6 @@
 //! of the privacy crate releases their votes.
 
 mod candidates;
-mod neighbors;
+mod index;
 
-pub use neighbors::{Index, Neighbor};
+pub use index::{Index, Neighbor};

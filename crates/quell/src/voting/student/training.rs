@@ -26,7 +26,7 @@ pub struct SoftLabelTraining {
     pub epochs: u64,
     /// The least number of steps. If the passes have fewer steps, there are more passes.
     pub least_steps: u64,
-    /// The number of rows in a batch. A batch has at most an eighth of all rows.
+    /// The number of rows in a batch, but at most an eighth of all rows.
     pub batch: usize,
     /// The optimizer.
     pub optimizer: Optimizer,
@@ -202,7 +202,7 @@ impl SoftLabelTraining {
     }
 }
 
-/// The weight of each row: the certainty of its soft label, divided by the mean certainty.
+/// The weight of each row: the certainty of its label, divided by the mean certainty.
 /// The certainty is 1 - H/ln K, where H is the entropy of the soft label and K the number of classes.
 fn row_weights(soft_labels: &[f32], classes: usize) -> Vec<f32> {
     let largest = (classes as f32).ln().max(f32::MIN_POSITIVE);
