@@ -205,7 +205,7 @@ impl Job for External {
             AnyBallots::Classes(ballots) => {
                 let mut journal = Journal::open(&answers)?;
                 let order: Vec<usize> = (0..ballots.questions()).collect();
-                let mut asker = InOrder { ballots };
+                let mut asker = InOrderAsker { ballots };
                 let control = payment.answer_from_ballots(
                     ballots,
                     &order,
@@ -244,11 +244,11 @@ fn check(votes: &Recipe) -> Result<(), Error> {
 }
 
 /// Asks the questions in the order of the file.
-struct InOrder<'b> {
+struct InOrderAsker<'b> {
     ballots: &'b Ballots,
 }
 
-impl Asker for InOrder<'_> {
+impl Asker for InOrderAsker<'_> {
     fn choose(&mut self, journal: &Journal, polling: &Polling) -> Result<Vec<usize>, Error> {
         let first = journal.entries().len();
         Ok((first..self.ballots.questions()).take(BLOCK.min(polling.answers_left() as usize)).collect())
