@@ -1,6 +1,6 @@
 //! The student of a vote: ordinary training on public rows, of which a few have labels.
 //!
-//! [`representatives`] chooses the rows to ask about. [`Propagation`] spreads the answers to all other rows
+//! [`representatives()`] chooses the rows to ask about. [`Propagation`] spreads the answers to all other rows
 //! along a graph of nearest neighbours. [`SoftLabelTraining`] trains any network on the resulting soft
 //! labels.
 //!
