@@ -3,7 +3,7 @@
 use quell::{
     ledger::InMemory,
     privacy::{ledger::Unit, mechanism::Voters, units::Epsilon},
-    voting::{Election, Recipe, pate::Ballots},
+    voting::{Recipe, VoteFacts, pate::Ballots},
 };
 
 pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,7 +16,7 @@ pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let recipe = Recipe { epsilon: Some(2.0), delta: Some(1e-5), answers: Some(30), ..Recipe::default() };
     let plan =
-        recipe.plan(&Election { candidates: 3, voters: Voters::Teachers, ballots: 200, questions: 30 })?;
+        recipe.plan(&VoteFacts { candidates: 3, voters: Voters::Teachers, ballots: 200, questions: 30 })?;
     let mut ledger = InMemory::ledger("patients", Epsilon::new(2.0)?, plan.delta)?;
     let answers = plan.answer(&ballots, Unit::Example, &mut ledger)?;
     let right =

@@ -7,9 +7,9 @@ use quell::{
     learner::Evaluation,
     run::{
         Folder, Model,
-        labels::{Choice, Configuration, Electors, Results, Revealed},
+        labels::{Choice, Configuration, Results, Revealed, VoterSettings},
     },
-    voting::{Aggregation, Aggregator, Election, Entry, Journal, Plan},
+    voting::{Aggregation, Aggregator, Entry, Journal, Plan, VoteFacts},
 };
 use quell_privacy::{
     mechanism::Screening,
@@ -34,8 +34,8 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
     let outcome = folder.labels()?.unwrap_or_default();
     let entries = Journal::read(&folder.file(Folder::ANSWERS))?;
     let classes = model.classes.clone().unwrap_or_default();
-    let election = configuration.election(classes.len())?;
-    let plan = configuration.votes.plan(&election)?;
+    let facts = configuration.vote_facts(classes.len())?;
+    let plan = configuration.votes.plan(&facts)?;
     let event = plan.aggregation.event(plan.neighbors);
     let figures: Vec<(Figure, &str)> =
         [figures::epsilon_of_answers(&plan)?, figures::attack(&event, plan.neighbors, ATTACK)?]
@@ -68,7 +68,7 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         ("The guarantee of this run", guarantee_rows),
         ("Ledger entry of the charge", ledger_entry(&model.paid)),
         ("Voters", voters(&configuration)),
-        ("Aggregation of votes", aggregation(&configuration, &election, &plan)),
+        ("Aggregation of votes", aggregation(&configuration, &facts, &plan)),
         ("Results", result(&configuration, &outcome)),
         ("Answers per class", per_class),
         ("Data", data(&configuration, model)),
@@ -90,8 +90,8 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
 
 fn title_prefix(configuration: &Configuration) -> &'static str {
     match configuration.voters {
-        Electors::Teachers { .. } => "Labels by teachers",
-        Electors::Nearest { .. } => "Labels by nearest neighbours",
+        VoterSettings::Teachers { .. } => "Labels by teachers",
+        VoterSettings::Nearest { .. } => "Labels by nearest neighbours",
     }
 }
 
@@ -147,7 +147,7 @@ fn voters(configuration: &Configuration) -> Vec<[String; 2]> {
         features(&configuration.features)
     };
     match &configuration.voters {
-        Electors::Teachers { count, model, training } => vec![
+        VoterSettings::Teachers { count, model, training } => vec![
             row(
                 "voters",
                 format!(
@@ -158,7 +158,7 @@ fn voters(configuration: &Configuration) -> Vec<[String; 2]> {
             row("teacher", architecture(model)),
             row("optimizer of a teacher", describe(&training.optimizer)),
         ],
-        Electors::Nearest { neighbors, rate, components, turns } => {
+        VoterSettings::Nearest { neighbors, rate, components, turns } => {
             let distance_space = components
                 .map_or(inputs.clone(), |count| format!("{count} principal components of {inputs}"));
             let by_student = "from the second turn on, distances use the features of a student that was trained on the answers so far";
@@ -178,7 +178,7 @@ fn voters(configuration: &Configuration) -> Vec<[String; 2]> {
     }
 }
 
-fn aggregation(configuration: &Configuration, election: &Election, plan: &Plan) -> Vec<[String; 2]> {
+fn aggregation(configuration: &Configuration, facts: &VoteFacts, plan: &Plan) -> Vec<[String; 2]> {
     let mut rows = vec![row("aggregator", describe(&configuration.votes.aggregator))];
     match &plan.aggregation {
         Aggregation::Polls(poll, rounds) => {
@@ -188,7 +188,7 @@ fn aggregation(configuration: &Configuration, election: &Election, plan: &Plan) 
                     Aggregator::Interactive => "some count exceeds the student's prediction by",
                     _ => "the largest count reaches",
                 };
-                let ballots = election.ballots;
+                let ballots = facts.ballots;
                 let noise =
                     format!("with Gaussian noise of standard deviation {}", format_brief(deviation.get()));
                 rows.push(row(
@@ -202,7 +202,7 @@ fn aggregation(configuration: &Configuration, election: &Election, plan: &Plan) 
         Aggregation::Stable(stable) => {
             let threshold = format!(
                 "more than {} of {} ballots could change without another winner, with noise",
-                stable.threshold, election.ballots
+                stable.threshold, facts.ballots
             );
             rows.push(row("answered only if", threshold));
             rows.push(row(

@@ -15,7 +15,7 @@ use std::{env, path::Path, time::Instant};
 use quell::{
     data::{self, Examples, Options},
     random::PublicRandom,
-    voting::knn::{Index, Metric, Neighbor, votes},
+    voting::knn::{Index, Neighbor},
 };
 
 type Failure = Box<dyn std::error::Error>;
@@ -33,7 +33,7 @@ fn main() -> Result<(), Failure> {
     let (records, width, queries, k) = (records as usize, width as usize, queries as usize, k as usize);
     let mut chance = PublicRandom::new(1);
     let mut numbers = |count: usize| (0..count).map(|_| chance.between(0.0, 1.0)).collect::<Vec<f32>>();
-    let index = Index::new(&numbers(records * width), width, Metric::SquaredEuclidean)?;
+    let index = Index::new(&numbers(records * width), width)?;
     let asked = numbers(queries * width);
     let samples = rate.first().map(|rate| samples(queries, records, *rate));
     let search = || match &samples {
@@ -91,9 +91,8 @@ fn samples(queries: usize, records: usize, rate: f64) -> Vec<Vec<usize>> {
 fn digits(folder: &Path) -> Result<(), Failure> {
     let images = data::open(folder, &Options::default())?;
     let (train, test) = (images.train, images.test.ok_or("there are no test images")?);
-    let index = Index::of_examples(&train, Metric::SquaredEuclidean)?;
-    let mut queries = vec![0.0; test.len() * test.width()];
-    queries.chunks_exact_mut(test.width()).enumerate().for_each(|(image, row)| test.gather(image, row));
+    let index = Index::new(&rows(&train), train.width())?;
+    let queries = rows(&test);
     for k in [1, 3, 5, 10] {
         let start = Instant::now();
         let answers = index.nearest(&queries, k)?;
@@ -111,11 +110,21 @@ fn digits(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The numbers of all images, row after row.
+fn rows(examples: &Examples) -> Vec<f32> {
+    let mut rows = vec![0.0; examples.len() * examples.width()];
+    rows.chunks_exact_mut(examples.width()).enumerate().for_each(|(image, row)| examples.gather(image, row));
+    rows
+}
+
 /// How often most votes, the first of several, are for the right class.
 fn right(answers: &[Vec<Neighbor>], train: &Examples, test: &Examples) -> usize {
     let labels: Vec<u32> = (0..train.len()).filter_map(|record| train.label(record)).collect();
     let winner = |answer: &Vec<Neighbor>| {
-        let votes = votes(answer, &labels, 10);
+        let mut votes = [0; 10];
+        for neighbor in answer {
+            votes[labels[neighbor.record as usize] as usize] += 1;
+        }
         (0..10).rev().max_by_key(|class| votes[*class]).map(|class| class as u32)
     };
     answers.iter().enumerate().filter(|(image, answer)| winner(answer) == test.label(*image)).count()

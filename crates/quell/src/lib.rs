@@ -59,6 +59,7 @@ mod range;
 )]
 pub mod run;
 pub mod statistics;
+mod terms;
 mod toml_error;
 pub mod voting;
 

@@ -3,7 +3,7 @@
 use quell::{
     data,
     random::PublicRandom,
-    voting::knn::{Index, Metric, Neighbor, votes},
+    voting::knn::{Index, Neighbor},
 };
 
 /// What nearest means, without a thought for time.
@@ -39,7 +39,7 @@ fn sample(records: usize, rate: f32, seed: u64) -> Vec<usize> {
 }
 
 fn euclidean(rows: &[f32], width: usize) -> Index {
-    Index::new(rows, width, Metric::SquaredEuclidean).unwrap()
+    Index::new(rows, width).unwrap()
 }
 
 /// Record for record and bit for bit.
@@ -145,6 +145,15 @@ fn lengths_from_the_smallest_to_the_largest_do_no_harm() {
     }
 }
 
+/// The number of neighbours of each class.
+fn votes(neighbors: &[Neighbor], labels: &[u32], classes: usize) -> Vec<u32> {
+    let mut votes = vec![0; classes];
+    for neighbor in neighbors {
+        votes[labels[neighbor.record as usize] as usize] += 1;
+    }
+    votes
+}
+
 #[test]
 fn one_more_record_brings_at_most_itself_and_removes_at_most_one() {
     // The law that the privacy of the votes rests on.
@@ -241,7 +250,7 @@ fn there_may_be_nothing_to_find() {
 #[test]
 fn what_does_not_fit_is_refused_and_no_number_of_records_is_told() {
     let rows = [0.0; 12];
-    assert!(Index::new(&rows, 0, Metric::Cosine).is_err() && Index::new(&rows, 5, Metric::Cosine).is_err());
+    assert!(Index::new(&rows, 0).is_err() && Index::new(&rows, 5).is_err());
     let index = euclidean(&rows, 4);
     assert!(index.nearest(&[0.0; 5], 1).is_err());
     for samples in [vec![], vec![vec![0], vec![1]], vec![vec![1, 0]], vec![vec![1, 1]], vec![vec![0, 3]]] {
@@ -251,39 +260,12 @@ fn what_does_not_fit_is_refused_and_no_number_of_records_is_told() {
 }
 
 #[test]
-fn a_cosine_knows_the_angle_and_not_the_length() {
-    let (records, width) = (900, 12);
-    let mut rows = numbers(records * width, 19, uniform);
-    rows[5 * width..6 * width].fill(0.0);
-    let asked = numbers(10 * width, 20, uniform);
-    let index = Index::new(&rows, width, Metric::Cosine).unwrap();
-    let product =
-        |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum::<f64>();
-    for (query, found) in asked.chunks(width).zip(index.nearest(&asked, records).unwrap()) {
-        assert_eq!(found.len(), records - 1);
-        let distance = |record: u32| {
-            let row = &rows[record as usize * width..][..width];
-            1.0 - product(query, row) / (product(query, query) * product(row, row)).sqrt()
-        };
-        assert!(
-            found
-                .iter()
-                .all(|neighbor| (f64::from(neighbor.distance) - distance(neighbor.record)).abs() < 1e-6)
-        );
-        assert!(found.is_sorted_by(|a, b| a.distance <= b.distance));
-    }
-    let longer: Vec<f32> = asked.iter().map(|x| 4.0 * x).collect();
-    assert!(index.nearest(&asked, 9).unwrap() == index.nearest(&longer, 9).unwrap());
-    assert!(index.nearest(&[0.0; 12], 3).unwrap()[0].is_empty());
-}
-
-#[test]
 fn images_of_digits_are_nearest_to_those_of_the_same_digit() {
     let digits = data::digits().unwrap().train;
-    let index = Index::of_examples(&digits, Metric::SquaredEuclidean).unwrap();
-    let width = index.width();
-    let mut images = vec![0.0; index.len() * width];
+    let width = digits.width();
+    let mut images = vec![0.0; digits.len() * width];
     images.chunks_exact_mut(width).enumerate().for_each(|(image, row)| digits.gather(image, row));
+    let index = euclidean(&images, width);
     let labels: Vec<u32> = (0..index.len()).map(|image| digits.label(image).unwrap()).collect();
     let answers = index.nearest(&images, 4).unwrap();
     assert!(
@@ -298,11 +280,4 @@ fn images_of_digits_are_nearest_to_those_of_the_same_digit() {
         .map(|(near, label)| votes(&near[1..], &labels, 10)[*label as usize])
         .sum();
     assert!(f64::from(agree) > 0.97 * 3.0 * labels.len() as f64, "{agree}");
-}
-
-#[test]
-fn votes_are_counted_for_classes_that_exist() {
-    let near = [3, 0, 2, 9, 4].map(|record| Neighbor { record, distance: 0.0 });
-    assert_eq!(votes(&near, &[1, 0, 1, 0, 7], 3), [1, 2, 0]);
-    assert_eq!(votes(&[], &[1], 2), [0, 0]);
 }

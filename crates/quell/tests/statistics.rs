@@ -11,7 +11,7 @@ use quell::{
         units::{Delta, Epsilon, Probability},
     },
     statistics::{Answer, Question, Statistic},
-    voting::{Election, Recipe, pate::Ballots},
+    voting::{Recipe, VoteFacts, pate::Ballots},
 };
 use quell_privacy::mechanism::Voters;
 
@@ -92,8 +92,8 @@ fn a_ledger_that_protects_users_refuses_to_count_records() {
 #[test]
 fn ballots_in_memory_are_answered_from_a_ledger_of_the_same_promise_only() {
     let recipe = Recipe { epsilon: Some(2.0), delta: Some(1e-6), answers: Some(2), ..Recipe::default() };
-    let election = Election { candidates: 2, voters: Voters::Teachers, ballots: 50, questions: 2 };
-    let plan = recipe.plan(&election).unwrap();
+    let facts = VoteFacts { candidates: 2, voters: Voters::Teachers, ballots: 50, questions: 2 };
+    let plan = recipe.plan(&facts).unwrap();
     let mut ballots = Ballots::new(2, 2).unwrap();
     (0..50).for_each(|_| ballots.push(&[0, 1]));
     for (unit, neighbors) in [(Unit::User, Neighbors::AddRemove), (Unit::Example, Neighbors::Replace)] {

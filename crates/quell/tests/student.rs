@@ -10,7 +10,7 @@ use quell::{
     },
     network::{self, Network},
     random::PublicRandom,
-    voting::student::{Propagation, Training, Views, representatives, upright},
+    voting::student::{Propagation, SoftLabelTraining, Views, representatives},
 };
 
 const CENTERS: [[f32; 2]; 3] = [[0.0, 0.0], [6.0, 0.0], [0.0, 6.0]];
@@ -132,35 +132,6 @@ fn all_rows_are_representatives_if_as_many_are_wanted() {
     assert!(!representatives(&[1.0; 8], 1, 3, 0).unwrap().is_empty(), "all rows are the same");
 }
 
-/// A line through an image of 12 by 12, moved down and to the right, and leaning.
-fn line(down: usize, right: usize, leaning: bool) -> Vec<f32> {
-    let mut image = vec![0.0; 144];
-    for row in 0..6 {
-        let column = right + if leaning { row / 2 } else { 0 };
-        image[(row + down) * 12 + column] = 1.0;
-    }
-    image
-}
-
-#[test]
-fn an_upright_image_neither_leans_nor_is_it_off_the_middle() {
-    let images = [line(1, 1, true), line(4, 6, true), line(3, 5, false)].concat();
-    let examples = Examples::numbers(&[1, 12, 12], images, named(vec![0; 3], 1)).unwrap();
-    let rows = upright(&examples).unwrap();
-    let (first, moved) = (&rows[..144], &rows[144..288]);
-    assert!(first.iter().zip(moved).all(|(a, b)| (a - b).abs() < 1e-4), "where it was does not matter");
-    // How far ink is from the vertical through the middle, at 5.5.
-    let spread = |image: &[f32]| {
-        let sum: f32 = image.iter().sum();
-        image.iter().enumerate().map(|(place, ink)| ink * ((place % 12) as f32 - 5.5).abs()).sum::<f32>()
-            / sum
-    };
-    assert!(spread(first) < 0.6 && spread(&line(3, 4, true)) > 0.7, "{}", spread(first));
-    assert!(spread(&rows[288..]) < 0.51);
-    let table = Examples::numbers(&[2], vec![3.0, 4.0], named(vec![0], 1)).unwrap();
-    assert_eq!(upright(&table).unwrap(), [3.0, 4.0], "what is no image stays as it is");
-}
-
 #[test]
 fn a_student_of_sixty_noisy_answers_reads_digits_it_never_saw() {
     let digits = digits().unwrap();
@@ -176,7 +147,8 @@ fn a_student_of_sixty_noisy_answers_reads_digits_it_never_saw() {
     let unlabelled = Examples::numbers(public.shape(), points, named(vec![0; public.len()], 10)).unwrap();
     let network = named_network("digits", &[8, 8, 1], 10);
     let mut told = Vec::new();
-    let recipe = Training { epochs: 1, least_steps: 1200, views: None, ..Training::default() };
+    let recipe =
+        SoftLabelTraining { epochs: 1, least_steps: 1200, views: None, ..SoftLabelTraining::default() };
     let weights =
         recipe.train(&network, &unlabelled, &guesses, 1, |taken, steps| told.push((taken, steps))).unwrap();
     let reached = accuracy(&network, &weights, &digits.test.unwrap());
@@ -197,11 +169,19 @@ fn a_student_of_a_table_learns_by_mixing_rows() {
     let guesses = one_hot(&labels, 3);
     let examples = Examples::numbers(&[2], points, named(labels, 3)).unwrap();
     let network = named_network("logistic", &[2], 3);
-    let recipe = Training { epochs: 30, least_steps: 0, batch: 30, mixup: 0.5, ..Training::default() };
-    let recipe = Training { schedule: quell::learner::schedule::Schedule::constant(0.05), ..recipe };
+    let recipe = SoftLabelTraining {
+        epochs: 30,
+        least_steps: 0,
+        batch: 30,
+        mixup: 0.5,
+        ..SoftLabelTraining::default()
+    };
+    let recipe = SoftLabelTraining { schedule: quell::learner::schedule::Schedule::constant(0.05), ..recipe };
     let weights = recipe.train(&network, &examples, &guesses, 1, |_, _| ()).unwrap();
     assert!(accuracy(&network, &weights, &examples) > 0.97);
-    let plain = Training { mixup: 0.0, ..recipe }.train(&network, &examples, &guesses, 1, |_, _| ()).unwrap();
+    let plain = SoftLabelTraining { mixup: 0.0, ..recipe }
+        .train(&network, &examples, &guesses, 1, |_, _| ())
+        .unwrap();
     assert!(weights != plain, "mixing changes what is learned");
 }
 
@@ -212,7 +192,7 @@ fn the_weights_follow_from_the_seed() {
     let examples = Examples::numbers(&[2], points, named(labels, 3)).unwrap();
     let network = named_network("mlp", &[2], 3);
     let train = |seed: u64| {
-        Training { epochs: 2, least_steps: 0, ..Training::default() }
+        SoftLabelTraining { epochs: 2, least_steps: 0, ..SoftLabelTraining::default() }
             .train(&network, &examples, &guesses, seed, |_, _| ())
             .unwrap()
     };
@@ -229,7 +209,7 @@ fn a_view_that_may_not_differ_is_the_image() {
     let examples = Examples::numbers(&[2, 8, 6], pixels, named(labels, 2)).unwrap();
     let network = named_network("digits", &[8, 6, 2], 2);
     let train = |views: Option<Views>| {
-        Training { epochs: 2, least_steps: 0, views, ..Training::default() }
+        SoftLabelTraining { epochs: 2, least_steps: 0, views, ..SoftLabelTraining::default() }
             .train(&network, &examples, &guesses, 1, |_, _| ())
             .unwrap()
     };
@@ -258,14 +238,14 @@ fn a_student_that_trusts_itself_forgets_what_does_not_fit() {
     let sure = |self_training: f32| {
         let schedule = quell::learner::schedule::Schedule::constant(0.05);
         let optimizer = Optimizer::Momentum { momentum: 0.9, nesterov: false, weight_decay: 0.0 };
-        let recipe = Training {
+        let recipe = SoftLabelTraining {
             epochs: 120,
             least_steps: 0,
             batch: 30,
             self_training,
             schedule,
             optimizer,
-            ..Training::default()
+            ..SoftLabelTraining::default()
         };
         let weights = recipe.train(&network, &examples, &guesses, 1, |_, _| ()).unwrap();
         let scores = quell::learner::scores(
@@ -311,10 +291,10 @@ fn bad_input_is_refused_in_words() {
 
     let examples = Examples::numbers(&[2], vec![0.0; 4], named(vec![0, 1], 2)).unwrap();
     let network = named_network("logistic", &[2], 2);
-    let train = |recipe: Training, examples: &Examples, guesses: &[f32]| {
+    let train = |recipe: SoftLabelTraining, examples: &Examples, guesses: &[f32]| {
         said(recipe.train(&network, examples, guesses, 0, |_, _| ()).unwrap_err())
     };
-    let recipe = Training::default();
+    let recipe = SoftLabelTraining::default();
     let nothing = Examples::numbers(&[2], Vec::new(), named(Vec::new(), 2)).unwrap();
     assert_eq!(train(recipe, &nothing, &[]), "no public record is given");
     assert_eq!(train(recipe, &examples, &[1.0, 0.0]), "the length of soft labels is 2, expected 4");
@@ -327,13 +307,13 @@ fn bad_input_is_refused_in_words() {
     let wide = Examples::numbers(&[3], vec![0.0; 6], named(vec![0, 1], 2)).unwrap();
     assert_eq!(train(recipe, &wide, &[1.0, 0.0, 0.0, 1.0]), "the length of a public row is 3, expected 2");
     assert_eq!(
-        train(Training { batch: 0, ..recipe }, &examples, &[]),
+        train(SoftLabelTraining { batch: 0, ..recipe }, &examples, &[]),
         "batch is 0, expected a number in (0, inf)"
     );
     assert_eq!(
-        train(Training { mixup: 1.0, ..recipe }, &examples, &[]),
+        train(SoftLabelTraining { mixup: 1.0, ..recipe }, &examples, &[]),
         "mixup is 1, expected a number in [0, 1)"
     );
-    assert!(toml::from_str::<Training>("epoch = 3").is_err(), "a setting that nobody knows");
-    assert_eq!(toml::from_str::<Training>("epochs = 3").unwrap().epochs, 3);
+    assert!(toml::from_str::<SoftLabelTraining>("epoch = 3").is_err(), "a setting that nobody knows");
+    assert_eq!(toml::from_str::<SoftLabelTraining>("epochs = 3").unwrap().epochs, 3);
 }

@@ -6,8 +6,8 @@ use quell::{
     learner::Control,
     run::{Folder, Job, labels},
     voting::{
-        Aggregation, Aggregator, Election, Entry, Journal, Recipe, Reply,
-        pate::{Ballots, Replies, Shards},
+        Aggregation, Aggregator, Entry, Journal, Recipe, SurveyAnswer, VoteFacts,
+        pate::{Ballots, Shards, SurveyBallots},
     },
 };
 use quell_ledger::{Location, Store};
@@ -73,7 +73,8 @@ fn where_one_record_is_exchanged_its_place_says_the_shard() {
     assert!(Shards::deal(&digits, 0, Neighbors::Replace).is_err());
 }
 
-const FACTS: Election = Election { candidates: 10, voters: Voters::Teachers, ballots: 250, questions: 9000 };
+const FACTS: VoteFacts =
+    VoteFacts { candidates: 10, voters: Voters::Teachers, ballots: 250, questions: 9000 };
 
 fn answers(release: &Aggregation) -> u64 {
     release.answers().unwrap()
@@ -116,7 +117,7 @@ fn the_plan_costs_what_its_mechanism_says() {
     let Aggregation::Polls(poll, _) = confident.aggregation else { panic!() };
     assert_eq!((poll.screening.unwrap().threshold, poll.questions > poll.answers), (150, true));
     // Sampling makes answers cheaper: more of them for the same ε.
-    let nearest = Election { voters: Voters::Nearest { rate: SamplingRate::new(0.1).unwrap() }, ..FACTS };
+    let nearest = VoteFacts { voters: Voters::Nearest { rate: SamplingRate::new(0.1).unwrap() }, ..FACTS };
     let more = recipe.plan(&nearest).unwrap();
     assert!(answers(&more.aggregation) > 20 * answers(&plan.aggregation), "{}", answers(&more.aggregation));
     for wrong in [Aggregator::Laplace, Aggregator::Interactive, Aggregator::Stable] {
@@ -128,15 +129,15 @@ fn the_plan_costs_what_its_mechanism_says() {
 fn stable_winners_need_many_teachers() {
     let recipe =
         Recipe { aggregator: Aggregator::Stable, epsilon: Some(4.0), unstable: Some(1), ..Recipe::default() };
-    let plan = recipe.plan(&Election { ballots: 2000, ..FACTS }).unwrap();
+    let plan = recipe.plan(&VoteFacts { ballots: 2000, ..FACTS }).unwrap();
     let Aggregation::Stable(stable) = plan.aggregation else { panic!() };
     assert!(plan.epsilon.upper <= 4.0 && stable.threshold < 1000 && stable.distance() < 1e-9, "{plan:?}");
-    assert!(recipe.plan(&Election { ballots: 30, ..FACTS }).is_err());
+    assert!(recipe.plan(&VoteFacts { ballots: 30, ..FACTS }).is_err());
 }
 
 #[test]
 fn stable_winners_cost_what_noise_costs_and_what_mistakes_cost() {
-    let facts = Election { candidates: 4, voters: Voters::Teachers, ballots: 2000, questions: 30 };
+    let facts = VoteFacts { candidates: 4, voters: Voters::Teachers, ballots: 2000, questions: 30 };
     for deviation in [2.0, 3.0, 10.0, 60.0] {
         let recipe =
             Recipe { aggregator: Aggregator::Stable, deviation: Some(deviation), ..Recipe::default() };
@@ -220,17 +221,17 @@ fn a_survey_costs_what_was_asked_for_whatever_is_left_out() {
 }
 
 #[test]
-fn replies_are_read_as_they_were_said() {
-    let path = std::env::temp_dir().join(format!("quell-replies-{}.csv", std::process::id()));
+fn survey_ballots_are_read_as_they_are_written() {
+    let path = std::env::temp_dir().join(format!("quell-survey-{}.csv", std::process::id()));
     std::fs::write(&path, "a,b,c\n0, 2;1 ,\n3;0 1,,2\n").unwrap();
-    let read = |form| Replies::read(&path, form);
-    let replies = read(Form::Labels { labels: 4, most: 3 }).unwrap();
-    assert_eq!((replies.teachers(), replies.questions()), (3, 2));
+    let read = |form| SurveyBallots::read(&path, form);
+    let ballots = read(Form::Labels { labels: 4, most: 3 }).unwrap();
+    assert_eq!((ballots.teachers(), ballots.questions()), (3, 2));
     let said = |labels: &[u32]| Ballot::Labels(labels.to_vec());
-    assert!(replies.ballots(0) == [said(&[0]), said(&[2, 1]), said(&[])]);
-    assert!(replies.ballots(1) == [said(&[3, 0, 1]), said(&[]), said(&[2])]);
+    assert!(ballots.ballots(0) == [said(&[0]), said(&[2, 1]), said(&[])]);
+    assert!(ballots.ballots(1) == [said(&[3, 0, 1]), said(&[]), said(&[2])]);
     assert!(
-        replies.ballots(2).is_empty() && !format!("{replies:?}").contains("sheet"),
+        ballots.ballots(2).is_empty() && !format!("{ballots:?}").contains("sheet"),
         "ballots are not for reading"
     );
     // A cell that is no valid ballot names no label, and causes no error.
@@ -247,11 +248,16 @@ fn replies_are_read_as_they_were_said() {
 
 #[test]
 fn a_journal_keeps_sets_and_numbers_apart() {
-    let folder = std::env::temp_dir().join(format!("quell-replies-journal-{}", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("quell-survey-journal-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("answers.jsonl");
-    let answers = [Reply::Labels(vec![]), Reply::Labels(vec![3, 5]), Reply::Number(4.0), Reply::Number(-0.1)];
-    let entries: Vec<Entry<Reply>> = answers
+    let answers = [
+        SurveyAnswer::Labels(vec![]),
+        SurveyAnswer::Labels(vec![3, 5]),
+        SurveyAnswer::Number(4.0),
+        SurveyAnswer::Number(-0.1),
+    ];
+    let entries: Vec<Entry<SurveyAnswer>> = answers
         .into_iter()
         .enumerate()
         .map(|(question, answer)| Entry { question, answer: Some(answer) })
@@ -265,7 +271,7 @@ fn a_journal_keeps_sets_and_numbers_apart() {
 fn a_run_that_is_refused_leaves_nothing_private() {
     let here = std::env::temp_dir().join(format!("quell-refused-{}", std::process::id()));
     let mut asked = labels::Configuration::digits_by_teachers().unwrap();
-    asked.voters = labels::Electors::teachers(20);
+    asked.voters = labels::VoterSettings::teachers(20);
     let job = labels::Labelling::new(asked).unwrap();
     // As if another run had spent almost everything while the teachers learned.
     let terms = job.terms().unwrap();

@@ -9,7 +9,7 @@ use quell_privacy::{
 use serde_json::{Map, Value};
 
 use super::{Folder, NewBudget, PaymentRecord};
-use crate::{Error, learner::Control};
+use crate::{Error, learner::Control, terms};
 
 /// Work that is planned, paid for, saved in a folder, and resumable.
 ///
@@ -92,14 +92,9 @@ pub struct Guarantee {
 }
 
 impl Guarantee {
-    /// Refuses a ledger with other neighbours or another privacy unit.
+    /// Refuses a ledger with another privacy unit or other neighbours.
     pub(super) fn check<B: Book>(&self, ledger: &mut Ledger<B>) -> Result<(), Error> {
-        let terms = ledger.state()?.terms();
-        if terms.neighbors == self.neighbors && terms.unit == self.unit {
-            Ok(())
-        } else {
-            Err(Error::OtherTerms { dataset: terms.dataset.clone() })
-        }
+        terms::check(ledger, self.unit, self.neighbors)
     }
 
     /// The terms of a new ledger. Without a budget, it can pay for this job alone.

@@ -1,4 +1,4 @@
-//! The journal of released answers, written as they come.
+//! The journal of released answers, and the loop that asks questions and records their answers.
 
 use std::{
     fs::{File, OpenOptions},
@@ -6,9 +6,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use quell_privacy::{
+    ledger::{Book, Lease},
+    mechanism::{Answer, Poll, Polling},
+};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::Error;
+use crate::{Error, learner::Control};
 
 /// The result of one question. All of it is public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,13 +24,13 @@ pub struct Entry<A = u32> {
     pub answer: Option<A>,
 }
 
-/// An answer that is not a class.
+/// The released answer of a survey: labels or a number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Reply {
+pub enum SurveyAnswer {
     /// The labels that more than half of the teachers named.
     Labels(Vec<u32>),
-    /// The mean of their numbers.
+    /// The mean of the teachers' numbers.
     Number(f64),
 }
 
@@ -40,7 +44,8 @@ pub struct Journal<A = u32> {
 
 impl<A: Clone + Serialize + DeserializeOwned> Journal<A> {
     /// Opens a journal, or creates one.
-    /// Drops an incomplete last line, on which no answer depends.
+    ///
+    /// An incomplete last line is removed. A killed run leaves such a line, and its answer counts as lost.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let failed = |error: std::io::Error| Error::io(path, &error);
         let (entries, whole) = parse(path)?;
@@ -82,7 +87,8 @@ impl<A: Clone + Serialize + DeserializeOwned> Journal<A> {
     }
 }
 
-/// Reads the complete lines of a file, and the position at which they end.
+/// Reads the complete lines of a file.
+/// Returns their entries, and the position after the last complete line.
 fn parse<A: DeserializeOwned>(path: &Path) -> Result<(Vec<Entry<A>>, u64), Error> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
@@ -95,4 +101,65 @@ fn parse<A: DeserializeOwned>(path: &Path) -> Result<(Vec<Entry<A>>, u64), Error
     };
     let entries = text[..whole].lines().map(entry).collect::<Result<Vec<Entry<A>>, Error>>()?;
     Ok((entries, whole as u64))
+}
+
+/// Chooses the next questions and asks the voters.
+pub(crate) trait Asker {
+    /// Chooses the next questions, given the answers so far.
+    ///
+    /// No chosen question may be in the journal. [`ask`] stops if no question is chosen.
+    fn choose(&mut self, journal: &Journal, polling: &Polling) -> Result<Vec<usize>, Error>;
+
+    /// Asks the voters; returns one answer for each question.
+    fn ask(&mut self, polling: &mut Polling, questions: &[usize]) -> Result<Vec<Answer>, Error>;
+}
+
+/// Asks questions in blocks until the paid answers or the questions are used up.
+///
+/// `watch` is called with the journal after each block of questions.
+pub(crate) fn ask<B: Book>(
+    mut lease: Lease<'_, Poll, B>,
+    journal: &mut Journal,
+    asker: &mut impl Asker,
+    mut watch: impl FnMut(&Journal) -> Control,
+) -> Result<Control, Error> {
+    let mut polling: Option<Polling> = None;
+    loop {
+        let mut open = match polling.take() {
+            Some(open) if open.is_open() => open,
+            // The next round adds its answers to the poll of the rounds before it.
+            closed => match lease.next() {
+                None => return Ok(Control::Continue),
+                Some(paid) => match closed {
+                    None => paid?.run()?,
+                    Some(mut closed) => {
+                        closed.add(paid?)?;
+                        closed
+                    }
+                },
+            },
+        };
+        let questions = asker.choose(journal, &open)?;
+        if questions.is_empty() {
+            return Ok(Control::Continue);
+        }
+        let entries: Vec<Entry> =
+            questions.iter().zip(asker.ask(&mut open, &questions)?).filter_map(entry).collect();
+        journal.record(&entries)?;
+        lease.confirm()?;
+        polling = Some(open);
+        if watch(journal) == Control::Stop {
+            return Ok(Control::Stop);
+        }
+    }
+}
+
+/// The journal entry of an answer.
+/// `None` if the paid answers were used up before the votes were read; the question may be asked again.
+pub(crate) fn entry((question, answer): (&usize, Answer)) -> Option<Entry> {
+    match answer {
+        Answer::Winner(class) => Some(Entry { question: *question, answer: Some(class as u32) }),
+        Answer::Refused => Some(Entry { question: *question, answer: None }),
+        Answer::Exhausted => None,
+    }
 }

@@ -7,7 +7,7 @@ use quell::{
     random::PublicRandom,
     run::{
         self,
-        labels::{About, Electors},
+        labels::{About, VoterSettings},
     },
     voting::{
         Aggregator,
@@ -132,7 +132,7 @@ enum Question {
 /// The votes of teachers on some public records.
 fn votes(examples: &Examples, shards: &Shards, public: &Examples, question: Question) -> Seen {
     let network = network::build(&[2], &network::layers_of("logistic", &[2], 2).unwrap()).unwrap();
-    let Electors::Teachers { training, .. } = Electors::teachers(shards.count()) else {
+    let VoterSettings::Teachers { training, .. } = VoterSettings::teachers(shards.count()) else {
         unreachable!("these are teachers")
     };
     let teachers = Teachers { examples, shards, network: &network, training: &training, public, seed: 1 };

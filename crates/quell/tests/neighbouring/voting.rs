@@ -6,7 +6,7 @@ use quell::{
     random::PublicRandom,
     run::{
         Architecture, Folder as Run, Job, NewBudget, Source,
-        labels::{Choice, Configuration, Electors, Labelling},
+        labels::{Choice, Configuration, Labelling, VoterSettings},
     },
     voting::Aggregator,
 };
@@ -72,15 +72,15 @@ impl Way {
     fn configuration(&self, source: Source) -> Configuration {
         let mut asked = Configuration { data: source, seed: self.seed, ..Configuration::default() };
         asked.voters = if self.nearest {
-            Electors::Nearest { neighbors: 3, rate: 0.5, components: None, turns: 1 }
+            VoterSettings::Nearest { neighbors: 3, rate: 0.5, components: None, turns: 1 }
         } else {
-            Electors::teachers(self.teachers())
+            VoterSettings::teachers(self.teachers())
         };
         // Principal components of 3072 numbers take long.
         if self.format == Format::Cifar {
             asked.features = Features::Hog { orientations: 9, cell: 16, block: 2 };
         }
-        if let Electors::Teachers { training, .. } = &mut asked.voters {
+        if let VoterSettings::Teachers { training, .. } = &mut asked.voters {
             (training.epochs, training.least_steps) = (2, 6);
         }
         let votes = &mut asked.votes;

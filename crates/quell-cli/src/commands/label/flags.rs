@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use quell::{
     network::Architecture,
-    run::labels::{About, Choice, Configuration, Electors, ExternalBallots},
+    run::labels::{About, Choice, Configuration, ExternalBallots, VoterSettings},
     voting::{self, Aggregator},
 };
 use quell_privacy::mechanism::Bounds;
@@ -252,10 +252,10 @@ impl Pate {
         let mut configuration = self.common.configuration(defaults)?;
         configuration.votes.reveal |= self.reveal_cost;
         self.users.apply_to(&mut configuration.data);
-        if !matches!(configuration.voters, Electors::Teachers { .. }) {
-            configuration.voters = Electors::teachers(250);
+        if !matches!(configuration.voters, VoterSettings::Teachers { .. }) {
+            configuration.voters = VoterSettings::teachers(250);
         }
-        if let Electors::Teachers { count, model, .. } = &mut configuration.voters {
+        if let VoterSettings::Teachers { count, model, .. } = &mut configuration.voters {
             if let Some(teachers) = self.teachers {
                 *count = usize::try_from(teachers).unwrap_or(usize::MAX);
             }
@@ -306,11 +306,11 @@ impl Knn {
         let defaults =
             || Ok(if digits { Configuration::digits_by_neighbors()? } else { Configuration::default() });
         let mut configuration = self.common.configuration(defaults)?;
-        if !matches!(configuration.voters, Electors::Nearest { .. }) {
+        if !matches!(configuration.voters, VoterSettings::Nearest { .. }) {
             configuration.voters =
-                Electors::Nearest { neighbors: 300, rate: 0.1, components: None, turns: 1 };
+                VoterSettings::Nearest { neighbors: 300, rate: 0.1, components: None, turns: 1 };
         }
-        if let Electors::Nearest { neighbors, rate, components, turns } = &mut configuration.voters {
+        if let VoterSettings::Nearest { neighbors, rate, components, turns } = &mut configuration.voters {
             let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
             *neighbors = self.neighbors_that_vote.map_or(*neighbors, whole);
             *rate = self.sampling_rate.unwrap_or(*rate);

@@ -25,6 +25,7 @@ use crate::{
         schedule::{Schedule, Shape},
     },
     network::Network,
+    terms,
 };
 
 /// All settings of a run, fixed before the first record is read.
@@ -106,12 +107,10 @@ impl Plan {
         examples: &Examples,
         ledger: &mut Ledger<B>,
     ) -> Result<Vec<f32>, Error> {
-        let terms = ledger.state()?.terms();
-        if terms.neighbors != self.neighbors {
-            return Err(Error::OtherTerms { dataset: terms.dataset.clone() });
-        }
-        self.check_count(terms, examples)?;
-        let mut task = self.task(examples, terms.unit)?;
+        let unit = ledger.state()?.terms().unit;
+        terms::check(ledger, unit, self.neighbors)?;
+        self.check_count(ledger.state()?.terms(), examples)?;
+        let mut task = self.task(examples, unit)?;
         let mut checkpoint = Checkpoint::new(network, self)?;
         let lease = ledger.reserve(self.descent.clone(), self.runs)?;
         train(lease, self, network, &mut task, &mut checkpoint, |_| Ok(Control::Continue))?;

@@ -27,18 +27,18 @@ pub struct Configuration {
     /// The private records, with the public records as test data.
     pub data: Source,
     /// The number of public records that may be asked about, from the first on.
-    /// The other public records only evaluate the student. If omitted, the number is four fifths of the
-    /// public records.
+    /// The other public records are used for evaluation only. The default is four fifths of the public
+    /// records.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub questions: Option<usize>,
     /// The features that voters use.
     #[serde(skip_serializing_if = "Features::is_raw")]
     pub features: Features,
     /// The voters.
-    pub voters: Electors,
+    pub voters: VoterSettings,
     /// How questions are asked, and what may be spent on them.
     pub votes: voting::Recipe,
-    /// The student, which learns from the answers.
+    /// The student, which is trained on the answers.
     pub student: Student,
     /// The total budget of the dataset, used if its ledger does not exist yet.
     /// If omitted, the budget is the cost of this run.
@@ -48,20 +48,20 @@ pub struct Configuration {
     pub seed: u64,
 }
 
-/// The voters.
+/// The settings of the voters: teachers, or the nearest records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Electors {
+pub enum VoterSettings {
     /// Models trained on disjoint shards of the private records.
     Teachers {
         /// The number of teachers.
         count: usize,
-        /// Their model; logistic regression on the features if omitted.
+        /// The model of a teacher; logistic regression on the features if omitted.
         #[serde(default)]
         model: Architecture,
-        /// How they are trained.
+        /// How a teacher is trained.
         #[serde(default = "teacher")]
-        training: student::Training,
+        training: student::SoftLabelTraining,
     },
     /// The records nearest to a question, within a random sample.
     Nearest {
@@ -74,8 +74,8 @@ pub enum Electors {
         /// features.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         components: Option<usize>,
-        /// The number of turns, among which the answers are divided.
-        /// Before each turn but the first, a student is trained and distance is measured on its features.
+        /// The number of turns. Each turn has the same number of answers.
+        /// Before each turn but the first, a student is trained, and distance is measured on its features.
         #[serde(default = "once")]
         turns: u32,
     },
@@ -86,8 +86,8 @@ fn once() -> u32 {
 }
 
 /// The default training of a teacher: a small convex problem, solved to convergence.
-fn teacher() -> student::Training {
-    student::Training {
+fn teacher() -> student::SoftLabelTraining {
+    student::SoftLabelTraining {
         epochs: 40,
         least_steps: 300,
         batch: 32,
@@ -100,7 +100,7 @@ fn teacher() -> student::Training {
     }
 }
 
-impl Electors {
+impl VoterSettings {
     /// The default teachers, `count` of them.
     #[must_use]
     pub fn teachers(count: usize) -> Self {
@@ -108,37 +108,37 @@ impl Electors {
     }
 }
 
-impl Default for Electors {
+impl Default for VoterSettings {
     fn default() -> Self {
         Self::teachers(250)
     }
 }
 
-/// The student, which learns from the answers.
+/// The settings of the student, which is trained on the answers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Student {
-    /// The features that it uses; the raw records if omitted.
+    /// The features that the student uses; the raw records if omitted.
     #[serde(skip_serializing_if = "Features::is_raw")]
     pub features: Features,
-    /// Its model.
+    /// The model of the student.
     pub model: Architecture,
     /// Which questions are asked.
     pub choice: Choice,
     /// How labels spread to the other public records.
     pub propagation: student::Propagation,
-    /// How it is trained.
-    pub training: student::Training,
+    /// How the student is trained.
+    pub training: student::SoftLabelTraining,
 }
 
 /// Which questions are asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
-    /// Questions that represent many others first.
+    /// First the questions that represent many others.
     #[default]
     Representative,
-    /// Half of the answers for representative questions, then the most uncertain questions.
+    /// Representative questions for half of the answers, then the most uncertain questions.
     Active,
     /// In the order of the file.
     InOrder,
@@ -157,6 +157,7 @@ impl Configuration {
     }
 
     /// Records the hashes of the public networks that compute features.
+    /// Also records the scaling of their inputs, which must be the same for voters and student.
     pub(super) fn pin(&mut self) -> Result<(), Error> {
         self.features.pin(&mut self.data.scaling)?;
         let scaling = self.data.scaling.clone();
@@ -176,19 +177,19 @@ impl Configuration {
     }
 
     /// The public facts about the votes among `classes` classes.
-    pub fn election(&self, classes: usize) -> Result<voting::Election, Error> {
+    pub fn vote_facts(&self, classes: usize) -> Result<voting::VoteFacts, Error> {
         let (voters, ballots) = match self.voters {
-            Electors::Teachers { count, .. } => (Voters::Teachers, count),
-            Electors::Nearest { neighbors, rate, .. } => {
+            VoterSettings::Teachers { count, .. } => (Voters::Teachers, count),
+            VoterSettings::Nearest { neighbors, rate, .. } => {
                 (Voters::Nearest { rate: SamplingRate::new(rate)? }, neighbors)
             }
         };
-        let most = |count: usize| count.try_into().unwrap_or(u32::MAX);
-        Ok(voting::Election {
+        let at_most_u32 = |count: usize| count.try_into().unwrap_or(u32::MAX);
+        Ok(voting::VoteFacts {
             candidates: classes,
             voters,
-            ballots: most(ballots),
-            questions: most(self.questions.unwrap_or(0)),
+            ballots: at_most_u32(ballots),
+            questions: at_most_u32(self.questions.unwrap_or(0)),
         })
     }
 

@@ -1,4 +1,4 @@
-//! Answers questions from external ballots, about which nothing else is known.
+//! The job that answers questions from the ballots of external teachers.
 
 use std::path::PathBuf;
 
@@ -8,18 +8,21 @@ use quell_privacy::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{payment, reveal};
+use super::payment::{self, Payment};
 use crate::{
     Error, data,
     learner::Control,
     run::{self, Folder, Guarantee, Job, NewBudget, Outcome, Settings, Watch},
     voting::{
-        Aggregator, Asker, Election, Journal, Plan, Recipe,
-        pate::{Ballots, Cast, Replies},
+        Aggregator, Asker, Journal, Plan, Recipe, VoteFacts,
+        pate::{AnyBallots, Ballots, SurveyBallots},
     },
 };
 
-/// The settings of a run on ballots in a file, as a TOML file.
+/// The number of questions in a block.
+const BLOCK: usize = 64;
+
+/// The settings of a run on external ballots, as a TOML file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExternalBallots {
@@ -29,7 +32,8 @@ pub struct ExternalBallots {
     /// Name of the dataset in the ledger; the name of the file if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dataset: Option<String>,
-    /// The privacy unit, a record or a user: it influences one teacher's ballots only.
+    /// The privacy unit, a record or a user.
+    /// One unit influences the ballots of one teacher only.
     #[serde(default)]
     pub unit: Unit,
     /// What the ballots vote on.
@@ -79,24 +83,24 @@ impl ExternalBallots {
 
     /// Reads the ballots and completes the settings. Nothing is paid.
     pub fn open(&self) -> Result<External, Error> {
-        let cast = match self.about {
+        let ballots = match self.about {
             About::Classes(classes) => Ballots::read(&self.ballots, classes)?.into(),
             About::Labels { labels, most } => {
-                Replies::read(&self.ballots, Form::Labels { labels, most })?.into()
+                SurveyBallots::read(&self.ballots, Form::Labels { labels, most })?.into()
             }
-            About::Range(bounds) => Replies::read(&self.ballots, Form::Number(bounds))?.into(),
+            About::Range(bounds) => SurveyBallots::read(&self.ballots, Form::Number(bounds))?.into(),
         };
         Ok(External {
             file: Some(self.clone()),
-            ..External::new(&self.name(), cast, &self.votes, self.unit)?
+            ..External::new(&self.name(), ballots, &self.votes, self.unit)?
         })
     }
 }
 
-/// A job that answers questions from ballots that others have cast.
+/// The job that answers questions from the ballots of external teachers.
 pub struct External {
     dataset: String,
-    cast: Cast,
+    ballots: AnyBallots,
     votes: Recipe,
     unit: Unit,
     /// The file of settings, if the ballots come from a file.
@@ -109,16 +113,16 @@ impl External {
     /// Makes a job from ballots and completes its settings. Nothing is paid.
     ///
     /// # Contract
-    /// One record, or one user if that is the unit, influences the ballots of one teacher only. Where one
-    /// unit is replaced by another, both influence the same teacher.
-    pub fn new(dataset: &str, cast: Cast, votes: &Recipe, unit: Unit) -> Result<Self, Error> {
+    /// One unit, a record or a user, influences the ballots of one teacher only. If one unit replaces
+    /// another, both influence the same teacher.
+    pub fn new(dataset: &str, ballots: AnyBallots, votes: &Recipe, unit: Unit) -> Result<Self, Error> {
         let count = |number: usize| number.try_into().unwrap_or(u32::MAX);
-        let teachers = match &cast {
-            Cast::Classes(ballots) => ballots.teachers(),
-            Cast::Replies(replies) => replies.teachers(),
+        let teachers = match &ballots {
+            AnyBallots::Classes(ballots) => ballots.teachers(),
+            AnyBallots::Survey(ballots) => ballots.teachers(),
         };
-        // In a file with one column, an empty ballot is an empty line. A reader skips that line, which would
-        // shift all questions after it.
+        // In a file with one column, an empty ballot is an empty line. A reader skips empty lines, so all
+        // later ballots would belong to wrong questions.
         if teachers < 2 {
             return Err(Error::Setting {
                 name: "teachers",
@@ -126,24 +130,24 @@ impl External {
                 expected: "at least 2",
             });
         }
-        let plan = match &cast {
-            Cast::Classes(ballots) => {
+        let plan = match &ballots {
+            AnyBallots::Classes(ballots) => {
                 check(votes)?;
-                votes.plan(&Election {
+                votes.plan(&VoteFacts {
                     candidates: ballots.classes(),
                     voters: Voters::Teachers,
                     ballots: count(ballots.teachers()),
                     questions: count(ballots.questions()),
                 })
             }
-            Cast::Replies(replies) => {
-                votes.survey(replies.form(), count(replies.teachers()), count(replies.questions()))
+            AnyBallots::Survey(ballots) => {
+                votes.survey(ballots.form(), count(ballots.teachers()), count(ballots.questions()))
             }
         }?;
         if votes.reveal {
-            reveal::check(&plan)?;
+            payment::check_reveal(&plan)?;
         }
-        Ok(Self { dataset: dataset.to_owned(), cast, votes: votes.clone(), unit, file: None, plan })
+        Ok(Self { dataset: dataset.to_owned(), ballots, votes: votes.clone(), unit, file: None, plan })
     }
 }
 
@@ -196,35 +200,26 @@ impl Job for External {
             folder.write_ballots_configuration(settings)?;
         }
         let answers = folder.file(Folder::ANSWERS);
-        let control = match &self.cast {
-            Cast::Classes(ballots) => {
+        let mut payment = Payment { plan: &self.plan, votes: &self.votes, ledger, folder };
+        let control = match &self.ballots {
+            AnyBallots::Classes(ballots) => {
                 let mut journal = Journal::open(&answers)?;
                 let order: Vec<usize> = (0..ballots.questions()).collect();
-                let votes = |question: usize| ballots.votes(question);
-                let mut asker = InOrder { ballots };
-                if self.votes.reveal {
-                    reveal::reserve(&self.plan, ledger, folder)?;
-                }
-                let control = payment::answer(
-                    &self.plan,
-                    ledger,
-                    folder,
-                    &mut journal,
+                let mut asker = InOrderAsker { ballots };
+                let control = payment.answer_from_ballots(
+                    ballots,
                     &order,
-                    votes,
                     &mut asker,
+                    &mut journal,
+                    &mut results,
                     watch,
                 )?;
                 results.count(&journal);
-                if control != Control::Stop && self.votes.reveal {
-                    results.revealed = reveal::reveal(&self.plan, ballots, &journal, ledger, folder)?;
-                    results.reveal_lost = results.revealed.is_none();
-                }
                 control
             }
-            Cast::Replies(replies) => {
+            AnyBallots::Survey(ballots) => {
                 let mut journal = Journal::open(&answers)?;
-                let control = payment::survey(&self.plan, ledger, folder, &mut journal, replies, watch)?;
+                let control = payment.answer_survey(ballots, &mut journal, watch)?;
                 results.count(&journal);
                 control
             }
@@ -236,30 +231,30 @@ impl Job for External {
     }
 }
 
-/// Checks that a theorem covers the settings and that they need no student.
+/// Checks that the settings need no student, and that a theorem covers them.
 fn check(votes: &Recipe) -> Result<(), Error> {
     if votes.aggregator == Aggregator::Interactive {
         let expected = "another aggregator: without public records there is no student";
         return Err(Error::Setting { name: "aggregator", found: "interactive".into(), expected });
     }
     if votes.reveal && !matches!(votes.aggregator, Aggregator::Gaussian | Aggregator::Confident) {
-        return Err(reveal::unfit());
+        return Err(payment::unfit_for_reveal());
     }
     Ok(())
 }
 
-/// Asks the questions in their order.
-struct InOrder<'b> {
+/// Asks the questions in the order of the file.
+struct InOrderAsker<'b> {
     ballots: &'b Ballots,
 }
 
-impl Asker for InOrder<'_> {
+impl Asker for InOrderAsker<'_> {
     fn choose(&mut self, journal: &Journal, polling: &Polling) -> Result<Vec<usize>, Error> {
         let first = journal.entries().len();
-        Ok((first..self.ballots.questions()).take(64.min(polling.answers_left() as usize)).collect())
+        Ok((first..self.ballots.questions()).take(BLOCK.min(polling.answers_left() as usize)).collect())
     }
 
-    fn put(&mut self, polling: &mut Polling, questions: &[usize]) -> Result<Vec<Answer>, Error> {
+    fn ask(&mut self, polling: &mut Polling, questions: &[usize]) -> Result<Vec<Answer>, Error> {
         questions.iter().map(|question| Ok(polling.ask(&self.ballots.votes(*question), &[])?)).collect()
     }
 }

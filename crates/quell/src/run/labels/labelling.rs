@@ -1,27 +1,30 @@
-//! A job that labels public records by private votes and trains a student.
+//! The job that labels public records by private votes, and its results.
+//! A student is trained on the labels.
 
 use quell_privacy::{
     Statement,
     ledger::{Book, Ledger, Spent, Terms},
-    mechanism::Votes,
+    number::{Toward, format_exact, format_rounded},
 };
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::json;
 
 use super::{
-    Choice, Configuration, Electors, Results,
-    asker::{Chooser, Classroom, Neighborhood, one_record_each},
-    payment, reveal,
+    Choice, Configuration, Revealed, VoterSettings,
+    payment::{self, Payment},
+    voters::check_nearest_unit,
 };
 use crate::{
     Error, Input,
     data::Examples,
     features::{Features, Pca},
-    learner::{Control, evaluate, loss::Loss},
+    learner::{Control, Evaluation, evaluate, loss::Loss},
     network::Network,
-    run::{self, Folder, Guarantee, Job, Model, Outcome, Progress, Settings, Watch, charge},
-    voting::{Aggregation, Aggregator, Journal, Plan, pate::Shards, student},
+    run::{self, Folder, Guarantee, Job, Model, Outcome, PaymentRecord, Progress, Settings, Watch, charge},
+    voting::{Aggregator, Journal, Plan, pate::Shards},
 };
 
-/// A job that labels public records: its complete settings and its data.
+/// The job that labels public records: its complete settings and its data.
 pub struct Labelling {
     /// The settings, with defaults filled in.
     pub configuration: Configuration,
@@ -37,9 +40,9 @@ pub struct Labelling {
     pub(super) questions: usize,
     /// Names of the classes.
     pub(super) classes: Vec<String>,
-    /// The coordinates and dimension of the questions for label spreading.
-    /// The coordinates are features or their principal components.
-    points: (Vec<f32>, usize),
+    /// The coordinates of the questions for label spreading, and their dimension.
+    /// The coordinates are features or principal components.
+    pub(super) points: (Vec<f32>, usize),
     /// The network of the student.
     network: Network,
     /// What will be asked, and what it costs.
@@ -51,7 +54,8 @@ const LOSS: Loss = Loss::CrossEntropy { label_smoothing: 0.0 };
 /// The default share of public records that may be asked about.
 const QUESTIONS: f64 = 0.8;
 
-/// More features than this are reduced to so many principal components before label spreading.
+/// The largest dimension for label spreading.
+/// More features than this are reduced to so many principal components.
 const COMPONENTS: usize = 64;
 
 impl Labelling {
@@ -81,18 +85,18 @@ impl Labelling {
         }
         configuration.questions = Some(questions);
         let pool: Vec<usize> = (0..questions).collect();
-        let asked = seen(&configuration.features, raw.select(&pool))?;
-        let private = seen(&configuration.features, dataset.train.clone())?;
-        let public = seen(&configuration.student.features, raw)?;
+        let asked = transform(&configuration.features, raw.select(&pool))?;
+        let private = transform(&configuration.features, dataset.train.clone())?;
+        let public = transform(&configuration.student.features, raw)?;
         let network = configuration.student.model.build(public.shape(), classes.len())?;
-        if let Electors::Teachers { model, .. } = &mut configuration.voters {
+        if let VoterSettings::Teachers { model, .. } = &mut configuration.voters {
             if model.name.is_none() && model.layers.is_empty() {
                 model.name = Some("logistic".into());
             }
             model.build(private.shape(), classes.len())?;
         }
-        let plan = configuration.votes.plan(&configuration.election(classes.len())?)?;
-        if let Electors::Teachers { count, .. } = configuration.voters {
+        let plan = configuration.votes.plan(&configuration.vote_facts(classes.len())?)?;
+        if let VoterSettings::Teachers { count, .. } = configuration.voters {
             Shards::check(&dataset.train, count, configuration.votes.neighbors)?;
         }
         let points = points(&asked)?;
@@ -108,92 +112,29 @@ impl Labelling {
             network,
             plan,
         };
-        let (votes, teachers) =
-            (&job.configuration.votes, matches!(job.configuration.voters, Electors::Teachers { .. }));
-        if !teachers {
-            one_record_each(&job)?;
-        }
-        let known = matches!(votes.aggregator, Aggregator::Gaussian | Aggregator::Confident)
-            && job.configuration.student.choice != Choice::Active;
-        if votes.reveal && !(teachers && known) {
-            return Err(reveal::unfit());
-        }
-        if votes.reveal {
-            reveal::check(&job.plan)?;
-        }
+        job.check()?;
         Ok(job)
     }
 
-    /// Asks until all answers that were paid for are given.
-    fn answer<B: Book>(
-        &self,
-        ledger: &mut Ledger<B>,
-        folder: &Folder,
-        journal: &mut Journal,
-        results: &mut Results,
-        watch: &mut Watch<'_>,
-    ) -> Result<Control, Error> {
-        let (plan, order) = (&self.plan, self.order()?);
-        let answers = plan.aggregation.answers().unwrap_or(self.questions as u64);
-        let chooser = Chooser::new(self, order.clone(), journal, answers);
-        let control = match &self.configuration.voters {
-            Electors::Teachers { count, model, training } => {
-                let Some(ballots) = self.ballots(*count, &mut model.clone(), training, folder, watch)? else {
-                    return Ok(Control::Stop);
-                };
-                let votes = |question: usize| ballots.votes(question);
-                if self.configuration.votes.reveal {
-                    reveal::reserve(plan, ledger, folder)?;
-                }
-                let mut asker = Classroom { job: self, chooser, ballots: &ballots, expected: Vec::new() };
-                let control =
-                    payment::answer(plan, ledger, folder, journal, &order, votes, &mut asker, watch)?;
-                if control != Control::Stop && self.configuration.votes.reveal {
-                    results.revealed = reveal::reveal(plan, &ballots, journal, ledger, folder)?;
-                    results.reveal_lost = results.revealed.is_none();
-                }
-                control
-            }
-            Electors::Nearest { neighbors, components, turns, .. } => {
-                let voters = self.nearest(*neighbors, *components)?;
-                let nobody = |_| Votes::tally(self.classes.len(), []);
-                let mut asker = Neighborhood { job: self, chooser, voters, turn: 0, turns: *turns };
-                payment::answer(plan, ledger, folder, journal, &order, nobody, &mut asker, watch)?
-            }
-        };
-        if control != Control::Stop {
-            results.paid = folder.paid_if_any()?;
-            results.count(journal);
-            folder.write_labels(results)?;
-            folder.forget_private()?;
+    /// Checks settings that depend on the kind of voters: the unit and the reveal.
+    fn check(&self) -> Result<(), Error> {
+        let Configuration { votes, voters, student, data, .. } = &self.configuration;
+        let has_teachers = matches!(voters, VoterSettings::Teachers { .. });
+        if !has_teachers {
+            check_nearest_unit(data.unit)?;
         }
-        Ok(control)
+        if !votes.reveal {
+            return Ok(());
+        }
+        let has_theorem = matches!(votes.aggregator, Aggregator::Gaussian | Aggregator::Confident)
+            && student.choice != Choice::Active;
+        if !(has_teachers && has_theorem) {
+            return Err(payment::unfit_for_reveal());
+        }
+        payment::check_reveal(&self.plan)
     }
 
-    /// All questions, in the order in which to ask them.
-    fn order(&self) -> Result<Vec<usize>, Error> {
-        match self.configuration.student.choice {
-            Choice::InOrder => Ok((0..self.questions).collect()),
-            Choice::Representative | Choice::Active => {
-                let wanted = match &self.plan.aggregation {
-                    Aggregation::Polls(poll, rounds) => u64::from(poll.questions) * rounds,
-                    Aggregation::Stable(_) | Aggregation::Surveys(..) => self.questions as u64,
-                };
-                let wanted = self.questions.min(wanted as usize);
-                let mut order =
-                    student::representatives(&self.points.0, self.points.1, wanted, self.configuration.seed)?;
-                // The other questions follow.
-                let mut first = vec![false; self.questions];
-                for question in &order {
-                    first[*question] = true;
-                }
-                order.extend((0..self.questions).filter(|question| !first[*question]));
-                Ok(order)
-            }
-        }
-    }
-
-    /// Spreads the answers to all questions: one row of class probabilities for each.
+    /// Spreads the answers to all questions. Returns the soft labels, question after question.
     pub(super) fn spread(&self, answers: &[(usize, u32)]) -> Result<Vec<f32>, Error> {
         self.configuration.student.propagation.spread(
             &self.points.0,
@@ -203,25 +144,27 @@ impl Labelling {
         )
     }
 
-    /// The row of class probabilities of one question.
-    pub(super) fn row<'r>(&self, rows: &'r [f32], question: usize) -> &'r [f32] {
-        &rows[question * self.classes.len()..(question + 1) * self.classes.len()]
+    /// The soft label of one question: a probability for each class.
+    pub(super) fn soft_label<'s>(&self, soft_labels: &'s [f32], question: usize) -> &'s [f32] {
+        &soft_labels[question * self.classes.len()..(question + 1) * self.classes.len()]
     }
 
-    pub(super) fn student(
+    /// Trains a student on the answers; returns its weights.
+    /// `progress` receives the share of the training that is done.
+    pub(super) fn train_student(
         &self,
         answers: &[(usize, u32)],
         mut progress: impl FnMut(f64),
     ) -> Result<Vec<f32>, Error> {
-        let soft = self.spread(answers)?;
+        let soft_labels = self.spread(answers)?;
         let pool = self.public.select(&(0..self.questions).collect::<Vec<_>>());
         let seed = self.configuration.seed;
         let progress = |done: u64, of: u64| progress(done as f64 / of.max(1) as f64);
-        self.configuration.student.training.train(&self.network, &pool, &soft, seed, progress)
+        self.configuration.student.training.train(&self.network, &pool, &soft_labels, seed, progress)
     }
 
-    /// Trains the student and writes the model.
-    fn teach<B: Book>(
+    /// Trains the student on all answers, evaluates it and writes the model.
+    fn finish_student<B: Book>(
         &self,
         ledger: &mut Ledger<B>,
         folder: &Folder,
@@ -233,7 +176,7 @@ impl Labelling {
         if answers.is_empty() {
             return Err(Error::Missing { what: Input::Answers });
         }
-        let weights = self.student(&answers, |share| {
+        let weights = self.train_student(&answers, |share| {
             watch(Progress::counted("percent of the student's training", (100.0 * share) as u64, 100));
         })?;
         let unseen: Vec<usize> = (self.questions..self.public.len()).collect();
@@ -271,10 +214,10 @@ impl Labelling {
     }
 
     /// The share of answers that agree with the labels of the public records.
-    fn right(&self, answers: &[(usize, u32)]) -> Option<f64> {
-        let right =
-            answers.iter().filter(|(question, class)| self.public.label(*question) == Some(*class)).count();
-        (!answers.is_empty()).then(|| right as f64 / answers.len() as f64)
+    fn share_correct(&self, answers: &[(usize, u32)]) -> Option<f64> {
+        let is_correct = |(question, class): &&(usize, u32)| self.public.label(*question) == Some(*class);
+        let correct = answers.iter().filter(is_correct).count();
+        (!answers.is_empty()).then(|| correct as f64 / answers.len() as f64)
     }
 }
 
@@ -310,6 +253,7 @@ impl Job for Labelling {
         payment::quote(&self.plan, self.configuration.data.unit, &self.configuration.votes, ledger)
     }
 
+    /// Asks the voters, then trains the student.
     /// Trained teachers are not trained again, and recorded answers are not paid for again.
     fn go<B: Book>(
         &self,
@@ -324,23 +268,24 @@ impl Job for Labelling {
         let before = results.seconds;
         folder.write_labels_configuration(&self.configuration)?;
         let mut journal = Journal::open(&folder.file(Folder::ANSWERS))?;
-        // Results that name a payment were written after the last question.
+        // The results get a payment after the last question only.
         let control = if results.paid.is_some() {
             charge::check(ledger, folder)?;
             folder.forget_private()?;
             Control::Continue
         } else {
-            let control = self.answer(ledger, folder, &mut journal, &mut results, watch);
-            // A refused run may never continue. Then nothing else would remove the ballots of its teachers.
+            let payment = Payment { plan: &self.plan, votes: &self.configuration.votes, ledger, folder };
+            let control = self.ask_voters(payment, &mut journal, &mut results, watch);
+            // A refused run may never be resumed. Nothing else would remove the ballots of its teachers then.
             if control.is_err() && folder.paid_if_any()?.is_none() {
                 folder.forget_private()?;
             }
             control?
         };
         results.count(&journal);
-        results.right = self.right(&journal.answers());
+        results.right = self.share_correct(&journal.answers());
         if control != Control::Stop {
-            self.teach(ledger, folder, &journal, &mut results, watch)?;
+            self.finish_student(ledger, folder, &journal, &mut results, watch)?;
         }
         results.seconds = before + begun.elapsed().as_secs_f64();
         folder.write_labels(&results)?;
@@ -348,10 +293,99 @@ impl Job for Labelling {
     }
 }
 
-pub(super) fn seen(features: &Features, examples: Examples) -> Result<Examples, Error> {
+/// The public results of a labelling run, as `outcome.json` holds them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Results {
+    /// The payment; `None` if nothing was paid yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paid: Option<PaymentRecord>,
+    /// The data-dependent cost of the votes, if it was requested and released.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revealed: Option<Revealed>,
+    /// Whether the data-dependent cost was paid for, and lost when the run was killed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reveal_lost: bool,
+    /// The number of answered questions.
+    pub answered: usize,
+    /// The number of refused questions.
+    pub refused: usize,
+    /// The share of correct answers, if the public records have labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub right: Option<f64>,
+    /// The evaluation of the student on public records outside the questions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unseen: Option<Evaluation>,
+    /// The evaluation of the student on all public records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub all: Option<Evaluation>,
+    /// Total time of the run in seconds, including earlier sessions.
+    pub seconds: f64,
+    /// Whether the run is complete.
+    pub finished: bool,
+}
+
+impl Results {
+    /// Describes the results, in words and as JSON.
+    pub(super) fn describe(&self, plan: &Plan, has_student: bool) -> Outcome {
+        let right = self
+            .right
+            .map(|share| format!(", {:.1} % of the answers are correct", 100.0 * share))
+            .unwrap_or_default();
+        let mut results =
+            vec![format!("questions: {} answered, {} refused{right}", self.answered, self.refused)];
+        let evaluations =
+            [(&self.unseen, "public records without a question"), (&self.all, "public records in all")];
+        results.extend(evaluations.iter().filter_map(|(found, whose)| Some(found.as_ref()?.describe(whose))));
+        if let Some(Revealed { epsilon, of_the_dataset }) = self.revealed {
+            let scope = if of_the_dataset {
+                "for this dataset and its neighbours"
+            } else {
+                "for the released answers"
+            };
+            let delta = self.paid.as_ref().map_or(plan.delta.get(), |paid| paid.delta);
+            let (epsilon, delta) = (format_rounded(epsilon, 4, Toward::Up), format_exact(delta));
+            results.push(format!(
+                "data-dependent ε ≤ {epsilon} at δ = {delta}, {scope}; includes the cost of showing it"
+            ));
+        }
+        let lost = "the data-dependent ε was paid for, and lost when the run was killed";
+        let mut json = json!({
+            "revealed": self.revealed,
+            "reveal_lost": self.reveal_lost,
+            "answered": self.answered,
+            "refused": self.refused,
+        });
+        if has_student {
+            let accuracy = |found: &Option<Evaluation>| found.as_ref().and_then(Evaluation::accuracy);
+            json["answers_right"] = json!(self.right);
+            json["accuracy"] = json!({"unseen": accuracy(&self.unseen), "all": accuracy(&self.all)});
+            json["seconds"] = json!(self.seconds);
+        }
+        Outcome {
+            is_finished: self.finished,
+            position: format!("{} answers", self.answered),
+            paid: self.paid.clone(),
+            results,
+            remarks: self.reveal_lost.then(|| lost.to_owned()).into_iter().collect(),
+            json: json.as_object().cloned().unwrap_or_default(),
+            answers: (!has_student).then_some(Folder::ANSWERS),
+        }
+    }
+
+    /// Counts the answered and the refused questions.
+    pub(super) fn count<A: Clone + Serialize + DeserializeOwned>(&mut self, journal: &Journal<A>) {
+        self.answered = journal.answers().len();
+        self.refused = journal.entries().len() - self.answered;
+    }
+}
+
+/// Computes features, or returns the examples if there is no transform.
+pub(super) fn transform(features: &Features, examples: Examples) -> Result<Examples, Error> {
     if features.is_raw() { Ok(examples) } else { features.apply(&examples) }
 }
 
+/// The numbers of all examples, row after row.
 pub(super) fn rows(examples: &Examples) -> Vec<f32> {
     let width = examples.width();
     let mut rows = vec![0.0; examples.len() * width];

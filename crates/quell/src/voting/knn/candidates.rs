@@ -1,18 +1,21 @@
 //! The candidates for the nearest neighbours of a query, selected by a fast rounded product.
 //!
-//! Let t = ‖y‖² - 2 x·y, the squared distance minus ‖x‖². A matrix product gives t up to γ (‖x‖² + ‖y‖²), in
-//! whatever order it adds up: γ is the number of additions times 2⁻²⁴, and |2 x·y| ≤ ‖x‖² + ‖y‖². So every
-//! record has an interval that contains t. A record is dropped only if the whole intervals of k other records
-//! lie below its interval. The distances of the remaining records are computed exactly. The rounding of the
-//! product and the cut of its blocks affect only how long the search takes.
+//! Let x be the query and y a record. Let t = ‖y‖² - 2 x·y, the squared distance minus ‖x‖². A matrix product
+//! gives t with an error of at most γ (‖x‖² + ‖y‖²), in any order of addition. Here γ is the number of
+//! additions times 2⁻²⁴, and |2 x·y| ≤ ‖x‖² + ‖y‖². So every record has an interval that contains t.
+//!
+//! A record is dropped only if the intervals of k other records lie entirely below its interval. The distances
+//! of the remaining records are computed exactly. So the rounding of the product and the size of its blocks
+//! affect the time of the search only, and not its answer.
 
-/// Above this width the product bounds nothing, and all distances are computed exactly.
+/// The largest width for which the product gives a bound.
+/// Above it, all distances are computed exactly.
 const WIDEST: usize = 1 << 20;
 
-/// Squared lengths above this could overflow in intermediate results.
+/// The largest squared length without overflow in intermediate results.
 const LONGEST: f64 = 1e36;
 
-/// More than the total loss from products below the smallest normal number.
+/// An upper bound on the total error from products below the smallest normal number.
 const TINY: f64 = 4.0 * f32::MIN_POSITIVE as f64;
 
 /// The error bound of the product.
@@ -32,8 +35,8 @@ impl Margin {
         Self { share, spread: (2.0 * share / (1.0 - share)) as f32 }
     }
 
-    /// The number that added to -2 x·y gives the lower end of a record's interval.
-    /// NaN if there is no bound.
+    /// The offset of a record; NaN if there is no bound.
+    /// -2 x·y plus the offset is the lower end of the record's interval.
     pub(super) fn offset(self, squared_length: f64) -> f32 {
         if squared_length > LONGEST { f32::NAN } else { (squared_length * (1.0 - self.share)) as f32 }
     }
@@ -46,7 +49,8 @@ impl Margin {
 
 /// The candidates of one query, of which the nearest `wanted` are kept.
 pub(super) struct Candidates {
-    /// The upper end of the interval, then the record, as integers in the same order.
+    /// One integer for each candidate: the upper end of its interval, then its record.
+    /// The integers have the order of the upper ends, then of the records.
     keys: Vec<u64>,
     wanted: usize,
     /// The number of candidates at which some are dropped.
@@ -57,7 +61,7 @@ pub(super) struct Candidates {
     bound: f32,
 }
 
-/// The number of extra candidates that makes a pass over all of them worthwhile.
+/// The number of extra candidates from which dropping some saves time.
 const SLACK: usize = 32;
 
 impl Candidates {
@@ -110,7 +114,7 @@ impl Candidates {
         let (bound, margin) = (self.bound, self.margin);
         self.keys.retain(|key| {
             let lower = number(*key) - margin.spread * offsets[record(*key)];
-            // NaN stays.
+            // A candidate without a bound (NaN) stays.
             !matches!(lower.partial_cmp(&bound), Some(std::cmp::Ordering::Greater))
         });
     }

@@ -1,9 +1,9 @@
 //! Private-kNN: the nearest records of a private sample vote on public queries.
 //!
-//! This module holds the search. Votes are sensitive: they leave only through a mechanism of the privacy
-//! crate.
+//! This module searches for the nearest records. Neighbours are as private as the records: only a mechanism
+//! of the privacy crate releases their votes.
 
 mod candidates;
-mod neighbors;
+mod index;
 
-pub use neighbors::{Index, Metric, Neighbor, votes};
+pub use index::{Index, Neighbor};

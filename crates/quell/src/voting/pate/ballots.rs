@@ -1,17 +1,21 @@
-//! The ballots of teachers for one class each.
+//! The ballots of teachers: for one class each, for sets of labels, or for numbers.
 
 use std::path::Path;
 
-use quell_privacy::mechanism::Votes;
+use quell_privacy::mechanism::{Ballot, Form, Votes};
 
-use super::sheet::Sheet;
-use crate::{Error, data::Use};
+use crate::{
+    Error, Input,
+    data::{Row, Table, Use},
+};
 
-/// The ballot of each teacher on each question. They are private; `Debug` omits them.
+/// One class from each teacher on each question.
+/// The ballots are private; `Debug` omits them.
 pub struct Ballots {
     classes: usize,
     questions: usize,
-    /// Ballots teacher by teacher. A class that does not exist is an abstention.
+    /// The ballots of the first teacher, then those of the second, and so on.
+    /// A class that does not exist is an abstention.
     of: Vec<u16>,
 }
 
@@ -22,7 +26,7 @@ const MOST_CLASSES: usize = u16::MAX as usize;
 pub(super) const ABSTAINS: u16 = u16::MAX;
 
 impl Ballots {
-    /// An empty collection of ballots.
+    /// Makes an empty collection of ballots.
     pub fn new(classes: usize, questions: usize) -> Result<Self, Error> {
         if (2..=MOST_CLASSES).contains(&classes) {
             return Ok(Self { classes, questions, of: Vec::new() });
@@ -47,7 +51,7 @@ impl Ballots {
     /// Cells are classes counted from 0. An empty or invalid cell is an abstention: an error would reveal
     /// something about the record that caused it.
     pub fn read(path: &Path, classes: usize) -> Result<Self, Error> {
-        // A wrong number of classes is not a fault of the ballots, so it is an error.
+        // The number of classes is a public setting, so an error about it reveals nothing.
         Self::new(classes, 0)?;
         let inside = |ballot: &f64| *ballot >= 0.0 && *ballot < classes as f64 && ballot.fract() == 0.0;
         let sheet = Sheet::read(path, Use::Number, |row, teacher| {
@@ -78,7 +82,7 @@ impl Ballots {
         self.classes
     }
 
-    /// The votes on a question.
+    /// The number of votes for each class on a question.
     #[must_use]
     pub fn votes(&self, question: usize) -> Votes {
         let ballots = self.of.iter().skip(question).step_by(self.questions.max(1));
@@ -95,13 +99,137 @@ impl std::fmt::Debug for Ballots {
     }
 }
 
+/// A set of labels or a number from each teacher on each question.
+/// The ballots are private; `Debug` omits them.
+pub struct SurveyBallots {
+    form: Form,
+    sheet: Sheet<Ballot>,
+}
+
+impl SurveyBallots {
+    /// Reads a table with one row for each question and one column for each teacher.
+    /// A cell holds labels counted from 0, or a number. Labels are separated by `;` or a space. An empty cell
+    /// names no label. A number may be outside the bounds.
+    ///
+    /// An invalid cell is not an error: an error would reveal something about the record that caused it. It
+    /// names no label, or it counts as the middle of the bounds.
+    pub fn read(path: &Path, form: Form) -> Result<Self, Error> {
+        form.check()?;
+        let sheet = match form {
+            Form::Labels { labels, most } => Sheet::read(path, Use::Text, |row, teacher| {
+                Ballot::Labels(read_labels(row, teacher, labels, most).unwrap_or_default())
+            }),
+            Form::Number(_) => Sheet::read(path, Use::Number, |row, teacher| {
+                Ballot::Number(row.number(teacher).unwrap_or(f64::NAN))
+            }),
+        }?;
+        Ok(Self { form, sheet })
+    }
+
+    /// What a ballot holds: labels or a number.
+    #[must_use]
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
+    /// The number of teachers.
+    #[must_use]
+    pub fn teachers(&self) -> usize {
+        self.sheet.teachers
+    }
+
+    /// The number of questions.
+    #[must_use]
+    pub fn questions(&self) -> usize {
+        self.sheet.questions()
+    }
+
+    /// The ballots on a question.
+    #[must_use]
+    pub fn ballots(&self, question: usize) -> &[Ballot] {
+        self.sheet.cells.chunks(self.sheet.teachers.max(1)).nth(question).unwrap_or(&[])
+    }
+}
+
+impl std::fmt::Debug for SurveyBallots {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SurveyBallots")
+            .field("form", &self.form)
+            .field("questions", &self.questions())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads the labels of a cell.
+/// Returns `None` if a label is invalid or repeated, or if there are more than `most` labels.
+fn read_labels(row: &Row<'_>, teacher: usize, labels: usize, most: usize) -> Option<Vec<u32>> {
+    let mut found = Vec::new();
+    let text = row.text(teacher).unwrap_or_default();
+    for label in text.split(|c: char| c == ';' || c.is_whitespace()).filter(|label| !label.is_empty()) {
+        let label = label.parse::<u32>().ok()?;
+        if label as usize >= labels || found.len() == most || found.contains(&label) {
+            return None;
+        }
+        found.push(label);
+    }
+    Some(found)
+}
+
+/// Ballots of any kind.
+#[derive(Debug)]
+pub enum AnyBallots {
+    /// Ballots for one class each.
+    Classes(Ballots),
+    /// Ballots for labels or numbers.
+    Survey(SurveyBallots),
+}
+
+impl From<Ballots> for AnyBallots {
+    fn from(ballots: Ballots) -> Self {
+        Self::Classes(ballots)
+    }
+}
+
+impl From<SurveyBallots> for AnyBallots {
+    fn from(ballots: SurveyBallots) -> Self {
+        Self::Survey(ballots)
+    }
+}
+
+/// A table with one row for each question and one column for each teacher.
+struct Sheet<T> {
+    teachers: usize,
+    /// The cells of the first question, then those of the second, and so on.
+    cells: Vec<T>,
+}
+
+impl<T> Sheet<T> {
+    /// Reads a CSV or Parquet file.
+    ///
+    /// Every cell is a ballot, whatever it holds: an error would reveal something about a record. A row holds
+    /// the ballots of all teachers. So a cell that is too long must not change the other cells of its row.
+    fn read(path: &Path, usage: Use, ballot: impl Fn(&Row<'_>, usize) -> T) -> Result<Self, Error> {
+        let table = Table::open(path)?;
+        let (teachers, mut cells) = (table.columns().len(), Vec::new());
+        table.scan_apart(usage, |row| cells.extend((0..teachers).map(|teacher| ballot(row, teacher))))?;
+        if cells.is_empty() {
+            return Err(Error::Missing { what: Input::Questions });
+        }
+        Ok(Self { teachers, cells })
+    }
+
+    fn questions(&self) -> usize {
+        self.cells.len().checked_div(self.teachers).unwrap_or(0)
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::disallowed_methods, reason = "tests make files")]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_ballot_abstains_and_no_error_tells_of_it() {
+    fn an_invalid_cell_is_an_abstention_and_not_an_error() {
         const NO: u16 = ABSTAINS;
         let path = std::env::temp_dir().join(format!("quell-abstaining-{}.csv", std::process::id()));
         for (text, ballots) in [
@@ -125,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ballot_that_is_too_long_takes_no_other_with_it() {
+    fn a_cell_that_is_too_long_leaves_the_other_cells_of_its_row_unchanged() {
         const NO: u16 = ABSTAINS;
         let long = "1".repeat(17 << 20);
         let path = std::env::temp_dir().join(format!("quell-long-ballot-{}.csv", std::process::id()));
@@ -141,7 +269,7 @@ mod tests {
             let read = Ballots::read(&path, 3).unwrap();
             let found: Vec<u16> = (0..3).map(|teacher| read.of[2 * teacher]).collect();
             assert_eq!((found.as_slice(), read.questions()), (ballots.as_slice(), 2), "{}", &row[..8]);
-            assert!((0..3).all(|teacher| read.of[2 * teacher + 1] == 2), "the next question is as it is");
+            assert!((0..3).all(|teacher| read.of[2 * teacher + 1] == 2), "the next question is unchanged");
         }
         std::fs::remove_file(&path).unwrap();
     }

@@ -1,16 +1,13 @@
 //! Private aggregation of teacher ensembles (PATE).
-//! Models trained on disjoint shards vote on public questions, and a student learns from the answers.
 //!
-//! The interface is the ballot, not the teacher. Teachers may be anything, as long as a record influences one
-//! teacher only and each teacher has one ballot on each question.
+//! Teachers are models trained on disjoint shards of the private records. They vote on public questions, and
+//! a student is trained on the answers.
+//!
+//! Voting needs the ballots only, not the teachers. So teachers may be any models, as long as a record
+//! influences one teacher only and each teacher has one ballot on each question.
 
 mod ballots;
-mod replies;
-mod shards;
-mod sheet;
 mod teachers;
 
-pub use ballots::Ballots;
-pub use replies::{Cast, Replies};
-pub use shards::Shards;
-pub use teachers::Teachers;
+pub use ballots::{AnyBallots, Ballots, SurveyBallots};
+pub use teachers::{Shards, Teachers};

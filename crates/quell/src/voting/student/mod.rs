@@ -1,26 +1,23 @@
-//! The student of a vote: ordinary training on public data with few labels, some wrong.
+//! The student of a vote: ordinary training on public rows, of which a few have labels.
 //!
-//! [`representatives`] chooses the rows to ask about. [`Propagation`] spreads the answers to all other rows
-//! along a graph of nearest neighbours. [`Training`] trains any network on the resulting soft labels. Nothing
-//! here reads a private record, and nothing here costs privacy: the answers were paid for.
+//! [`representatives()`] chooses the rows to ask about. [`Propagation`] spreads the answers to all other rows
+//! along a graph of nearest neighbours. [`SoftLabelTraining`] trains any network on the resulting soft
+//! labels.
+//!
+//! Nothing here costs privacy. The rows are public, and the answers were paid for.
 
-mod choice;
-mod lesson;
 mod propagation;
+mod representatives;
 mod training;
-mod upright;
-mod views;
 
-pub use choice::representatives;
 pub use propagation::Propagation;
-pub use training::Training;
-pub use upright::upright;
-pub use views::Views;
+pub use representatives::representatives;
+pub use training::{SoftLabelTraining, Views};
 
 use crate::{Error, Input};
 
-/// The number of rows of `width` finite numbers.
-/// An error if there are no rows, or if the last row is incomplete.
+/// The number of rows of `width` numbers.
+/// An error if there are no rows, if the last row is incomplete, or if a number is not finite.
 fn count_rows(points: &[f32], width: usize) -> Result<usize, Error> {
     if width == 0 {
         return Err(Error::Setting { name: "width", found: "0".into(), expected: "a whole number above 0" });

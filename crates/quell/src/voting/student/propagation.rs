@@ -1,4 +1,4 @@
-//! Label spreading: from the labels of few rows to soft labels of all rows.
+//! Label spreading: computes soft labels of all rows from the labels of a few rows.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -7,15 +7,16 @@ use super::count_rows;
 use crate::{
     Error, Input,
     range::{INSIDE_UNIT, POSITIVE},
-    voting::knn::{Index, Metric},
+    voting::knn::Index,
 };
 
 /// Label spreading (Zhou et al. 2004): F ← αSF + (1 - α)Y.
-/// Y holds the answers. S holds the normalised weights of a graph that joins each row to its nearest
-/// neighbours.
 ///
-/// An answer has weight 1 - α only. So neighbours with other answers outvote a wrong answer even at its own
-/// row.
+/// F holds the soft labels and Y the answers. S holds the normalised weights of a graph in which each row has
+/// edges to its nearest neighbours.
+///
+/// An answer has weight 1 - α only. So neighbours with other answers outvote a wrong answer even at the row
+/// of that answer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Propagation {
@@ -24,8 +25,8 @@ pub struct Propagation {
     /// The largest number of edges that an answer travels.
     pub steps: usize,
     /// α, the share taken from neighbours.
-    /// With few answers the labels travel far, and α should be near one. With hundreds of answers for each
-    /// class 0.95 is better.
+    /// With few answers, labels must spread far, and α should be near one. With hundreds of answers for each
+    /// class, 0.95 is better.
     pub alpha: f64,
 }
 
@@ -49,8 +50,8 @@ impl Propagation {
     /// ```
     /// use quell::voting::student::Propagation;
     /// let points = [0.0, 0.1, 0.2, 9.0, 9.1, 9.2];
-    /// let guesses = Propagation { neighbors: 2, ..Propagation::default() }.spread(&points, 1, &[(0, 0), (5, 1)], 2)?;
-    /// assert!(guesses[2 * 2] > 0.99 && guesses[3 * 2 + 1] > 0.99);
+    /// let soft_labels = Propagation { neighbors: 2, ..Propagation::default() }.spread(&points, 1, &[(0, 0), (5, 1)], 2)?;
+    /// assert!(soft_labels[2 * 2] > 0.99 && soft_labels[3 * 2 + 1] > 0.99);
     /// # Ok::<(), quell::Error>(())
     /// ```
     pub fn spread(
@@ -64,13 +65,13 @@ impl Propagation {
         let rows = count_rows(points, width)?;
         let answers = answers(labels, rows, classes)?;
         let graph = Graph::new(points, width, self.neighbors)?;
-        let (mut guesses, mut next) = (answers.clone(), vec![0.0; rows * classes]);
+        let (mut soft_labels, mut next) = (answers.clone(), vec![0.0; rows * classes]);
         let alpha = self.alpha as f32;
         for _ in 0..self.steps {
-            graph.step(alpha, &guesses, &answers, &mut next, classes);
-            std::mem::swap(&mut guesses, &mut next);
+            graph.step(alpha, &soft_labels, &answers, &mut next, classes);
+            std::mem::swap(&mut soft_labels, &mut next);
         }
-        for row in guesses.chunks_exact_mut(classes) {
+        for row in soft_labels.chunks_exact_mut(classes) {
             let total: f32 = row.iter().sum();
             if total > 0.0 && total.is_finite() {
                 for share in row.iter_mut() {
@@ -80,12 +81,13 @@ impl Propagation {
                 row.fill(1.0 / classes as f32);
             }
         }
-        Ok(guesses)
+        Ok(soft_labels)
     }
 }
 
-/// The matrix Y: for each answer, one over the number of answers of its class.
-/// This keeps a frequent class from dominating the others.
+/// The matrix Y, which holds the answers.
+/// An answer has the value one divided by the number of answers of its class.
+/// So a frequent class does not dominate the others.
 fn answers(labels: &[(usize, u32)], rows: usize, classes: usize) -> Result<Vec<f32>, Error> {
     if classes == 0 {
         return Err(Error::Setting {
@@ -116,12 +118,11 @@ fn answers(labels: &[(usize, u32)], rows: usize, classes: usize) -> Result<Vec<f
     Ok(answers)
 }
 
-/// The nearest other rows of each row with squared distances, nearest first.
-/// Of equally near rows, those with a lower index come first.
+/// The nearest other rows of each row, with squared distances, nearest first.
+/// Of rows at the same distance, the row with the lower index comes first.
 fn nearest(points: &[f32], width: usize, count: usize) -> Result<Vec<Vec<(usize, f32)>>, Error> {
     // One more neighbour, because each row is its own nearest neighbour.
-    let near =
-        Index::new(points, width, Metric::SquaredEuclidean)?.nearest(points, count.saturating_add(1))?;
+    let near = Index::new(points, width)?.nearest(points, count.saturating_add(1))?;
     let others = near.into_iter().enumerate().map(|(row, near)| {
         let others = near
             .into_iter()
@@ -142,13 +143,14 @@ struct Graph {
 impl Graph {
     fn new(points: &[f32], width: usize, neighbors: usize) -> Result<Self, Error> {
         let near = nearest(points, width, neighbors)?;
+        // The reach of a row is the distance to its farthest neighbour.
         let reach: Vec<f32> =
             near.iter().map(|row| row.last().map_or(0.0, |(_, distance)| distance.sqrt())).collect();
         let mut joined: Vec<Vec<(usize, f32)>> = vec![Vec::new(); near.len()];
         for (row, others) in near.iter().enumerate() {
             for (other, distance) in others {
-                // Distances are relative to the reach of both rows (Zelnik-Manor and Perona 2005), so that
-                // labels spread equally well in dense and sparse regions.
+                // Distances are divided by the reach of both rows (Zelnik-Manor and Perona 2005). So labels
+                // spread equally well in dense and sparse regions.
                 let weight = (-distance / (reach[row] * reach[*other]).max(f32::MIN_POSITIVE)).exp();
                 joined[row].push((*other, weight));
                 joined[*other].push((row, weight));
@@ -178,8 +180,8 @@ impl Graph {
         rows.with_min_len(256).for_each(|(row, (to, answers))| {
             to.iter_mut().zip(answers).for_each(|(to, answer)| *to = (1.0 - alpha) * answer);
             for (other, weight) in &self.edges[self.starts[row]..self.starts[row + 1]] {
-                let guesses = &from[other * classes..(other + 1) * classes];
-                to.iter_mut().zip(guesses).for_each(|(to, guess)| *to += alpha * weight * guess);
+                let soft_labels = &from[other * classes..(other + 1) * classes];
+                to.iter_mut().zip(soft_labels).for_each(|(to, share)| *to += alpha * weight * share);
             }
         });
     }

@@ -1,13 +1,10 @@
-//! Exact nearest neighbours: matrix products select candidates, then exact distances decide.
-
-use std::borrow::Cow;
+//! Exact nearest-neighbour search: matrix products select candidates, then exact distances decide.
 
 use rayon::prelude::*;
 
 use super::candidates::{Candidates, Margin};
 use crate::{
     Error,
-    data::Examples,
     kernel::{
         numbers::squared_length,
         product::{Into, Matrix, multiply},
@@ -16,43 +13,32 @@ use crate::{
     },
 };
 
-/// The distance between two vectors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Metric {
-    /// Σ (x - y)².
-    SquaredEuclidean,
-    /// 1 - cos of the angle.
-    /// Vectors are divided by their lengths and rounded; the distance is half the squared distance of the
-    /// results. A zero vector has no direction.
-    Cosine,
-}
-
 /// A record near a query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Neighbor {
     /// The index of the record.
     pub record: u32,
-    /// The distance from the query.
+    /// The squared Euclidean distance from the query, Σ (x - y)².
     pub distance: f32,
 }
 
 /// An index of private vectors for nearest-neighbour search.
 ///
 /// A distance is the sum of squared differences in double precision, rounded once. It depends on the query
-/// and the record only, to the last bit and on every machine. It stays accurate if the two are nearly equal.
-/// Of records at the same distance, those with a lower index are nearer.
+/// and the record only, to the last bit and on every machine. It is accurate even if the two are nearly
+/// equal. Of records at the same distance, the record with the lower index is nearer.
 ///
 /// # Contract
-/// The answer to a query is a function of the query and its sample. If one record is added to the sample,
-/// either the record is not in the answer, which stays the same, or the record is in the answer, and at most
-/// one other record leaves. So votes change by at most √2 in L2.
+/// The answer to a query depends on the query and its sample only. If one record is added to the sample, the
+/// answer stays the same, or the record enters the answer and at most one other record leaves it. So votes
+/// change by at most √2 in L2.
 ///
 /// A record or query with a number that is not finite has no distance: such a record is never a neighbour,
 /// and such a query has no neighbours.
 ///
 /// ```
-/// use quell::voting::knn::{Index, Metric};
-/// let index = Index::new(&[0.0, 0.0, 3.0, 4.0, 1.0, 0.0], 2, Metric::SquaredEuclidean)?;
+/// use quell::voting::knn::Index;
+/// let index = Index::new(&[0.0, 0.0, 3.0, 4.0, 1.0, 0.0], 2)?;
 /// let near = &index.nearest(&[3.0, 3.0], 2)?[0];
 /// assert_eq!([(near[0].record, near[0].distance), (near[1].record, near[1].distance)], [(1, 1.0), (2, 13.0)]);
 /// let near = &index.nearest_among(&[3.0, 3.0], &[vec![0, 2]], 1)?[0];
@@ -62,14 +48,13 @@ pub struct Neighbor {
 pub struct Index {
     rows: Vec<f32>,
     width: usize,
-    metric: Metric,
     margin: Margin,
     /// The [`Margin::offset`] of each record; infinite if it is never a neighbour.
     offsets: Vec<f32>,
 }
 
 /// The largest number of queries in one product.
-/// Each block of records, once fetched, serves so many queries.
+/// A block of records is fetched from memory once for so many queries.
 const QUERIES: usize = 384;
 /// The number of records in a block.
 /// The product of a block with the queries stays in the cache until it is used.
@@ -77,26 +62,14 @@ const RECORDS: usize = 256;
 /// The size of a tile of records, in numbers.
 /// Tiles are used where each query has its own sample.
 const TILE: usize = 1 << 16;
-/// The share of sampled records from which one product with all records is faster.
-/// Below it, separate products with the records of the sample are faster.
+/// The share of sampled records above which one product with all records is faster.
+/// Below this share, separate products with the records of the sample are faster.
 const DENSE: f64 = 0.25;
 
 impl Index {
     /// Builds an index from rows of `width` numbers, one after the other.
-    pub fn new(rows: &[f32], width: usize, metric: Metric) -> Result<Self, Error> {
+    pub fn new(rows: &[f32], width: usize) -> Result<Self, Error> {
         check_rows("rows", rows, width)?;
-        Self::build(rows.to_vec(), width, metric)
-    }
-
-    /// Builds an index from the features of all records.
-    pub fn of_examples(examples: &Examples, metric: Metric) -> Result<Self, Error> {
-        let width = examples.width();
-        let mut rows = vec![0.0; examples.len() * width];
-        rows.par_chunks_exact_mut(width).enumerate().for_each(|(record, row)| examples.gather(record, row));
-        Self::build(rows, width, metric)
-    }
-
-    fn build(mut rows: Vec<f32>, width: usize, metric: Metric) -> Result<Self, Error> {
         if u32::try_from(rows.len() / width).is_err() {
             return Err(Error::Setting {
                 name: "rows",
@@ -104,18 +77,15 @@ impl Index {
                 expected: "fewer than 2³²",
             });
         }
-        let margin = Margin::new(width);
+        let (mut rows, margin) = (rows.to_vec(), Margin::new(width));
         let offsets = rows.par_chunks_exact_mut(width).map(|row| {
-            if metric == Metric::Cosine {
-                normalize(row);
-            }
             if row.iter().all(|x| x.is_finite()) {
                 return margin.offset(squared_length(row));
             }
             row.fill(0.0);
             f32::INFINITY
         });
-        Ok(Self { offsets: offsets.collect(), rows, width, metric, margin })
+        Ok(Self { offsets: offsets.collect(), rows, width, margin })
     }
 
     /// The number of records. It is private, like the records.
@@ -169,10 +139,6 @@ impl Index {
     }
 
     fn search(&self, queries: &[f32], samples: Option<&[Vec<usize>]>, k: usize) -> Vec<Vec<Neighbor>> {
-        let mut queries = Cow::Borrowed(queries);
-        if self.metric == Metric::Cosine {
-            queries.to_mut().par_chunks_exact_mut(self.width).for_each(normalize);
-        }
         // Each thread gets the same number of groups, and no group is large.
         let (count, threads) = (queries.len() / self.width, rayon::current_num_threads());
         let group = count.div_ceil(threads * count.div_ceil(threads * QUERIES).max(1)).max(1);
@@ -266,7 +232,6 @@ impl Index {
             pairs.extend(candidates.remaining(&self.offsets).map(|record| (record as u32, query as u32)));
         }
         pairs.sort_unstable();
-        let scale = if self.metric == Metric::Cosine { 0.5 } else { 1.0 };
         let mut distances = vec![0.0; candidates.len()];
         for pairs in pairs.chunk_by(|a, b| a.0 == b.0) {
             let record = pairs[0].0 as usize;
@@ -278,25 +243,10 @@ impl Index {
                 &mut distances[..pairs.len()],
             );
             for ((_, query), distance) in pairs.iter().zip(&distances) {
-                candidates[*query as usize].measured(record, (scale * distance) as f32);
+                candidates[*query as usize].measured(record, *distance as f32);
             }
         }
     }
-}
-
-/// Counts the neighbours of each class, given the classes of all records.
-/// A class out of range, or a record without a class, is not counted.
-///
-/// The counts are sensitive: pass them only to a mechanism.
-#[must_use]
-pub fn votes(neighbors: &[Neighbor], labels: &[u32], classes: usize) -> Vec<u32> {
-    let mut votes = vec![0; classes];
-    for label in neighbors.iter().filter_map(|neighbor| labels.get(neighbor.record as usize)) {
-        if let Some(count) = votes.get_mut(*label as usize) {
-            *count += 1;
-        }
-    }
-    votes
 }
 
 /// Takes the records before `end` from the rest of a sample.
@@ -305,14 +255,6 @@ fn take_until<'a>(rest: &mut &'a [usize], end: usize) -> &'a [usize] {
     let (taken, left) = rest.split_at(rest.iter().take_while(|record| **record < end).count());
     *rest = left;
     taken
-}
-
-/// Divides a vector by its length. A zero vector has no direction and becomes NaN.
-fn normalize(vector: &mut [f32]) {
-    let length = squared_length(vector).sqrt();
-    for x in vector {
-        *x = (f64::from(*x) / length) as f32;
-    }
 }
 
 fn check_rows(name: &'static str, rows: &[f32], width: usize) -> Result<(), Error> {

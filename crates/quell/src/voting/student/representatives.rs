@@ -1,4 +1,4 @@
-//! Chooses the public rows to ask about.
+//! Representatives: the public rows to ask about.
 
 use std::{cmp::Ordering, collections::BinaryHeap};
 
@@ -8,7 +8,7 @@ use super::count_rows;
 use crate::{
     Error,
     random::PublicRandom,
-    voting::knn::{Index, Metric, Neighbor},
+    voting::knn::{Index, Neighbor},
 };
 
 /// The number of rounds of k-means.
@@ -16,11 +16,10 @@ use crate::{
 const ROUNDS: usize = 12;
 
 /// Chooses `count` rows that represent all rows, or all rows if there are fewer.
-/// Any prefix of the result is a good choice too.
 ///
-/// The rows are those nearest to the centres of `count` clusters, found by k-means (Lloyd's iterations from
-/// the start of Arthur and Vassilvitskii 2007). First come the rows that bring all rows nearest to a chosen
-/// row.
+/// The rows are those nearest to the centres of `count` clusters. K-means finds the clusters: Lloyd's
+/// iterations, which start as Arthur and Vassilvitskii (2007) describe. The rows that represent most others
+/// come first, so any prefix of the result is a good choice too.
 ///
 /// ```
 /// let points = [0.0, 0.1, 0.2, 9.0, 9.1, 5.0];
@@ -42,7 +41,7 @@ pub fn representatives(points: &[f32], width: usize, count: usize, seed: u64) ->
         move_centers(points, &clusters, &mut centers, width);
         clusters = assign(points, &centers, width)?;
     }
-    // The row nearest to each centre; a centre that lost all its rows has none.
+    // The row nearest to each centre. A centre without rows has none.
     let mut medoids: Vec<Option<(usize, f32)>> = vec![None; count];
     let mut sizes = vec![0.0_f32; count];
     for (row, (cluster, distance)) in clusters.iter().enumerate() {
@@ -60,9 +59,9 @@ pub fn representatives(points: &[f32], width: usize, count: usize, seed: u64) ->
 /// Draws the initial centres (k-means++).
 /// Each row is drawn with probability proportional to its squared distance to the rows drawn before it.
 fn spread_out(points: &[f32], width: usize, count: usize, seed: u64) -> Vec<f32> {
-    let mut chance = PublicRandom::of(seed, 0);
+    let mut random = PublicRandom::of(seed, 0);
     let rows = points.len() / width;
-    let (mut next, mut nearest) = (chance.below(rows), vec![f32::INFINITY; rows]);
+    let (mut next, mut nearest) = (random.below(rows), vec![f32::INFINITY; rows]);
     let mut centers = Vec::with_capacity(count * width);
     while centers.len() < count * width {
         let center = &points[next * width..(next + 1) * width];
@@ -74,8 +73,8 @@ fn spread_out(points: &[f32], width: usize, count: usize, seed: u64) -> Vec<f32>
             },
         );
         let total: f64 = nearest.iter().copied().map(f64::from).sum();
-        let mut left = f64::from(chance.between(0.0, 1.0)) * total;
-        // All rows coincide with a centre, so any row will do.
+        let mut left = f64::from(random.between(0.0, 1.0)) * total;
+        // If all rows coincide with a centre, any row will do.
         next = if total > 0.0 {
             let passed = |distance: &f32| {
                 left -= f64::from(*distance);
@@ -83,7 +82,7 @@ fn spread_out(points: &[f32], width: usize, count: usize, seed: u64) -> Vec<f32>
             };
             nearest.iter().position(passed).unwrap_or(rows - 1)
         } else {
-            chance.below(rows)
+            random.below(rows)
         };
     }
     centers
@@ -91,7 +90,7 @@ fn spread_out(points: &[f32], width: usize, count: usize, seed: u64) -> Vec<f32>
 
 /// The nearest centre of each row, and its squared distance.
 fn assign(points: &[f32], centers: &[f32], width: usize) -> Result<Vec<(usize, f32)>, Error> {
-    let nearest = Index::new(centers, width, Metric::SquaredEuclidean)?.nearest(points, 1)?;
+    let nearest = Index::new(centers, width)?.nearest(points, 1)?;
     let first = |near: &Vec<Neighbor>| {
         near.first().map_or((0, f32::INFINITY), |near| (near.record as usize, near.distance))
     };
@@ -119,7 +118,7 @@ fn move_centers(points: &[f32], clusters: &[(usize, f32)], centers: &mut [f32], 
 struct Candidate {
     gain: f32,
     place: usize,
-    /// The number of chosen rows when the gain was computed.
+    /// The number of placed rows when the gain was computed.
     known: usize,
 }
 
@@ -143,18 +142,18 @@ impl PartialEq for Candidate {
 
 impl Eq for Candidate {}
 
-/// Orders the chosen rows greedily by how much they shorten the distances.
-/// The distances are those of all chosen rows to the nearest row placed so far, each counted `size` times.
+/// Orders the chosen rows greedily, by the gain of each row.
 ///
-/// The measure uses distances, not their squares. With squares, a row between two clusters would come before
-/// a row in the middle of either.
+/// The gain is the amount by which the row shortens the distances of all chosen rows to their nearest placed
+/// row. A chosen row counts as often as its cluster has rows. Distances are not squared: with squares, a row
+/// between two clusters would come before a row in the middle of either.
 ///
-/// The gain of a row can only fall as other rows are placed. So a recomputed gain that is still the largest
-/// known gain is the largest (Minoux 1978).
+/// The gain of a row can only fall when other rows are placed. So if a recomputed gain is at least as large as
+/// all other known gains, it is the largest (Minoux 1978).
 fn order(points: &[f32], width: usize, chosen: &[usize], sizes: &[f32]) -> Result<Vec<usize>, Error> {
     let rows: Vec<f32> =
         chosen.iter().flat_map(|row| &points[row * width..(row + 1) * width]).copied().collect();
-    let near = Index::new(&rows, width, Metric::SquaredEuclidean)?.nearest(&rows, chosen.len())?;
+    let near = Index::new(&rows, width)?.nearest(&rows, chosen.len())?;
     let by_place = |near: Vec<Neighbor>| {
         let mut distances = vec![f32::INFINITY; chosen.len()];
         for near in near {
