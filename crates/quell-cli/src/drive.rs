@@ -22,9 +22,7 @@ use crate::{
         ledger::{self, Dataset, LedgerArgs},
         run::RunArgs,
     },
-    interrupt, model,
-    payment::{balance, charged},
-    print,
+    interrupt, model, print,
     progress::Bar,
     refusal::Refusal,
 };
@@ -138,9 +136,9 @@ fn print_results(
     }
     outcome.remarks.iter().for_each(|remark| print::status(remark));
     let state = ledger.state().context("cannot read the ledger after the run")?;
-    let balance = balance(state.spent(), state.budget().cap());
+    let balance = print::balance(state.spent(), state.budget().cap());
     print::status(
-        &outcome.paid.map_or(balance.clone(), |paid| format!("{}: {balance}", charged(&paid.receipt))),
+        &outcome.paid.map_or(balance.clone(), |paid| format!("{}: {balance}", print::charged(&paid.receipt))),
     );
     Ok(())
 }

@@ -9,7 +9,7 @@ use quell_privacy::{
     Error,
     ledger::{Ledger, Paid, Receipt, Spent, State, Unit},
     mechanism::Mechanism,
-    number::{Toward, format_exact, format_rounded},
+    number::{Toward, format_rounded},
     units::Epsilon,
 };
 use serde::{Deserialize, Serialize};
@@ -189,7 +189,10 @@ impl Payment {
         }
         let (before, after) =
             (format_rounded(before, 4, Toward::Up), format_rounded(after.epsilon, 4, Toward::Up));
-        print::line(&format!("{what}: would raise the spent ε from {before} to {after}; {}", budget(cap)))
+        print::line(&format!(
+            "{what}: would raise the spent ε from {before} to {after}; {}",
+            print::budget(cap)
+        ))
     }
 
     /// Writes the answer in the requested format.
@@ -206,8 +209,8 @@ impl Payment {
 
     fn print_charge(&self, stored: &StoredAnswer, ledger: &mut Ledger<Volume>, cap: f64) -> Result<()> {
         if self.format == Format::Text {
-            let balance = balance(ledger.state()?.spent(), cap);
-            print::status(&format!("{}: {balance}", charged(&stored.receipt)));
+            let balance = print::balance(ledger.state()?.spent(), cap);
+            print::status(&format!("{}: {balance}", print::charged(&stored.receipt)));
         }
         Ok(())
     }
@@ -228,27 +231,3 @@ fn smaller_delta(state: &State) -> String {
 
 /// The name of the only part of a question.
 const ANSWER: &str = "answer";
-
-/// Describes the budget.
-pub(crate) fn budget(cap: f64) -> String {
-    if cap.is_finite() {
-        format!("the budget is {}", format_exact(cap))
-    } else {
-        "the ledger has no cap".into()
-    }
-}
-
-/// Describes the charge of a receipt.
-pub(crate) fn charged(receipt: &Receipt) -> String {
-    format!("charged to {:?} in line {}", receipt.dataset, receipt.entry)
-}
-
-/// Describes how much of the budget is spent.
-pub(crate) fn balance(spent: Spent, cap: f64) -> String {
-    let spent = format_rounded(spent.epsilon, 4, Toward::Up);
-    if cap.is_finite() {
-        format!("ε {spent} of {} is spent", format_exact(cap))
-    } else {
-        format!("ε {spent} is spent; the ledger has no cap")
-    }
-}

@@ -16,8 +16,7 @@ use crate::{
     commands::account::{report_best, with_hint as with_unsupported_hint},
     flags::{
         Format,
-        described_run::{Batch, DescribedRun},
-        event::{Relation, Run},
+        event::{Batch, DescribedRun, Relation, Run},
         placeholder::IncompleteEvent,
     },
     print,

@@ -13,7 +13,7 @@ use quell_privacy::{
     number::{Toward, format_exact, format_rounded},
 };
 
-use crate::{payment, print, refusal::Refusal};
+use crate::{print, refusal::Refusal};
 
 /// Which ledger.
 #[derive(Clone, Debug, clap::Args)]
@@ -180,7 +180,7 @@ pub(crate) fn preview(
         (format_rounded(state.spent().epsilon, 4, Toward::Up), format_rounded(after.epsilon, 4, Toward::Up));
     print::status(&format!(
         "this run would raise the spent ε of {name:?} from {before} to {after}; {}",
-        payment::budget(state.budget().cap())
+        print::budget(state.budget().cap())
     ));
     Ok(())
 }

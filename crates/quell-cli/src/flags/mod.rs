@@ -1,6 +1,5 @@
 //! Flags that several subcommands share.
 
-pub(crate) mod described_run;
 pub(crate) mod event;
 pub(crate) mod ledger;
 pub(crate) mod placeholder;

@@ -117,7 +117,7 @@ impl Flags {
         }
         let (lines, spent) = (ledger.state()?.lines(), ledger.state()?.spent());
         if lines > first {
-            let balance = payment::balance(spent, ledger.state()?.budget().cap());
+            let balance = print::balance(spent, ledger.state()?.budget().cap());
             let lines = if lines == first + 1 {
                 format!("line {first}")
             } else {

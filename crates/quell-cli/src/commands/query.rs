@@ -1,7 +1,5 @@
 //! `quell query`: releases a statistic of a table, paid for from its ledger.
 
-mod answer;
-
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -16,6 +14,7 @@ use quell_privacy::{
     mechanism::{Bounds, Mechanism, Noise},
     units::Probability,
 };
+use serde::Serialize;
 
 use crate::{
     flags::{
@@ -23,9 +22,9 @@ use crate::{
         ledger::{Dataset, LedgerArgs},
     },
     payment::{self, Payment},
+    print,
     refusal::Refusal,
 };
-use answer::Shown;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -264,5 +263,19 @@ impl Flags {
         }
         let hint = "add --bounds LOWER UPPER from public knowledge, not from the data";
         Err(Refusal::new("no bounds are given, expected the range to which numbers are clamped", hint).into())
+    }
+}
+
+/// An answer. Bins are printed as a table.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Shown(Answer);
+
+impl std::fmt::Display for Shown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Answer::Bins(bins) = &self.0 else { return self.0.fmt(f) };
+        let rows: Vec<Vec<String>> =
+            bins.iter().map(|(key, release)| vec![key.clone(), Answer::describe(release)]).collect();
+        f.write_str(&print::table(&rows, &[]))
     }
 }
