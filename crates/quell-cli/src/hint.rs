@@ -1,6 +1,9 @@
 //! The hints of the library, in the words of the command line: flags and subcommands.
 
 use quell::{Hint, Input};
+use quell_privacy::Error;
+
+use crate::refusal::Refusal;
 
 /// Phrases a hint for the command line. Hints that need no flag have the words of the library.
 pub(crate) fn phrase(hint: &Hint) -> String {
@@ -51,6 +54,20 @@ fn give(what: Input) -> Option<&'static str> {
         }
         _ => return None,
     })
+}
+
+/// Adds a hint to the error that no theorem applies to an event.
+pub(crate) fn for_unsupported(error: Error) -> anyhow::Error {
+    match &error {
+        Error::Unsupported { because, .. } if because.contains("use replace") => {
+            Refusal::new(error.to_string(), "add --neighbors replace").into()
+        }
+        Error::Unsupported { .. } => {
+            let hint = "if a guarantee of the release is known, describe the release as pure, approximate, zero_concentrated or renyi";
+            Refusal::new(error.to_string(), hint).into()
+        }
+        _ => error.into(),
+    }
 }
 
 #[cfg(test)]

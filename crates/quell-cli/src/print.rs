@@ -1,7 +1,8 @@
 //! All output of the command: data to standard output, everything else to standard error.
 //!
 //! All text is escaped ([`escape`]), so that no control character from a user or a file reaches the terminal.
-//! Only documents that go into a file or a pipe are written unchanged.
+//! Only documents that go into a file or a pipe are written unchanged. The words for budgets and charges that
+//! several commands use are here, too.
 
 use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
 

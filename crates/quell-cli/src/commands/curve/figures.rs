@@ -10,7 +10,12 @@ use quell_privacy::{
 use quell_report::plot::{Axis, Edge, Figure, Point, Series};
 
 use super::{DeltaEpsilon, EpsilonSteps, LaplaceGaussian, MomentsAdvanced, Tradeoff};
-use crate::{commands::account::methods, flags::event::Defaults, print, progress::Bar, refusal::Refusal};
+use crate::{
+    flags::{event::Defaults, methods},
+    print,
+    progress::Bar,
+    refusal::Refusal,
+};
 
 /// Default: a training run of the size used in tutorials.
 const TRAINING: Defaults = Defaults { noise_multiplier: 1.1, sampling_rate: 0.01, steps: 10_000 };
