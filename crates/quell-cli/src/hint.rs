@@ -23,6 +23,7 @@ pub(crate) fn phrase(hint: &Hint) -> String {
         }
         Hint::ResumeRun { .. } => "choose another --output, or continue with `quell resume`".into(),
         Hint::NameRun => "name the folder that `quell train`, `quell pate` or `quell knn` made".into(),
+        Hint::FinishRun { folder } => format!("finish the run with `quell resume {}`", folder.display()),
         Hint::NewOutput => {
             "choose another --output; the same question with the same --output is paid for once".into()
         }
@@ -95,7 +96,8 @@ mod tests {
             Hint::DeclareImages,
             Hint::WriteSchema { path: path.clone() },
             Hint::RestoreNetwork,
-            Hint::ResumeRun { folder: path },
+            Hint::ResumeRun { folder: path.clone() },
+            Hint::FinishRun { folder: path },
             Hint::NameRun,
             Hint::NewOutput,
             Hint::AskAgain,

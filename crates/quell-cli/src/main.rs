@@ -14,7 +14,6 @@ mod flags;
 mod hint;
 mod interrupt;
 mod memory;
-mod model;
 mod payment;
 mod print;
 mod progress;

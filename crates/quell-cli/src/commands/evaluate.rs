@@ -26,7 +26,6 @@ use crate::{
         ledger::{Dataset, LedgerArgs},
         parse_count,
     },
-    model,
     payment::{self, Payment},
     print,
     records::{self, Access, Labelled},
@@ -100,7 +99,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         )
         .into());
     }
-    let model = model::open(&flags.model)?;
+    let model = Model::open(&flags.model)?;
     let found = records::labelled(&model, flags.data.as_deref())?;
     match (flags.epsilon, flags.public, found.access) {
         (Some(epsilon), ..) => flags.pay(&model, &found, epsilon),

@@ -34,7 +34,8 @@ variants!(table_name, TABLE, TableError:
 variants!(network_name, NETWORK, network::Error:
     LayerInput LayerSetting MixesExamples TooLarge TooDeep NoLayers NoModel PublicNetwork);
 variants!(run_name, RUN, run::Error:
-    Configuration Exists NotFound Busy TooLong AnswerExists AnswerLost LedgerRolledBack AheadOfLease);
+    Configuration Exists NotFound NoModel UnreadableModel Busy TooLong AnswerExists AnswerLost LedgerRolledBack
+    AheadOfLease);
 variants!(general_name, GENERAL, Error:
     Format Table Network Run Privacy Absent Unreadable Unwritable Setting OutOfRange Length Sizes Missing
     OtherPromise SavedState);
@@ -42,8 +43,8 @@ variants!(hint_name, HINTS, Hint:
     CheckPath CheckPermissions FreeSpace ExportAgain ExportTable NameColumns ExportColumn DidYouMean
     CheckColumnName CompareWith Example ConvertImage AllowMemory SupportedFormats AddLabels DeclareClasses
     DeclareImages MatchRecords WriteSchema DeclareColumn ChangeSetting ChangeLayer ShrinkKernel KeepShape
-    NarrowLayers ListLayers UseGroupNorm ChooseModel RestoreNetwork Give ResumeRun NameRun WaitForProcess
-    NewOutput AskAgain SameConfiguration RestoreLedger MatchLedger SpendLess ChangePrivacy);
+    NarrowLayers ListLayers UseGroupNorm ChooseModel RestoreNetwork Give ResumeRun NameRun FinishRun NameModel
+    WaitForProcess NewOutput AskAgain SameConfiguration RestoreLedger MatchLedger SpendLess ChangePrivacy);
 variants!(input_name, INPUTS, Input:
     PublicRecords Questions Answers Users RecordCount Epsilon Budget);
 
@@ -140,6 +141,8 @@ fn run_samples() -> Vec<run::Error> {
         run::Error::Configuration { because: text() },
         run::Error::Exists { path: path() },
         run::Error::NotFound { path: path() },
+        run::Error::NoModel { folder: path() },
+        run::Error::UnreadableModel { path: path(), because: text() },
         run::Error::Busy { path: path() },
         run::Error::TooLong { path: path(), most: 1 },
         run::Error::AnswerExists { path: path() },

@@ -29,6 +29,20 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
+    /// The run has not written its model yet.
+    #[error("the run in {} has no model yet", folder.display())]
+    NoModel {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The file is damaged, or is not a model.
+    #[error("{} is not a readable model: {because}", path.display())]
+    UnreadableModel {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        because: String,
+    },
     /// Another process works on the run.
     #[error("another process is working on the run in {}", path.display())]
     Busy {
@@ -91,6 +105,8 @@ impl Error {
             Self::Configuration { .. } => Hint::Example { what: "a setting", text: "noise_multiplier = 1.1" },
             Self::Exists { path } => Hint::ResumeRun { folder: path.clone() },
             Self::NotFound { .. } => Hint::NameRun,
+            Self::NoModel { folder } => Hint::FinishRun { folder: folder.clone() },
+            Self::UnreadableModel { .. } => Hint::NameModel,
             Self::Busy { .. } => Hint::WaitForProcess,
             Self::TooLong { .. } => Hint::CheckPath,
             Self::AnswerExists { .. } => Hint::NewOutput,

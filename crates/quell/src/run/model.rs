@@ -4,7 +4,7 @@ use std::{collections::HashMap, path::Path};
 
 use safetensors::{Dtype, SafeTensors, serialize};
 
-use super::{Configuration, PaymentRecord, file};
+use super::{Configuration, Folder, PaymentRecord, file};
 use crate::{
     Error,
     data::Examples,
@@ -13,7 +13,8 @@ use crate::{
         predictions,
         tensors::{Tensor, numbers},
     },
-    network::Network,
+    network::{self, Network},
+    run,
 };
 
 /// A model with its settings and its payment.
@@ -100,9 +101,18 @@ impl Model {
         Ok((trunk, weights))
     }
 
-    /// Reads a model from a file.
+    /// Opens a model by its file, or by the folder of its run.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        Self::restore(&Self::read(path)?)
+        if path.is_dir() {
+            return Folder::open(path)?.model();
+        }
+        Self::read(path).and_then(|bytes| Self::restore(&bytes)).map_err(|error| match error {
+            // These errors name the file that is to blame.
+            Error::Absent { .. }
+            | Error::Unreadable { .. }
+            | Error::Network(network::Error::PublicNetwork { .. }) => error,
+            error => run::Error::UnreadableModel { path: path.to_owned(), because: error.to_string() }.into(),
+        })
     }
 
     /// Reads the bytes of a file, unless it is too large for a model.
