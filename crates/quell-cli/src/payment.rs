@@ -1,6 +1,9 @@
 //! Pays for a release: quotes the price, charges the ledger, then prints the answer.
 
-use std::{fmt::Display, path::PathBuf};
+use std::{
+    fmt::Display,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result};
 use quell::run::{self, Purchase};
@@ -13,6 +16,7 @@ use quell_privacy::{
     units::Epsilon,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::{flags::Format, print, refusal::Refusal};
 
@@ -24,17 +28,17 @@ pub(crate) struct Payment {
     /// Whether to print the price only, without paying.
     pub(crate) dry_run: bool,
     pub(crate) format: Format,
-    /// The file for the answer, and the question in words.
+    /// The file for the answer, and everything that the answer depends on.
     ///
     /// The same question for the same file is paid for once.
-    pub(crate) output: Option<(PathBuf, String)>,
+    pub(crate) output: Option<(PathBuf, Value)>,
 }
 
 /// An answer as it is stored until its file is written.
 #[derive(Serialize, Deserialize)]
 struct StoredAnswer {
     text: String,
-    answer: serde_json::Value,
+    answer: Value,
     receipt: Receipt,
 }
 
@@ -47,6 +51,11 @@ impl StoredAnswer {
             receipt: receipt.clone(),
         })
     }
+}
+
+/// Writes a path as a part of a question. Different paths have different texts, even if they are not UTF-8.
+pub(crate) fn path_text(path: &Path) -> String {
+    path.as_os_str().as_encoded_bytes().escape_ascii().to_string()
 }
 
 /// Refuses ε = 0, which buys no answer.
@@ -184,7 +193,7 @@ impl Payment {
 
     fn report_price(&self, what: &str, before: f64, after: Spent, cap: f64) -> Result<()> {
         if self.format == Format::Json {
-            let price = serde_json::json!({"what": what, "spent_before": before, "spent_after": after.epsilon, "theorem": after.theorem.to_string(), "cap": if cap.is_finite() { Some(cap) } else { None }});
+            let price = json!({"what": what, "spent_before": before, "spent_after": after.epsilon, "theorem": after.theorem.to_string(), "cap": if cap.is_finite() { Some(cap) } else { None }});
             return print::json(&price);
         }
         let (before, after) =
@@ -201,9 +210,8 @@ impl Payment {
             return Ok(stored.text.clone());
         }
         let finite = |number: f64| number.is_finite().then_some(number);
-        let epsilon = serde_json::json!({"spent": finite(spent.epsilon), "budget": finite(cap), "theorem": spent.theorem.to_string()});
-        let document =
-            serde_json::json!({"answer": stored.answer, "receipt": stored.receipt, "epsilon": epsilon});
+        let epsilon = json!({"spent": finite(spent.epsilon), "budget": finite(cap), "theorem": spent.theorem.to_string()});
+        let document = json!({"answer": stored.answer, "receipt": stored.receipt, "epsilon": epsilon});
         Ok(quell_report::escape::json(&serde_json::to_string_pretty(&document)?))
     }
 
@@ -231,3 +239,16 @@ fn smaller_delta(state: &State) -> String {
 
 /// The name of the only part of a question.
 const ANSWER: &str = "answer";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn different_paths_are_different_questions() {
+        assert_eq!(path_text(Path::new("data/people.csv")), "data/people.csv");
+        let paths =
+            ["é.csv", "e.csv", r"\xc3\xa9.csv", "'.csv", r"\'.csv"].map(|path| path_text(Path::new(path)));
+        assert!((1..paths.len()).all(|i| !paths[..i].contains(&paths[i])), "{paths:?}");
+    }
+}

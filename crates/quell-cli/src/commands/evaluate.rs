@@ -1,9 +1,6 @@
 //! `quell evaluate`: measures a model, free on public data and paid on private data.
 
-use std::{
-    hash::{Hash, Hasher},
-    path::PathBuf,
-};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use quell::{
@@ -26,7 +23,7 @@ use crate::{
         ledger::{Dataset, LedgerArgs},
         parse_count,
     },
-    payment::{self, Payment},
+    payment::{self, Payment, path_text},
     print,
     records::{self, Access, Labelled},
     refusal::Refusal,
@@ -177,12 +174,13 @@ impl Flags {
         let mut ledger = self.ledgers.ledger(&dataset)?;
         let dataset = dataset.name;
         payment::check_one_record_per_user(&mut ledger, &dataset, self.one_record_per_user)?;
-        let question = format!(
-            "evaluate {:016x} {:?} {epsilon} {:?} {dataset:?}",
-            digest(model),
-            self.data,
-            self.records
-        );
+        let question = json!({"evaluate": {
+            "data": self.data.as_deref().map(path_text),
+            "dataset": dataset,
+            "epsilon": epsilon,
+            "model": model.digest(),
+            "records": self.records,
+        }});
         let output = self.output.clone().map(|path| (path, question));
         let payment = Payment { epsilon, dry_run: self.dry_run, format: self.format, output };
         let predicted = predictions(&model.network, &model.weights, &found.examples, predict::loss(model)?);
@@ -223,13 +221,6 @@ impl Flags {
             Ok(Score::new(counts.first().map_or(nothing, |(_, right)| *right), all))
         })
     }
-}
-
-/// Hashes the weights to tell models apart: another model is another question.
-fn digest(model: &Model) -> u64 {
-    let mut hasher = std::hash::DefaultHasher::new();
-    model.weights.iter().for_each(|weight| weight.to_bits().hash(&mut hasher));
-    hasher.finish()
 }
 
 /// The released accuracy on private data.

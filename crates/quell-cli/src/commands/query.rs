@@ -15,13 +15,14 @@ use quell_privacy::{
     units::Probability,
 };
 use serde::Serialize;
+use serde_json::json;
 
 use crate::{
     flags::{
         Format,
         ledger::{Dataset, LedgerArgs},
     },
-    payment::{self, Payment},
+    payment::{self, Payment, path_text},
     print,
     refusal::Refusal,
 };
@@ -105,7 +106,8 @@ pub(crate) struct Flags {
 }
 
 /// The statistics that the command can release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
 enum Statistic {
     /// Number of records
     Count,
@@ -195,17 +197,22 @@ impl Flags {
     }
 
     fn payment(&self) -> Payment {
-        let asked = (
-            &self.data,
-            self.statistic,
-            &self.column,
-            &self.condition,
-            &self.bounds,
-            &self.keys,
-            self.quantile,
-        );
-        let more = (self.inside, self.threshold, self.epsilon, self.delta, self.noise, &self.dataset);
-        let output = self.output.clone().map(|path| (path, format!("query {asked:?} {more:?}")));
+        let question = json!({"query": {
+            "bounds": self.bounds,
+            "column": self.column,
+            "data": path_text(&self.data),
+            "dataset": self.dataset,
+            "delta": self.delta,
+            "epsilon": self.epsilon,
+            "inside": self.inside,
+            "keys": self.keys,
+            "noise": Noise::from(self.noise),
+            "quantile": self.quantile,
+            "statistic": self.statistic,
+            "threshold": self.threshold,
+            "where": self.condition,
+        }});
+        let output = self.output.clone().map(|path| (path, question));
         Payment { epsilon: self.epsilon, dry_run: self.dry_run, format: self.format, output }
     }
 

@@ -34,7 +34,7 @@ variants!(table_name, TABLE, TableError:
 variants!(network_name, NETWORK, network::Error:
     LayerInput LayerSetting MixesExamples TooLarge TooDeep NoLayers NoModel PublicNetwork);
 variants!(run_name, RUN, run::Error:
-    Configuration Exists NotFound NoModel UnreadableModel Busy TooLong AnswerExists AnswerLost LedgerRolledBack
+    Configuration Exists NotFound NoModel UnreadableModel Busy TooLong AnswerExists EarlierQuestion AnswerLost LedgerRolledBack
     AheadOfLease);
 variants!(general_name, GENERAL, Error:
     Format Table Network Run Privacy Absent Unreadable Unwritable Setting OutOfRange Length Sizes Missing
@@ -146,6 +146,7 @@ fn run_samples() -> Vec<run::Error> {
         run::Error::Busy { path: path() },
         run::Error::TooLong { path: path(), most: 1 },
         run::Error::AnswerExists { path: path() },
+        run::Error::EarlierQuestion { path: path() },
         run::Error::AnswerLost { path: path() },
         run::Error::LedgerRolledBack { path: path(), dataset: text(), line: 2, lines: 1 },
         run::Error::AheadOfLease { path: path(), what: "steps", found: 2, leased: 1 },

@@ -63,6 +63,12 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// An earlier version stored the question in another form, so it cannot be compared.
+    #[error("{} was written by an earlier version of Quell, so it is unknown whether it answers this question; nothing was charged", path.display())]
+    EarlierQuestion {
+        /// The file of paid answers.
+        path: PathBuf,
+    },
     /// The answer was paid for and is lost.
     #[error("the answer in {} was paid for and is lost: the process ended while the answer was drawn", path.display())]
     AnswerLost {
@@ -110,7 +116,7 @@ impl Error {
             Self::Busy { .. } => Hint::WaitForProcess,
             Self::TooLong { .. } => Hint::CheckPath,
             Self::AnswerExists { .. } => Hint::NewOutput,
-            Self::AnswerLost { .. } => Hint::AskAgain,
+            Self::EarlierQuestion { .. } | Self::AnswerLost { .. } => Hint::AskAgain,
             Self::LedgerRolledBack { .. } | Self::AheadOfLease { .. } => Hint::RestoreLedger,
         }
     }

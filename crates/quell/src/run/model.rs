@@ -74,6 +74,16 @@ impl Model {
             .collect())
     }
 
+    /// The blake3 hash of the weights, in hexadecimal digits. It tells models apart.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        self.weights.iter().for_each(|weight| {
+            hasher.update(&weight.to_le_bytes());
+        });
+        hasher.finalize().to_hex().to_string()
+    }
+
     /// Writes a safetensors file.
     /// Each tensor is named by the number of its layer. Everything else is text in the metadata.
     pub fn save(&self) -> Result<Vec<u8>, Error> {

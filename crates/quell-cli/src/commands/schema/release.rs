@@ -13,9 +13,15 @@ use quell_privacy::{
     number::format_exact,
     units::{Delta, Epsilon},
 };
+use serde_json::json;
 
 use super::{Flags, Role, Values};
-use crate::{flags::ledger::Dataset, payment, print, refusal::Refusal};
+use crate::{
+    flags::ledger::Dataset,
+    payment::{self, path_text},
+    print,
+    refusal::Refusal,
+};
 
 /// The default range in which numbers are searched.
 const WITHIN: [f64; 2] = [-1e9, 1e9];
@@ -72,8 +78,14 @@ impl Flags {
             Ok(Question::Names(StableHistogram::new(Epsilon::new(epsilon)?, Delta::new(delta)?)?))
         };
         let questions = roles.iter().map(|(_, role)| question(role)).collect::<Result<Vec<Question>>>()?;
-        let asked =
-            format!("schema {} {roles:?} {within} {epsilon} {delta} {dataset:?}", self.data.display());
+        let asked = json!({"schema": {
+            "data": path_text(&self.data),
+            "dataset": dataset,
+            "delta": delta,
+            "epsilon": epsilon,
+            "roles": roles,
+            "within": [within.lower(), within.upper()],
+        }});
         let mut purchase = self.output.as_deref().map(|path| Purchase::open(path, &asked)).transpose()?;
         let mut unpaid = Vec::new();
         for ((name, _), question) in roles.iter().zip(&questions) {
