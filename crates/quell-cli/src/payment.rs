@@ -6,11 +6,14 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use quell::run::{self, Purchase};
+use quell::{
+    run::{self, Purchase},
+    statistics::Visitor,
+};
 use quell_ledger::Volume;
 use quell_privacy::{
     Error,
-    ledger::{Ledger, Paid, Receipt, Spent, State, Unit},
+    ledger::{Ledger, Paid, Receipt, Spent, State},
     mechanism::Mechanism,
     number::{Toward, format_rounded},
     units::Epsilon,
@@ -70,32 +73,37 @@ pub(crate) fn check_positive(epsilon: f64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to count records if the ledger protects users, unless each user has one record.
-pub(crate) fn check_one_record_per_user(
-    ledger: &mut Ledger<Volume>,
-    dataset: &str,
-    is_declared: bool,
-) -> Result<()> {
-    if ledger.state()?.terms().unit == Unit::User && !is_declared {
-        let sentence = format!(
-            "the ledger of {dataset:?} protects users, and a user may have several records in the table"
-        );
-        return Err(
-            Refusal::new(sentence, "add --one-record-per-user if every user has only one record").into()
-        );
+/// Pays for the answer to a question and prints it.
+pub(crate) struct AnswerRelease<'l, S> {
+    pub(crate) payment: Payment,
+    pub(crate) ledger: &'l mut Ledger<Volume>,
+    /// Brings the answer into the form that is printed.
+    pub(crate) show: S,
+}
+
+impl<A, T: Display + Serialize, S: FnOnce(A) -> T> Visitor<A> for AnswerRelease<'_, S> {
+    type Output = Result<()>;
+
+    fn visit<M: Mechanism, D>(
+        self,
+        make: impl Fn(f64) -> Result<M, quell::Error>,
+        read: impl FnOnce() -> Result<D, quell::Error>,
+        run: impl FnOnce(Paid<M>, D) -> Result<A, Error>,
+    ) -> Result<()> {
+        let Self { payment, ledger, show } = self;
+        payment.release(ledger, make, read, |paid, data| run(paid, data).map(show))
     }
-    Ok(())
 }
 
 impl Payment {
     /// Reads the data, pays for a mechanism, runs it and prints the answer.
     ///
     /// `make` builds the mechanism for an ε.
-    pub(crate) fn release<M: Mechanism, D, A: Display + Serialize>(
+    fn release<M: Mechanism, D, A: Display + Serialize>(
         &self,
         ledger: &mut Ledger<Volume>,
-        make: impl Fn(f64) -> Result<M>,
-        read: impl FnOnce() -> Result<D>,
+        make: impl Fn(f64) -> Result<M, quell::Error>,
+        read: impl FnOnce() -> Result<D, quell::Error>,
         run: impl FnOnce(Paid<M>, D) -> Result<A, Error>,
     ) -> Result<()> {
         let mechanism = make(self.epsilon)?;
@@ -139,7 +147,7 @@ impl Payment {
     fn check_price<M: Mechanism>(
         &self,
         ledger: &mut Ledger<Volume>,
-        make: &impl Fn(f64) -> Result<M>,
+        make: &impl Fn(f64) -> Result<M, quell::Error>,
     ) -> Result<Spent> {
         let before = ledger.state()?.spent().epsilon;
         let (charge, after) = ledger.quote(&make(self.epsilon)?, 1)?;
@@ -161,7 +169,7 @@ impl Payment {
     fn refused<M: Mechanism>(
         &self,
         ledger: &mut Ledger<Volume>,
-        make: &impl Fn(f64) -> Result<M>,
+        make: &impl Fn(f64) -> Result<M, quell::Error>,
         spent: f64,
         would_be: f64,
         budget: f64,

@@ -6,12 +6,10 @@ use anyhow::Result;
 use clap::ValueEnum;
 use quell::{
     data::{Predicate, Table},
-    statistics::{self, Answer, Question, Visitor},
+    statistics::{self, Answer, Question},
 };
-use quell_ledger::Volume;
 use quell_privacy::{
-    ledger::{Ledger, Paid},
-    mechanism::{Bounds, Mechanism, Noise},
+    mechanism::{Bounds, Noise},
     units::Probability,
 };
 use serde::Serialize;
@@ -22,7 +20,7 @@ use crate::{
         Format,
         ledger::{Dataset, LedgerArgs},
     },
-    payment::{self, Payment, path_text},
+    payment::{self, AnswerRelease, Payment, path_text},
     print,
     refusal::Refusal,
 };
@@ -159,30 +157,10 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         None => table.all(),
     };
     let question = flags.question()?;
-    let mut ledger = flags.ledgers.ledger(&dataset)?;
-    payment::check_one_record_per_user(&mut ledger, &dataset.name, flags.one_record_per_user)?;
+    let mut ledger = flags.ledgers.ledger_of_records(&dataset, flags.one_record_per_user)?;
     let state = ledger.state()?.clone();
-    question.visit(&state, &selection, AnswerRelease { payment: flags.payment(), ledger: &mut ledger })?
-}
-
-/// Pays for the answer to a question and prints it.
-struct AnswerRelease<'l> {
-    payment: Payment,
-    ledger: &'l mut Ledger<Volume>,
-}
-
-impl Visitor for AnswerRelease<'_> {
-    type Output = Result<()>;
-
-    fn visit<M: Mechanism, D>(
-        self,
-        make: impl Fn(f64) -> Result<M, quell::Error>,
-        read: impl FnOnce() -> Result<D, quell::Error>,
-        run: impl FnOnce(Paid<M>, D) -> Result<Answer, quell_privacy::Error>,
-    ) -> Result<()> {
-        let make = |epsilon| Ok(make(epsilon)?);
-        self.payment.release(self.ledger, make, || Ok(read()?), |paid, data| run(paid, data).map(Shown))
-    }
+    let release = AnswerRelease { payment: flags.payment(), ledger: &mut ledger, show: Shown };
+    question.visit(&state, &selection, release)?
 }
 
 impl Flags {

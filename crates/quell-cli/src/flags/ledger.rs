@@ -9,7 +9,7 @@ use quell::{
 };
 use quell_ledger::{Location, Store, Volume};
 use quell_privacy::{
-    ledger::{Ledger, Spent, Terms},
+    ledger::{Ledger, Spent, Terms, Unit},
     number::{Toward, format_exact, format_rounded},
 };
 
@@ -158,6 +158,26 @@ impl LedgerArgs {
         // If this dataset has no ledger, the error lists the datasets that have one.
         store.entries(&dataset.name)?;
         Ok(Ledger::open(store.book(&dataset.name)?)?)
+    }
+
+    /// Opens the ledger of a dataset for questions that count records.
+    ///
+    /// Refuses a ledger that protects users, unless each user has one record.
+    pub(crate) fn ledger_of_records(
+        &self,
+        dataset: &Dataset,
+        one_record_per_user: bool,
+    ) -> Result<Ledger<Volume>> {
+        let mut ledger = self.ledger(dataset)?;
+        if ledger.state()?.terms().unit == Unit::User && !one_record_per_user {
+            let sentence = format!(
+                "the ledger of {:?} protects users, and a user may have several records in the table",
+                dataset.name
+            );
+            let hint = "add --one-record-per-user if every user has only one record";
+            return Err(Refusal::new(sentence, hint).into());
+        }
+        Ok(ledger)
     }
 }
 

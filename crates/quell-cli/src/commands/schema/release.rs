@@ -7,7 +7,7 @@ use quell::{
 };
 use quell_ledger::Volume;
 use quell_privacy::{
-    Error, Neighbors,
+    Error,
     ledger::{Ledger, Line, Paid},
     mechanism::{Bounds, Enclosure, Mechanism, Sensitive, StableHistogram},
     number::format_exact,
@@ -58,10 +58,9 @@ impl Flags {
             )
         };
         let dataset = Dataset::of(self.dataset.as_ref(), &self.data).ok_or_else(missing)?;
-        let mut ledger = self.ledgers.ledger(&dataset)?;
+        let mut ledger = self.ledgers.ledger_of_records(&dataset, self.one_record_per_user)?;
         let dataset = dataset.name;
-        payment::check_one_record_per_user(&mut ledger, &dataset, self.one_record_per_user)?;
-        let (terms, budget) = (ledger.state()?.terms().clone(), ledger.state()?.budget());
+        let (neighbors, budget) = (ledger.state()?.terms().neighbors, ledger.state()?.budget());
         let counted = roles.iter().filter(|(_, role)| *role == Role::Category).count();
         let share = epsilon / roles.len().max(1) as f64;
         let delta =
@@ -70,12 +69,8 @@ impl Flags {
             if *role == Role::Number {
                 return Ok(Question::Numbers(Enclosure { within, epsilon: Epsilon::new(share)? }));
             }
-            // For replace-one neighbours, the guarantee is (2ε, (1 + e^ε)δ).
-            let (epsilon, delta) = match terms.neighbors {
-                Neighbors::AddRemove => (share, delta),
-                Neighbors::Replace => (share / 2.0, delta / (1.0 + (share / 2.0).exp())),
-            };
-            Ok(Question::Names(StableHistogram::new(Epsilon::new(epsilon)?, Delta::new(delta)?)?))
+            let (epsilon, delta) = (Epsilon::new(share)?, Delta::new(delta)?);
+            Ok(Question::Names(StableHistogram::for_epsilon(epsilon, delta, neighbors)?))
         };
         let questions = roles.iter().map(|(_, role)| question(role)).collect::<Result<Vec<Question>>>()?;
         let asked = json!({"schema": {
