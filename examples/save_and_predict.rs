@@ -5,7 +5,7 @@ use quell::{
     learner::{Control, dp_sgd::DpSgd},
     ledger::InMemory,
     privacy::ledger::Ledger,
-    run::{Configuration, Folder, Job, Model, Training},
+    run::{Configuration, Folder, Job, Training},
 };
 
 pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -17,7 +17,7 @@ pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = Folder::create(&here)?;
     job.go(&mut ledger, &folder, &mut |_| Control::Continue)?;
 
-    let model = Model::open(&folder.file(Folder::MODEL))?;
+    let model = folder.model()?;
     let test = data::digits()?.test.ok_or("the digits have a test part")?;
     let predicted = model.predict(&test)?;
     println!("the first test image shows a {}", predicted[0].as_deref().unwrap_or("?"));

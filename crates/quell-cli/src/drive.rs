@@ -13,18 +13,16 @@ use quell_privacy::{
     number::{Toward, format_exact, format_rounded},
     units::Delta,
 };
+use quell_report::Report;
 use serde_json::json;
 
 use crate::{
-    commands::report,
     flags::{
         Format,
         ledger::{self, Dataset, LedgerArgs},
         run::RunArgs,
     },
-    interrupt, model,
-    payment::{balance, charged},
-    print,
+    interrupt, print,
     progress::Bar,
     refusal::Refusal,
 };
@@ -125,7 +123,11 @@ fn run_job(job: &impl Job, ledger: &mut Ledger<Volume>, folder: &Folder, format:
         return Err(Refusal::new(format!("stopped after {}", outcome.position), hint).denied().into());
     }
     if outcome.answers.is_none() {
-        report::write(folder, &model::open_run(folder.path())?.1)?;
+        let report = {
+            let _bar = Bar::spinner("composing");
+            Report::of_run(folder)?
+        };
+        report.pages().iter().try_for_each(|(file, page)| folder.write(file, page.as_bytes()))?;
     }
     print_results(job, ledger, folder, outcome, format)
 }
@@ -160,9 +162,9 @@ fn print_results(
     }
     outcome.remarks.iter().for_each(|remark| print::status(remark));
     let state = ledger.state().context("cannot read the ledger after the run")?;
-    let balance = balance(state.spent(), state.budget().cap());
+    let balance = print::balance(state.spent(), state.budget().cap());
     print::status(
-        &outcome.paid.map_or(balance.clone(), |paid| format!("{}: {balance}", charged(&paid.receipt))),
+        &outcome.paid.map_or(balance.clone(), |paid| format!("{}: {balance}", print::charged(&paid.receipt))),
     );
     Ok(())
 }

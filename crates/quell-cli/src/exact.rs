@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use quell_privacy::exact::{Coins, watch};
 use serde_json::json;
 
-/// Runs the command; watched, if the variable `QUELL_EXACT_STATISTICS` names a file to write into.
+/// Runs the command. If `QUELL_EXACT_STATISTICS` names a file, writes the exact statistics into it.
 pub(crate) fn watched(command: impl FnOnce() -> ExitCode) -> ExitCode {
     let Some(path) = std::env::var_os("QUELL_EXACT_STATISTICS") else { return command() };
     let (code, statistics) = watch(Coins::default(), command);

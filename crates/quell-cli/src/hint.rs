@@ -1,6 +1,9 @@
 //! The hints of the library, in the words of the command line: flags and subcommands.
 
 use quell::{Hint, Input};
+use quell_privacy::Error;
+
+use crate::refusal::Refusal;
 
 /// Phrases a hint for the command line. Hints that need no flag have the words of the library.
 pub(crate) fn phrase(hint: &Hint) -> String {
@@ -20,6 +23,7 @@ pub(crate) fn phrase(hint: &Hint) -> String {
         }
         Hint::ResumeRun { .. } => "choose another --output, or continue with `quell resume`".into(),
         Hint::NameRun => "name the folder that `quell train`, `quell pate` or `quell knn` made".into(),
+        Hint::FinishRun { folder } => format!("finish the run with `quell resume {}`", folder.display()),
         Hint::NewOutput => {
             "choose another --output; the same question with the same --output is paid for once".into()
         }
@@ -53,6 +57,20 @@ fn give(what: Input) -> Option<&'static str> {
     })
 }
 
+/// Adds a hint to the error that no theorem applies to an event.
+pub(crate) fn for_unsupported(error: Error) -> anyhow::Error {
+    match &error {
+        Error::Unsupported { because, .. } if because.contains("use replace") => {
+            Refusal::new(error.to_string(), "add --neighbors replace").into()
+        }
+        Error::Unsupported { .. } => {
+            let hint = "if a guarantee of the release is known, describe the release as pure, approximate, zero_concentrated or renyi";
+            Refusal::new(error.to_string(), hint).into()
+        }
+        _ => error.into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -78,7 +96,8 @@ mod tests {
             Hint::DeclareImages,
             Hint::WriteSchema { path: path.clone() },
             Hint::RestoreNetwork,
-            Hint::ResumeRun { folder: path },
+            Hint::ResumeRun { folder: path.clone() },
+            Hint::FinishRun { folder: path },
             Hint::NameRun,
             Hint::NewOutput,
             Hint::AskAgain,

@@ -6,7 +6,6 @@
 // Only `print` and `progress` write to the terminal.
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
 
-mod answer;
 mod commands;
 mod drive;
 #[cfg(feature = "exact-statistics")]
@@ -15,7 +14,6 @@ mod flags;
 mod hint;
 mod interrupt;
 mod memory;
-mod model;
 mod payment;
 mod print;
 mod progress;

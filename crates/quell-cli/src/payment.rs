@@ -1,18 +1,25 @@
 //! Pays for a release: quotes the price, charges the ledger, then prints the answer.
 
-use std::{fmt::Display, path::PathBuf};
+use std::{
+    fmt::Display,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result};
-use quell::run::{self, Purchase};
+use quell::{
+    run::{self, Purchase},
+    statistics::Visitor,
+};
 use quell_ledger::Volume;
 use quell_privacy::{
     Error,
-    ledger::{Ledger, Paid, Receipt, Spent, State, Unit},
+    ledger::{Ledger, Paid, Receipt, Spent, State},
     mechanism::Mechanism,
-    number::{Toward, format_exact, format_rounded},
+    number::{Toward, format_rounded},
     units::Epsilon,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::{flags::Format, print, refusal::Refusal};
 
@@ -24,17 +31,17 @@ pub(crate) struct Payment {
     /// Whether to print the price only, without paying.
     pub(crate) dry_run: bool,
     pub(crate) format: Format,
-    /// The file for the answer, and the question in words.
+    /// The file for the answer, and everything that the answer depends on.
     ///
     /// The same question for the same file is paid for once.
-    pub(crate) output: Option<(PathBuf, String)>,
+    pub(crate) output: Option<(PathBuf, Value)>,
 }
 
 /// An answer as it is stored until its file is written.
 #[derive(Serialize, Deserialize)]
 struct StoredAnswer {
     text: String,
-    answer: serde_json::Value,
+    answer: Value,
     receipt: Receipt,
 }
 
@@ -49,6 +56,11 @@ impl StoredAnswer {
     }
 }
 
+/// Writes a path as a part of a question. Different paths have different texts, even if they are not UTF-8.
+pub(crate) fn path_text(path: &Path) -> String {
+    path.as_os_str().as_encoded_bytes().escape_ascii().to_string()
+}
+
 /// Refuses ε = 0, which buys no answer.
 pub(crate) fn check_positive(epsilon: f64) -> Result<()> {
     if Epsilon::new(epsilon)?.get() == 0.0 {
@@ -61,32 +73,37 @@ pub(crate) fn check_positive(epsilon: f64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to count records if the ledger protects users, unless each user has one record.
-pub(crate) fn check_one_record_per_user(
-    ledger: &mut Ledger<Volume>,
-    dataset: &str,
-    is_declared: bool,
-) -> Result<()> {
-    if ledger.state()?.terms().unit == Unit::User && !is_declared {
-        let sentence = format!(
-            "the ledger of {dataset:?} protects users, and a user may have several records in the table"
-        );
-        return Err(
-            Refusal::new(sentence, "add --one-record-per-user if every user has only one record").into()
-        );
+/// Pays for the answer to a question and prints it.
+pub(crate) struct AnswerRelease<'l, S> {
+    pub(crate) payment: Payment,
+    pub(crate) ledger: &'l mut Ledger<Volume>,
+    /// Brings the answer into the form that is printed.
+    pub(crate) show: S,
+}
+
+impl<A, T: Display + Serialize, S: FnOnce(A) -> T> Visitor<A> for AnswerRelease<'_, S> {
+    type Output = Result<()>;
+
+    fn visit<M: Mechanism, D>(
+        self,
+        make: impl Fn(f64) -> Result<M, quell::Error>,
+        read: impl FnOnce() -> Result<D, quell::Error>,
+        run: impl FnOnce(Paid<M>, D) -> Result<A, Error>,
+    ) -> Result<()> {
+        let Self { payment, ledger, show } = self;
+        payment.release(ledger, make, read, |paid, data| run(paid, data).map(show))
     }
-    Ok(())
 }
 
 impl Payment {
     /// Reads the data, pays for a mechanism, runs it and prints the answer.
     ///
     /// `make` builds the mechanism for an ε.
-    pub(crate) fn release<M: Mechanism, D, A: Display + Serialize>(
+    fn release<M: Mechanism, D, A: Display + Serialize>(
         &self,
         ledger: &mut Ledger<Volume>,
-        make: impl Fn(f64) -> Result<M>,
-        read: impl FnOnce() -> Result<D>,
+        make: impl Fn(f64) -> Result<M, quell::Error>,
+        read: impl FnOnce() -> Result<D, quell::Error>,
         run: impl FnOnce(Paid<M>, D) -> Result<A, Error>,
     ) -> Result<()> {
         let mechanism = make(self.epsilon)?;
@@ -130,7 +147,7 @@ impl Payment {
     fn check_price<M: Mechanism>(
         &self,
         ledger: &mut Ledger<Volume>,
-        make: &impl Fn(f64) -> Result<M>,
+        make: &impl Fn(f64) -> Result<M, quell::Error>,
     ) -> Result<Spent> {
         let before = ledger.state()?.spent().epsilon;
         let (charge, after) = ledger.quote(&make(self.epsilon)?, 1)?;
@@ -152,7 +169,7 @@ impl Payment {
     fn refused<M: Mechanism>(
         &self,
         ledger: &mut Ledger<Volume>,
-        make: &impl Fn(f64) -> Result<M>,
+        make: &impl Fn(f64) -> Result<M, quell::Error>,
         spent: f64,
         would_be: f64,
         budget: f64,
@@ -184,12 +201,15 @@ impl Payment {
 
     fn report_price(&self, what: &str, before: f64, after: Spent, cap: f64) -> Result<()> {
         if self.format == Format::Json {
-            let price = serde_json::json!({"what": what, "spent_before": before, "spent_after": after.epsilon, "theorem": after.theorem.to_string(), "cap": if cap.is_finite() { Some(cap) } else { None }});
+            let price = json!({"what": what, "spent_before": before, "spent_after": after.epsilon, "theorem": after.theorem.to_string(), "cap": if cap.is_finite() { Some(cap) } else { None }});
             return print::json(&price);
         }
         let (before, after) =
             (format_rounded(before, 4, Toward::Up), format_rounded(after.epsilon, 4, Toward::Up));
-        print::line(&format!("{what}: would raise the spent ε from {before} to {after}; {}", budget(cap)))
+        print::line(&format!(
+            "{what}: would raise the spent ε from {before} to {after}; {}",
+            print::budget(cap)
+        ))
     }
 
     /// Writes the answer in the requested format.
@@ -198,16 +218,15 @@ impl Payment {
             return Ok(stored.text.clone());
         }
         let finite = |number: f64| number.is_finite().then_some(number);
-        let epsilon = serde_json::json!({"spent": finite(spent.epsilon), "budget": finite(cap), "theorem": spent.theorem.to_string()});
-        let document =
-            serde_json::json!({"answer": stored.answer, "receipt": stored.receipt, "epsilon": epsilon});
+        let epsilon = json!({"spent": finite(spent.epsilon), "budget": finite(cap), "theorem": spent.theorem.to_string()});
+        let document = json!({"answer": stored.answer, "receipt": stored.receipt, "epsilon": epsilon});
         Ok(quell_report::escape::json(&serde_json::to_string_pretty(&document)?))
     }
 
     fn print_charge(&self, stored: &StoredAnswer, ledger: &mut Ledger<Volume>, cap: f64) -> Result<()> {
         if self.format == Format::Text {
-            let balance = balance(ledger.state()?.spent(), cap);
-            print::status(&format!("{}: {balance}", charged(&stored.receipt)));
+            let balance = print::balance(ledger.state()?.spent(), cap);
+            print::status(&format!("{}: {balance}", print::charged(&stored.receipt)));
         }
         Ok(())
     }
@@ -229,26 +248,15 @@ fn smaller_delta(state: &State) -> String {
 /// The name of the only part of a question.
 const ANSWER: &str = "answer";
 
-/// Describes the budget.
-pub(crate) fn budget(cap: f64) -> String {
-    if cap.is_finite() {
-        format!("the budget is {}", format_exact(cap))
-    } else {
-        "the ledger has no cap".into()
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Describes the charge of a receipt.
-pub(crate) fn charged(receipt: &Receipt) -> String {
-    format!("charged to {:?} in line {}", receipt.dataset, receipt.entry)
-}
-
-/// Describes how much of the budget is spent.
-pub(crate) fn balance(spent: Spent, cap: f64) -> String {
-    let spent = format_rounded(spent.epsilon, 4, Toward::Up);
-    if cap.is_finite() {
-        format!("ε {spent} of {} is spent", format_exact(cap))
-    } else {
-        format!("ε {spent} is spent; the ledger has no cap")
+    #[test]
+    fn different_paths_are_different_questions() {
+        assert_eq!(path_text(Path::new("data/people.csv")), "data/people.csv");
+        let paths =
+            ["é.csv", "e.csv", r"\xc3\xa9.csv", "'.csv", r"\'.csv"].map(|path| path_text(Path::new(path)));
+        assert!((1..paths.len()).all(|i| !paths[..i].contains(&paths[i])), "{paths:?}");
     }
 }

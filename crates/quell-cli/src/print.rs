@@ -1,12 +1,16 @@
 //! All output of the command: data to standard output, everything else to standard error.
 //!
 //! All text is escaped ([`escape`]), so that no control character from a user or a file reaches the terminal.
-//! Only documents that go into a file or a pipe are written unchanged.
+//! Only documents that go into a file or a pipe are written unchanged. The words for budgets and charges that
+//! several commands use are here, too.
 
 use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
 
 use anyhow::{Context, Result};
-
+use quell_privacy::{
+    ledger::{Receipt, Spent},
+    number::{Toward, format_exact, format_rounded},
+};
 use quell_report::escape;
 
 /// Writes one line of data; line ends inside the text are escaped.
@@ -92,6 +96,30 @@ pub(crate) fn table(rows: &[Vec<String>], right: &[usize]) -> String {
         text.push('\n');
     }
     text
+}
+
+/// Describes the budget.
+pub(crate) fn budget(cap: f64) -> String {
+    if cap.is_finite() {
+        format!("the budget is {}", format_exact(cap))
+    } else {
+        "the ledger has no cap".into()
+    }
+}
+
+/// Describes the charge of a receipt.
+pub(crate) fn charged(receipt: &Receipt) -> String {
+    format!("charged to {:?} in line {}", receipt.dataset, receipt.entry)
+}
+
+/// Describes how much of the budget is spent.
+pub(crate) fn balance(spent: Spent, cap: f64) -> String {
+    let spent = format_rounded(spent.epsilon, 4, Toward::Up);
+    if cap.is_finite() {
+        format!("ε {spent} of {} is spent", format_exact(cap))
+    } else {
+        format!("ε {spent} is spent; the ledger has no cap")
+    }
 }
 
 #[cfg(test)]

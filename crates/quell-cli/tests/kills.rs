@@ -289,6 +289,22 @@ fn an_answer_in_a_file_is_charged_once() {
     kept["key"] = "another".into();
     std::fs::write(here.join("count.txt.paid.json"), kept.to_string()).unwrap();
     assert_eq!((run(&here, asked).code, charges(&here, "people")), (0, 2));
+    // Stored by an earlier version, with the question in its debug form.
+    let mut kept: Value = serde_json::from_str(&read("count.txt.paid.json")).unwrap();
+    let question: Value = serde_json::from_str(kept["question"].as_str().unwrap()).unwrap();
+    assert_eq!(question["query"]["statistic"], "count");
+    kept["question"] =
+        r#"query ("people.csv", Count, None, None, None, None, 0.5) (0.95, None, 1.0, None, Laplace, None)"#
+            .into();
+    std::fs::write(here.join("count.txt.paid.json"), kept.to_string()).unwrap();
+    let earlier = run(&here, asked);
+    assert_eq!((earlier.code, charges(&here, "people")), (2, 2));
+    assert!(
+        earlier.stderr.contains("count.txt.paid.json was written by an earlier version"),
+        "{}",
+        earlier.stderr
+    );
+    assert!(earlier.stderr.contains("hint: ask again with another --output"), "{}", earlier.stderr);
     // Columns one by one.
     let asked = "schema people.csv --numbers x --within 0 9 --label y --epsilon 8 --output schema.toml";
     assert_eq!((run(&here, asked).code, charges(&here, "people")), (0, 4));

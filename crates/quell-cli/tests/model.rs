@@ -7,6 +7,7 @@ use crate::trained::Trained;
 use quell::{
     data::{Options, Schema},
     learner::schedule::Schedule,
+    run::Model,
 };
 use serde_json::Value;
 
@@ -97,7 +98,9 @@ fn a_report_is_written_only_to_the_given_file() {
     );
     refused(&run(&["report", &trained.path("nothing")]), "contains no run");
     fs::remove_file(format!("{digits}/model.safetensors")).unwrap();
-    refused(&run(&["report", &digits]), "has no model yet");
+    let unfinished = run(&["report", &digits]);
+    refused(&unfinished, &format!("error: the run in {digits} has no model yet\n"));
+    assert!(unfinished.stderr.ends_with(&format!("\nhint: finish the run with `quell resume {digits}`\n")));
 }
 
 #[test]
@@ -389,20 +392,28 @@ fn a_private_test_file_is_charged_to_the_ledger_of_the_data() {
     let census = trained.census(|asked| asked.data.schema = Some(Schema::parse(&schema).unwrap()));
     let holdout = trained.path("holdout.csv");
     refused(&run(&["evaluate", &census, &holdout, "--public"]), "the private training data of the model");
-    let paid = run(&[
-        "evaluate",
-        &census,
-        &holdout,
-        "--epsilon",
-        "1",
-        "--records",
-        "500",
-        "--format",
-        "json",
-        "--ledger",
-        &trained.ledger,
-    ]);
-    assert_eq!(paid.json()["receipt"]["dataset"], "census");
+    let output = trained.path("accuracy.json");
+    let evaluate = |model: &str| {
+        let asked = ["evaluate", model, &holdout, "--epsilon", "1", "--records", "500", "--format", "json"];
+        run(&[&asked[..], &["--output", &output, "--ledger", &trained.ledger]].concat())
+    };
+    let answer = || fs::read_to_string(&output).unwrap();
+    assert_eq!(evaluate(&census).code, 0);
+    let first: Value = serde_json::from_str(&answer()).unwrap();
+    assert_eq!(first["receipt"]["dataset"], "census");
+    // The same question is charged once, and another model is another question.
+    let again = evaluate(&format!("{census}/model.safetensors"));
+    assert!(again.code == 0 && again.stderr.contains("without a new charge"), "{}", again.stderr);
+    let kept: Value =
+        serde_json::from_str(&fs::read_to_string(format!("{output}.paid.json")).unwrap()).unwrap();
+    let question: Value = serde_json::from_str(kept["question"].as_str().unwrap()).unwrap();
+    let mut model = Model::open(census.as_ref()).unwrap();
+    let digest = model.digest();
+    assert!(digest.len() == 64 && question["evaluate"]["model"] == digest.as_str(), "{question}");
+    assert_eq!(serde_json::from_str::<Value>(&answer()).unwrap(), first);
+    model.weights[0] += 1.0;
+    fs::write(trained.path("other.safetensors"), model.save().unwrap()).unwrap();
+    refused(&evaluate(&trained.path("other.safetensors")), "already exists");
 }
 
 /// An NPY file of version 1.

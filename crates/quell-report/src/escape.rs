@@ -1,11 +1,11 @@
-//! Escaping of untrusted text before it is escaped.
+//! Escapes untrusted text before it is shown.
 //!
 //! A control character can move the cursor, change colours or forge a line. A formatting character can change
 //! the order in which text is read. Both are replaced by their code.
 
 use std::fmt::Write;
 
-/// Largest number of characters escaped of an error message.
+/// Largest number of characters that are shown of an error message.
 pub const LONGEST: usize = 1000;
 
 /// Whether a character must be escaped.
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_acts_is_shown_by_its_code_and_words_stay_as_they_are() {
+    fn unsafe_characters_are_shown_by_their_codes_and_words_are_unchanged() {
         assert_eq!(
             line("a\u{1b}[31mred\r\nline 9 forged\u{9b}2J\u{202e}"),
             "a\\u{1b}[31mred\\r\\nline 9 forged\\u{9b}2J\\u{202e}"
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn json_says_the_same_as_before() {
+    fn escaped_json_has_the_same_meaning() {
         let all: String = ('\0'..='\u{10ffff}').collect();
         let document = serde_json::to_string_pretty(&[&all]).unwrap();
         let safe = json(&document);

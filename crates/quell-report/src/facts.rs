@@ -5,7 +5,7 @@ use quell::{
     layer::Spec,
     learner::Evaluation,
     network::Architecture,
-    run::{Folder, Model, PaymentRecord, Source},
+    run::{Folder, PaymentRecord, Source},
 };
 use quell_privacy::{
     Neighbors,
@@ -38,6 +38,12 @@ pub struct Report {
 }
 
 impl Report {
+    /// Builds the report of a training or labelling run. The run must have a model.
+    pub fn of_run(folder: &Folder) -> Result<Self, quell::Error> {
+        let model = folder.model()?;
+        if folder.is_labelling() { labelled::facts(folder, &model) } else { trained::facts(folder, &model) }
+    }
+
     /// The report as Markdown.
     #[must_use]
     pub fn markdown(&self) -> String {
@@ -56,9 +62,10 @@ impl Report {
         &self.document
     }
 
-    /// Builds the report of a training or labelling run.
-    pub fn new(folder: &Folder, model: &Model) -> Result<Self, quell::Error> {
-        if folder.is_labelling() { labelled::facts(folder, model) } else { trained::facts(folder, model) }
+    /// The pages that belong into the folder of the run: file name and contents.
+    #[must_use]
+    pub fn pages(&self) -> [(&'static str, String); 2] {
+        [("report.md", self.markdown()), ("report.html", self.html())]
     }
 }
 

@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn infinity_is_null_and_said() {
+    fn infinity_is_null_and_marked_as_unbounded() {
         let text = |lower, upper| serde_json::to_string(&Interval(Bound { lower, upper })).unwrap();
         assert_eq!(text(0.5, 1.0), r#"{"lower":0.5,"upper":1.0}"#);
         assert_eq!(text(0.5, f64::INFINITY), r#"{"lower":0.5,"upper":null,"unbounded":true}"#);

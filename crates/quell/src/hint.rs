@@ -110,6 +110,13 @@ pub enum Hint {
     },
     /// Name the folder of a run.
     NameRun,
+    /// Finish the run.
+    FinishRun {
+        /// The folder of the run.
+        folder: PathBuf,
+    },
+    /// Name the folder of a run, or its model file.
+    NameModel,
     /// Wait for another process.
     WaitForProcess,
     /// Choose a new file for the answer.
@@ -147,6 +154,7 @@ impl fmt::Display for Hint {
             Self::ResumeRun { folder } => {
                 return write!(f, "choose another folder, or resume the run in {}", folder.display());
             }
+            Self::FinishRun { folder } => return write!(f, "resume the run in {}", folder.display()),
             Self::Give { what } => what.hint(),
             Self::CheckPath => "check the path",
             Self::CheckPermissions => "check the permissions, and that the path is a file",
@@ -193,6 +201,7 @@ impl fmt::Display for Hint {
                 "features come from the model file of a run; put the file back, or name another one"
             }
             Self::NameRun => "name the folder of a run",
+            Self::NameModel => "give the folder of a run, or its model.safetensors",
             Self::WaitForProcess => "wait until it ends, or stop it first",
             Self::NewOutput => "choose another file; the same question for the same file is paid for once",
             Self::AskAgain => {

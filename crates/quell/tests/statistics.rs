@@ -7,10 +7,10 @@ use quell::{
     privacy::{
         Neighbors,
         ledger::{Budget, Composition, Ledger, Terms, Unit},
-        mechanism::{Bounds, Price},
+        mechanism::{Bounds, Count, Histogram, IntegerNoise, Mechanism, Price, StableHistogram},
         units::{Delta, Epsilon, Probability},
     },
-    statistics::{Answer, Question, Statistic},
+    statistics::{Accuracy, Answer, Question, Statistic},
     voting::{Recipe, VoteFacts, pate::Ballots},
 };
 use quell_privacy::mechanism::Voters;
@@ -114,4 +114,43 @@ fn a_gaussian_price_for_replacement_has_twice_the_noise() {
     let price = Price::gaussian(epsilon, Delta::new(1e-6).unwrap());
     let of = |price: Price| Sum::for_epsilon(bounds, price).unwrap().noise_multiplier.get();
     assert_eq!(of(price.under(Neighbors::Replace)), 2.0 * of(price));
+}
+
+#[test]
+fn a_replaced_record_moves_both_counts_of_an_accuracy() {
+    let epsilon = Epsilon::new(0.5).unwrap();
+    for (neighbors, moves, scale) in [(Neighbors::AddRemove, 1, 2.0), (Neighbors::Replace, 2, 4.0)] {
+        let mut ledger = ledger(Unit::Example, neighbors);
+        let accuracy = Accuracy::new(0.5);
+        accuracy.ask(&mut ledger, &[true, true, false]).unwrap();
+        Accuracy { records: Some(3), ..accuracy }.ask(&mut ledger, &[true, true, false]).unwrap();
+        let [both, one] = [moves, 1].map(|moves| IntegerNoise::for_epsilon(epsilon, moves).unwrap());
+        // The scale is rounded up, by a part in a million at most.
+        assert!((scale..=scale * (1.0 + 1e-6)).contains(&both.scale()), "{}", both.scale());
+        let keys = ["right", "wrong"].map(str::to_owned).to_vec();
+        let expected =
+            [Histogram { keys, noise: both }.event(neighbors), Count { noise: one }.event(neighbors)];
+        let charged: Vec<_> =
+            ledger.state().unwrap().charges().iter().map(|charge| charge.charge.plan.event.clone()).collect();
+        assert_eq!(charged, expected);
+    }
+}
+
+#[test]
+fn an_accuracy_is_refused_where_users_may_have_several_records() {
+    let mut ledger = ledger(Unit::User, Neighbors::AddRemove);
+    assert!(matches!(Accuracy::new(0.5).ask(&mut ledger, &[true]), Err(Error::Setting { .. })));
+    assert!(ledger.state().unwrap().charges().is_empty());
+    let declared = Accuracy { one_record_per_user: true, ..Accuracy::new(0.5) };
+    declared.ask(&mut ledger, &[true]).unwrap();
+}
+
+#[test]
+fn unknown_keys_cost_half_of_epsilon_for_each_half_of_a_replacement() {
+    let (epsilon, delta) = (Epsilon::new(0.5).unwrap(), Delta::new(1e-6).unwrap());
+    let of = |neighbors| StableHistogram::for_epsilon(epsilon, delta, neighbors).unwrap();
+    assert_eq!(of(Neighbors::AddRemove), StableHistogram::new(epsilon, delta).unwrap());
+    let half = Delta::new(1e-6 / (1.0 + 0.25_f64.exp())).unwrap();
+    assert_eq!(of(Neighbors::Replace), StableHistogram::new(Epsilon::new(0.25).unwrap(), half).unwrap());
+    assert_eq!([of(Neighbors::AddRemove).threshold(), of(Neighbors::Replace).threshold()], [28, 58]);
 }

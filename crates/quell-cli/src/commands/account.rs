@@ -1,22 +1,22 @@
 //! `quell account`: the privacy cost of an event.
 
 use anyhow::Result;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use quell_privacy::{
     Bound, Error, Event, Neighbors,
-    accounting::{Method, Pld, TradeOff, best_by, best_delta_by, closed},
+    accounting::{self, Method, Pld, TradeOff, best_by, best_delta_by, closed},
     number::{Toward, format_exact, format_rounded},
     units::{Delta, Epsilon, Probability},
 };
-use serde::Serialize;
+use quell_report::Interval;
+use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use crate::{
-    answer::{Entries, Extra, Interval, MethodAnswer},
     flags::{
-        Format,
+        Format, RequestedMethod, accountants,
         event::{Described, Relation},
+        methods,
     },
-    print,
+    hint, print,
     progress::Bar,
     refusal::Refusal,
 };
@@ -67,39 +67,6 @@ pub(crate) struct Flags {
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-}
-
-/// An accountant by name, or all of them.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RequestedMethod {
-    One(Method),
-    All,
-}
-
-/// Parser for the names of accountants.
-pub(crate) fn accountants() -> impl TypedValueParser<Value = RequestedMethod> {
-    let names = Method::ALL.iter().map(|method| method.name()).chain(["all"]);
-    PossibleValuesParser::new(names).map(|name| {
-        Method::ALL
-            .into_iter()
-            .find(|method| method.name() == name)
-            .map_or(RequestedMethod::All, RequestedMethod::One)
-    })
-}
-
-/// The requested methods, without duplicates.
-pub(crate) fn methods(requested: &[RequestedMethod]) -> Vec<Method> {
-    if requested.contains(&RequestedMethod::All) {
-        return Method::ALL.to_vec();
-    }
-    let mut methods = Vec::new();
-    for request in requested {
-        match request {
-            RequestedMethod::One(method) if !methods.contains(method) => methods.push(*method),
-            _ => {}
-        }
-    }
-    methods
 }
 
 pub(crate) fn run(flags: &Flags) -> Result<bool> {
@@ -205,6 +172,69 @@ impl Question {
     }
 }
 
+/// The ε or δ computed by one accountant.
+#[derive(Clone, Copy)]
+struct MethodAnswer {
+    /// `epsilon` or `delta`.
+    what: &'static str,
+    bound: Bound,
+    theorem: &'static str,
+    /// False for estimates, which must not be claimed.
+    claimable: bool,
+}
+
+impl From<accounting::Answer> for MethodAnswer {
+    fn from(answer: accounting::Answer) -> Self {
+        Self { what: "epsilon", bound: answer.epsilon, theorem: answer.theorem, claimable: answer.claimable }
+    }
+}
+
+impl From<accounting::DeltaAnswer> for MethodAnswer {
+    fn from(answer: accounting::DeltaAnswer) -> Self {
+        Self { what: "delta", bound: answer.delta, theorem: answer.theorem, claimable: answer.claimable }
+    }
+}
+
+impl Serialize for MethodAnswer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(3))?;
+        map.serialize_entry(self.what, &Interval(self.bound))?;
+        map.serialize_entry("theorem", self.theorem)?;
+        map.serialize_entry("claimable", &self.claimable)?;
+        map.end()
+    }
+}
+
+/// Answers of several accountants by name, in the order of the request.
+struct Entries<'a>(&'a [(Method, Result<MethodAnswer, Error>)]);
+
+impl Serialize for Entries<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (method, answer) in self.0 {
+            map.serialize_entry(method.name(), &Extra::from(answer.clone()))?;
+        }
+        map.end()
+    }
+}
+
+/// An additional result: its value, or the reason why there is none.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Extra<T> {
+    Value(T),
+    Refused { error: String },
+}
+
+impl<T> From<Result<T, Error>> for Extra<T> {
+    fn from(result: Result<T, Error>) -> Self {
+        match result {
+            Ok(value) => Self::Value(value),
+            Err(error) => Self::Refused { error: error.to_string() },
+        }
+    }
+}
+
 /// All answers to one request.
 struct Report {
     question: Question,
@@ -225,7 +255,7 @@ impl Report {
         let (relation, neighbors) = (flags.described.relation, flags.described.relation.neighbors());
         let methods = methods(&flags.accountant);
         let (best, answers) = if methods.is_empty() {
-            let (method, answer) = question.best(pld, event, neighbors).map_err(with_hint)?;
+            let (method, answer) = question.best(pld, event, neighbors).map_err(hint::for_unsupported)?;
             (Some(method), vec![(method, Ok(answer))])
         } else {
             (
@@ -263,7 +293,7 @@ impl Report {
     /// Prints the report; returns false if no informative bound is known.
     fn print(&self, format: Format) -> Result<bool> {
         match format {
-            Format::Text => print::lines(&self.text(self.relation))?,
+            Format::Text => print::lines(&self.text())?,
             Format::Json => print::json(&self.json())?,
         }
         let least = |claimable: bool| {
@@ -289,7 +319,7 @@ impl Report {
         by_pld.filter_map(|(_, answer)| answer.as_ref().ok()).any(wide)
     }
 
-    fn text(&self, relation: Relation) -> String {
+    fn text(&self) -> String {
         let symbol = self.question.symbol();
         let heads = [
             "accountant".to_owned(),
@@ -308,7 +338,7 @@ impl Report {
             });
         }
         let mut text = print::table(&rows, &[1, 2]);
-        text.push_str(&self.claim(relation));
+        text.push_str(&self.claim());
         if let Some(power) = &self.attack {
             text.push_str(&attack_sentence(power));
         }
@@ -319,13 +349,14 @@ impl Report {
     }
 
     /// The claim: the smallest upper bound that is proven.
-    fn claim(&self, relation: Relation) -> String {
+    fn claim(&self) -> String {
         let least = self
             .successful()
             .filter(|answer| answer.claimable)
             .map(|answer| answer.bound.upper)
             .reduce(f64::min);
-        let (symbol, condition, when) = (self.question.symbol(), self.question.condition(), relation.when());
+        let (symbol, condition, when) =
+            (self.question.symbol(), self.question.condition(), self.relation.when());
         match (least, self.question) {
             (None, _) => "claim: nothing, because all of these numbers are estimates\n".into(),
             (Some(f64::INFINITY), Question::Epsilon(_)) => {
@@ -345,7 +376,7 @@ impl Report {
             delta: Option<Delta>,
             #[serde(skip_serializing_if = "Option::is_none")]
             epsilon: Option<Epsilon>,
-            neighbors: quell_privacy::Neighbors,
+            neighbors: Neighbors,
             #[serde(skip_serializing_if = "Option::is_none")]
             best: Option<&'static str>,
             accountants: Entries<'a>,
@@ -394,20 +425,6 @@ fn up(value: f64) -> String {
 
 fn down(value: f64) -> String {
     format_rounded(value, DIGITS, Toward::Down)
-}
-
-/// Adds a hint to an error that no theorem applies.
-pub(crate) fn with_hint(error: Error) -> anyhow::Error {
-    match &error {
-        Error::Unsupported { because, .. } if because.contains("use replace") => {
-            Refusal::new(error.to_string(), "add --neighbors replace").into()
-        }
-        Error::Unsupported { .. } => {
-            let hint = "if a guarantee of the release is known, describe the release as pure, approximate, zero_concentrated or renyi";
-            Refusal::new(error.to_string(), hint).into()
-        }
-        _ => error.into(),
-    }
 }
 
 /// The refusal of an accountant, for its row of the table.

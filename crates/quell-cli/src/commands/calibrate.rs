@@ -8,19 +8,18 @@ use quell_privacy::{
     number::{Toward, format_exact, format_rounded},
     units::{Delta, Epsilon, Probability},
 };
+use quell_report::Interval;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    answer::Interval,
-    commands::account::{report_best, with_hint as with_unsupported_hint},
+    commands::account::report_best,
     flags::{
         Format,
-        described_run::{Batch, DescribedRun},
-        event::{Relation, Run},
+        event::{Batch, DescribedRun, Relation, Run},
         placeholder::IncompleteEvent,
     },
-    print,
+    hint, print,
     progress::Bar,
     refusal::Refusal,
 };
@@ -150,7 +149,7 @@ fn with_hint<T>(found: Result<T, Error>) -> Result<T> {
             let hint = "raise the target, or change one of the given numbers";
             Refusal::new(error.to_string(), hint).denied().into()
         }
-        other => with_unsupported_hint(other),
+        other => hint::for_unsupported(other),
     })
 }
 

@@ -1,22 +1,14 @@
 //! `quell evaluate`: measures a model, free on public data and paid on private data.
 
-use std::{
-    hash::{Hash, Hasher},
-    path::PathBuf,
-};
+use std::{convert::identity, path::PathBuf};
 
 use anyhow::Result;
 use quell::{
-    learner::{Evaluation, evaluate, loss::Target, predictions},
+    learner::{Evaluation, correct, evaluate},
     run::Model,
+    statistics::Accuracy,
 };
-use quell_privacy::{
-    Neighbors,
-    mechanism::{Count, Histogram, IntegerNoise, Release, Sensitive, Within},
-    number::{Toward, format_brief, format_rounded},
-    units::Epsilon,
-};
-use serde::Serialize;
+use quell_privacy::number::format_brief;
 use serde_json::json;
 
 use crate::{
@@ -26,8 +18,7 @@ use crate::{
         ledger::{Dataset, LedgerArgs},
         parse_count,
     },
-    model,
-    payment::{self, Payment},
+    payment::{self, AnswerRelease, Payment, path_text},
     print,
     records::{self, Access, Labelled},
     refusal::Refusal,
@@ -100,7 +91,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         )
         .into());
     }
-    let model = model::open(&flags.model)?;
+    let model = Model::open(&flags.model)?;
     let found = records::labelled(&model, flags.data.as_deref())?;
     match (flags.epsilon, flags.public, found.access) {
         (Some(epsilon), ..) => flags.pay(&model, &found, epsilon),
@@ -175,125 +166,20 @@ impl Flags {
             return Err(Refusal::new(sentence, "leave --records out").into());
         }
         let dataset = self.dataset.as_deref().map_or_else(|| found.dataset.clone(), Dataset::named);
-        let mut ledger = self.ledgers.ledger(&dataset)?;
-        let dataset = dataset.name;
-        payment::check_one_record_per_user(&mut ledger, &dataset, self.one_record_per_user)?;
-        let question = format!(
-            "evaluate {:016x} {:?} {epsilon} {:?} {dataset:?}",
-            digest(model),
-            self.data,
-            self.records
-        );
+        let mut ledger = self.ledgers.ledger_of_records(&dataset, self.one_record_per_user)?;
+        let question = json!({"evaluate": {
+            "data": self.data.as_deref().map(path_text),
+            "dataset": dataset.name,
+            "epsilon": epsilon,
+            "model": model.digest(),
+            "records": self.records,
+        }});
         let output = self.output.clone().map(|path| (path, question));
         let payment = Payment { epsilon, dry_run: self.dry_run, format: self.format, output };
-        let predicted = predictions(&model.network, &model.weights, &found.examples, predict::loss(model)?);
-        let right: Vec<bool> = predicted
-            .iter()
-            .enumerate()
-            .map(|(record, said)| {
-                matches!((said, found.examples.label(record)), (Some(Target::Class(said)), Some(label)) if *said == label)
-            })
-            .collect();
-        if let Some(records) = self.records {
-            // One record changes this count by at most one under either neighbour relation.
-            let make = |epsilon| Ok(Count { noise: IntegerNoise::for_epsilon(Epsilon::new(epsilon)?, 1)? });
-            let read = || Ok(Sensitive::new(right.iter().filter(|right| **right).count() as u64));
-            return payment.release(&mut ledger, make, read, |paid, data| {
-                Ok(Score::new(paid.run(&data)?, records as f64))
-            });
-        }
-        // A record is either right or wrong. So both counts together cost as much as one count, or twice as
-        // much if one record is replaced.
-        let moves = if ledger.state()?.terms().neighbors == Neighbors::Replace { 2 } else { 1 };
-        let keys = ["right", "wrong"].map(str::to_owned);
-        let make = |epsilon| {
-            Ok(Histogram {
-                keys: keys.to_vec(),
-                noise: IntegerNoise::for_epsilon(Epsilon::new(epsilon)?, moves)?,
-            })
-        };
-        let read = || {
-            Ok(Sensitive::new(
-                right.iter().map(|right| Some(keys[usize::from(!right)].clone())).collect::<Vec<_>>(),
-            ))
-        };
-        payment.release(&mut ledger, make, read, |paid, data| {
-            let counts = paid.run(&data)?;
-            let all: f64 = counts.iter().map(|(_, count)| count.value).sum();
-            let nothing = Release { value: 0.0, within: Within::Secret };
-            Ok(Score::new(counts.first().map_or(nothing, |(_, right)| *right), all))
-        })
-    }
-}
-
-/// Hashes the weights to tell models apart: another model is another question.
-fn digest(model: &Model) -> u64 {
-    let mut hasher = std::hash::DefaultHasher::new();
-    model.weights.iter().for_each(|weight| weight.to_bits().hash(&mut hasher));
-    hasher.finish()
-}
-
-/// The released accuracy on private data.
-#[derive(Serialize)]
-struct Score {
-    /// Right predictions divided by records, with the error that holds with probability 95 %.
-    accuracy: Option<Release>,
-    /// The noisy number of right predictions.
-    right: Release,
-    /// The number of records: public, or the sum of both noisy counts.
-    records: f64,
-}
-
-impl Score {
-    /// Computes the accuracy and its error.
-    ///
-    /// Let r records be right and w wrong, with noise x and y on these counts. Then the error of (r + x)/(r +
-    /// x + w + y) is ((1 - a)x - ay)/(r + x + w + y) for a = r/(r + w). That is a weighted mean of two
-    /// independent noises, divided by the noisy number of records. A mean of two noises strays no further
-    /// than one of them.
-    fn new(right: Release, records: f64) -> Self {
-        let accuracy = match right.within {
-            Within::Value(error) if records > 0.0 => Some(Release {
-                value: (right.value / records).clamp(0.0, 1.0),
-                within: Within::Value(error / records),
-            }),
-            _ => None,
-        };
-        Self { accuracy, right, records }
-    }
-}
-
-impl std::fmt::Display for Score {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Some(Release { value, within: Within::Value(error) }) = self.accuracy else {
-            return f.write_str("accuracy: unknown, because the noise is larger than the number of records");
-        };
-        let (share, error) = (100.0 * value, 100.0 * error);
-        let places = (1.0 - error.max(1e-300).log10().floor()).clamp(0.0, 6.0) as usize;
-        // The stated error includes the rounding error.
-        let about = format_rounded(error + 0.5 * 10_f64.powi(-(places as i32)), 2, Toward::Up);
-        write!(
-            f,
-            "accuracy: {share:.places$} % ± {about} percentage points, {} of {} correct",
-            self.right.value, self.records
-        )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_noisy_accuracy_is_printed_with_its_error() {
-        let right = Release { value: 900.0, within: Within::Value(30.0) };
-        assert_eq!(
-            Score::new(right, 1000.0).to_string(),
-            "accuracy: 90.0 % ± 3.1 percentage points, 900 of 1000 correct"
-        );
-        let nothing = Score::new(Release { value: 3.0, within: Within::Value(30.0) }, -4.0).to_string();
-        assert!(nothing.starts_with("accuracy: unknown"), "{nothing}");
-        let more = Score::new(Release { value: 20.0, within: Within::Value(30.0) }, 10.0);
-        assert_eq!(more.accuracy.map(|accuracy| accuracy.value), Some(1.0));
+        let correct = correct(&model.network, &model.weights, &found.examples, predict::loss(model)?);
+        let accuracy =
+            Accuracy { epsilon, records: self.records, one_record_per_user: self.one_record_per_user };
+        let state = ledger.state()?.clone();
+        accuracy.visit(&state, &correct, AnswerRelease { payment, ledger: &mut ledger, show: identity })?
     }
 }

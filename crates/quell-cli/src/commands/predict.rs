@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use quell_report::escape;
 
-use crate::{flags::Format, model, print, records, refusal::Refusal};
+use crate::{flags::Format, print, records, refusal::Refusal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -48,7 +48,7 @@ pub(crate) struct Flags {
 }
 
 pub(crate) fn run(flags: &Flags) -> Result<()> {
-    let model = model::open(&flags.model)?;
+    let model = Model::open(&flags.model)?;
     let loss = loss(&model)?;
     let examples = records::unlabelled(&model, flags.data.as_deref())?;
     let all = {

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use quell::run::{Folder, Model};
+use quell::run::Folder;
 use quell_report::{Report, escape};
 
-use crate::{model, print, progress::Bar, refusal::Refusal};
+use crate::{print, progress::Bar, refusal::Refusal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -82,8 +82,11 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         (Some(path), None) => Some(Format::of(path)?),
         (None, None) => None,
     };
-    let (folder, model) = model::open_run(&flags.run)?;
-    let report = compose(&folder, &model)?;
+    let folder = Folder::open(&flags.run)?;
+    let report = {
+        let _bar = Bar::spinner("composing");
+        Report::of_run(&folder)?
+    };
     match (format, &flags.output) {
         (Some(format), Some(path)) => {
             std::fs::write(path, format.write(&report)?)
@@ -93,32 +96,17 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         }
         (Some(format), None) => print::document(&format.write(&report)?),
         (None, _) => {
-            write_pages(&folder, &report)?;
-            print::document(&report.markdown())?;
+            let [markdown, html] = report.pages();
+            for (file, page) in [&markdown, &html] {
+                folder.write(file, page.as_bytes())?;
+            }
+            print::document(&markdown.1)?;
             print::status(&format!(
                 "wrote {} and {}",
-                folder.file(MARKDOWN).display(),
-                folder.file(HTML).display()
+                folder.file(markdown.0).display(),
+                folder.file(html.0).display()
             ));
             Ok(())
         }
     }
-}
-
-const MARKDOWN: &str = "report.md";
-const HTML: &str = "report.html";
-
-/// Writes both pages into the folder of a run.
-pub(crate) fn write(folder: &Folder, model: &Model) -> Result<()> {
-    write_pages(folder, &compose(folder, model)?)
-}
-
-fn write_pages(folder: &Folder, report: &Report) -> Result<()> {
-    folder.write(MARKDOWN, report.markdown().as_bytes())?;
-    Ok(folder.write(HTML, report.html().as_bytes())?)
-}
-
-fn compose(folder: &Folder, model: &Model) -> Result<Report> {
-    let _bar = Bar::spinner("composing");
-    Ok(Report::new(folder, model)?)
 }

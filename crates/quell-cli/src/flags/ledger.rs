@@ -9,11 +9,11 @@ use quell::{
 };
 use quell_ledger::{Location, Store, Volume};
 use quell_privacy::{
-    ledger::{Ledger, Spent, Terms},
+    ledger::{Ledger, Spent, Terms, Unit},
     number::{Toward, format_exact, format_rounded},
 };
 
-use crate::{payment, print, refusal::Refusal};
+use crate::{print, refusal::Refusal};
 
 /// Which ledger.
 #[derive(Clone, Debug, clap::Args)]
@@ -159,6 +159,26 @@ impl LedgerArgs {
         store.entries(&dataset.name)?;
         Ok(Ledger::open(store.book(&dataset.name)?)?)
     }
+
+    /// Opens the ledger of a dataset for questions that count records.
+    ///
+    /// Refuses a ledger that protects users, unless each user has one record.
+    pub(crate) fn ledger_of_records(
+        &self,
+        dataset: &Dataset,
+        one_record_per_user: bool,
+    ) -> Result<Ledger<Volume>> {
+        let mut ledger = self.ledger(dataset)?;
+        if ledger.state()?.terms().unit == Unit::User && !one_record_per_user {
+            let sentence = format!(
+                "the ledger of {:?} protects users, and a user may have several records in the table",
+                dataset.name
+            );
+            let hint = "add --one-record-per-user if every user has only one record";
+            return Err(Refusal::new(sentence, hint).into());
+        }
+        Ok(ledger)
+    }
 }
 
 /// Prints what a ledger would have spent after a plan, if the ledger exists.
@@ -180,7 +200,7 @@ pub(crate) fn preview(
         (format_rounded(state.spent().epsilon, 4, Toward::Up), format_rounded(after.epsilon, 4, Toward::Up));
     print::status(&format!(
         "this run would raise the spent ε of {name:?} from {before} to {after}; {}",
-        payment::budget(state.budget().cap())
+        print::budget(state.budget().cap())
     ));
     Ok(())
 }

@@ -35,7 +35,8 @@ variants!(layer_name, LAYER, layer::Error:
     Input Setting MixesExamples TooLarge TooDeep NoLayers);
 variants!(network_name, NETWORK, network::Error: NoModel PublicNetwork);
 variants!(run_name, RUN, run::Error:
-    Configuration Exists NotFound Busy AnswerExists AnswerLost LedgerRolledBack AheadOfLease);
+    Configuration Exists NotFound NoModel UnreadableModel Busy AnswerExists EarlierQuestion AnswerLost
+    LedgerRolledBack AheadOfLease);
 variants!(general_name, GENERAL, Error:
     Format Table Layer Network Run Privacy Absent Unreadable TooLong Unwritable Setting OutOfRange Length Sizes Missing
     OtherTerms SavedState);
@@ -43,8 +44,8 @@ variants!(hint_name, HINTS, Hint:
     CheckPath CheckPermissions FreeSpace ExportAgain ExportTable NameColumns ExportColumn DidYouMean
     CheckColumnName CompareWith Example ConvertImage AllowMemory SupportedFormats AddLabels DeclareClasses
     DeclareImages MatchRecords WriteSchema DeclareColumn ChangeSetting ChangeLayer ShrinkKernel KeepShape
-    NarrowLayers ListLayers UseGroupNorm ChooseModel RestoreNetwork Give ResumeRun NameRun WaitForProcess
-    NewOutput AskAgain SameConfiguration RestoreLedger MatchLedger SpendLess ChangePrivacy);
+    NarrowLayers ListLayers UseGroupNorm ChooseModel RestoreNetwork Give ResumeRun NameRun FinishRun NameModel
+    WaitForProcess NewOutput AskAgain SameConfiguration RestoreLedger MatchLedger SpendLess ChangePrivacy);
 variants!(input_name, INPUTS, Input:
     PublicRecords Questions Answers Users RecordCount Epsilon Budget);
 
@@ -146,8 +147,11 @@ fn run_samples() -> Vec<run::Error> {
         run::Error::Configuration { because: text() },
         run::Error::Exists { path: path() },
         run::Error::NotFound { path: path() },
+        run::Error::NoModel { folder: path() },
+        run::Error::UnreadableModel { path: path(), because: text() },
         run::Error::Busy { path: path() },
         run::Error::AnswerExists { path: path() },
+        run::Error::EarlierQuestion { path: path() },
         run::Error::AnswerLost { path: path() },
         run::Error::LedgerRolledBack { path: path(), dataset: text(), line: 2, lines: 1 },
         run::Error::AheadOfLease { path: path(), what: "steps", found: 2, leased: 1 },

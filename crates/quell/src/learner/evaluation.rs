@@ -73,6 +73,19 @@ pub fn predictions(
     each(network, weights, examples, |outputs| loss.predict(outputs))
 }
 
+/// Whether the network predicts the class of each example. False where the target is a number.
+///
+/// The result is exact, not private. [`Accuracy`](crate::statistics::Accuracy) releases the share of correct
+/// predictions.
+#[must_use]
+pub fn correct(network: &Network, weights: &[f32], examples: &Examples, loss: Loss) -> Vec<bool> {
+    let is_correct = |(example, prediction)| match (prediction, examples.label(example)) {
+        (Some(Target::Class(class)), Some(label)) => class == label,
+        _ => false,
+    };
+    predictions(network, weights, examples, loss).into_iter().enumerate().map(is_correct).collect()
+}
+
 /// The predicted probabilities of the classes, or the predicted number, for each example.
 #[must_use]
 pub fn scores(network: &Network, weights: &[f32], examples: &Examples, loss: Loss) -> Vec<Vec<f32>> {

@@ -30,7 +30,7 @@ pub(crate) mod tensors;
 
 pub use control::Control;
 pub(crate) use evaluation::outputs;
-pub use evaluation::{Evaluation, evaluate, predictions, scores};
+pub use evaluation::{Evaluation, correct, evaluate, predictions, scores};
 pub use facts::{PublicFacts, default_delta};
 pub use gradients::Gradients;
 pub use method::{Cost, Method, State, Subject};

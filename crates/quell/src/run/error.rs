@@ -29,6 +29,20 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
+    /// The run has not written its model yet.
+    #[error("the run in {} has no model yet", folder.display())]
+    NoModel {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The file is damaged, or is not a model.
+    #[error("{} is not a readable model: {because}", path.display())]
+    UnreadableModel {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        because: String,
+    },
     /// Another process works on the run.
     #[error("another process is working on the run in {}", path.display())]
     Busy {
@@ -39,6 +53,12 @@ pub enum Error {
     #[error("{} already exists, expected the name of a new file", path.display())]
     AnswerExists {
         /// The file.
+        path: PathBuf,
+    },
+    /// An earlier version stored the question in another form, so it cannot be compared.
+    #[error("{} was written by an earlier version of Quell, so it is unknown whether it answers this question; nothing was charged", path.display())]
+    EarlierQuestion {
+        /// The file of paid answers.
         path: PathBuf,
     },
     /// The answer was paid for and is lost.
@@ -83,9 +103,11 @@ impl Error {
             Self::Configuration { .. } => Hint::Example { what: "a setting", text: "noise_multiplier = 1.1" },
             Self::Exists { path } => Hint::ResumeRun { folder: path.clone() },
             Self::NotFound { .. } => Hint::NameRun,
+            Self::NoModel { folder } => Hint::FinishRun { folder: folder.clone() },
+            Self::UnreadableModel { .. } => Hint::NameModel,
             Self::Busy { .. } => Hint::WaitForProcess,
             Self::AnswerExists { .. } => Hint::NewOutput,
-            Self::AnswerLost { .. } => Hint::AskAgain,
+            Self::EarlierQuestion { .. } | Self::AnswerLost { .. } => Hint::AskAgain,
             Self::LedgerRolledBack { .. } | Self::AheadOfLease { .. } => Hint::RestoreLedger,
         }
     }

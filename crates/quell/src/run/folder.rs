@@ -10,8 +10,8 @@ use quell_privacy::ledger::Receipt;
 use serde::Serialize;
 
 use super::{
-    Configuration, Lock, Metrics, PaymentRecord, charge::Intent, configuration::LARGEST_CONFIGURATION, file,
-    labels,
+    Configuration, Lock, Metrics, Model, PaymentRecord, charge::Intent, configuration::LARGEST_CONFIGURATION,
+    file, labels,
 };
 use crate::{Error, learner::tensors::LARGEST_FILE, run, toml_error};
 
@@ -248,6 +248,16 @@ impl Folder {
 
     pub(super) fn write_metrics(&self, metrics: &Metrics) -> Result<(), Error> {
         self.write_json(Self::METRICS, metrics)
+    }
+
+    /// The model of the run.
+    pub fn model(&self) -> Result<Model, Error> {
+        let file = self.file(Self::MODEL);
+        if file.is_file() {
+            Model::open(&file)
+        } else {
+            Err(run::Error::NoModel { folder: self.path.clone() }.into())
+        }
     }
 
     /// The last checkpoint, if there is one.

@@ -4,7 +4,7 @@ use std::{collections::HashMap, path::Path};
 
 use safetensors::serialize;
 
-use super::{Configuration, PaymentRecord};
+use super::{Configuration, Folder, PaymentRecord};
 use crate::{
     Error,
     data::Examples,
@@ -13,7 +13,8 @@ use crate::{
         predictions,
         tensors::{CONFIGURATION, SHAPE, Tensor, damaged, read_model, text, weights},
     },
-    network::Network,
+    network::{self, Network},
+    run,
 };
 
 /// A model with its settings and its payment.
@@ -68,6 +69,16 @@ impl Model {
             .collect())
     }
 
+    /// The blake3 hash of the weights, in hexadecimal digits. It tells models apart.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        self.weights.iter().for_each(|weight| {
+            hasher.update(&weight.to_le_bytes());
+        });
+        hasher.finalize().to_hex().to_string()
+    }
+
     /// Writes a safetensors file.
     /// Each tensor is named by the number of its layer. Everything else is text in the metadata.
     pub fn save(&self) -> Result<Vec<u8>, Error> {
@@ -87,9 +98,18 @@ impl Model {
             .map_err(|_| Error::saved("model", "not writable", "tensors and text"))
     }
 
-    /// Reads a model from a file.
+    /// Opens a model by its file, or by the folder of its run.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        Self::restore(&read_model(path)?)
+        if path.is_dir() {
+            return Folder::open(path)?.model();
+        }
+        read_model(path).and_then(|bytes| Self::restore(&bytes)).map_err(|error| match error {
+            // These errors name the file that is to blame.
+            Error::Absent { .. }
+            | Error::Unreadable { .. }
+            | Error::Network(network::Error::PublicNetwork { .. }) => error,
+            error => run::Error::UnreadableModel { path: path.to_owned(), because: error.to_string() }.into(),
+        })
     }
 
     /// Reads a model from bytes that [`Model::save`] wrote.

@@ -9,7 +9,10 @@ use quell_privacy::{
     ledger::{Book, Ledger, Paid},
     mechanism::Mechanism,
 };
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 
 use super::{charge, file};
 use crate::{Error, run};
@@ -30,6 +33,9 @@ pub struct Purchase {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Kept {
+    /// The question as JSON text. Equal texts are the same question.
+    ///
+    /// Earlier versions stored the debug form of the question.
     question: String,
     /// Random, so that no two purchases share it.
     key: String,
@@ -43,7 +49,11 @@ impl Purchase {
     /// Opens the purchase for an output file.
     /// If an earlier command asked the same question, this loads its answers. Otherwise the purchase is
     /// empty.
-    pub fn open(answer: &Path, question: &str) -> Result<Self, Error> {
+    ///
+    /// Questions are compared as JSON. So `question` must contain everything that the answer depends on.
+    pub fn open(answer: &Path, question: &impl Serialize) -> Result<Self, Error> {
+        let question = serde_json::to_string(question)
+            .map_err(|_| Error::saved("paid.json", "not writable", "a question"))?;
         let name = answer
             .file_name()
             .ok_or_else(|| Error::unwritable(answer, &std::io::ErrorKind::InvalidFilename.into()))?;
@@ -55,12 +65,15 @@ impl Purchase {
             if answer.exists() {
                 return Err(run::Error::AnswerExists { path: answer.to_owned() }.into());
             }
-            let kept = Kept { question: question.to_owned(), key: charge::key()?, answers: BTreeMap::new() };
+            let kept = Kept { question, key: charge::key()?, answers: BTreeMap::new() };
             return Ok(Self { place, kept, is_new: true });
         }
         let damaged = |_| Error::saved("paid.json", "damaged", "what an earlier command wrote");
         let kept: Kept = serde_json::from_slice(&crate::file::read(&path, LARGEST)?).map_err(damaged)?;
         if kept.question != question {
+            if serde_json::from_str::<IgnoredAny>(&kept.question).is_err() {
+                return Err(run::Error::EarlierQuestion { path }.into());
+            }
             return Err(run::Error::AnswerExists { path: answer.to_owned() }.into());
         }
         Ok(Self { place, kept, is_new: false })

@@ -1,4 +1,4 @@
-//! Private statistics of a table.
+//! Private statistics of a table, and the private accuracy of a model.
 //!
 //! A [`Question`] names a [`Statistic`] and its ε, a mechanism answers it, and the [`Answer`] states its
 //! error.
@@ -24,8 +24,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod accuracy;
 mod answer;
 mod question;
 
+pub use accuracy::{Accuracy, Score};
 pub use answer::Answer;
 pub use question::{Question, Statistic, Visitor};

@@ -1,7 +1,6 @@
 //! Questions about a table, and the mechanisms that answer them.
 
 use quell_privacy::{
-    Neighbors,
     ledger::{Book, Ledger, Paid, State, Unit},
     mechanism::{
         Bounds, Count, Histogram, Mean, Mechanism, Noise, NoisyThreshold, Price, Quantile, Range, Sensitive,
@@ -96,8 +95,8 @@ pub struct Question {
     pub one_record_per_user: bool,
 }
 
-/// A generic operation on the mechanism of any question.
-pub trait Visitor {
+/// A generic operation on the mechanism of any question, whose answer is an `A`.
+pub trait Visitor<A = Answer> {
     /// The result of the operation.
     type Output;
 
@@ -108,7 +107,7 @@ pub trait Visitor {
         self,
         make: impl Fn(f64) -> Result<M, Error>,
         read: impl FnOnce() -> Result<D, Error>,
-        run: impl FnOnce(Paid<M>, D) -> Result<Answer, quell_privacy::Error>,
+        run: impl FnOnce(Paid<M>, D) -> Result<A, quell_privacy::Error>,
     ) -> Self::Output;
 }
 
@@ -135,13 +134,7 @@ impl Question {
         records: &Selection<'_>,
         visitor: V,
     ) -> Result<V::Output, Error> {
-        if state.terms().unit == Unit::User && !self.one_record_per_user {
-            return Err(Error::Setting {
-                name: "unit",
-                found: "user, and a table may have several records of one user".into(),
-                expected: "example, or a table with one record for each user",
-            });
-        }
+        check_unit(state, self.one_record_per_user)?;
         let neighbors = state.terms().neighbors;
         let noise_delta = self.delta.map_or(Ok(state.budget().delta), Delta::new)?;
         let own_delta = Delta::new(self.delta.unwrap_or_else(|| state.usual_delta()))?;
@@ -186,13 +179,7 @@ impl Question {
                 |paid, data| paid.run(&data).map(Answer::Bins),
             ),
             Statistic::Histogram { column, keys: None } => visitor.visit(
-                |epsilon| {
-                    let epsilon = Epsilon::new(epsilon)?;
-                    Ok(match neighbors {
-                        Neighbors::AddRemove => StableHistogram::new(epsilon, own_delta)?,
-                        Neighbors::Replace => StableHistogram::for_replacement(epsilon, own_delta)?,
-                    })
-                },
+                |epsilon| Ok(StableHistogram::for_epsilon(Epsilon::new(epsilon)?, own_delta, neighbors)?),
                 || texts(records, column),
                 |paid, data| paid.run(&data).map(Answer::Bins),
             ),
@@ -220,6 +207,18 @@ impl Question {
     }
 }
 
+/// Refuses a ledger that protects users, unless each user has one record.
+pub(super) fn check_unit(state: &State, one_record_per_user: bool) -> Result<(), Error> {
+    if state.terms().unit == Unit::User && !one_record_per_user {
+        return Err(Error::Setting {
+            name: "unit",
+            found: "user, and a table may have several records of one user".into(),
+            expected: "example, or a table with one record for each user",
+        });
+    }
+    Ok(())
+}
+
 /// The numbers of a column; NaN where a number is missing.
 fn numbers(records: &Selection<'_>, column: &str) -> Result<Sensitive<Vec<f64>>, Error> {
     Ok(Sensitive::new(
@@ -232,19 +231,19 @@ fn texts(records: &Selection<'_>, column: &str) -> Result<Sensitive<Vec<Option<S
 }
 
 /// Charges the ledger and draws the answer.
-struct Charge<'l, B> {
-    ledger: &'l mut Ledger<B>,
-    epsilon: f64,
+pub(super) struct Charge<'l, B> {
+    pub(super) ledger: &'l mut Ledger<B>,
+    pub(super) epsilon: f64,
 }
 
-impl<B: Book> Visitor for Charge<'_, B> {
-    type Output = Result<Answer, Error>;
+impl<A, B: Book> Visitor<A> for Charge<'_, B> {
+    type Output = Result<A, Error>;
 
     fn visit<M: Mechanism, D>(
         self,
         make: impl Fn(f64) -> Result<M, Error>,
         read: impl FnOnce() -> Result<D, Error>,
-        run: impl FnOnce(Paid<M>, D) -> Result<Answer, quell_privacy::Error>,
+        run: impl FnOnce(Paid<M>, D) -> Result<A, quell_privacy::Error>,
     ) -> Self::Output {
         let (mechanism, data) = (make(self.epsilon)?, read()?);
         Ok(run(self.ledger.charge(mechanism)?, data)?)

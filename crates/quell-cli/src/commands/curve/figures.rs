@@ -11,7 +11,10 @@ use quell_report::plot::{Axis, Edge, Figure, Point, Series};
 
 use super::{DeltaEpsilon, EpsilonSteps, LaplaceGaussian, MomentsAdvanced, Tradeoff};
 use crate::{
-    commands::account::methods, flags::described_run::Defaults, print, progress::Bar, refusal::Refusal,
+    flags::{event::Defaults, methods},
+    print,
+    progress::Bar,
+    refusal::Refusal,
 };
 
 /// Default: a training run of the size used in tutorials.

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_name_says_what_is_written() {
+    fn the_file_extension_chooses_the_format() {
         assert_eq!(Kind::of(Path::new("a/b.svg")).unwrap(), Kind::Svg);
         assert_eq!(Kind::of(Path::new("B.PNG")).unwrap(), Kind::Png);
         for path in ["plot", "plot.pdf", "svg", ".png", ""] {

@@ -12,9 +12,8 @@ use serde::Serialize;
 use file::Kind;
 
 use crate::{
-    commands::account::{RequestedMethod, accountants},
     flags::{
-        Format,
+        Format, RequestedMethod, accountants,
         event::{Described, Relation, Run},
     },
     print,

@@ -38,11 +38,11 @@ pub(super) struct Verify {
     listed: Listed,
 }
 
-/// Reads a document up to a size limit, because a device may never end.
+/// Reads a document up to a size limit.
 pub(super) fn read(path: &Path, most: u64) -> Result<String> {
     let mut text = String::new();
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-    // A file without a length, such as a device, may have no end.
+    // A device has no length and may never end, so its limit is the smaller one.
     let most = if file.metadata().is_ok_and(|file| file.is_file()) { most } else { most.min(ARTIFACT) };
     file.take(most + 1)
         .read_to_string(&mut text)

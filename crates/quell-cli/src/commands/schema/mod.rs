@@ -79,7 +79,8 @@ pub(crate) struct Flags {
 }
 
 /// The type that a column is assumed to have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 enum Role {
     Number,
     Category,

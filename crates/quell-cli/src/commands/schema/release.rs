@@ -7,15 +7,21 @@ use quell::{
 };
 use quell_ledger::Volume;
 use quell_privacy::{
-    Error, Neighbors,
+    Error,
     ledger::{Ledger, Line, Paid},
     mechanism::{Bounds, Enclosure, Mechanism, Sensitive, StableHistogram},
     number::format_exact,
     units::{Delta, Epsilon},
 };
+use serde_json::json;
 
 use super::{Flags, Role, Values};
-use crate::{flags::ledger::Dataset, payment, print, refusal::Refusal};
+use crate::{
+    flags::ledger::Dataset,
+    payment::{self, path_text},
+    print,
+    refusal::Refusal,
+};
 
 /// The default range in which numbers are searched.
 const WITHIN: [f64; 2] = [-1e9, 1e9];
@@ -52,10 +58,9 @@ impl Flags {
             )
         };
         let dataset = Dataset::of(self.dataset.as_ref(), &self.data).ok_or_else(missing)?;
-        let mut ledger = self.ledgers.ledger(&dataset)?;
+        let mut ledger = self.ledgers.ledger_of_records(&dataset, self.one_record_per_user)?;
         let dataset = dataset.name;
-        payment::check_one_record_per_user(&mut ledger, &dataset, self.one_record_per_user)?;
-        let (terms, budget) = (ledger.state()?.terms().clone(), ledger.state()?.budget());
+        let (neighbors, budget) = (ledger.state()?.terms().neighbors, ledger.state()?.budget());
         let counted = roles.iter().filter(|(_, role)| *role == Role::Category).count();
         let share = epsilon / roles.len().max(1) as f64;
         let delta =
@@ -64,16 +69,18 @@ impl Flags {
             if *role == Role::Number {
                 return Ok(Question::Numbers(Enclosure { within, epsilon: Epsilon::new(share)? }));
             }
-            // For replace-one neighbours, the guarantee is (2ε, (1 + e^ε)δ).
-            let (epsilon, delta) = match terms.neighbors {
-                Neighbors::AddRemove => (share, delta),
-                Neighbors::Replace => (share / 2.0, delta / (1.0 + (share / 2.0).exp())),
-            };
-            Ok(Question::Names(StableHistogram::new(Epsilon::new(epsilon)?, Delta::new(delta)?)?))
+            let (epsilon, delta) = (Epsilon::new(share)?, Delta::new(delta)?);
+            Ok(Question::Names(StableHistogram::for_epsilon(epsilon, delta, neighbors)?))
         };
         let questions = roles.iter().map(|(_, role)| question(role)).collect::<Result<Vec<Question>>>()?;
-        let asked =
-            format!("schema {} {roles:?} {within} {epsilon} {delta} {dataset:?}", self.data.display());
+        let asked = json!({"schema": {
+            "data": path_text(&self.data),
+            "dataset": dataset,
+            "delta": delta,
+            "epsilon": epsilon,
+            "roles": roles,
+            "within": [within.lower(), within.upper()],
+        }});
         let mut purchase = self.output.as_deref().map(|path| Purchase::open(path, &asked)).transpose()?;
         let mut unpaid = Vec::new();
         for ((name, _), question) in roles.iter().zip(&questions) {
@@ -117,7 +124,7 @@ impl Flags {
         }
         let (lines, spent) = (ledger.state()?.lines(), ledger.state()?.spent());
         if lines > first {
-            let balance = payment::balance(spent, ledger.state()?.budget().cap());
+            let balance = print::balance(spent, ledger.state()?.budget().cap());
             let lines = if lines == first + 1 {
                 format!("line {first}")
             } else {

@@ -102,13 +102,18 @@ impl StableHistogram {
         Ok(Self { noise, threshold: least.ceil().max(2.0) as u64, epsilon, delta })
     }
 
-    /// (ε, δ) for replacing one record, which is a removal and an addition.
+    /// (ε, δ) under a neighbour relation. A replacement is a removal and an addition.
     ///
     /// # Theorem
     /// (ε/2, δ/(1 + e^(ε/2))) under addition and removal is (ε, δ) under replacement. [Vad17, Lemma 2.2]
-    pub fn for_replacement(epsilon: Epsilon, delta: Delta) -> Result<Self, Error> {
-        let half = 0.5 * epsilon.get();
-        Self::new(Epsilon::new(half)?, Delta::new(delta.get() / (1.0 + half.exp()))?)
+    pub fn for_epsilon(epsilon: Epsilon, delta: Delta, neighbors: Neighbors) -> Result<Self, Error> {
+        match neighbors {
+            Neighbors::AddRemove => Self::new(epsilon, delta),
+            Neighbors::Replace => {
+                let half = 0.5 * epsilon.get();
+                Self::new(Epsilon::new(half)?, Delta::new(delta.get() / (1.0 + half.exp()))?)
+            }
+        }
     }
 
     /// The least noisy count that is released.

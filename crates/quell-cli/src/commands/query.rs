@@ -1,31 +1,29 @@
 //! `quell query`: releases a statistic of a table, paid for from its ledger.
 
-mod answer;
-
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::ValueEnum;
 use quell::{
     data::{Predicate, Table},
-    statistics::{self, Answer, Question, Visitor},
+    statistics::{self, Answer, Question},
 };
-use quell_ledger::Volume;
 use quell_privacy::{
-    ledger::{Ledger, Paid},
-    mechanism::{Bounds, Mechanism, Noise},
+    mechanism::{Bounds, Noise},
     units::Probability,
 };
+use serde::Serialize;
+use serde_json::json;
 
 use crate::{
     flags::{
         Format,
         ledger::{Dataset, LedgerArgs},
     },
-    payment::{self, Payment},
+    payment::{self, AnswerRelease, Payment, path_text},
+    print,
     refusal::Refusal,
 };
-use answer::Shown;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -106,7 +104,8 @@ pub(crate) struct Flags {
 }
 
 /// The statistics that the command can release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
 enum Statistic {
     /// Number of records
     Count,
@@ -158,30 +157,10 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         None => table.all(),
     };
     let question = flags.question()?;
-    let mut ledger = flags.ledgers.ledger(&dataset)?;
-    payment::check_one_record_per_user(&mut ledger, &dataset.name, flags.one_record_per_user)?;
+    let mut ledger = flags.ledgers.ledger_of_records(&dataset, flags.one_record_per_user)?;
     let state = ledger.state()?.clone();
-    question.visit(&state, &selection, AnswerRelease { payment: flags.payment(), ledger: &mut ledger })?
-}
-
-/// Pays for the answer to a question and prints it.
-struct AnswerRelease<'l> {
-    payment: Payment,
-    ledger: &'l mut Ledger<Volume>,
-}
-
-impl Visitor for AnswerRelease<'_> {
-    type Output = Result<()>;
-
-    fn visit<M: Mechanism, D>(
-        self,
-        make: impl Fn(f64) -> Result<M, quell::Error>,
-        read: impl FnOnce() -> Result<D, quell::Error>,
-        run: impl FnOnce(Paid<M>, D) -> Result<Answer, quell_privacy::Error>,
-    ) -> Result<()> {
-        let make = |epsilon| Ok(make(epsilon)?);
-        self.payment.release(self.ledger, make, || Ok(read()?), |paid, data| run(paid, data).map(Shown))
-    }
+    let release = AnswerRelease { payment: flags.payment(), ledger: &mut ledger, show: Shown };
+    question.visit(&state, &selection, release)?
 }
 
 impl Flags {
@@ -196,17 +175,22 @@ impl Flags {
     }
 
     fn payment(&self) -> Payment {
-        let asked = (
-            &self.data,
-            self.statistic,
-            &self.column,
-            &self.condition,
-            &self.bounds,
-            &self.keys,
-            self.quantile,
-        );
-        let more = (self.inside, self.threshold, self.epsilon, self.delta, self.noise, &self.dataset);
-        let output = self.output.clone().map(|path| (path, format!("query {asked:?} {more:?}")));
+        let question = json!({"query": {
+            "bounds": self.bounds,
+            "column": self.column,
+            "data": path_text(&self.data),
+            "dataset": self.dataset,
+            "delta": self.delta,
+            "epsilon": self.epsilon,
+            "inside": self.inside,
+            "keys": self.keys,
+            "noise": Noise::from(self.noise),
+            "quantile": self.quantile,
+            "statistic": self.statistic,
+            "threshold": self.threshold,
+            "where": self.condition,
+        }});
+        let output = self.output.clone().map(|path| (path, question));
         Payment { epsilon: self.epsilon, dry_run: self.dry_run, format: self.format, output }
     }
 
@@ -264,5 +248,19 @@ impl Flags {
         }
         let hint = "add --bounds LOWER UPPER from public knowledge, not from the data";
         Err(Refusal::new("no bounds are given, expected the range to which numbers are clamped", hint).into())
+    }
+}
+
+/// An answer. Bins are printed as a table.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Shown(Answer);
+
+impl std::fmt::Display for Shown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Answer::Bins(bins) = &self.0 else { return self.0.fmt(f) };
+        let rows: Vec<Vec<String>> =
+            bins.iter().map(|(key, release)| vec![key.clone(), Answer::describe(release)]).collect();
+        f.write_str(&print::table(&rows, &[]))
     }
 }
