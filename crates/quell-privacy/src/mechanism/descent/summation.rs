@@ -114,7 +114,7 @@ impl Summation<'_> {
         if adaptive && self.count_scale().is_none() {
             return Err(Error::Unfit {
                 what: "adaptive clipping",
-                because: "the noise on its count must be more than half the noise multiplier and below 1e8; hint: take a twentieth of a batch",
+                because: "the noise on its count must be more than half the noise multiplier and below 1e8; a twentieth of a batch is usual",
             });
         }
         let value = self.dimension as f64;

@@ -149,7 +149,7 @@ impl Mechanism for Poll {
             (Voters::Teachers, _) | (Voters::Nearest { .. }, Rule::Gaussian(_)) => Ok(()),
             (Voters::Nearest { .. }, _) => Err(Error::Unfit {
                 what: "a poll of the nearest in a sample",
-                because: "it needs Gaussian noise on the counts; hint: choose a Gaussian rule",
+                because: "it needs Gaussian noise on the counts, as the Gaussian rules have",
             }),
         }
     }

@@ -253,7 +253,7 @@ fn sum_and_count_cost_together_as_much_as_one_gaussian() {
         let count_noise = Scale::new(0.5 * case.noise_multiplier).unwrap();
         let clipping = Clipping::Adaptive { norm, quantile, learning_rate, count_noise, expected_batch };
         let error = Case { clipping, ..case }.summation().check().unwrap_err();
-        assert!(error.to_string().contains("hint"), "{error}");
+        assert!(error.to_string().contains("a twentieth of a batch"), "{error}");
     }
 }
 
