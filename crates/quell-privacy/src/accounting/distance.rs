@@ -20,7 +20,7 @@ const MEANINGLESS: f64 = 500.0;
 /// dataset. Then M̃ is (ε, δ + (1 + e^ε)·distance)-DP. Distances of several releases add up, also where a
 /// release depends on the results of earlier ones.
 ///
-/// If the distance is not a number, neither is the excess. Callers must not accept it.
+/// If the distance is NaN, so is the excess, and callers must not accept it.
 pub(crate) fn excess(epsilon: f64, distance: f64) -> f64 {
     if distance == 0.0 { 0.0 } else { (1.0 + epsilon.exp()) * distance * (1.0 + 1e-12) }
 }
@@ -97,6 +97,16 @@ pub fn upper(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_excess_is_rounded_up_and_an_unknown_distance_has_none() {
+        for (epsilon, distance) in [(0.0, 1e-30), (1.0, 2.5e-10), (30.0, 1e-20)] {
+            assert!(excess(epsilon, distance) > (1.0 + epsilon.exp()) * distance);
+        }
+        // Without a cap ε is infinite, and exact noise still costs nothing.
+        assert_eq!(excess(f64::INFINITY, 0.0), 0.0);
+        assert!(excess(1.0, f64::NAN).is_nan());
+    }
 
     #[test]
     fn the_excess_at_the_claim_fits_into_delta() {
