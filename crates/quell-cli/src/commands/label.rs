@@ -1,4 +1,4 @@
-//! Flags of `quell pate` and `quell knn`. Flags override the configuration.
+//! `quell pate` and `quell knn`: label public records by private votes and train a student.
 
 use std::path::{Path, PathBuf};
 
@@ -6,19 +6,52 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use quell::{
     network::Architecture,
-    run::labels::{About, Choice, Configuration, ExternalBallots, VoterSettings},
+    run::labels::{About, Choice, Configuration, ExternalBallots, Labelling, VoterSettings},
     voting::{self, Aggregator},
 };
 use quell_privacy::mechanism::Bounds;
 
-use crate::flags::{
-    parse_count,
-    run::{FeatureArgs, RunArgs, SourceArgs, UserArgs},
+use crate::{
+    drive,
+    flags::{
+        parse_count,
+        run::{FeatureArgs, RunArgs, SourceArgs, UserArgs},
+    },
+    print,
+    progress::Bar,
+    refusal::Refusal,
 };
+
+pub(crate) fn pate(flags: &Pate) -> Result<()> {
+    let Some(path) = &flags.ballots else { return run(&flags.common, flags.configuration()?, "-pate") };
+    if flags.users.file().is_some() {
+        let sentence = "--users names a file, but ballots do not belong to records";
+        let hint = "use --users without a file if all records of each person go to one teacher";
+        return Err(Refusal::new(sentence, hint).into());
+    }
+    let job = flags.external_ballots(path)?.open()?;
+    // Printed always, because the existence of such a cell is private.
+    print::status(
+        "note: a cell without a valid ballot is an abstention; no message reports such cells, because they are private",
+    );
+    drive::start(&job, &flags.common.terms, "-pate")
+}
+
+pub(crate) fn knn(flags: &Knn) -> Result<()> {
+    run(&flags.common, flags.configuration()?, "-knn")
+}
+
+fn run(flags: &Common, configuration: Configuration, verb: &str) -> Result<()> {
+    // All checks run before anything is charged.
+    let bar = Bar::spinner("reading");
+    let job = Labelling::new(configuration)?;
+    drop(bar);
+    drive::start(&job, &flags.terms, verb)
+}
 
 /// Flags that `quell pate` and `quell knn` share.
 #[derive(clap::Args)]
-pub(super) struct Common {
+struct Common {
     #[command(flatten)]
     source: SourceArgs,
     /// Public records to label, in the same format as the data
@@ -38,7 +71,7 @@ pub(super) struct Common {
     model: Option<String>,
     /// How ballots are aggregated into an answer
     #[arg(long, value_enum)]
-    pub(super) aggregator: Option<AggregatorArg>,
+    aggregator: Option<AggregatorArg>,
     /// ε of all answers together
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     epsilon: Option<f64>,
@@ -58,12 +91,12 @@ pub(super) struct Common {
     #[arg(long, value_enum)]
     choice: Option<ChoiceArg>,
     #[command(flatten)]
-    pub(super) terms: RunArgs,
+    terms: RunArgs,
 }
 
 /// How ballots are aggregated into an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum AggregatorArg {
+enum AggregatorArg {
     /// Largest count after Laplace noise
     Laplace,
     /// Largest count after Gaussian noise
@@ -101,7 +134,7 @@ enum ChoiceArg {
 
 impl Common {
     /// The configuration: flags override the file, which overrides the defaults.
-    pub(super) fn configuration(
+    fn configuration(
         &self,
         defaults: impl FnOnce() -> Result<Configuration>,
     ) -> Result<Configuration> {
@@ -179,7 +212,7 @@ Examples:
 #[command(after_help = PATE_EXAMPLES)]
 pub(crate) struct Pate {
     #[command(flatten)]
-    pub(super) common: Common,
+    common: Common,
     /// Number of teachers
     #[arg(long, value_name = "N", value_parser = parse_count)]
     teachers: Option<u64>,
@@ -187,7 +220,7 @@ pub(crate) struct Pate {
     #[arg(long, value_name = "NAME")]
     teacher_model: Option<String>,
     #[command(flatten)]
-    pub(super) users: UserArgs,
+    users: UserArgs,
     /// CSV or Parquet file with the ballots of external teachers, instead of DATA
     ///
     /// The file has one row per question and one column per teacher. Each ballot names one of --classes, counted from
@@ -195,7 +228,7 @@ pub(crate) struct Pate {
     /// must affect the ballots of one teacher only. With --neighbors replace, a record and its replacement together
     /// must affect the ballots of one teacher only.
     #[arg(long, value_name = "FILE", requires = "about", conflicts_with_all = ["data", "config", "teachers", "teacher_model", "public", "questions", "model", "choice", "schema", "shape", "public_test", "features", "public_network"])]
-    pub(super) ballots: Option<PathBuf>,
+    ballots: Option<PathBuf>,
     /// Also release the data-dependent ε of the answers, at an additional cost
     ///
     /// The data-dependent ε is smaller where teachers agree.
@@ -228,7 +261,7 @@ fn bounds(text: &str) -> Result<Bounds, String> {
 
 impl Pate {
     /// The settings for ballots from a file.
-    pub(super) fn external_ballots(&self, ballots: &Path) -> Result<ExternalBallots> {
+    fn external_ballots(&self, ballots: &Path) -> Result<ExternalBallots> {
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let about = match (self.labels.map(count), self.range) {
             (Some(labels), _) => About::Labels { labels, most: self.most.map_or(labels, count) },
@@ -245,7 +278,7 @@ impl Pate {
         Ok(ExternalBallots { ballots: ballots.to_owned(), dataset, unit, about, votes, budget })
     }
 
-    pub(super) fn configuration(&self) -> Result<Configuration> {
+    fn configuration(&self) -> Result<Configuration> {
         let digits = self.common.source.data.is_none();
         let defaults =
             || Ok(if digits { Configuration::digits_by_teachers()? } else { Configuration::default() });
@@ -283,7 +316,7 @@ Examples:
 #[command(after_help = KNN_EXAMPLES)]
 pub(crate) struct Knn {
     #[command(flatten)]
-    pub(super) common: Common,
+    common: Common,
     /// Number of nearest records that vote
     #[arg(long, value_name = "K", value_parser = parse_count)]
     neighbors_that_vote: Option<u64>,
@@ -301,7 +334,7 @@ pub(crate) struct Knn {
 }
 
 impl Knn {
-    pub(super) fn configuration(&self) -> Result<Configuration> {
+    fn configuration(&self) -> Result<Configuration> {
         let digits = self.common.source.data.is_none();
         let defaults =
             || Ok(if digits { Configuration::digits_by_neighbors()? } else { Configuration::default() });

@@ -1,4 +1,4 @@
-//! Command line flags of `quell train`. They override the configuration file.
+//! `quell train` and `quell resume`: train a model and pay for it.
 
 use std::path::PathBuf;
 
@@ -9,12 +9,17 @@ use quell::{
         dp_sgd::{Clip, Sampler},
         schedule::{Schedule, Shape},
     },
-    run::Configuration,
+    run::{self, Configuration, Folder},
 };
 
-use crate::flags::{
-    parse_count,
-    run::{FeatureArgs, RunArgs, SourceArgs, UserArgs},
+use crate::{
+    drive,
+    flags::{
+        Format,
+        ledger::LedgerArgs,
+        parse_count,
+        run::{FeatureArgs, RunArgs, SourceArgs, UserArgs},
+    },
 };
 
 const EXAMPLES: &str = "\
@@ -84,7 +89,7 @@ pub(crate) struct Flags {
     #[command(flatten)]
     users: UserArgs,
     #[command(flatten)]
-    pub(super) terms: RunArgs,
+    terms: RunArgs,
 }
 
 /// How a batch is sampled.
@@ -100,9 +105,18 @@ enum SamplingArg {
     Shuffled,
 }
 
+pub(crate) fn run(flags: &Flags) -> Result<()> {
+    // All errors in the configuration are reported before anything is paid.
+    run::train(flags.configuration()?, drive::Start::reading(&flags.terms))?
+}
+
+pub(crate) fn resume(flags: &Resume) -> Result<()> {
+    drive::resume(&Folder::open(&flags.run)?.locked()?, &flags.ledgers, flags.format)
+}
+
 impl Flags {
     /// Builds the configuration: flags override the file, and the file overrides the defaults.
-    pub(super) fn configuration(&self) -> Result<Configuration> {
+    fn configuration(&self) -> Result<Configuration> {
         let mut asked = match (&self.source.config, &self.source.data) {
             (Some(path), _) => Configuration::read(path).with_context(|| format!("in {}", path.display()))?,
             (None, None) => Configuration::digits()?,
@@ -162,4 +176,26 @@ impl Flags {
         asked.budget = self.terms.new_budget(delta)?.or(asked.budget);
         Ok(asked)
     }
+}
+
+const RESUME_EXAMPLES: &str = "\
+Examples:
+  quell train --output runs/first
+  quell resume runs/first";
+
+/// Continue a run that was stopped or killed; nothing is charged twice
+///
+/// Steps that were leased but not saved are lost: they stay charged, and the command does not run them again,
+/// because that would be another release. The command refuses a run on which another process works, and a
+/// ledger that is older than the run.
+#[derive(clap::Args)]
+#[command(after_help = RESUME_EXAMPLES)]
+pub(crate) struct Resume {
+    /// Folder of the run
+    run: PathBuf,
+    #[command(flatten)]
+    ledgers: LedgerArgs,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
 }
