@@ -20,7 +20,9 @@ pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = folder.model()?;
     let test = data::digits()?.test.ok_or("the digits have a test part")?;
     let predicted = model.predict(&test)?;
-    println!("the first test image shows a {}", predicted[0].as_deref().unwrap_or("?"));
+    if let Some(digit) = &predicted[0] {
+        println!("the first test image shows a {digit}");
+    }
     assert_eq!(predicted.len(), test.len());
     std::fs::remove_dir_all(&here)?;
     Ok(())

@@ -411,7 +411,7 @@ fn a_private_test_file_is_charged_to_the_ledger_of_the_data() {
     let digest = model.digest();
     assert!(digest.len() == 64 && question["evaluate"]["model"] == digest.as_str(), "{question}");
     assert_eq!(serde_json::from_str::<Value>(&answer()).unwrap(), first);
-    model.weights[0] += 1.0;
+    model.predictor.weights[0] += 1.0;
     fs::write(trained.path("other.safetensors"), model.save().unwrap()).unwrap();
     refused(&evaluate(&trained.path("other.safetensors")), "already exists");
 }

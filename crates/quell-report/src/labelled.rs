@@ -56,7 +56,7 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         "statement": model.statement,
         "outcome": outcome,
         "answers_per_class": answer_counts,
-        "model": {"name": student, "shape": model.shape, "classes": model.classes, "weights": model.network.parameters()},
+        "model": {"name": student, "shape": model.shape, "classes": model.classes, "weights": model.predictor.parameters()},
         "configuration": configuration,
         "figures": drawings,
     });
@@ -267,7 +267,7 @@ fn learner(configuration: &Configuration, model: &Model) -> Vec<[String; 2]> {
     let mut rows = vec![
         row("model", architecture(&student.model)),
         row("layers", layers(&model.configuration.model.layers)),
-        row("weights", model.network.parameters().to_string()),
+        row("weights", model.predictor.parameters().to_string()),
     ];
     if !student.features.is_raw() {
         rows.push(row("features", features(&student.features)));

@@ -16,17 +16,20 @@ use crate::{
     figures,
 };
 
-const ATTACK: &str =
-    "a membership test for one record, given all releases of this run, including every iterate";
-
 /// Builds the report of a model trained on private records.
 pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Error> {
-    let (metrics, configuration) = (folder.metrics()?, &model.configuration);
+    let (mut metrics, configuration) = (folder.metrics()?, &model.configuration);
+    let bounds = configuration.data.target_bounds();
+    metrics.evaluation = metrics.evaluation.map(|evaluation| evaluation.in_units(bounds));
     let method = model.description()?;
+    let attack = format!(
+        "a membership test for one record, given all releases of this run, including {}",
+        method.releases
+    );
     let figures: Vec<(Figure, &str)> = [
         figures::accuracy(&metrics),
         figures::epsilon(&metrics, &model.paid),
-        figures::attack(&method.event, method.neighbors, ATTACK)?,
+        figures::attack(&method.event, method.neighbors, &attack)?,
     ]
     .into_iter()
     .flatten()
@@ -45,14 +48,14 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         "statement": model.statement,
         "accuracy": metrics.evaluation.as_ref().and_then(Evaluation::accuracy),
         "metrics": metrics,
-        "model": {"name": name, "shape": model.shape, "classes": model.classes, "weights": model.network.parameters()},
+        "model": {"name": name, "shape": model.shape, "classes": model.classes, "weights": model.predictor.parameters()},
         "configuration": configuration,
         "figures": drawings,
     });
     let mut lists = vec![
         ("The guarantee of this run", guarantee(&model.paid, configuration.data.unit, method.neighbors)),
         ("Ledger entry of the charge", ledger_entry(&model.paid)),
-        ("Results", result(model, &metrics)),
+        ("Results", result(&metrics)),
         ("Training data", data(model, method.records)),
         ("Training settings", settings(model, &method)),
     ];
@@ -82,7 +85,7 @@ fn headlines(model: &Model, metrics: &Metrics) -> Vec<[String; 3]> {
         Some(Evaluation::Numbers { error, count }) => {
             all.push([
                 "error".into(),
-                format_brief(in_units(model, *error)),
+                format_brief(*error),
                 format!("root mean square on {count} public examples"),
             ]);
         }
@@ -92,20 +95,14 @@ fn headlines(model: &Model, metrics: &Metrics) -> Vec<[String; 3]> {
     all
 }
 
-/// Converts an error on the scale [-1, 1] to the units of the label column.
-fn in_units(model: &Model, error: f64) -> f64 {
-    let bounds = model.configuration.data.schema.as_ref().and_then(|schema| schema.label.bounds);
-    bounds.map_or(error, |[low, high]| error * 0.5 * (high - low))
-}
-
-fn result(model: &Model, metrics: &Metrics) -> Vec<[String; 2]> {
+fn result(metrics: &Metrics) -> Vec<[String; 2]> {
     let mut rows = match &metrics.evaluation {
         Some(evaluation @ Evaluation::Classes { correct, count, .. }) => vec![
             row("accuracy", evaluation.accuracy().map_or_else(|| "none".into(), percent)),
             row("public test data", format!("{correct} of {count} examples predicted correctly")),
         ],
         Some(Evaluation::Numbers { error, count }) => vec![
-            row("root mean square error", format_brief(in_units(model, *error))),
+            row("root mean square error", format_brief(*error)),
             row("public test data", format!("{count} examples")),
         ],
         None => vec![row(
@@ -156,8 +153,8 @@ fn settings(model: &Model, method: &Description) -> Vec<[String; 2]> {
     let mut rows = vec![
         row("model", architecture(&model.configuration.model)),
         row("layers", layers(&model.configuration.model.layers)),
-        row("weights", model.network.parameters().to_string()),
+        row("weights", model.predictor.parameters().to_string()),
     ];
-    rows.extend(method.facts.iter().map(|(name, value)| row(name, describe(value))));
+    rows.extend(method.settings.iter().map(|(name, value)| row(name, describe(value))));
     rows
 }

@@ -123,6 +123,8 @@ pub enum Hint {
     NewOutput,
     /// Ask again, as a new release with its own charge.
     AskAgain,
+    /// Start a new run, which is charged.
+    StartAgain,
     /// Use the settings that the run was started with.
     SameConfiguration,
     /// Restore the newest copy of the ledger.
@@ -207,6 +209,7 @@ impl fmt::Display for Hint {
             Self::AskAgain => {
                 "ask again with another file; drawing the answer again is another release and is charged"
             }
+            Self::StartAgain => "start a new run; it is another release and is charged",
             Self::SameConfiguration => {
                 "restore the file as the run wrote it, or start a new run"
             }

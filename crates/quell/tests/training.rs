@@ -7,9 +7,8 @@ use quell::{
     data::{Examples, Targets},
     features::Features,
     learner::{
-        Augmentation, Control, Gradients, PublicFacts, Supervised, default_delta,
+        Augmentation, Control, Gradients, PublicFacts, Snapshot, Supervised, default_delta,
         dp_sgd::{Checkpoint, Clip, DpSgd, Plan, Recipe, Sampler},
-        evaluate,
         loss::Loss,
     },
     network::{self, Network, Workspace},
@@ -310,13 +309,13 @@ fn the_embedded_digits_are_learned() {
     let model = job.model(&mut ledger, &folder).unwrap();
     let read = Model::restore(&model.save().unwrap()).unwrap();
     assert_eq!(
-        (read.weights == model.weights, &read.paid, &read.configuration),
+        (read.predictor.weights == model.predictor.weights, &read.paid, &read.configuration),
         (true, &model.paid, &model.configuration)
     );
     assert!(
         read.statement.contains("Promise") && read.paid.receipt.entry == outcome.paid.unwrap().receipt.entry
     );
-    let again = evaluate(&read.network, &read.weights, job.public_test().unwrap(), job.method.plan.loss);
+    let again = read.predictor.evaluate(job.public_test().unwrap());
     assert_eq!(again.accuracy(), Some(accuracy));
 }
 
@@ -384,8 +383,7 @@ fn a_model_keeps_the_features_that_stand_before_it() {
     );
     // Records as they are become what the network was trained on.
     let images = model.configuration.data.open().unwrap().test.unwrap();
-    let again =
-        evaluate(&model.network, &model.weights, &model.features(images).unwrap(), job.method.plan.loss);
+    let again = model.evaluate(&model.features(images).unwrap());
     assert_eq!(again.accuracy(), Some(accuracy));
 }
 

@@ -12,9 +12,8 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use crate::{
     flags::{
-        Format, RequestedMethod, accountants,
-        event::{Described, Relation},
-        methods,
+        Format,
+        event::{Described, Relation, RequestedMethod, accountants, methods},
     },
     hint, print,
     progress::Bar,

@@ -3,16 +3,11 @@
 use std::{convert::identity, path::PathBuf};
 
 use anyhow::Result;
-use quell::{
-    learner::{Evaluation, correct, evaluate},
-    run::Model,
-    statistics::Accuracy,
-};
+use quell::{learner::Evaluation, run::Model, statistics::Accuracy};
 use quell_privacy::number::format_brief;
 use serde_json::json;
 
 use crate::{
-    commands::predict,
     flags::{
         Format,
         ledger::{Dataset, LedgerArgs},
@@ -111,7 +106,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
 
 impl Flags {
     fn show(&self, model: &Model, found: &Labelled) -> Result<()> {
-        let result = evaluate(&model.network, &model.weights, &found.examples, predict::loss(model)?);
+        let result = model.evaluate(&found.examples);
         if self.format == Format::Json {
             let accuracy = result.accuracy();
             return print::json(
@@ -145,11 +140,10 @@ impl Flags {
                 text.push_str(&print::table(&rows, &[1, 2]));
                 print::lines(&text)
             }
-            (Evaluation::Numbers { error, count }, _) => {
-                let bounds = model.configuration.data.schema.as_ref().and_then(|schema| schema.label.bounds);
-                let error = bounds.map_or(*error, |[low, high]| error * 0.5 * (high - low));
-                print::lines(&format!("root mean square error: {} over {count} records", format_brief(error)))
-            }
+            (Evaluation::Numbers { error, count }, _) => print::lines(&format!(
+                "root mean square error: {} over {count} records",
+                format_brief(*error)
+            )),
             (Evaluation::Classes { .. }, None) => {
                 Err(Refusal::new("the model has no classes", "train it again").into())
             }
@@ -176,7 +170,7 @@ impl Flags {
         }});
         let output = self.output.clone().map(|path| (path, question));
         let payment = Payment { epsilon, dry_run: self.dry_run, format: self.format, output };
-        let correct = correct(&model.network, &model.weights, &found.examples, predict::loss(model)?);
+        let correct = model.predictor.correct(&found.examples);
         let accuracy =
             Accuracy { epsilon, records: self.records, one_record_per_user: self.one_record_per_user };
         let state = ledger.state()?.clone();

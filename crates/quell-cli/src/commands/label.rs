@@ -134,10 +134,7 @@ enum ChoiceArg {
 
 impl Common {
     /// The configuration: flags override the file, which overrides the defaults.
-    fn configuration(
-        &self,
-        defaults: impl FnOnce() -> Result<Configuration>,
-    ) -> Result<Configuration> {
+    fn configuration(&self, defaults: impl FnOnce() -> Result<Configuration>) -> Result<Configuration> {
         let mut configuration = match &self.source.config {
             Some(path) => Configuration::read(path).with_context(|| format!("in {}", path.display()))?,
             None => defaults()?,

@@ -4,17 +4,14 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use quell::{
-    learner::{
-        loss::{Loss, Target},
-        scores,
-    },
-    run::Model,
+    data::Examples,
+    run::{Model, Prediction},
 };
 use serde_json::{Value, json};
 
 use quell_report::escape;
 
-use crate::{flags::Format, print, records, refusal::Refusal};
+use crate::{flags::Format, print, records};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -49,15 +46,14 @@ pub(crate) struct Flags {
 
 pub(crate) fn run(flags: &Flags) -> Result<()> {
     let model = Model::open(&flags.model)?;
-    let loss = loss(&model)?;
     let examples = records::unlabelled(&model, flags.data.as_deref())?;
-    let all = {
+    let predicted = {
         let _progress = crate::progress::Bar::spinner("predicting");
-        scores(&model.network, &model.weights, &examples, loss)
+        Predicted::new(&model, &examples, flags.scores)
     };
     let text = match flags.format {
-        Format::Json => escape::json(&serde_json::to_string_pretty(&flags.objects(&model, &all))?) + "\n",
-        Format::Text => flags.lines(&model, &all),
+        Format::Json => escape::json(&serde_json::to_string_pretty(&predicted.objects())?) + "\n",
+        Format::Text => predicted.lines(),
     };
     match &flags.output {
         Some(path) => {
@@ -73,82 +69,58 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     Ok(())
 }
 
-/// The loss that the model was trained with, which defines the meaning of its outputs.
-pub(crate) fn loss(model: &Model) -> Result<Loss> {
-    let missing = || {
-        Refusal::new("the model does not record its loss, so its outputs have no meaning", "train it again")
-    };
-    Ok(model.configuration.training.loss.ok_or_else(missing)?)
+/// The predictions for all records.
+struct Predicted<'m> {
+    predictions: Vec<Option<Prediction>>,
+    /// The names of the classes, each with a column of scores; empty if no scores are asked for.
+    names: &'m [String],
+    /// The probability of each class, for each record.
+    scores: Vec<Vec<f32>>,
 }
 
-impl Flags {
+impl<'m> Predicted<'m> {
+    fn new(model: &'m Model, examples: &Examples, with_scores: bool) -> Self {
+        let names = model.classes.as_deref().filter(|_| with_scores).unwrap_or_default();
+        let scores = if names.is_empty() { Vec::new() } else { model.predictor.scores(examples) };
+        Self { predictions: model.predict_from(examples), names, scores }
+    }
+
+    /// Each class with its score for one record.
+    fn scores(&self, record: usize) -> impl Iterator<Item = (&String, &f32)> {
+        self.names.iter().zip(self.scores.get(record).into_iter().flatten())
+    }
+
     /// CSV with a header and one line per record.
-    fn lines(&self, model: &Model, all: &[Vec<f32>]) -> String {
-        let names = model.classes.as_deref().filter(|_| self.scores).unwrap_or_default();
+    fn lines(&self) -> String {
         let head = ["record".to_owned(), "prediction".to_owned()]
             .into_iter()
-            .chain(names.iter().map(|name| cell(name)));
+            .chain(self.names.iter().map(|name| cell(name)));
         let mut text = head.collect::<Vec<_>>().join(",") + "\n";
-        for (record, scores) in all.iter().enumerate() {
-            let mut cells = vec![
-                (record + 1).to_string(),
-                prediction(model, scores).map_or_else(String::new, |predicted| predicted.csv()),
-            ];
-            cells.extend(names.iter().zip(scores).map(|(_, score)| format!("{score:.4}")));
+        for (record, prediction) in self.predictions.iter().enumerate() {
+            let prediction = prediction.as_ref().map_or_else(String::new, |p| cell(&p.to_string()));
+            let mut cells = vec![(record + 1).to_string(), prediction];
+            cells.extend(self.scores(record).map(|(_, score)| format!("{score:.4}")));
             text.push_str(&(cells.join(",") + "\n"));
         }
         text
     }
 
-    fn objects(&self, model: &Model, all: &[Vec<f32>]) -> Vec<Value> {
-        let object = |(record, scores): (usize, &Vec<f32>)| {
-            let predicted = prediction(model, scores).map_or(Value::Null, |predicted| predicted.value());
-            match &model.classes {
-                Some(names) if self.scores => {
-                    let scores: serde_json::Map<String, Value> =
-                        names.iter().cloned().zip(scores.iter().map(|score| json!(score))).collect();
-                    json!({"record": record + 1, "prediction": predicted, "scores": scores})
-                }
-                _ => json!({"record": record + 1, "prediction": predicted}),
+    fn objects(&self) -> Vec<Value> {
+        let object = |(record, prediction): (usize, &Option<Prediction>)| {
+            let prediction = match prediction {
+                Some(Prediction::Class(name)) => json!(name),
+                Some(Prediction::Number(number)) => json!(number),
+                None => Value::Null,
+            };
+            let mut object = json!({"record": record + 1, "prediction": prediction});
+            if !self.names.is_empty() {
+                let scores = self.scores(record).map(|(name, score)| (name.clone(), json!(score)));
+                object["scores"] = Value::Object(scores.collect());
             }
+            object
         };
-        all.iter().enumerate().map(object).collect()
+        self.predictions.iter().enumerate().map(object).collect()
     }
-}
-
-/// A predicted class or number.
-enum Prediction<'a> {
-    Class(&'a str),
-    Number(f64),
-}
-
-impl Prediction<'_> {
-    fn csv(&self) -> String {
-        match self {
-            Self::Class(name) => cell(name),
-            Self::Number(number) => format!("{number}"),
-        }
-    }
-
-    fn value(&self) -> Value {
-        match self {
-            Self::Class(name) => json!(name),
-            Self::Number(number) => json!(number),
-        }
-    }
-}
-
-/// The prediction for one record; none if the output is not a number.
-fn prediction<'a>(model: &'a Model, scores: &[f32]) -> Option<Prediction<'a>> {
-    if let Some(names) = &model.classes {
-        // Of equal scores the first wins, as everywhere.
-        let likeliest = Loss::CrossEntropy { label_smoothing: 0.0 }.predict(scores)?;
-        let Target::Class(class) = likeliest else { return None };
-        return names.get(class as usize).map(|name| Prediction::Class(name));
-    }
-    let number = *scores.first().filter(|number| number.is_finite())?;
-    let unscaled = model.configuration.data.schema.as_ref().and_then(|schema| schema.unscaled(number));
-    Some(Prediction::Number(unscaled.unwrap_or(f64::from(number))))
 }
 
 /// A CSV cell, quoted if necessary.

@@ -3,9 +3,13 @@
 use std::{fmt, io::Read};
 
 use anyhow::{Context, Result};
-use clap::ValueEnum;
+use clap::{
+    ValueEnum,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use quell_privacy::{
     Event, Neighbors,
+    accounting::Method,
     event::Record,
     number::format_exact,
     units::{NoiseMultiplier, SamplingRate},
@@ -306,6 +310,39 @@ pub(crate) fn parse_event(text: &str) -> Result<Event, serde_json::Error> {
 /// Parses a positive whole number.
 fn steps(text: &str) -> Result<u64, String> {
     parse_count(text).ok().filter(|steps| *steps > 0).ok_or_else(|| "expected a positive whole number".into())
+}
+
+/// An accountant by name, or all of them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RequestedMethod {
+    One(Method),
+    All,
+}
+
+/// Parser for the names of accountants.
+pub(crate) fn accountants() -> impl TypedValueParser<Value = RequestedMethod> {
+    let names = Method::ALL.iter().map(|method| method.name()).chain(["all"]);
+    PossibleValuesParser::new(names).map(|name| {
+        Method::ALL
+            .into_iter()
+            .find(|method| method.name() == name)
+            .map_or(RequestedMethod::All, RequestedMethod::One)
+    })
+}
+
+/// The requested methods, without duplicates.
+pub(crate) fn methods(requested: &[RequestedMethod]) -> Vec<Method> {
+    if requested.contains(&RequestedMethod::All) {
+        return Method::ALL.to_vec();
+    }
+    let mut methods = Vec::new();
+    for request in requested {
+        match request {
+            RequestedMethod::One(method) if !methods.contains(method) => methods.push(*method),
+            _ => {}
+        }
+    }
+    methods
 }
 
 #[cfg(test)]

@@ -5,11 +5,8 @@ pub(crate) mod ledger;
 pub(crate) mod placeholder;
 pub(crate) mod run;
 
-use clap::{
-    ValueEnum,
-    builder::{PossibleValuesParser, TypedValueParser},
-};
-use quell_privacy::{Neighbors, accounting::Method};
+use clap::ValueEnum;
+use quell_privacy::Neighbors;
 
 /// Output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -47,37 +44,4 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
         |x: f64| (x.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&x)).then_some(x as u64);
     let number = digits.parse().ok().or_else(|| digits.parse().ok().and_then(exact));
     number.ok_or_else(|| "expected a whole number of at least 0".into())
-}
-
-/// An accountant by name, or all of them.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RequestedMethod {
-    One(Method),
-    All,
-}
-
-/// Parser for the names of accountants.
-pub(crate) fn accountants() -> impl TypedValueParser<Value = RequestedMethod> {
-    let names = Method::ALL.iter().map(|method| method.name()).chain(["all"]);
-    PossibleValuesParser::new(names).map(|name| {
-        Method::ALL
-            .into_iter()
-            .find(|method| method.name() == name)
-            .map_or(RequestedMethod::All, RequestedMethod::One)
-    })
-}
-
-/// The requested methods, without duplicates.
-pub(crate) fn methods(requested: &[RequestedMethod]) -> Vec<Method> {
-    if requested.contains(&RequestedMethod::All) {
-        return Method::ALL.to_vec();
-    }
-    let mut methods = Vec::new();
-    for request in requested {
-        match request {
-            RequestedMethod::One(method) if !methods.contains(method) => methods.push(*method),
-            _ => {}
-        }
-    }
-    methods
 }

@@ -36,7 +36,7 @@ variants!(layer_name, LAYER, layer::Error:
 variants!(network_name, NETWORK, network::Error: NoModel PublicNetwork);
 variants!(run_name, RUN, run::Error:
     Configuration Exists NotFound NoModel UnreadableModel Busy AnswerExists EarlierQuestion AnswerLost
-    LedgerRolledBack AheadOfLease);
+    AllStepsLost LedgerRolledBack AheadOfLease);
 variants!(general_name, GENERAL, Error:
     Format Table Layer Network Run Privacy Absent Unreadable TooLong Unwritable Setting OutOfRange Length Sizes Missing
     OtherTerms SavedState);
@@ -45,7 +45,7 @@ variants!(hint_name, HINTS, Hint:
     CheckColumnName CompareWith Example ConvertImage AllowMemory SupportedFormats AddLabels DeclareClasses
     DeclareImages MatchRecords WriteSchema DeclareColumn ChangeSetting ChangeLayer ShrinkKernel KeepShape
     NarrowLayers ListLayers UseGroupNorm ChooseModel RestoreNetwork Give ResumeRun NameRun FinishRun NameModel
-    WaitForProcess NewOutput AskAgain SameConfiguration RestoreLedger MatchLedger SpendLess ChangePrivacy);
+    WaitForProcess NewOutput AskAgain StartAgain SameConfiguration RestoreLedger MatchLedger SpendLess ChangePrivacy);
 variants!(input_name, INPUTS, Input:
     PublicRecords Questions Answers Users RecordCount Epsilon Budget);
 
@@ -153,6 +153,7 @@ fn run_samples() -> Vec<run::Error> {
         run::Error::AnswerExists { path: path() },
         run::Error::EarlierQuestion { path: path() },
         run::Error::AnswerLost { path: path() },
+        run::Error::AllStepsLost { path: path() },
         run::Error::LedgerRolledBack { path: path(), dataset: text(), line: 2, lines: 1 },
         run::Error::AheadOfLease { path: path(), what: "steps", found: 2, leased: 1 },
     ]

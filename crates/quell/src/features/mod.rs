@@ -235,6 +235,11 @@ impl Features {
         }
     }
 
+    /// Transforms all records, or returns them unchanged if there is no transform.
+    pub fn transform(&self, examples: Examples) -> Result<Examples, Error> {
+        if self.is_raw() { Ok(examples) } else { self.apply(&examples) }
+    }
+
     /// Transforms all records. Their order, targets and users stay the same.
     pub fn apply(&self, examples: &Examples) -> Result<Examples, Error> {
         if let Self::Network { path, digest } = self {

@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 
+use quell_privacy::number::format_brief;
 use serde::{Deserialize, Serialize};
 
 use super::supervised::gather;
@@ -47,8 +48,21 @@ impl Evaluation {
                 )
             }
             Self::Numbers { error, count } => {
-                format!("error: {error:.4} (root mean square over {count} {whose})")
+                format!("error: {} (root mean square over {count} {whose})", format_brief(*error))
             }
+        }
+    }
+
+    /// The same evaluation, with the error in the units of the target.
+    ///
+    /// Targets with declared bounds are scaled to [-1, 1] for training.
+    #[must_use]
+    pub fn in_units(&self, bounds: Option<[f64; 2]>) -> Self {
+        match (self, bounds) {
+            (Self::Numbers { error, count }, Some([low, high])) => {
+                Self::Numbers { error: 0.5 * (high - low) * error, count: *count }
+            }
+            _ => self.clone(),
         }
     }
 

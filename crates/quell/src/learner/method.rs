@@ -1,7 +1,5 @@
 //! The interface between a learning method and the run that pays for it.
 
-use std::borrow::Cow;
-
 use quell_privacy::{
     Bound, Event, Neighbors,
     ledger::{Book, Lease, Terms, Unit},
@@ -10,12 +8,8 @@ use quell_privacy::{
 };
 use serde_json::Value;
 
-use super::{Control, PublicFacts, loss::Loss};
-use crate::{
-    Error,
-    data::Examples,
-    network::{Architecture, Network},
-};
+use super::{Control, Predictor, PublicFacts};
+use crate::{Error, data::Examples, network::Architecture};
 
 /// A learning method with complete settings: what is paid for, and how a model is fitted.
 ///
@@ -25,6 +19,9 @@ use crate::{
 /// # Contract
 /// A method depends on its settings and on public facts alone. [`Method::fit`] releases nothing but what the
 /// lease pays for, and its errors do not depend on the records.
+///
+/// A method has one mechanism, which runs once or several times. Each run may be put to another use, and may
+/// depend on what earlier runs released. Releases of several kinds are one mechanism whose event is composed.
 pub trait Method: Sized {
     /// The settings, some of which may be missing.
     type Recipe;
@@ -33,7 +30,7 @@ pub trait Method: Sized {
     /// The records, as the method reads them.
     type Task<'a>;
     /// What a run saves between two steps.
-    type State: State;
+    type State: Snapshot;
 
     /// Completes the settings from public facts. Nothing is charged yet.
     ///
@@ -44,14 +41,11 @@ pub trait Method: Sized {
         subject: &Subject<'_>,
     ) -> Result<Self, Error>;
 
-    /// The network whose weights are fitted.
-    fn network(&self) -> &Network;
-
-    /// The loss that is minimised. It defines the meaning of the outputs.
-    fn loss(&self) -> Loss;
+    /// Number of weights that are fitted.
+    fn parameters(&self) -> usize;
 
     /// The privacy cost of the whole method.
-    fn cost(&self) -> Cost;
+    fn cost(&self) -> PlannedCost;
 
     /// The mechanism, and how often it runs.
     fn mechanism(&self) -> (Self::Mechanism, u64);
@@ -67,8 +61,11 @@ pub trait Method: Sized {
     /// Number of records (or users) that the plan was made for: a public number.
     fn records(&self) -> u64;
 
-    /// The settings in words, for the report: names and values.
-    fn facts(&self) -> Vec<(&'static str, Value)>;
+    /// The settings, for the report: names and values.
+    fn settings(&self) -> Vec<(&'static str, Value)>;
+
+    /// What is released, as a noun phrase for the report: `every iterate`.
+    fn releases(&self) -> &'static str;
 
     /// Checks facts about the records that are public under these terms.
     fn check(&self, terms: &Terms, examples: &Examples) -> Result<(), Error>;
@@ -88,6 +85,9 @@ pub trait Method: Sized {
         watch: impl FnMut(&Self::State) -> Result<Control, Error>,
     ) -> Result<(), Error>;
 
+    /// The model that a state holds.
+    fn model(&self, state: &Self::State) -> Predictor;
+
     /// The privacy event of the whole method.
     fn event(&self) -> Event {
         let (mechanism, runs) = self.mechanism();
@@ -101,15 +101,12 @@ pub trait Method: Sized {
 }
 
 /// The state of a method between two steps. It is public.
-pub trait State {
+pub trait Snapshot {
     /// Number of steps that are over, including lost ones.
     fn position(&self) -> u64;
 
     /// Number of steps that were taken.
     fn taken(&self) -> u64;
-
-    /// The weights of the model.
-    fn model(&self) -> Cow<'_, [f32]>;
 
     /// Serializes the state.
     fn save(&self) -> Result<Vec<u8>, Error>;
@@ -127,7 +124,7 @@ pub struct Subject<'a> {
 
 /// The privacy cost of a method.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cost {
+pub struct PlannedCost {
     /// ε, as an interval.
     pub epsilon: Bound,
     /// δ.

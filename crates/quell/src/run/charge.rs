@@ -51,12 +51,12 @@ const REVEAL_PAID: &str = "reveal-paid.json";
 pub(super) fn lease<'l, M: Mechanism, B: Book>(
     ledger: &'l mut Ledger<B>,
     folder: &Folder,
-    (mechanism, steps): (M, u64),
+    (mechanism, runs): (M, u64),
     (epsilon, delta): (Bound, Delta),
 ) -> Result<(Lease<'l, M, B>, PaymentRecord), Error> {
     let before = folder.paid_if_any()?;
     let lease =
-        reserve(ledger, folder, INTENT, before.as_ref().map(|paid| &paid.receipt), (mechanism, steps))?;
+        reserve(ledger, folder, INTENT, before.as_ref().map(|paid| &paid.receipt), (mechanism, runs))?;
     if let Some(paid) = before {
         return Ok((lease, paid));
     }
@@ -85,7 +85,7 @@ fn reserve<'l, M: Mechanism, B: Book>(
     folder: &Folder,
     file: &str,
     paid: Option<&Receipt>,
-    (mechanism, steps): (M, u64),
+    (mechanism, runs): (M, u64),
 ) -> Result<Lease<'l, M, B>, Error> {
     check(ledger, folder)?;
     let intent = folder.intent(file)?;
@@ -94,16 +94,16 @@ fn reserve<'l, M: Mechanism, B: Book>(
             find(ledger, folder, receipt)?;
             Some(receipt.entry)
         }
-        (None, Some(Intent::Lines(since))) => unused(ledger, &mechanism, steps, *since)?,
+        (None, Some(Intent::Lines(since))) => unused(ledger, &mechanism, runs, *since)?,
         (None, _) => None,
     };
     let lease = match (line, intent) {
         (Some(line), _) => ledger.resume(mechanism, line)?,
-        (None, Some(Intent::Key { key })) => ledger.reserve_once(&key, mechanism, steps)?,
+        (None, Some(Intent::Key { key })) => ledger.reserve_once(&key, mechanism, runs)?,
         (None, _) => {
             let key = key()?;
             folder.write_intent(file, &Intent::Key { key: key.clone() })?;
-            ledger.reserve_once(&key, mechanism, steps)?
+            ledger.reserve_once(&key, mechanism, runs)?
         }
     };
     let witness = folder.clone();
@@ -117,16 +117,16 @@ fn reserve<'l, M: Mechanism, B: Book>(
 fn unused<M: Mechanism, B: Book>(
     ledger: &mut Ledger<B>,
     mechanism: &M,
-    steps: u64,
+    runs: u64,
     since: u64,
 ) -> Result<Option<u64>, Error> {
-    let (wanted, _) = ledger.quote(mechanism, steps)?;
+    let (wanted, _) = ledger.quote(mechanism, runs)?;
     let same = |account: &&Account| {
         account.entry >= since
             && account.leased == 0
             && account.charge.key.is_none()
             && account.charge.plan == wanted.plan
-            && account.charge.steps == steps
+            && account.charge.steps == runs
     };
     Ok(ledger.state()?.charges().iter().find(same).map(|account| account.entry))
 }

@@ -156,6 +156,12 @@ impl Source {
         Ok(())
     }
 
+    /// The declared bounds of a numeric target, which is scaled to [-1, 1].
+    #[must_use]
+    pub fn target_bounds(&self) -> Option<[f64; 2]> {
+        self.schema.as_ref().and_then(|schema| schema.label.bounds)
+    }
+
     /// Name of the dataset in the ledger.
     #[must_use]
     pub fn name(&self) -> String {

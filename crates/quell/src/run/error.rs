@@ -67,6 +67,12 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// All steps were paid for, and all are lost.
+    #[error("all steps of the run in {} were charged and lost when the run was killed, so there is no model", path.display())]
+    AllStepsLost {
+        /// The folder.
+        path: PathBuf,
+    },
     /// The ledger lacks a line that the run has seen.
     #[error(
         "line {line} of the ledger of {} is missing or differs from the line that the run in {} has recorded: the ledger, which has {lines} lines, is an older copy or another ledger",
@@ -108,6 +114,7 @@ impl Error {
             Self::Busy { .. } => Hint::WaitForProcess,
             Self::AnswerExists { .. } => Hint::NewOutput,
             Self::EarlierQuestion { .. } | Self::AnswerLost { .. } => Hint::AskAgain,
+            Self::AllStepsLost { .. } => Hint::StartAgain,
             Self::LedgerRolledBack { .. } | Self::AheadOfLease { .. } => Hint::RestoreLedger,
         }
     }

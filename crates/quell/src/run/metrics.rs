@@ -29,7 +29,7 @@ pub struct Metrics {
     pub seconds: f64,
     /// The metrics over the course of the run.
     pub points: Vec<Point>,
-    /// The evaluation of the model on public test data.
+    /// The evaluation of the model on public test data. An error is on the scale of training.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evaluation: Option<Evaluation>,
 }

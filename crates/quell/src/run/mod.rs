@@ -54,7 +54,7 @@
 //! | the charge | `paid.json` | It finds the charge by its key. |
 //! | `paid.json` | a lease | It continues; nothing is lost. |
 //! | a lease | `witness.json` | The block is lost: it is paid for, and no step of it was taken. |
-//! | `witness.json` | `checkpoint.safetensors` | The block is lost: taking its steps again would be another release. |
+//! | `witness.json` | `checkpoint.safetensors` | The block is lost: taking its steps again would be another release. If it has all steps of the run, there is no model, and an error says so. |
 //! | `checkpoint.safetensors` | `metrics.json` | It continues after the block; a point of the curve is missing. |
 //! | `metrics.json` | the confirmation | It continues after the block. Nothing depends on the confirmation. |
 //! | the last confirmation | `model.safetensors`, reports | It writes them from the checkpoint. |
@@ -110,7 +110,7 @@ pub use folder::Folder;
 pub use job::{Guarantee, Job, Outcome, Progress, Settings, Watch};
 use lock::Lock;
 pub use metrics::{Metrics, Point};
-pub use model::Model;
+pub use model::{Model, Prediction};
 pub use purchase::Purchase;
 pub use registry::{Description, Driver, Registered, resume, train};
 pub use training::Training;

@@ -1,6 +1,6 @@
 //! A model file: weights, everything needed to use them, and the payment.
 
-use std::{collections::HashMap, path::Path};
+use std::{collections::HashMap, path::Path, sync::Arc};
 
 use safetensors::serialize;
 
@@ -9,12 +9,11 @@ use crate::{
     Error,
     data::Examples,
     learner::{
+        Evaluation, Predictor,
         loss::Target,
-        predictions,
         tensors::{CONFIGURATION, SHAPE, Tensor, damaged, read_model, text, weights},
     },
-    network::{self, Network},
-    run,
+    network, run,
 };
 
 /// A model with its settings and its payment.
@@ -29,51 +28,77 @@ pub struct Model {
     pub paid: PaymentRecord,
     /// The privacy statement in words.
     pub statement: String,
-    /// The layers.
-    pub network: Network,
-    /// The weights of all layers.
-    pub weights: Vec<f32>,
+    /// What predicts.
+    pub predictor: Predictor,
 }
 
+/// The prediction for one example.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Prediction {
+    /// The name of a class.
+    Class(String),
+    /// A number, in the units of the target.
+    Number(f64),
+}
+
+impl std::fmt::Display for Prediction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Class(name) => f.write_str(name),
+            Self::Number(number) => number.fmt(f),
+        }
+    }
+}
+
+const LOSS: &str = "quell.loss";
 const CLASSES: &str = "quell.classes";
 const PAID: &str = "quell.paid";
 const STATEMENT: &str = "quell.statement";
 
 impl Model {
-    /// Computes the features on which the network was trained.
+    /// Computes the features on which the model was trained.
     pub fn features(&self, examples: Examples) -> Result<Examples, Error> {
-        if self.configuration.features.is_raw() {
-            Ok(examples)
-        } else {
-            self.configuration.features.apply(&examples)
-        }
+        self.configuration.features.transform(examples)
     }
 
-    /// Predicts the class name, or the number, of each example.
+    /// Predicts the class or the number of each example.
     /// `None` where the outputs are not numbers (NaN).
-    pub fn predict(&self, examples: &Examples) -> Result<Vec<Option<String>>, Error> {
-        let loss = self.configuration.training.loss.ok_or_else(|| damaged("the loss"))?;
-        let seen = if self.configuration.features.is_raw() {
-            None
-        } else {
-            Some(self.configuration.features.apply(examples)?)
+    pub fn predict(&self, examples: &Examples) -> Result<Vec<Option<Prediction>>, Error> {
+        if self.configuration.features.is_raw() {
+            return Ok(self.predict_from(examples));
+        }
+        Ok(self.predict_from(&self.configuration.features.apply(examples)?))
+    }
+
+    /// Predicts like [`Model::predict`], from the features of each example.
+    #[must_use]
+    pub fn predict_from(&self, features: &Examples) -> Vec<Option<Prediction>> {
+        let schema = self.configuration.data.schema.as_ref();
+        let named = |class: u32| self.classes.as_ref().and_then(|names| names.get(class as usize)).cloned();
+        let predicted = self.predictor.predictions(features).into_iter();
+        let convert = |target| match target {
+            Target::Class(class) => named(class).map(Prediction::Class),
+            Target::Number(number) => {
+                let unscaled = schema.and_then(|schema| schema.unscaled(number));
+                Some(unscaled.unwrap_or(f64::from(number)))
+                    .filter(|number| number.is_finite())
+                    .map(Prediction::Number)
+            }
         };
-        let name = |class: u32| self.classes.as_ref().and_then(|names| names.get(class as usize)).cloned();
-        let predicted = predictions(&self.network, &self.weights, seen.as_ref().unwrap_or(examples), loss);
-        Ok(predicted
-            .into_iter()
-            .map(|target| match target? {
-                Target::Class(class) => name(class),
-                Target::Number(number) => Some(number.to_string()),
-            })
-            .collect())
+        predicted.map(|target| target.and_then(convert)).collect()
+    }
+
+    /// Compares the predictions with the targets, from features. The result is exact, not private.
+    #[must_use]
+    pub fn evaluate(&self, features: &Examples) -> Evaluation {
+        self.predictor.evaluate(features).in_units(self.configuration.data.target_bounds())
     }
 
     /// The blake3 hash of the weights, in hexadecimal digits. It tells models apart.
     #[must_use]
     pub fn digest(&self) -> String {
         let mut hasher = blake3::Hasher::new();
-        self.weights.iter().for_each(|weight| {
+        self.predictor.weights.iter().for_each(|weight| {
             hasher.update(&weight.to_le_bytes());
         });
         hasher.finalize().to_hex().to_string()
@@ -83,13 +108,13 @@ impl Model {
     /// Each tensor is named by the number of its layer. Everything else is text in the metadata.
     pub fn save(&self) -> Result<Vec<u8>, Error> {
         let failed = |_| Error::saved("model", "not writable", "tensors and text");
-        let tensors = self
-            .network
-            .tensors()
-            .map(|(name, shape, range)| (name, Tensor::shaped(&self.weights[range], shape)));
+        let Predictor { network, weights, loss } = &self.predictor;
+        let tensors =
+            network.tensors().map(|(name, shape, range)| (name, Tensor::shaped(&weights[range], shape)));
         let metadata = HashMap::from([
             (CONFIGURATION.to_owned(), self.configuration.write()?),
             (SHAPE.to_owned(), serde_json::to_string(&self.shape).map_err(failed)?),
+            (LOSS.to_owned(), serde_json::to_string(loss).map_err(failed)?),
             (CLASSES.to_owned(), serde_json::to_string(&self.classes).map_err(failed)?),
             (PAID.to_owned(), serde_json::to_string(&self.paid).map_err(failed)?),
             (STATEMENT.to_owned(), self.statement.clone()),
@@ -121,11 +146,16 @@ impl Model {
             serde_json::from_str(&text(CLASSES)?).map_err(|_| damaged(CLASSES))?;
         let paid = serde_json::from_str(&text(PAID)?).map_err(|_| damaged(PAID))?;
         let statement = text(STATEMENT)?;
-        let loss = configuration.training.loss.ok_or_else(|| damaged("the loss"))?;
+        let loss = match text(LOSS) {
+            Ok(loss) => serde_json::from_str(&loss).map_err(|_| damaged(LOSS))?,
+            // Earlier versions stored the loss in the settings alone.
+            Err(_) => configuration.training.loss.ok_or_else(|| damaged("the loss"))?,
+        };
         let features = configuration.features.output_shape(&shape)?;
         let network =
             configuration.model.build(&features, loss.outputs(classes.as_ref().map_or(1, Vec::len)))?;
         let weights = weights(bytes, &network)?;
-        Ok(Self { configuration, shape, classes, paid, statement, network, weights })
+        let predictor = Predictor { network: Arc::new(network), weights, loss };
+        Ok(Self { configuration, shape, classes, paid, statement, predictor })
     }
 }

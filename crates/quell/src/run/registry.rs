@@ -16,11 +16,11 @@ use crate::{
 /// A method that a configuration can ask for.
 pub trait Registered: Method {
     /// The settings of this method in a configuration, and the model.
-    fn settings(configuration: &mut Configuration) -> (&mut Self::Recipe, &mut Architecture);
+    fn section(configuration: &mut Configuration) -> (&mut Self::Recipe, &mut Architecture);
 }
 
 impl Registered for DpSgd {
-    fn settings(configuration: &mut Configuration) -> (&mut dp_sgd::Recipe, &mut Architecture) {
+    fn section(configuration: &mut Configuration) -> (&mut dp_sgd::Recipe, &mut Architecture) {
         (&mut configuration.training, &mut configuration.model)
     }
 }
@@ -62,8 +62,10 @@ pub struct Description {
     pub steps: u64,
     /// Number of records (or users) that the training was planned for: a public number.
     pub records: u64,
+    /// What was released, as a noun phrase.
+    pub releases: &'static str,
     /// The settings of the method: names and values.
-    pub facts: Vec<(&'static str, Value)>,
+    pub settings: Vec<(&'static str, Value)>,
 }
 
 impl Model {
@@ -78,13 +80,14 @@ fn describe<M: Registered>(model: &Model) -> Result<Description, Error> {
     let facts = PublicFacts { records: None, classes: model.classes.as_ref().map(Vec::len) };
     let are_features = !configuration.features.is_raw();
     let shape = configuration.features.output_shape(&model.shape)?;
-    let (recipe, architecture) = M::settings(&mut configuration);
+    let (recipe, architecture) = M::section(&mut configuration);
     let method = M::plan(recipe, architecture, &Subject { shape: &shape, are_features, facts })?;
     Ok(Description {
         event: method.event(),
         neighbors: method.cost().neighbors,
         steps: method.steps(),
         records: method.records(),
-        facts: method.facts(),
+        releases: method.releases(),
+        settings: method.settings(),
     })
 }

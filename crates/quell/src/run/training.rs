@@ -12,7 +12,7 @@ use super::{
 use crate::{
     Error,
     data::{Dataset, Examples},
-    learner::{Control, Cost, Evaluation, Method, PublicFacts, State, Subject, evaluate},
+    learner::{Control, Evaluation, Method, PlannedCost, PublicFacts, Snapshot, Subject},
     run,
 };
 
@@ -50,8 +50,8 @@ impl<M: Registered> Training<M> {
         let shape = dataset.train.shape().to_vec();
         let are_features = !configuration.features.is_raw();
         if are_features {
-            dataset.train = configuration.features.apply(&dataset.train)?;
-            dataset.test = dataset.test.map(|test| configuration.features.apply(&test)).transpose()?;
+            dataset.train = configuration.features.transform(dataset.train)?;
+            dataset.test = dataset.test.map(|test| configuration.features.transform(test)).transpose()?;
             // Features are made for a linear model. The default for images does not suit them.
             if configuration.model.layers.is_empty() {
                 configuration.model.name.get_or_insert_with(|| "logistic".into());
@@ -61,7 +61,7 @@ impl<M: Registered> Training<M> {
         let classes = train.classes().map(<[String]>::len);
         let facts = PublicFacts { records: configuration.public_count(train), classes };
         let subject = Subject { shape: train.shape(), are_features, facts };
-        let (recipe, model) = M::settings(&mut configuration);
+        let (recipe, model) = M::section(&mut configuration);
         let method = M::plan(recipe, model, &subject)?;
         configuration.data.check(train, method.cost().neighbors)?;
         Ok(Self { configuration, dataset, shape, method })
@@ -107,9 +107,9 @@ impl<M: Registered> Training<M> {
                 accuracy = self.evaluate(state).as_ref().and_then(Evaluation::accuracy);
                 metrics.points.push(Point { step, epsilon: spent(step), accuracy });
             }
-            let moment =
+            let progress =
                 Progress { epsilon: Some(spent(step)), accuracy, ..Progress::counted("step", step, steps) };
-            let control = watch(moment);
+            let control = watch(progress);
             stopped = control == Control::Stop;
             if saved || stopped {
                 folder.write_checkpoint(&state.save()?)?;
@@ -125,9 +125,12 @@ impl<M: Registered> Training<M> {
                 Control::Continue
             })
         })?;
+        let finished = !stopped;
+        if finished && state.taken() == 0 {
+            return Err(run::Error::AllStepsLost { path: folder.path().to_owned() }.into());
+        }
         metrics.taken = state.taken();
         metrics.seconds = before + begun.elapsed().as_secs_f64();
-        let finished = !stopped;
         if finished {
             metrics.evaluation = self.evaluate(&state);
         }
@@ -138,7 +141,7 @@ impl<M: Registered> Training<M> {
     /// Evaluates the model on public test data, if there is any.
     fn evaluate(&self, state: &M::State) -> Option<Evaluation> {
         let test = self.public_test()?;
-        Some(evaluate(self.method.network(), &state.model(), test, self.method.loss()))
+        Some(self.method.model(state).evaluate(test))
     }
 
     /// ε at each checkpoint.
@@ -154,17 +157,13 @@ impl<M: Registered> Training<M> {
     pub fn model<B: Book>(&self, ledger: &mut Ledger<B>, folder: &Folder) -> Result<Model, Error> {
         let bytes =
             folder.checkpoint()?.ok_or_else(|| run::Error::NotFound { path: folder.path().to_owned() })?;
-        let mut configuration = self.configuration.clone();
-        let outputs = self.method.network().outputs();
-        let network = configuration.model.build(self.dataset.train.shape(), outputs)?;
         Ok(Model {
-            configuration,
+            configuration: self.configuration.clone(),
             shape: self.shape.clone(),
             classes: self.dataset.train.classes().map(<[String]>::to_vec),
             paid: folder.paid()?,
             statement: Statement::new(ledger.state()?)?.to_string(),
-            network,
-            weights: self.method.state(Some(&bytes))?.model().into_owned(),
+            predictor: self.method.model(&self.method.state(Some(&bytes))?),
         })
     }
 }
@@ -183,12 +182,12 @@ impl<M: Registered> Job for Training<M> {
     }
 
     fn guarantee(&self) -> Guarantee {
-        let Cost { epsilon, delta, neighbors, .. } = self.method.cost();
+        let PlannedCost { epsilon, delta, neighbors, .. } = self.method.cost();
         Guarantee { epsilon, delta, unit: self.configuration.data.unit, neighbors, is_by_vote: false }
     }
 
     fn settings(&self) -> Result<Settings, Error> {
-        let (weights, cost) = (self.method.network().parameters(), self.method.cost());
+        let (weights, cost) = (self.method.parameters(), self.method.cost());
         let json = serde_json::json!({
             "configuration": self.configuration,
             "weights": weights,
@@ -227,7 +226,7 @@ impl<M: Registered> Job for Training<M> {
             folder.write_configuration(&self.configuration)?;
         }
         let prepared = self.prepare(folder)?;
-        let Cost { epsilon, delta, .. } = self.method.cost();
+        let PlannedCost { epsilon, delta, .. } = self.method.cost();
         let (lease, paid) = charge::lease(ledger, folder, self.method.mechanism(), (epsilon, delta))?;
         let leased = lease.position() * self.method.steps_per_run();
         charge::within_lease(folder, "steps", prepared.state.position(), leased)?;
@@ -235,18 +234,26 @@ impl<M: Registered> Job for Training<M> {
         if is_finished {
             folder.write(Folder::MODEL, &self.model(ledger, folder)?.save()?)?;
         }
-        Ok(outcome(&metrics, position, is_finished, paid))
+        Ok(outcome(&metrics, position, is_finished, paid, self.configuration.data.target_bounds()))
     }
 }
 
 /// The outcome of a training run.
-fn outcome(metrics: &Metrics, position: u64, is_finished: bool, paid: PaymentRecord) -> Outcome {
+///
+/// `bounds` are the declared bounds of a numeric target.
+fn outcome(
+    metrics: &Metrics,
+    position: u64,
+    is_finished: bool,
+    paid: PaymentRecord,
+    bounds: Option<[f64; 2]>,
+) -> Outcome {
     let lost = metrics.steps - metrics.taken.min(metrics.steps);
     let lost = (is_finished && lost > 0)
         .then(|| format!("{lost} of {} steps were charged and lost when the run was killed", metrics.steps));
     let json = serde_json::json!({
         "accuracy": metrics.evaluation.as_ref().and_then(Evaluation::accuracy),
-        "evaluation": metrics.evaluation,
+        "evaluation": metrics.evaluation.as_ref().map(|evaluation| evaluation.in_units(bounds)),
         "steps": metrics.steps,
         "taken": metrics.taken,
         "seconds": metrics.seconds,
@@ -258,7 +265,7 @@ fn outcome(metrics: &Metrics, position: u64, is_finished: bool, paid: PaymentRec
         results: metrics
             .evaluation
             .iter()
-            .map(|evaluation| evaluation.describe("public test records"))
+            .map(|evaluation| evaluation.in_units(bounds).describe("public test records"))
             .collect(),
         remarks: lost.into_iter().collect(),
         json: json.as_object().cloned().unwrap_or_default(),

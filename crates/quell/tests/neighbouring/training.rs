@@ -162,7 +162,8 @@ impl Way {
             .and_then(|outcome| Ok((outcome.position, outcome.is_finished, job.model(&mut ledger, &place)?)))
         {
             Ok((position, finished, model)) => {
-                let bits: Vec<u8> = model.weights.iter().flat_map(|weight| weight.to_le_bytes()).collect();
+                let bits: Vec<u8> =
+                    model.predictor.weights.iter().flat_map(|weight| weight.to_le_bytes()).collect();
                 public.push(("weights".into(), bits));
                 let words = format!(
                     "{position} {finished} {:?} {:?} {:?} {}",

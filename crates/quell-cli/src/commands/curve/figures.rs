@@ -11,7 +11,7 @@ use quell_report::plot::{Axis, Edge, Figure, Point, Series};
 
 use super::{DeltaEpsilon, EpsilonSteps, LaplaceGaussian, MomentsAdvanced, Tradeoff};
 use crate::{
-    flags::{event::Defaults, methods},
+    flags::event::{Defaults, methods},
     print,
     progress::Bar,
     refusal::Refusal,

@@ -13,8 +13,8 @@ use file::Kind;
 
 use crate::{
     flags::{
-        Format, RequestedMethod, accountants,
-        event::{Described, Relation, Run},
+        Format,
+        event::{Described, Relation, RequestedMethod, Run, accountants},
     },
     print,
 };

@@ -10,6 +10,7 @@ use super::Plan;
 use crate::{
     Error,
     learner::{
+        Snapshot,
         average::Mean,
         optimizer::{Stepper, Update},
         tensors::{Tensor, numbers},
@@ -51,18 +52,6 @@ impl Checkpoint {
         Ok(Self { weights, stepper, mean, clip_norm: None, position: 0, taken: 0 })
     }
 
-    /// Number of steps of the plan that are over, including lost ones.
-    #[must_use]
-    pub fn position(&self) -> u64 {
-        self.position
-    }
-
-    /// Number of steps that were taken.
-    #[must_use]
-    pub fn taken(&self) -> u64 {
-        self.taken
-    }
-
     /// The weights at which the next gradient is computed.
     #[must_use]
     pub fn weights(&self) -> &[f32] {
@@ -97,32 +86,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Serializes the state as a safetensors file.
-    pub fn save(&self) -> Result<Vec<u8>, Error> {
-        let counters = Counters {
-            position: self.position,
-            taken: self.taken,
-            optimizer_steps: self.stepper.steps(),
-            averaged: self.mean.count(),
-            clip_norm: self.clip_norm.map(ClipNorm::get),
-        };
-        let text = serde_json::to_string(&counters)
-            .map_err(|_| Error::saved("counters", "not writable", "numbers"))?;
-        let mut tensors = vec![
-            ("weights".to_owned(), Tensor::single(&self.weights)),
-            ("average".into(), Tensor::double(self.mean.state())),
-        ];
-        tensors.extend(
-            self.stepper
-                .state()
-                .into_iter()
-                .map(|(name, values)| (format!("optimizer.{name}"), Tensor::single(values))),
-        );
-        let metadata = [(COUNTERS.to_owned(), text)].into();
-        serialize(tensors, Some(metadata)).map_err(|_| Error::saved("checkpoint", "not writable", "tensors"))
-    }
-
-    /// Restores a state that [`Checkpoint::save`] wrote for the same plan.
+    /// Restores a state that [`Snapshot::save`] wrote for the same plan.
     pub fn restore(bytes: &[u8], network: &Network, plan: &Plan) -> Result<Self, Error> {
         let damaged =
             |part: &str| Error::saved(part, "missing or damaged", "the contents of a checkpoint of this run");
@@ -158,5 +122,40 @@ impl Checkpoint {
         checkpoint.clip_norm = counters.clip_norm.map(ClipNorm::new).transpose()?;
         (checkpoint.position, checkpoint.taken) = (counters.position, counters.taken);
         Ok(checkpoint)
+    }
+}
+
+impl Snapshot for Checkpoint {
+    fn position(&self) -> u64 {
+        self.position
+    }
+
+    fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// The file is a safetensors file.
+    fn save(&self) -> Result<Vec<u8>, Error> {
+        let counters = Counters {
+            position: self.position,
+            taken: self.taken,
+            optimizer_steps: self.stepper.steps(),
+            averaged: self.mean.count(),
+            clip_norm: self.clip_norm.map(ClipNorm::get),
+        };
+        let text = serde_json::to_string(&counters)
+            .map_err(|_| Error::saved("counters", "not writable", "numbers"))?;
+        let mut tensors = vec![
+            ("weights".to_owned(), Tensor::single(&self.weights)),
+            ("average".into(), Tensor::double(self.mean.state())),
+        ];
+        tensors.extend(
+            self.stepper
+                .state()
+                .into_iter()
+                .map(|(name, values)| (format!("optimizer.{name}"), Tensor::single(values))),
+        );
+        let metadata = [(COUNTERS.to_owned(), text)].into();
+        serialize(tensors, Some(metadata)).map_err(|_| Error::saved("checkpoint", "not writable", "tensors"))
     }
 }

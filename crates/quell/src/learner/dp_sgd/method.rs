@@ -1,6 +1,6 @@
 //! DP-SGD as a method that a run can pay for, and its training loop.
 
-use std::borrow::Cow;
+use std::sync::Arc;
 
 use quell_privacy::{
     ledger::{Book, Lease, Terms, Unit},
@@ -14,7 +14,7 @@ use super::{Checkpoint, Plan, Recipe, Sampler};
 use crate::{
     Error,
     data::Examples,
-    learner::{Control, Cost, Gradients, Method, State, Subject, Supervised, loss::Loss},
+    learner::{Control, Gradients, Method, PlannedCost, Predictor, Subject, Supervised},
     network::{Architecture, Network, Workspace},
     random::PublicRandom,
 };
@@ -22,7 +22,7 @@ use crate::{
 /// DP-SGD with complete settings, for one network.
 pub struct DpSgd {
     /// The network.
-    pub network: Network,
+    pub network: Arc<Network>,
     /// The training plan.
     pub plan: Plan,
     recipe: Recipe,
@@ -53,20 +53,16 @@ impl Method for DpSgd {
         let network = model.build(subject.shape, loss.outputs(classes.unwrap_or(1)))?;
         let plan = recipe.plan(&subject.facts, &network)?;
         recipe.complete(&plan, subject.facts.records);
-        Ok(Self { network, plan, recipe: recipe.clone() })
+        Ok(Self { network: Arc::new(network), plan, recipe: recipe.clone() })
     }
 
-    fn network(&self) -> &Network {
-        &self.network
+    fn parameters(&self) -> usize {
+        self.network.parameters()
     }
 
-    fn loss(&self) -> Loss {
-        self.plan.loss
-    }
-
-    fn cost(&self) -> Cost {
+    fn cost(&self) -> PlannedCost {
         let Plan { epsilon, delta, neighbors, .. } = self.plan;
-        Cost { epsilon, delta, neighbors, requested: self.recipe.privacy.epsilon }
+        PlannedCost { epsilon, delta, neighbors, requested: self.recipe.privacy.epsilon }
     }
 
     fn mechanism(&self) -> (Descent, u64) {
@@ -85,7 +81,7 @@ impl Method for DpSgd {
         self.plan.records
     }
 
-    fn facts(&self) -> Vec<(&'static str, Value)> {
+    fn settings(&self) -> Vec<(&'static str, Value)> {
         let Self { plan, recipe, .. } = self;
         let sampling = match recipe.sampling.by {
             Sampler::Poisson => "Poisson sampling: each record independently",
@@ -94,7 +90,7 @@ impl Method for DpSgd {
             Sampler::Shuffled => "every record once per epoch",
         };
         let rate = recipe.sampling.rate.map(|rate| format!(", rate {}", format_brief(rate)));
-        let mut facts = vec![
+        let mut settings = vec![
             ("steps", json!(plan.steps())),
             ("sampling", json!(format!("{sampling}{}", rate.unwrap_or_default()))),
             ("expected batch size", json!(plan.expected_batch)),
@@ -107,13 +103,17 @@ impl Method for DpSgd {
             ("averaging of iterates", json!(plan.average)),
         ];
         if plan.schedule.warm_up > 0 {
-            facts.push(("warm-up", json!(format!("{} steps", plan.schedule.warm_up))));
+            settings.push(("warm-up", json!(format!("{} steps", plan.schedule.warm_up))));
         }
         if let Some(augmentation) = plan.augmentation {
-            facts.push(("augmentation", json!(augmentation)));
+            settings.push(("augmentation", json!(augmentation)));
         }
-        facts.push(("seed of public randomness", json!(plan.seed)));
-        facts
+        settings.push(("seed of public randomness", json!(plan.seed)));
+        settings
+    }
+
+    fn releases(&self) -> &'static str {
+        "every iterate"
     }
 
     /// For batches of a fixed size, the number of records must be the planned one.
@@ -142,23 +142,10 @@ impl Method for DpSgd {
     ) -> Result<(), Error> {
         train(lease, &self.plan, &self.network, task, state, watch)
     }
-}
 
-impl State for Checkpoint {
-    fn position(&self) -> u64 {
-        Checkpoint::position(self)
-    }
-
-    fn taken(&self) -> u64 {
-        Checkpoint::taken(self)
-    }
-
-    fn model(&self) -> Cow<'_, [f32]> {
-        Checkpoint::model(self)
-    }
-
-    fn save(&self) -> Result<Vec<u8>, Error> {
-        Checkpoint::save(self)
+    fn model(&self, state: &Checkpoint) -> Predictor {
+        let (network, weights) = (Arc::clone(&self.network), state.model().into_owned());
+        Predictor { network, weights, loss: self.plan.loss }
     }
 }
 

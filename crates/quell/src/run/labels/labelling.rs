@@ -1,6 +1,8 @@
 //! The job that labels public records by private votes, and its results.
 //! A student is trained on the labels.
 
+use std::sync::Arc;
+
 use quell_privacy::{
     Statement,
     ledger::{Book, Ledger, Spent, Terms},
@@ -17,8 +19,8 @@ use super::{
 use crate::{
     Error, Input,
     data::Examples,
-    features::{Features, Pca},
-    learner::{Control, Evaluation, evaluate, loss::Loss},
+    features::Pca,
+    learner::{Control, Evaluation, Predictor, evaluate, loss::Loss},
     network::Network,
     run::{self, Folder, Guarantee, Job, Model, Outcome, PaymentRecord, Progress, Settings, Watch, charge},
     voting::{Aggregator, Journal, Plan, pate::Shards},
@@ -85,9 +87,9 @@ impl Labelling {
         }
         configuration.questions = Some(questions);
         let pool: Vec<usize> = (0..questions).collect();
-        let asked = transform(&configuration.features, raw.select(&pool))?;
-        let private = transform(&configuration.features, dataset.train.clone())?;
-        let public = transform(&configuration.student.features, raw)?;
+        let asked = configuration.features.transform(raw.select(&pool))?;
+        let private = configuration.features.transform(dataset.train.clone())?;
+        let public = configuration.student.features.transform(raw)?;
         let network = configuration.student.model.build(public.shape(), classes.len())?;
         if let VoterSettings::Teachers { model, .. } = &mut configuration.voters {
             if model.name.is_none() && model.layers.is_empty() {
@@ -200,7 +202,6 @@ impl Labelling {
             model: self.configuration.student.model.clone(),
             ..run::Configuration::default()
         };
-        configuration.training.loss = Some(LOSS);
         let network = configuration.model.build(self.public.shape(), self.classes.len())?;
         Ok(Model {
             configuration,
@@ -208,8 +209,7 @@ impl Labelling {
             classes: Some(self.classes.clone()),
             paid: folder.paid()?,
             statement: Statement::new(ledger.state()?)?.to_string(),
-            network,
-            weights,
+            predictor: Predictor { network: Arc::new(network), weights, loss: LOSS },
         })
     }
 
@@ -378,11 +378,6 @@ impl Results {
         self.answered = journal.answers().len();
         self.refused = journal.entries().len() - self.answered;
     }
-}
-
-/// Computes features, or returns the examples if there is no transform.
-pub(super) fn transform(features: &Features, examples: Examples) -> Result<Examples, Error> {
-    if features.is_raw() { Ok(examples) } else { features.apply(&examples) }
 }
 
 /// The numbers of all examples, row after row.

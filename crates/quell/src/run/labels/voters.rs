@@ -9,11 +9,7 @@ use quell_privacy::{
     mechanism::{Answer, Electorate, Polling, Votes},
 };
 
-use super::{
-    Choice, Labelling, Results, VoterSettings,
-    labelling::{rows, transform},
-    payment::Payment,
-};
+use super::{Choice, Labelling, Results, VoterSettings, labelling::rows, payment::Payment};
 use crate::{
     Error,
     data::{Examples, Targets},
@@ -173,7 +169,7 @@ impl Labelling {
         let weights = self.train_student(answers, |_| ())?;
         let trunk = self.configuration.student.model.trunk(self.public.shape())?;
         let weights = &weights[..trunk.parameters()];
-        let private = transform(&self.configuration.student.features, self.records.clone())?;
+        let private = self.configuration.student.features.transform(self.records.clone())?;
         let pool = self.public.select(&(0..self.questions).collect::<Vec<_>>());
         let [records, questions] =
             [&private, &pool].map(|examples| outputs(&trunk, weights, examples).concat());
