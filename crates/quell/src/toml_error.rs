@@ -8,7 +8,9 @@ const MESSAGE: usize = 300;
 /// Characters that are shown on each side of the place.
 const SIDE: usize = 35;
 
-/// The line and column, the reader's message, and what stands there. However long a line of the file is, little of it is shown.
+/// The line and column, the reader's message, and the text at that place.
+///
+/// However long a line of the file is, little of it is shown.
 pub(crate) fn describe(text: &str, error: &toml::de::Error) -> String {
     let message = short(&error.message().split_whitespace().collect::<Vec<_>>().join(" "));
     let Some(start) = error.span().map(|span| text.floor_char_boundary(span.start.min(text.len()))) else {

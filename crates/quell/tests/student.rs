@@ -213,13 +213,13 @@ fn a_view_that_may_not_differ_is_the_image() {
             .train(&network, &examples, &guesses, 1, |_, _| ())
             .unwrap()
     };
-    let still = Views { shift: 0.0, turn: 0.0, stretch: 0.0, lean: 0.0 };
+    let still = Views { shift: 0.0, rotation: 0.0, stretch: 0.0, shear: 0.0 };
     assert!(train(Some(still)) == train(None));
     for moved in [
         Views { shift: 0.1, ..still },
-        Views { turn: 10.0, ..still },
+        Views { rotation: 10.0, ..still },
         Views { stretch: 0.1, ..still },
-        Views { lean: 0.1, ..still },
+        Views { shear: 0.1, ..still },
     ] {
         assert!(train(Some(moved)) != train(None), "{moved:?}");
     }

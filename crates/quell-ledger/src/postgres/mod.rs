@@ -18,16 +18,16 @@ use crate::{
 
 /// Advisory lock that serializes the creation of the tables.
 ///
-/// Any number would do that other programs do not use.
+/// It may be any number that no other program uses.
 const CREATION_LOCK: i64 = 0x5175_656c_6c00_0001;
 
-macro_rules! row {
+macro_rules! select_dataset {
     ($rest:literal) => {
         concat!("SELECT name, lines, head, spent, cap, signature FROM quell_datasets ", $rest)
     };
 }
 
-macro_rules! entry {
+macro_rules! select_entry {
     ($rest:literal) => {
         concat!(
             "SELECT number, body, previous, hash FROM quell_entries WHERE dataset = (SELECT id FROM quell_datasets WHERE name = $1) AND ",
@@ -36,7 +36,7 @@ macro_rules! entry {
     };
 }
 
-const ROW: &str = row!("WHERE name = $1");
+const SELECT_DATASET: &str = select_dataset!("WHERE name = $1");
 const INSERT_DATASET: &str =
     "INSERT INTO quell_datasets (name, genesis, lines, last, head, spent, cap, signature)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (name) DO NOTHING RETURNING id";
@@ -148,26 +148,29 @@ impl Database for Postgres {
     }
 
     fn rows(&mut self) -> Result<Vec<Row>, Error> {
-        let rows = self.client.query(row!("ORDER BY name"), &[]).map_err(failed("reading the datasets"))?;
+        let rows = self
+            .client
+            .query(select_dataset!("ORDER BY name"), &[])
+            .map_err(failed("reading the datasets"))?;
         rows.iter().map(dataset).collect()
     }
 
     fn row(&mut self, name: &str) -> Result<Option<Row>, Error> {
-        let statement = self.prepare(ROW)?;
+        let statement = self.prepare(SELECT_DATASET)?;
         row(&mut self.client, &statement, name)
     }
 
     fn entry(&mut self, dataset: &str, number: u64) -> Result<Option<Stored>, Error> {
         let row = self
             .client
-            .query_opt(entry!("number = $2"), &[&dataset, &number.cast_signed()])
+            .query_opt(select_entry!("number = $2"), &[&dataset, &number.cast_signed()])
             .map_err(failed("reading a line"))?;
         row.as_ref().map(stored).transpose()
     }
 
     fn snapshot(&mut self, dataset: &str, from: u64) -> Result<Option<(Row, Vec<Stored>)>, Error> {
         let failed = failed("reading the lines");
-        let statement = self.prepare(ROW)?;
+        let statement = self.prepare(SELECT_DATASET)?;
         let mut transaction = self
             .client
             .build_transaction()
@@ -177,7 +180,7 @@ impl Database for Postgres {
             .map_err(&failed)?;
         let Some(row) = row(&mut transaction, &statement, dataset)? else { return Ok(None) };
         let rows = transaction
-            .query(entry!("number >= $2 ORDER BY number"), &[&dataset, &from.cast_signed()])
+            .query(select_entry!("number >= $2 ORDER BY number"), &[&dataset, &from.cast_signed()])
             .map_err(&failed)?;
         transaction.commit().map_err(&failed)?;
         Ok(Some((row, rows.iter().map(stored).collect::<Result<_, _>>()?)))
@@ -190,7 +193,7 @@ impl Database for Postgres {
         let (previous_head, head, signature) =
             (pending.previous_head.as_slice(), new.head.as_slice(), new.signature.as_slice());
         let (select, update, insert) = (
-            self.prepare(ROW)?,
+            self.prepare(SELECT_DATASET)?,
             self.prepare(if number == 0 { INSERT_DATASET } else { UPDATE_DATASET })?,
             self.prepare(INSERT_ENTRY)?,
         );

@@ -95,10 +95,11 @@ impl Accuracy {
 /// The released accuracy on private data.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Score {
-    /// Right predictions divided by records, with the error that holds with probability 95 %.
+    /// Correct predictions divided by records, with the error that holds with probability 95 %.
     pub accuracy: Option<Release>,
-    /// The noisy number of right predictions.
-    pub right: Release,
+    /// The noisy number of correct predictions.
+    #[serde(rename = "right")]
+    pub correct: Release,
     /// The number of records: public, or the sum of both noisy counts.
     pub records: f64,
 }
@@ -106,19 +107,19 @@ pub struct Score {
 impl Score {
     /// Computes the accuracy and its error.
     ///
-    /// Let r records be right and w wrong, with noise x and y on these counts. Then the error of (r + x)/(r +
+    /// Let r records be predicted correctly and w wrongly, with noise x and y on these counts. Then the error of (r + x)/(r +
     /// x + w + y) is ((1 - a)x - ay)/(r + x + w + y) for a = r/(r + w). That is a weighted mean of two
-    /// independent noises, divided by the noisy number of records. A mean of two noises strays no further
-    /// than one of them.
-    fn new(right: Release, records: f64) -> Self {
-        let accuracy = match right.within {
+    /// independent noises, divided by the noisy number of records. By Proschan (1965), a weighted mean of
+    /// independent symmetric log-concave noises is more peaked around zero than one of them.
+    fn new(correct: Release, records: f64) -> Self {
+        let accuracy = match correct.within {
             Within::Value(error) if records > 0.0 => Some(Release {
-                value: (right.value / records).clamp(0.0, 1.0),
+                value: (correct.value / records).clamp(0.0, 1.0),
                 within: Within::Value(error / records),
             }),
             _ => None,
         };
-        Self { accuracy, right, records }
+        Self { accuracy, correct, records }
     }
 }
 
@@ -134,7 +135,7 @@ impl std::fmt::Display for Score {
         write!(
             f,
             "accuracy: {share:.places$} % ± {about} percentage points, {} of {} correct",
-            self.right.value, self.records
+            self.correct.value, self.records
         )
     }
 }

@@ -47,11 +47,11 @@ impl Export {
             };
             fs::create_dir_all(folder)
                 .with_context(|| format!("cannot create the folder {}", folder.display()))?;
-            let mut good = true;
+            let mut all_agree = true;
             for dataset in datasets {
-                good &= archive(&mut store, &dataset, folder)?;
+                all_agree &= archive(&mut store, &dataset, folder)?;
             }
-            return Ok(good);
+            return Ok(all_agree);
         }
         let Some(dataset) = &self.dataset else {
             return Err(

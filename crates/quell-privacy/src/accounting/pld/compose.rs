@@ -7,7 +7,7 @@
 
 use super::{
     composed::{Composed, Values, ln_peak, payoff_norm},
-    grid::{CHARGED_TO_SLACK, Masses},
+    grid::{Masses, NODE_ROUNDOFFS},
     spectrum::convolve,
 };
 use crate::special::{PreciseSum, ROUNDOFF};
@@ -160,7 +160,7 @@ pub(crate) fn compose(
             .collect::<PreciseSum>()
             .value()
             .exp_m1(),
-        slack: steps * ROUNDOFF * (16.0 * (widest + farthest_offset) + 300.0 + CHARGED_TO_SLACK),
+        slack: steps * ROUNDOFF * (16.0 * (widest + farthest_offset) + 300.0 + NODE_ROUNDOFFS),
         payoff_norm: payoff_norm(theta, h, points),
     })
 }

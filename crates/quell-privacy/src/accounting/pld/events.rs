@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// What is known about the privacy loss of one release.
-enum Release {
+enum ReleaseLoss {
     /// No outcome depends on the record.
     Free,
     /// The loss has this law.
@@ -25,7 +25,7 @@ enum Release {
     NonPrivate,
 }
 
-impl Release {
+impl ReleaseLoss {
     /// Adds `count` such releases to a sum of losses.
     fn add_to(self, loss: &mut PrivacyLoss, count: u64) {
         match self {
@@ -106,7 +106,7 @@ fn collect(
         | Event::Approximate { .. }
         | Event::ZeroConcentrated { .. }
         | Event::Renyi { .. } => {
-            leaf(event, neighbors)?.map_or(Release::NonPrivate, Release::Law).add_to(into, count);
+            leaf(event, neighbors)?.map_or(ReleaseLoss::NonPrivate, ReleaseLoss::Law).add_to(into, count);
             Ok(())
         }
     }
@@ -136,7 +136,7 @@ fn leaf(event: &Event, neighbors: Neighbors) -> Result<Option<Law>, Error> {
         }
         Event::DiscreteGaussian { deviation, sensitivity } => {
             if deviation.get() > 2e4 {
-                return Err(unsupported(event, "with a deviation above 20000: the Rényi accountant has one"));
+                return Err(unsupported(event, "with a deviation above 20000; use the Rényi accountant"));
             }
             atoms(Atoms::discrete_gaussian(deviation.get(), shift(*sensitivity)?))
         }
@@ -147,7 +147,7 @@ fn leaf(event: &Event, neighbors: Neighbors) -> Result<Option<Law>, Error> {
             if neighbors != Neighbors::Replace {
                 return Err(unsupported(
                     event,
-                    "when records are added or removed, since the number of answers shows; use replace",
+                    "when records are added or removed, because the number of answers reveals the number of records; use replace",
                 ));
             }
             if *choices < 2 {
@@ -167,10 +167,9 @@ fn leaf(event: &Event, neighbors: Neighbors) -> Result<Option<Law>, Error> {
         Event::Exponential { epsilon } => Ok(Some(Law::BoundedRange { epsilon: epsilon.get() })),
         Event::Pure { epsilon } => atoms(Atoms::pure(epsilon.get())),
         Event::Approximate { epsilon, delta } => atoms(Atoms::approximate(epsilon.get(), delta.get())),
-        Event::ZeroConcentrated { .. } | Event::Renyi { .. } => Err(unsupported(
-            event,
-            "because Rényi bounds have no dominating pair; the Rényi accountant has one",
-        )),
+        Event::ZeroConcentrated { .. } | Event::Renyi { .. } => {
+            Err(unsupported(event, "because Rényi bounds have no dominating pair; use the Rényi accountant"))
+        }
         Event::NonPrivate => Ok(None),
         Event::PoissonSampled { .. }
         | Event::SampledWithoutReplacement { .. }
@@ -181,12 +180,12 @@ fn leaf(event: &Event, neighbors: Neighbors) -> Result<Option<Law>, Error> {
 }
 
 /// The single law of an event, as sampling theorems need it.
-fn only(event: &Event, neighbors: Neighbors, direction: Direction) -> Result<Release, Error> {
+fn only(event: &Event, neighbors: Neighbors, direction: Direction) -> Result<ReleaseLoss, Error> {
     let mut loss = PrivacyLoss::default();
     collect(event, neighbors, direction, 1, &mut loss)?;
     let mut loss = loss.finish();
     if loss.non_private {
-        return Ok(Release::NonPrivate);
+        return Ok(ReleaseLoss::NonPrivate);
     }
     // A release that never depends on the record does not depend on it in a sample either.
     loss.factors.retain(|(law, _)| !law.is_trivial());
@@ -202,13 +201,13 @@ fn only(event: &Event, neighbors: Neighbors, direction: Direction) -> Result<Rel
         )
     };
     match loss.single() {
-        _ if loss.is_free() => Ok(Release::Free),
+        _ if loss.is_free() => Ok(ReleaseLoss::Free),
         _ if !loss.factors.iter().all(is_symmetric) => {
             Err(unsupported(event, "inside a sample: it is not a composition of unsampled releases"))
         }
-        Some(law) => Ok(Release::Law(law.clone())),
+        Some(law) => Ok(ReleaseLoss::Law(law.clone())),
         None => match composite(&loss) {
-            Some(law) => Ok(Release::Law(law)),
+            Some(law) => Ok(ReleaseLoss::Law(law)),
             None => Err(unsupported(event, "inside a sample: its composition has no bound")),
         },
     }
@@ -219,7 +218,7 @@ fn poisson_sampled(
     inner: &Event,
     neighbors: Neighbors,
     direction: Direction,
-) -> Result<Release, Error> {
+) -> Result<ReleaseLoss, Error> {
     match neighbors {
         Neighbors::AddRemove => Ok(only(inner, neighbors, direction)?.map(|law| match direction {
             Direction::Remove => Law::Removed { rate, inner: Box::new(law) },
@@ -228,8 +227,8 @@ fn poisson_sampled(
         // The theorems are about noise on contributions, not about sensitivities: `one` is the law of one
         // contribution.
         Neighbors::Replace => {
-            if let Ok(Release::Free) = only(inner, neighbors, direction) {
-                return Ok(Release::Free);
+            if let Ok(ReleaseLoss::Free) = only(inner, neighbors, direction) {
+                return Ok(ReleaseLoss::Free);
             }
             if !is_additive_noise(inner) && !matches!(inner, Event::NonPrivate) {
                 return Err(unsupported(
@@ -238,12 +237,12 @@ fn poisson_sampled(
                 ));
             }
             Ok(match (only(inner, Neighbors::AddRemove, direction)?, only(inner, neighbors, direction)?) {
-                (Release::Law(Law::Gaussian { mu }), _) => Release::Law(Law::Exchanged { rate, mu }),
-                (Release::Law(one), Release::Law(two)) => {
+                (ReleaseLoss::Law(Law::Gaussian { mu }), _) => ReleaseLoss::Law(Law::Exchanged { rate, mu }),
+                (ReleaseLoss::Law(one), ReleaseLoss::Law(two)) => {
                     let bound = Box::new(Law::FixedSize { rate, inner: Box::new(two) });
-                    Release::Law(Law::Replaced { rate, one: Box::new(one), bound })
+                    ReleaseLoss::Law(Law::Replaced { rate, one: Box::new(one), bound })
                 }
-                _ => Release::NonPrivate,
+                _ => ReleaseLoss::NonPrivate,
             })
         }
     }
@@ -299,7 +298,7 @@ pub(crate) fn fixed_size_rate(
     Ok(batch as f64 / records as f64)
 }
 
-/// Numbers of draws of a record that are less likely count as infinite loss.
+/// Numbers of draws with a smaller probability than this are counted as infinite loss.
 const SMALLEST_PART: f64 = 1e-100;
 
 /// m draws with replacement out of n records, with one record replaced.
@@ -314,14 +313,14 @@ fn with_replacement(
     batch: u64,
     records: u64,
     neighbors: Neighbors,
-) -> Result<Release, Error> {
+) -> Result<ReleaseLoss, Error> {
     let base = only(inner, neighbors, Direction::Remove)?;
-    if matches!(base, Release::Free) {
-        return Ok(Release::Free);
+    if matches!(base, ReleaseLoss::Free) {
+        return Ok(ReleaseLoss::Free);
     }
     let group = |j: f64| match base {
-        Release::Law(Law::Gaussian { mu }) => Ok(Law::Gaussian { mu: mu * j }),
-        Release::Law(Law::Laplace { epsilon }) => Ok(Law::Laplace { epsilon: epsilon * j }),
+        ReleaseLoss::Law(Law::Gaussian { mu }) => Ok(Law::Gaussian { mu: mu * j }),
+        ReleaseLoss::Law(Law::Laplace { epsilon }) => Ok(Law::Laplace { epsilon: epsilon * j }),
         _ => Err(unsupported(
             event,
             "because groups of records are only worked out for Gaussian and Laplace noise",
@@ -355,7 +354,7 @@ fn with_replacement(
     if rest > 0.0 {
         parts.push((rest, Law::Atoms(Arc::new(Atoms::approximate(0.0, 1.0)))));
     }
-    Ok(Release::Law(Law::Mixture(parts)))
+    Ok(ReleaseLoss::Law(Law::Mixture(parts)))
 }
 
 /// The single law of an event, in each direction; empty without a guarantee.

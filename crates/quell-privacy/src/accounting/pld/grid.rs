@@ -100,9 +100,9 @@ impl OnGrid {
         self.masses(weights, self.infinite)
     }
 
-    /// All mass at one node, at or below the mean.
+    /// A fallback lower bound: one node, at or below the mean, carries all mass.
     ///
-    /// Every law with these totals dominates it.
+    /// Every law with the same masses under P and Q dominates it.
     fn collapse(&self) -> Vec<f64> {
         let (first, last) = (&self.nodes[0].tails, &self.nodes[self.nodes.len() - 1].tails);
         let ((p, p_error), (q, q_error)) = (first.p.between(last.p), first.q.between(last.q));
@@ -122,8 +122,8 @@ impl OnGrid {
 
 /// The anchor of the grid: an atom, or a mean loss near the median.
 ///
-/// It is an atom if the grid separates the atoms, otherwise the mean of the losses within a step of the
-/// anchor. A record that is rarely sampled has nearly all its mass at one small loss. A node at that loss
+/// It is an atom if the grid separates the atoms. Otherwise it is a fixed point, found from the median: the
+/// mean loss within one step of itself. A record that is rarely sampled has nearly all its mass at one small loss. A node at that loss
 /// makes the grid nearly exact; a node next to it loses nearly everything.
 fn anchor(law: &Law, Grid { h, low, high, theta, .. }: Grid) -> f64 {
     // Without a tilt the whole profile is needed, also next to the largest loss, where a node at the atom
@@ -150,7 +150,7 @@ fn anchor(law: &Law, Grid { h, low, high, theta, .. }: Grid) -> f64 {
 /// Largest excess of a node's loss over that of its mass, in units of roundoff.
 ///
 /// `compose` adds them to the slack of each step.
-pub(super) const CHARGED_TO_SLACK: f64 = 600.0;
+pub(super) const NODE_ROUNDOFFS: f64 = 600.0;
 
 /// Most nodes of one law; so many take about 100 MB.
 const MOST_NODES: usize = 1 << 20;
@@ -262,14 +262,14 @@ impl CellMasses {
         if p <= q {
             return (p, 0.0); // rounding alone: all losses in the cell are above its left end
         }
-        // a + b = p and a + b e^-width = q, each solved by itself: in a wide cell p - b has no digits left.
+        // a + b = p and a + b e^-width = q. b is not computed as p - a: in a wide cell that loses all digits.
         let fall = -(-self.width).exp_m1();
         let (a, b) = ((q - p * (-self.width).exp()) / fall, (p - q) / fall);
         if a < 0.0 {
             return (0.0, (q.ln() + self.width).exp().min(p));
         }
         // An atom at the right end is below it by rounding alone: the slack of the loss covers this.
-        if a * self.width.exp_m1() <= CHARGED_TO_SLACK * ROUNDOFF * p { (0.0, p) } else { (a, b) }
+        if a * self.width.exp_m1() <= NODE_ROUNDOFFS * ROUNDOFF * p { (0.0, p) } else { (a, b) }
     }
 }
 

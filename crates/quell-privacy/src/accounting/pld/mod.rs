@@ -92,7 +92,9 @@ impl Pld {
         self.answer(event, neighbors, &Question::Delta { epsilon })
     }
 
-    /// The answer, as narrow as requested or as with the default settings.
+    /// The interval at the requested precision.
+    ///
+    /// Where that is not reached, it is intersected with the interval at the default precision.
     fn answer(&self, event: &Event, neighbors: Neighbors, question: &Question) -> Result<Bound, Error> {
         let found = self.largest(event, neighbors, question)?;
         let usual = Self { longest: self.longest, ..Self::default() };
@@ -123,27 +125,27 @@ impl Pld {
         }
         starts.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut answer = Bound { lower: 0.0, upper: 0.0 };
-        // A direction that costs no more than this is irrelevant. If `enough` is the upper end of the answer,
-        // the maximum over both directions lies in the same bracket.
-        let mut enough = 0.0;
+        // If the upper bound of a direction is at most this, the direction cannot change the answer.
+        let mut irrelevant_below = 0.0;
         let mut h = None;
         for (_, exact, loss) in starts {
             // A coarse grid often shows that this direction is the smaller one.
-            if exact.is_none() && h.is_some_and(|h| self.is_smaller(loss, question, answer, enough, 4.0 * h))
+            if exact.is_none()
+                && h.is_some_and(|h| self.is_smaller(loss, question, answer, irrelevant_below, 4.0 * h))
             {
-                answer = self.raised(loss, question, answer, h);
+                answer = self.with_lower_from(loss, question, answer, h);
                 continue;
             }
             let refined = match exact {
                 Some(bound) => Refined { bound, target: question.target_at(bound), h: None, settled: true },
-                None => self.refine(&loss.factors, question, enough),
+                None => self.refine(&loss.factors, question, irrelevant_below),
             };
-            if exact.is_none() && refined.bound.upper <= enough {
-                answer = self.raised(loss, question, answer, h);
+            if exact.is_none() && refined.bound.upper <= irrelevant_below {
+                answer = self.with_lower_from(loss, question, answer, h);
                 continue;
             }
             let mut bound = refined.bound;
-            // For a single law the exact answer already uses what is attained.
+            // The exact answer of a single law already includes this lower bound.
             if loss.single().is_none()
                 && let Some(alternatives) = loss.attained()
             {
@@ -152,7 +154,8 @@ impl Pld {
             }
             answer = answer.max(bound);
             // If the bracket is wide, the other direction may have a better lower end.
-            enough = if self.is_narrow(question, refined.bound) { answer.upper } else { answer.lower };
+            irrelevant_below =
+                if self.is_narrow(question, refined.bound) { answer.upper } else { answer.lower };
             h = refined.h;
         }
         Ok(answer)
@@ -161,7 +164,13 @@ impl Pld {
     /// An answer whose lower end is raised by what another direction attains.
     ///
     /// That direction does not matter for the upper end.
-    fn raised(&self, loss: &PrivacyLoss, question: &Question, answer: Bound, h: Option<f64>) -> Bound {
+    fn with_lower_from(
+        &self,
+        loss: &PrivacyLoss,
+        question: &Question,
+        answer: Bound,
+        h: Option<f64>,
+    ) -> Bound {
         if self.is_narrow(question, answer) {
             return answer;
         }
@@ -176,7 +185,7 @@ impl Pld {
         bound.upper.is_finite() && bound.upper - bound.lower <= 2.0 * question.tolerance(self, bound.upper)
     }
 
-    /// Whether a grid of step `h` shows that this direction costs at most `enough`.
+    /// Whether a grid of step `h` shows that this direction costs at most `irrelevant_below`.
     ///
     /// `answer` is the approximate answer.
     fn is_smaller(
@@ -184,10 +193,10 @@ impl Pld {
         loss: &PrivacyLoss,
         question: &Question,
         answer: Bound,
-        enough: f64,
+        irrelevant_below: f64,
         h: f64,
     ) -> bool {
-        self.upper_once(loss, question, answer, h).is_some_and(|upper| upper <= enough)
+        self.upper_once(loss, question, answer, h).is_some_and(|upper| upper <= irrelevant_below)
     }
 
     /// Composes `from_above` from above, and `from_below` from below if a lower bound exists.

@@ -45,26 +45,32 @@ impl Pld {
 
     /// Refines the grid until the bracket is as narrow as requested.
     ///
-    /// It also stops once the bracket ends at or below `enough`. As little mass as possible is treated as
+    /// It also stops once the bracket ends at or below `irrelevant_below`. As little mass as possible is treated as
     /// infinite loss.
-    pub(super) fn refine(&self, factors: &[(Law, u64)], question: &Question, enough: f64) -> Refined {
+    pub(super) fn refine(
+        &self,
+        factors: &[(Law, u64)],
+        question: &Question,
+        irrelevant_below: f64,
+    ) -> Refined {
         let first = question.first_target(factors);
-        let found = self.refine_from(first, factors, question, enough);
+        let found = self.refine_from(first, factors, question, irrelevant_below);
         // Where the upper end no longer decreases, treating more losses as infinite does not lower it.
-        let is_done = found.settled || found.bound.upper <= enough || self.is_narrow(question, found.bound);
+        let is_done =
+            found.settled || found.bound.upper <= irrelevant_below || self.is_narrow(question, found.bound);
         if is_done || factors.iter().all(|(law, _)| law.is_smooth()) {
             return found;
         }
         let mut best = found;
         for negligible in LESS_NEGLIGIBLE {
-            let other = self.refine_from(Target { negligible, ..first }, factors, question, enough);
+            let other = self.refine_from(Target { negligible, ..first }, factors, question, irrelevant_below);
             let bound = Bound {
                 lower: best.bound.lower.max(other.bound.lower),
                 upper: best.bound.upper.min(other.bound.upper),
             };
             let narrower = if other.bound.upper < best.bound.upper { other } else { best };
             best = Refined { bound: question.consistent(bound), ..narrower };
-            if best.bound.upper <= enough || self.is_narrow(question, best.bound) {
+            if best.bound.upper <= irrelevant_below || self.is_narrow(question, best.bound) {
                 break;
             }
         }
@@ -79,7 +85,7 @@ impl Pld {
         first: Target,
         factors: &[(Law, u64)],
         question: &Question,
-        enough: f64,
+        irrelevant_below: f64,
     ) -> Refined {
         let mut target = first;
         let mut sketch = Sketch::new(factors, Question::negligible(target, factors));
@@ -107,7 +113,7 @@ impl Pld {
             }
             bound = Bound { lower: bound.lower.max(lower.min(upper)), upper: bound.upper.min(upper) };
             let (gap, wanted) = (bound.upper - bound.lower, question.tolerance(self, bound.upper));
-            if bound.upper <= enough || (bound.upper.is_finite() && gap <= wanted) {
+            if bound.upper <= irrelevant_below || (bound.upper.is_finite() && gap <= wanted) {
                 break;
             }
             // If the answer is far from the target, the tilt and the window were chosen badly, not the grid.

@@ -322,16 +322,18 @@ pub struct Views {
     /// Shift down and to the right, as a share of the longer side.
     pub shift: f32,
     /// Rotation in degrees.
-    pub turn: f32,
+    #[serde(rename = "turn")]
+    pub rotation: f32,
     /// Change of size as a share, in each direction independently.
     pub stretch: f32,
     /// Shear: columns per row.
-    pub lean: f32,
+    #[serde(rename = "lean")]
+    pub shear: f32,
 }
 
 impl Default for Views {
     fn default() -> Self {
-        Self { shift: 0.07, turn: 10.0, stretch: 0.1, lean: 0.2 }
+        Self { shift: 0.07, rotation: 10.0, stretch: 0.1, shear: 0.2 }
     }
 }
 
@@ -339,7 +341,7 @@ impl Views {
     /// Checks that every setting is in its range.
     pub fn check(&self) -> Result<(), Error> {
         let settings =
-            [("shift", self.shift), ("turn", self.turn), ("stretch", self.stretch), ("lean", self.lean)];
+            [("shift", self.shift), ("turn", self.rotation), ("stretch", self.stretch), ("lean", self.shear)];
         settings.into_iter().try_for_each(|(name, value)| NOT_NEGATIVE.check(name, value.into()))?;
         BELOW_ONE.check("stretch", self.stretch.into())
     }
@@ -355,15 +357,15 @@ impl Views {
         let mut up_to = |most: f32| random.between(-1.0, 1.0) * most;
         let longer = height.max(columns) as f32;
         let (down, right) = (up_to(self.shift * longer), up_to(self.shift * longer));
-        let (sine, cosine) = up_to(self.turn).to_radians().sin_cos();
+        let (sine, cosine) = up_to(self.rotation).to_radians().sin_cos();
         let (tall, wide) = (1.0 + up_to(self.stretch), 1.0 + up_to(self.stretch));
-        let lean = up_to(self.lean);
+        let shear = up_to(self.shear);
         let middle = ((height as f32 - 1.0) / 2.0, (columns as f32 - 1.0) / 2.0);
         for row in 0..height {
             for column in 0..columns {
                 // The point of the image that this pixel of the view shows.
                 let (y, x) = (row as f32 - middle.0 - down, column as f32 - middle.1 - right);
-                let x = x + lean * y;
+                let x = x + shear * y;
                 let (y, x) = (tall * y, wide * x);
                 let (y, x) = (cosine * y - sine * x + middle.0, sine * y + cosine * x + middle.1);
                 let pixel = &mut to[(row * columns + column) * channels..][..channels];
