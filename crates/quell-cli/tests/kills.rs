@@ -317,3 +317,23 @@ fn an_answer_in_a_file_is_charged_once() {
     assert!(lost.code == 0 && lost.stderr.contains("\"x\" were charged and then lost"), "{}", lost.stderr);
     assert_eq!((charges(&here, "people"), run(&here, "ledger verify").code), (4, 0));
 }
+
+#[test]
+fn a_run_whose_only_step_was_lost_says_so_and_has_no_model() {
+    let here = folder("kills only step");
+    assert_eq!(run(&here, "train --steps 1 --model logistic --epsilon 3 --output run").code, 0);
+    // As after a kill between the lease and the checkpoint.
+    remove(
+        &here.join("run"),
+        &["checkpoint.safetensors", "metrics.json", "model.safetensors", "report.md", "report.html"],
+    );
+    let resumed = run(&here, "resume run");
+    assert_eq!(resumed.code, 2, "{}", resumed.stderr);
+    assert!(
+        resumed.stderr.contains("all steps of the run in run were charged and lost"),
+        "{}",
+        resumed.stderr
+    );
+    assert!(!here.join("run/metrics.json").exists() && !here.join("run/model.safetensors").exists());
+    assert_eq!(charges(&here, "digits"), 1);
+}

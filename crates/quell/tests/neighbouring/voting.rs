@@ -3,9 +3,10 @@
 use quell::{
     features::Features,
     learner::Control,
+    network::Architecture,
     random::PublicRandom,
     run::{
-        Architecture, Folder as Run, Job, NewBudget, Source,
+        Folder as Run, Job, NewBudget, Source,
         labels::{Choice, Configuration, Labelling, VoterSettings},
     },
     voting::Aggregator,
