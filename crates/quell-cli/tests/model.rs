@@ -232,15 +232,16 @@ fn every_command_states_the_same_error_of_numbers() {
     let here = crate::command::folder("same error");
     let rows: Vec<String> =
         (0..600).map(|row| format!("{},{}", row % 20, 2 * (row % 20) + row % 3)).collect();
-    fs::write(here.join("sizes.csv"), format!("x,y\n{}\n", rows.join("\n"))).unwrap();
-    let schema = "[label]\ncolumn = \"y\"\nbounds = [0, 50]\n[test]\nshare = 0.3\npublic = true\n[[column]]\nname = \"x\"\nbounds = [0, 20]\n";
+    fs::write(here.join("sizes.csv"), format!("x,y\n{}\n", rows[..400].join("\n"))).unwrap();
+    fs::write(here.join("public.csv"), format!("x,y\n{}\n", rows[400..].join("\n"))).unwrap();
+    let schema = "[label]\ncolumn = \"y\"\nbounds = [0, 50]\n[[column]]\nname = \"x\"\nbounds = [0, 20]\n";
     fs::write(here.join("sizes.toml"), schema).unwrap();
-    let train = "train sizes.csv --schema sizes.toml --records 400 --epsilon 3 --steps 20 --output run";
+    let train = "train sizes.csv --schema sizes.toml --test public.csv --records 400 --epsilon 3 --steps 20 --output run";
     let trained = crate::command::run(&here, train);
     let error = trained.stdout.strip_prefix("error: ").and_then(|rest| rest.split(' ').next()).unwrap();
     // A column that ranges over 50 is not learned to a hundredth in 20 steps: this is no error on [-1, 1].
     assert!(error.parse::<f64>().unwrap() > 1.0, "{}", trained.stdout);
-    let evaluated = crate::command::run(&here, "evaluate run sizes.csv").stdout;
+    let evaluated = crate::command::run(&here, "evaluate run public.csv --public").stdout;
     assert!(evaluated.starts_with(&format!("root mean square error: {error} over ")), "{evaluated} {error}");
     let report = crate::command::run(&here, "report run").stdout;
     assert!(report.contains(&format!("| root mean square error | {error} |")), "{report}");

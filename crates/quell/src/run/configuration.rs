@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use quell_privacy::{Neighbors, ledger::Unit};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
     Error,
@@ -17,6 +17,17 @@ use crate::{
 
 /// The largest file that is read as a configuration, in bytes.
 pub(crate) const LARGEST_CONFIGURATION: u64 = 1 << 24;
+
+/// Reads the settings of a job from TOML.
+pub(super) fn from_toml<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
+    toml::from_str(text)
+        .map_err(|error| run::Error::Configuration { because: toml_error::describe(text, &error) }.into())
+}
+
+/// Writes the settings of a job as TOML.
+pub(super) fn to_toml(settings: &impl Serialize) -> Result<String, Error> {
+    toml::to_string(settings).map_err(|error| run::Error::Configuration { because: error.to_string() }.into())
+}
 
 /// The settings of a training run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -195,8 +206,7 @@ impl Configuration {
 
     /// Reads settings from TOML.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        toml::from_str(text)
-            .map_err(|error| run::Error::Configuration { because: toml_error::describe(text, &error) }.into())
+        from_toml(text)
     }
 
     /// Reads settings from a file.
@@ -206,7 +216,7 @@ impl Configuration {
 
     /// Writes the settings as TOML.
     pub fn write(&self) -> Result<String, Error> {
-        toml::to_string(self).map_err(|error| run::Error::Configuration { because: error.to_string() }.into())
+        to_toml(self)
     }
 
     /// The default settings for training on the embedded digits.

@@ -10,10 +10,12 @@ use quell_privacy::ledger::Receipt;
 use serde::Serialize;
 
 use super::{
-    Configuration, Lock, Metrics, Model, PaymentRecord, charge::Intent, configuration::LARGEST_CONFIGURATION,
+    Configuration, Lock, Metrics, Model, PaymentRecord,
+    charge::Intent,
+    configuration::{LARGEST_CONFIGURATION, from_toml},
     file, labels,
 };
-use crate::{Error, learner::tensors::LARGEST_FILE, run, toml_error};
+use crate::{Error, learner::tensors::LARGEST_FILE, run};
 
 /// The folder of a run.
 /// Its methods write each file completely or not at all.
@@ -219,10 +221,7 @@ impl Folder {
         if !self.file(Self::BALLOTS).is_file() {
             return Ok(None);
         }
-        let text = self.read_text(Self::BALLOTS)?;
-        toml::from_str(&text).map(Some).map_err(|error| {
-            run::Error::Configuration { because: toml_error::describe(&text, &error) }.into()
-        })
+        from_toml(&self.read_text(Self::BALLOTS)?).map(Some)
     }
 
     pub(super) fn write_ballots_configuration(

@@ -15,8 +15,11 @@ use crate::{
         schedule::{Schedule, Shape},
     },
     network::{self, Architecture},
-    run::{self, NewBudget, Source, configuration::LARGEST_CONFIGURATION},
-    toml_error, voting,
+    run::{
+        NewBudget, Source,
+        configuration::{LARGEST_CONFIGURATION, from_toml, to_toml},
+    },
+    voting,
     voting::student,
 };
 
@@ -147,8 +150,7 @@ pub enum Choice {
 impl Configuration {
     /// Reads settings from TOML.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        toml::from_str(text)
-            .map_err(|error| run::Error::Configuration { because: toml_error::describe(text, &error) }.into())
+        from_toml(text)
     }
 
     /// Reads settings from a file.
@@ -205,6 +207,6 @@ impl Configuration {
 
     /// Writes the settings as TOML.
     pub fn write(&self) -> Result<String, Error> {
-        toml::to_string(self).map_err(|error| run::Error::Configuration { because: error.to_string() }.into())
+        to_toml(self)
     }
 }

@@ -12,7 +12,7 @@ use super::payment::{self, Payment};
 use crate::{
     Error, data,
     learner::Control,
-    run::{self, Folder, Guarantee, Job, NewBudget, Outcome, Settings, Watch},
+    run::{Folder, Guarantee, Job, NewBudget, Outcome, Settings, Watch, configuration::to_toml},
     voting::{
         Aggregator, Asker, Journal, Plan, Recipe, VoteFacts,
         pate::{AnyBallots, Ballots, SurveyBallots},
@@ -72,7 +72,7 @@ impl ExternalBallots {
 
     /// The settings as TOML.
     pub(crate) fn write(&self) -> Result<String, Error> {
-        toml::to_string(self).map_err(|error| run::Error::Configuration { because: error.to_string() }.into())
+        to_toml(self)
     }
 
     /// Names that earlier versions gave the dataset. None if the settings name the dataset.
