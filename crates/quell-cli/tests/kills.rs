@@ -140,7 +140,10 @@ fn the_cost_of_votes_is_charged_once() {
     );
     // Killed before it knew which line had paid.
     remove(&here, &["run/outcome.json", "run/reveal-paid.json"]);
-    assert_eq!((run(&here, "resume run").code, charges(&here, "votes")), (0, 2));
+    let text = run(&here, "resume run");
+    assert_eq!((text.code, charges(&here, "votes")), (0, 2));
+    // The claim is that of the answers. The revealed cost is a second charge, and the claim says so.
+    assert!(text.stdout.contains("the revealed cost of the votes is not included"), "{}", text.stdout);
 }
 
 #[test]

@@ -428,9 +428,13 @@ fn a_private_test_file_is_charged_to_the_ledger_of_the_data() {
         serde_json::from_str(&fs::read_to_string(format!("{output}.paid.json")).unwrap()).unwrap();
     let question: Value = serde_json::from_str(kept["question"].as_str().unwrap()).unwrap();
     let mut model = Model::open(census.as_ref()).unwrap();
-    let digest = model.digest();
+    let digest = model.digest().unwrap();
     assert!(digest.len() == 64 && question["evaluate"]["model"] == digest.as_str(), "{question}");
     assert_eq!(serde_json::from_str::<Value>(&answer()).unwrap(), first);
+    // A model with other bounds of a column predicts something else, with the same weights.
+    let column = &mut model.configuration.data.schema.as_mut().unwrap().columns[0];
+    column.bounds = column.bounds.map(|[low, high]| [low - 1.0, high]);
+    assert_ne!(model.digest().unwrap(), digest);
     model.predictor.weights[0] += 1.0;
     fs::write(trained.path("other.safetensors"), model.save().unwrap()).unwrap();
     refused(&evaluate(&trained.path("other.safetensors")), "already exists");

@@ -161,14 +161,12 @@ pub(crate) fn duration(seconds: f64) -> String {
 }
 
 /// The headlines for ε and δ.
-pub(crate) fn cost(paid: &PaymentRecord) -> Vec<[String; 3]> {
+///
+/// `whose` says what the numbers cover: `of this run`.
+pub(crate) fn cost(paid: &PaymentRecord, whose: &str) -> Vec<[String; 3]> {
     vec![
-        [
-            "ε".into(),
-            format!("≤ {}", format_rounded(paid.epsilon.upper, 3, Toward::Up)),
-            "of this run".into(),
-        ],
-        ["δ".into(), format_exact(paid.delta), "of this run".into()],
+        ["ε".into(), format!("≤ {}", format_rounded(paid.epsilon.upper, 3, Toward::Up)), whose.into()],
+        ["δ".into(), format_exact(paid.delta), whose.into()],
     ]
 }
 

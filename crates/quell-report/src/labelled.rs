@@ -61,11 +61,22 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         "figures": drawings,
     });
     let mut guarantee_rows = guarantee(&model.paid, configuration.data.unit, plan.neighbors);
+    if configuration.votes.reveal {
+        let cost = "the cost of the votes that were cast; it is a second charge of the ledger";
+        guarantee_rows.push(row("also released", cost));
+    }
     guarantee_rows.extend(outcome.revealed.map(|revealed| data_dependent_epsilon(revealed, &plan)));
     let per_class =
         classes.iter().zip(answer_counts).map(|(name, count)| row(name, count.to_string())).collect();
     let mut lists = vec![
-        ("The guarantee of this run", guarantee_rows),
+        (
+            if configuration.votes.reveal {
+                "The guarantee of the answers"
+            } else {
+                "The guarantee of this run"
+            },
+            guarantee_rows,
+        ),
         ("Ledger entry of the charge", ledger_entry(&model.paid)),
         ("Voters", voters(&configuration)),
         ("Aggregation of votes", aggregation(&configuration, &facts, &plan)),
@@ -79,7 +90,7 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
     Ok(Report {
         title: format!("{} on {}", title_prefix(&configuration), receipt.dataset),
         kind: "Public records labelled by private votes with differential privacy, and a student trained on the answers.",
-        headlines: headlines(model, &outcome),
+        headlines: headlines(model, &outcome, configuration.votes.reveal),
         statement: sentences(&model.statement),
         lists,
         figures,
@@ -106,8 +117,9 @@ fn per_class(entries: &[Entry], classes: usize) -> Vec<u64> {
     counts
 }
 
-fn headlines(model: &Model, outcome: &Results) -> Vec<[String; 3]> {
-    let mut all = cost(&model.paid);
+fn headlines(model: &Model, outcome: &Results, reveals_cost: bool) -> Vec<[String; 3]> {
+    let whose = if reveals_cost { "of the answers, without the revealed cost" } else { "of this run" };
+    let mut all = cost(&model.paid, whose);
     let asked = outcome.answered + outcome.refused;
     all.push(["answers".into(), outcome.answered.to_string(), format!("to {asked} questions")]);
     let (evaluation, which) = match (&outcome.unseen, &outcome.all) {

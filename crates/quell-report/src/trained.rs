@@ -76,7 +76,7 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
 }
 
 fn headlines(model: &Model, metrics: &Metrics) -> Vec<[String; 3]> {
-    let mut all = cost(&model.paid);
+    let mut all = cost(&model.paid, "of this run");
     match &metrics.evaluation {
         Some(evaluation @ Evaluation::Classes { count, .. }) => {
             let accuracy = evaluation.accuracy().map_or_else(|| "none".into(), percent);

@@ -165,7 +165,7 @@ impl Flags {
             "data": self.data.as_deref().map(path_text),
             "dataset": dataset.name,
             "epsilon": epsilon,
-            "model": model.digest(),
+            "model": model.digest()?,
             "records": self.records,
         }});
         let output = self.output.clone().map(|path| (path, question));

@@ -69,6 +69,9 @@ pub fn upper(
     distance: f64,
     delta: Delta,
 ) -> Result<f64, Error> {
+    if distance < 0.0 {
+        return Err(Error::OutOfRange { what: "distance", value: distance, range: "[0, 1]" });
+    }
     let f = |x: f64| match Delta::new((delta.get() - excess(x, distance)) * (1.0 - 1e-12)) {
         Ok(remaining) if remaining.get() > 0.0 => Ok(ideal(remaining)?.upper),
         _ => Ok(f64::INFINITY),
@@ -125,6 +128,7 @@ mod tests {
                 "{distance}: {bound:?} {total}"
             );
         }
+        assert!(matches!(epsilon(&ideal, -1e-12, delta), Err(Error::OutOfRange { .. })));
         // (1 + e^ε)·distance exceeds δ at every ε.
         assert_eq!(epsilon(&ideal, 1e-6, delta).unwrap().upper, f64::INFINITY);
     }

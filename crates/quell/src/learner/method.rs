@@ -45,6 +45,8 @@ pub trait Method: Sized {
     fn parameters(&self) -> usize;
 
     /// The privacy cost of the whole method.
+    ///
+    /// ε is that of the event at δ, and covers the distance of the mechanism from its event.
     fn cost(&self) -> PlannedCost;
 
     /// The mechanism, and how often it runs.

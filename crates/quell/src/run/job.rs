@@ -26,7 +26,7 @@ pub trait Job {
     /// Whether the data is public, so that its ledger is only a demonstration.
     fn is_demonstration(&self) -> bool;
 
-    /// The privacy guarantee of this job alone, if nothing else is released.
+    /// The privacy guarantee of this job alone.
     fn guarantee(&self) -> Guarantee;
 
     /// The complete settings.
@@ -87,8 +87,19 @@ pub struct Guarantee {
     pub unit: Unit,
     /// The neighbouring relation.
     pub neighbors: Neighbors,
-    /// Whether the job releases answers of votes. The guarantee holds for any votes.
-    pub is_by_vote: bool,
+    /// The releases that the guarantee covers.
+    pub covers: Covered,
+}
+
+/// The releases of a job that its guarantee covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Covered {
+    /// Everything that the job releases.
+    Everything,
+    /// The answers of a vote, which are everything that the job releases. The guarantee holds for any votes.
+    Votes,
+    /// The answers of a vote. The job also releases their data-dependent cost, a second charge of the ledger.
+    VotesWithoutCost,
 }
 
 impl Guarantee {
@@ -126,8 +137,14 @@ impl std::fmt::Display for Guarantee {
             Neighbors::AddRemove => "added or removed",
             Neighbors::Replace => "replaced",
         };
-        let votes = if self.is_by_vote { ", for any votes" } else { "" };
-        write!(f, "ε ≤ {epsilon} at δ = {delta} when one {who} is {change}{votes}")
+        let covers = match self.covers {
+            Covered::Everything => "",
+            Covered::Votes => ", for any votes",
+            Covered::VotesWithoutCost => {
+                ", for any votes; the revealed cost of the votes is not included and is a second charge"
+            }
+        };
+        write!(f, "ε ≤ {epsilon} at δ = {delta} when one {who} is {change}{covers}")
     }
 }
 

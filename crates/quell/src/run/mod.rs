@@ -107,7 +107,7 @@ pub use charge::PaymentRecord;
 pub use configuration::{Configuration, NewBudget, Source};
 pub use error::Error;
 pub use folder::Folder;
-pub use job::{Guarantee, Job, Outcome, Progress, Settings, Watch};
+pub use job::{Covered, Guarantee, Job, Outcome, Progress, Settings, Watch};
 use lock::Lock;
 pub use metrics::{Metrics, Point};
 pub use model::{Model, Prediction};

@@ -94,14 +94,16 @@ impl Model {
         self.predictor.evaluate(features).in_units(self.configuration.data.target_bounds())
     }
 
-    /// The blake3 hash of the weights, in hexadecimal digits. It tells models apart.
-    #[must_use]
-    pub fn digest(&self) -> String {
+    /// The blake3 hash of everything that predictions depend on, in hexadecimal digits.
+    pub fn digest(&self) -> Result<String, Error> {
         let mut hasher = blake3::Hasher::new();
+        let settings = (self.configuration.write()?, &self.shape, &self.classes, self.predictor.loss);
+        let failed = |_| Error::saved("model", "not writable", "tensors and text");
+        hasher.update(&serde_json::to_vec(&settings).map_err(failed)?);
         self.predictor.weights.iter().for_each(|weight| {
             hasher.update(&weight.to_le_bytes());
         });
-        hasher.finalize().to_hex().to_string()
+        Ok(hasher.finalize().to_hex().to_string())
     }
 
     /// Writes a safetensors file.

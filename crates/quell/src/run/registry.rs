@@ -13,8 +13,14 @@ use crate::{
     network::Architecture,
 };
 
+/// Keeps [`Registered`] to the methods of this crate: a job states the cost that its method states.
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::DpSgd {}
+}
+
 /// A method that a configuration can ask for.
-pub trait Registered: Method {
+pub trait Registered: Method + sealed::Sealed {
     /// The settings of this method in a configuration, and the model.
     fn section(configuration: &mut Configuration) -> (&mut Self::Recipe, &mut Architecture);
 }

@@ -6,8 +6,8 @@ use quell_privacy::{
 };
 
 use super::{
-    Configuration, Folder, Guarantee, Job, Metrics, Model, Outcome, PaymentRecord, Point, Progress, Settings,
-    Watch, charge, registry::Registered,
+    Configuration, Covered, Folder, Guarantee, Job, Metrics, Model, Outcome, PaymentRecord, Point, Progress,
+    Settings, Watch, charge, registry::Registered,
 };
 use crate::{
     Error,
@@ -183,7 +183,13 @@ impl<M: Registered> Job for Training<M> {
 
     fn guarantee(&self) -> Guarantee {
         let PlannedCost { epsilon, delta, neighbors, .. } = self.method.cost();
-        Guarantee { epsilon, delta, unit: self.configuration.data.unit, neighbors, is_by_vote: false }
+        Guarantee {
+            epsilon,
+            delta,
+            unit: self.configuration.data.unit,
+            neighbors,
+            covers: Covered::Everything,
+        }
     }
 
     fn settings(&self) -> Result<Settings, Error> {

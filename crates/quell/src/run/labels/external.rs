@@ -165,7 +165,7 @@ impl Job for External {
     }
 
     fn guarantee(&self) -> Guarantee {
-        payment::guarantee(&self.plan, self.unit)
+        payment::guarantee(&self.plan, self.unit, &self.votes)
     }
 
     fn settings(&self) -> Result<Settings, Error> {

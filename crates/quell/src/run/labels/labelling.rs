@@ -235,7 +235,7 @@ impl Job for Labelling {
     }
 
     fn guarantee(&self) -> Guarantee {
-        payment::guarantee(&self.plan, self.configuration.data.unit)
+        payment::guarantee(&self.plan, self.configuration.data.unit, &self.configuration.votes)
     }
 
     fn settings(&self) -> Result<Settings, Error> {

@@ -13,7 +13,7 @@ use super::Results;
 use crate::{
     Error, Input,
     learner::Control,
-    run::{Folder, Guarantee, NewBudget, Progress, Watch, charge},
+    run::{Covered, Folder, Guarantee, NewBudget, Progress, Watch, charge},
     voting::{
         Aggregation, Asker, Entry, Journal, Plan, Recipe, SurveyAnswer, ask, entry,
         pate::{Ballots, SurveyBallots},
@@ -31,7 +31,7 @@ pub(super) fn terms(
     if budget.is_none() && votes.reveal {
         return Err(Error::Missing { what: Input::Budget });
     }
-    let mut terms = guarantee(plan, unit).terms(dataset, budget, votes.epsilon)?;
+    let mut terms = guarantee(plan, unit, votes).terms(dataset, budget, votes.epsilon)?;
     if matches!(plan.aggregation, Aggregation::Stable(_)) {
         // Stable winners have only a Rényi bound.
         terms.composition = Composition::Renyi;
@@ -44,9 +44,10 @@ pub(super) fn terms(
 }
 
 /// The privacy guarantee of the answers.
-pub(super) fn guarantee(plan: &Plan, unit: Unit) -> Guarantee {
+pub(super) fn guarantee(plan: &Plan, unit: Unit, votes: &Recipe) -> Guarantee {
+    let covers = if votes.reveal { Covered::VotesWithoutCost } else { Covered::Votes };
     let Plan { epsilon, delta, neighbors, .. } = *plan;
-    Guarantee { epsilon, delta, unit, neighbors, is_by_vote: true }
+    Guarantee { epsilon, delta, unit, neighbors, covers }
 }
 
 /// What the payment covers, in words.
@@ -68,7 +69,7 @@ pub(super) fn quote<B: Book>(
     votes: &Recipe,
     ledger: &mut Ledger<B>,
 ) -> Result<Spent, Error> {
-    guarantee(plan, unit).check(ledger)?;
+    guarantee(plan, unit, votes).check(ledger)?;
     let charge = match &plan.aggregation {
         Aggregation::Polls(poll, rounds) => ledger.quote(poll, *rounds)?.0,
         Aggregation::Stable(stable) => ledger.quote(stable, 1)?.0,
