@@ -4,6 +4,8 @@
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
+# A build from nothing is faster without the files for incremental builds.
+test: export CARGO_INCREMENTAL = 0
 test: format lint docs ## everything that CI runs: format, lints, documentation, all tests
 	cargo test --workspace --features quell/exact-statistics,quell-cli/exact-statistics --test neighbouring
 	cargo test --workspace --all-targets
