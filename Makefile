@@ -4,8 +4,9 @@
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
-# A build from nothing is faster without the files for incremental builds.
+# A build from nothing is faster without files for incremental builds and without line numbers in backtraces.
 test: export CARGO_INCREMENTAL = 0
+test: export CARGO_PROFILE_DEV_DEBUG = 0
 test: format lint docs ## everything that CI runs: format, lints, documentation, all tests
 	cargo test --workspace --features quell/exact-statistics,quell-cli/exact-statistics --test neighbouring
 	cargo test --workspace --all-targets
