@@ -317,6 +317,18 @@ fn the_embedded_digits_are_learned() {
     );
     let again = read.predictor.evaluate(job.public_test().unwrap());
     assert_eq!(again.accuracy(), Some(accuracy));
+    let earlier = Model::restore(&without_loss(&model.save().unwrap())).unwrap();
+    assert_eq!(earlier.predictor.loss, model.predictor.loss);
+}
+
+/// A model file as earlier versions wrote it: the loss is in the settings alone.
+fn without_loss(bytes: &[u8]) -> Vec<u8> {
+    let (length, rest) = bytes.split_at(8);
+    let (header, tensors) = rest.split_at(u64::from_le_bytes(length.try_into().unwrap()) as usize);
+    let mut header: serde_json::Value = serde_json::from_slice(header).unwrap();
+    assert!(header["__metadata__"].as_object_mut().unwrap().remove("quell.loss").is_some());
+    let header = header.to_string();
+    [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), tensors].concat()
 }
 
 #[test]

@@ -98,8 +98,7 @@ impl Model {
     pub fn digest(&self) -> Result<String, Error> {
         let mut hasher = blake3::Hasher::new();
         let settings = (self.configuration.write()?, &self.shape, &self.classes, self.predictor.loss);
-        let failed = |_| Error::saved("model", "not writable", "tensors and text");
-        hasher.update(&serde_json::to_vec(&settings).map_err(failed)?);
+        hasher.update(&serde_json::to_vec(&settings).map_err(|_| unwritable())?);
         self.predictor.weights.iter().for_each(|weight| {
             hasher.update(&weight.to_le_bytes());
         });
@@ -109,7 +108,7 @@ impl Model {
     /// Writes a safetensors file.
     /// Each tensor is named by the number of its layer. Everything else is text in the metadata.
     pub fn save(&self) -> Result<Vec<u8>, Error> {
-        let failed = |_| Error::saved("model", "not writable", "tensors and text");
+        let failed = |_| unwritable();
         let Predictor { network, weights, loss } = &self.predictor;
         let tensors =
             network.tensors().map(|(name, shape, range)| (name, Tensor::shaped(&weights[range], shape)));
@@ -121,8 +120,7 @@ impl Model {
             (PAID.to_owned(), serde_json::to_string(&self.paid).map_err(failed)?),
             (STATEMENT.to_owned(), self.statement.clone()),
         ]);
-        serialize(tensors, Some(metadata))
-            .map_err(|_| Error::saved("model", "not writable", "tensors and text"))
+        serialize(tensors, Some(metadata)).map_err(|_| unwritable())
     }
 
     /// Opens a model by its file, or by the folder of its run.
@@ -160,4 +158,9 @@ impl Model {
         let predictor = Predictor { network: Arc::new(network), weights, loss };
         Ok(Self { configuration, shape, classes, paid, statement, predictor })
     }
+}
+
+/// The error for a model that cannot be written.
+fn unwritable() -> Error {
+    Error::saved("model", "not writable", "tensors and text")
 }

@@ -64,8 +64,6 @@ pub struct Description {
     pub event: Event,
     /// The neighbouring relation.
     pub neighbors: Neighbors,
-    /// Number of steps.
-    pub steps: u64,
     /// Number of records (or users) that the training was planned for: a public number.
     pub records: u64,
     /// What was released, as a noun phrase.
@@ -91,7 +89,6 @@ fn describe<M: Registered>(model: &Model) -> Result<Description, Error> {
     Ok(Description {
         event: method.event(),
         neighbors: method.cost().neighbors,
-        steps: method.steps(),
         records: method.records(),
         releases: method.releases(),
         settings: method.settings(),
