@@ -23,6 +23,8 @@ pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
         let below = incomes.iter().filter(|income| **income < middle).count() as u64;
         if paid.run(&Sensitive::new(below))?.value < 5000.0 { low = middle } else { high = middle }
     };
-    assert!(matches!(refused, Error::Refused { .. }) && (low..=high).contains(&50_000.0), "{low} to {high}");
+    // A count errs by 200 with probability 8e-9, and 200 records are an income of 2000.
+    assert!(matches!(refused, Error::Refused { .. }), "{refused}");
+    assert!((low - 2000.0..=high + 2000.0).contains(&50_000.0), "{low} to {high}");
     Ok(())
 }
