@@ -4,7 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Error,
-    units::{Delta, Epsilon, NoiseMultiplier, Order, Probability, Rho, SamplingRate, Scale},
+    units::{
+        Contraction, CurvatureRatio, Delta, Diameter, Epsilon, NoiseMultiplier, Order, Probability, Rho,
+        SamplingRate, Scale,
+    },
 };
 
 /// One release, or several, in the form that an accountant reads.
@@ -121,6 +124,31 @@ pub enum Event {
     },
     /// No guarantee at all: every accountant answers infinity.
     NonPrivate,
+    /// The exact minimiser of Σ ℓ(⟨w, xᵢ⟩; yᵢ) + Λ/2 ‖w‖² + ⟨b, w⟩ with b ~ N(0, σ² I).
+    ///
+    /// One record is one convex loss of a linear prediction, with ‖xᵢ‖ ≤ 1, |ℓ'| ≤ L and ℓ'' ≤ β.
+    PerturbedObjective {
+        /// σ/L.
+        noise_multiplier: NoiseMultiplier,
+        /// β/Λ.
+        curvature_ratio: CurvatureRatio,
+    },
+    /// The last of several iterates yₖ₊₁ = ψₖ(yₖ) + N(0, (zC)² I), which is the only one released.
+    ///
+    /// The first iterate is public, each step has fresh noise, and for every step, all neighbours and all y
+    /// and y', ‖ψ(y) - ψ'(y')‖ ≤ c·min(‖y - y'‖, dC) + C; 2C in place of the last C where a record is
+    /// replaced (THEORY, Hidden state).
+    HiddenState {
+        /// z: noise of one step over what one record contributes to that step.
+        noise_multiplier: NoiseMultiplier,
+        /// c, for every dataset.
+        contraction: Contraction,
+        /// Number of steps, at least one.
+        steps: u64,
+        /// d: diameter of the domain on which iterates are projected; `None` if it is unbounded.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        diameter: Option<Diameter>,
+    },
 }
 
 impl Event {
@@ -174,6 +202,34 @@ impl Event {
             Self::Composed(_) => "composed",
             Self::Repeated { .. } => "repeated",
             Self::NonPrivate => "non_private",
+            Self::PerturbedObjective { .. } => "perturbed_objective",
+            Self::HiddenState { .. } => "hidden_state",
+        }
+    }
+
+    /// Whether the event is or contains the last iterate of a hidden sequence.
+    ///
+    /// Its bound is about steps on all records, so it is refused on a sample.
+    pub(crate) fn has_hidden_state(&self) -> bool {
+        match self {
+            Self::HiddenState { .. } => true,
+            Self::Gaussian { .. }
+            | Self::Laplace { .. }
+            | Self::DiscreteGaussian { .. }
+            | Self::DiscreteLaplace { .. }
+            | Self::RandomizedResponse { .. }
+            | Self::Exponential { .. }
+            | Self::Pure { .. }
+            | Self::Approximate { .. }
+            | Self::ZeroConcentrated { .. }
+            | Self::Renyi { .. }
+            | Self::NonPrivate
+            | Self::PerturbedObjective { .. } => false,
+            Self::PoissonSampled { event, .. }
+            | Self::SampledWithoutReplacement { event, .. }
+            | Self::SampledWithReplacement { event, .. }
+            | Self::Repeated { event, .. } => event.has_hidden_state(),
+            Self::Composed(events) => events.iter().any(Self::has_hidden_state),
         }
     }
 }

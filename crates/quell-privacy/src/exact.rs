@@ -111,7 +111,7 @@ pub(crate) fn withhold(
 ) -> bool {
     let mechanism = || mechanism.to_string();
     with(|watch| {
-        watch.seen.push(Statistic { mechanism: mechanism(), values: values(), norm, addition, exchange })
+        watch.seen.push(Statistic { mechanism: mechanism(), values: values(), norm, addition, exchange });
     })
     .is_some()
 }

@@ -85,3 +85,27 @@ unit!(
 unit!(
     /// Order of a Rényi divergence.
     Order, "order", |x| x > 1.0 && x.is_finite(), "(1, inf)");
+unit!(
+    /// A threshold or a width of a loss function.
+    Threshold, "threshold", |x| (1e-6..=1e6).contains(&x), "[1e-6, 1e6]");
+unit!(
+    /// Factor Λ of the penalty Λ/2 ‖w‖² on the weights of a linear model.
+    Regularization, "regularization", |x| (1e-6..=1e12).contains(&x), "[1e-6, 1e12]");
+unit!(
+    /// Largest norm of a gradient at which a minimisation ends.
+    Tolerance, "tolerance", |x| (1e-15..=1e6).contains(&x), "[1e-15, 1e6]");
+unit!(
+    /// Largest curvature that one record adds to an objective, over the curvature of its penalty.
+    CurvatureRatio, "curvature_ratio", |x| (0.0..=1e12).contains(&x), "[0, 1e12]");
+unit!(
+    /// Lipschitz constant of a step that stretches no distance.
+    Contraction, "contraction", |x| (0.0..=1.0).contains(&x), "[0, 1]");
+unit!(
+    /// Diameter of a bounded domain over the largest contribution of one record to a step.
+    Diameter, "diameter", |x| (1e-12..=1e15).contains(&x), "[1e-12, 1e15]");
+unit!(
+    /// Radius of the ball on which the weights of a model are projected.
+    Radius, "radius", |x| (1e-9..=1e9).contains(&x), "[1e-9, 1e9]");
+unit!(
+    /// Power ρ of a likelihood, by which a posterior is flattened.
+    Power, "power", |x| (1e-9..=1e6).contains(&x), "[1e-9, 1e6]");

@@ -5,9 +5,12 @@
 mod accountants;
 mod book;
 mod cashier;
+mod convex;
 mod edges;
 mod extremes;
 mod golden;
+mod hidden_descent;
+mod hidden_state;
 mod laws;
 mod lectures;
 mod mechanisms;

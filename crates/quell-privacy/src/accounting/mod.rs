@@ -6,6 +6,7 @@
 //! - [`TradeOff`] bounds the power of an attacker.
 //!
 //! - [`distance`] bounds what the rounding of noise costs.
+//! - [`last_iterate`] bounds what the last of many noisy steps reveals.
 //!
 //! The ledger does not use the rest. [`votes`] has bounds that depend on the votes that were cast.
 //! [`Calibration`] searches for the parameter that meets a target. [`closed`] has exact and classical
@@ -15,6 +16,7 @@
 mod calibrate;
 mod compare;
 pub mod distance;
+mod hidden_state;
 mod pld;
 mod renyi;
 mod search;
@@ -23,6 +25,7 @@ pub mod votes;
 
 pub use calibrate::{Calibration, Parameter, Target};
 pub use compare::{Answer, Clt, DeltaAnswer, Method, best, best_by, best_delta_by, closed, fourier};
+pub use hidden_state::last_iterate;
 pub use pld::Pld;
 pub(crate) use pld::gaussian_epsilon;
 pub(crate) use renyi::convert as renyi_epsilon;

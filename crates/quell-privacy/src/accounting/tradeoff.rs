@@ -33,8 +33,8 @@ pub struct TradeOff {
 }
 
 enum Kind {
-    /// N(μ, 1) against N(0, 1), in closed form.
-    Gaussian(f64),
+    /// N(μ, 1) against N(0, 1), in closed form, with bounds on μ.
+    Gaussian(Bound),
     Profiles(Vec<Profiles>),
     NonPrivate,
 }
@@ -56,7 +56,9 @@ impl TradeOff {
         Ok(Self { kind, pld: *pld, event: event.clone(), neighbors })
     }
 
-    /// The exact μ, if the event is a composition of Gaussians.
+    /// μ from above, if the event is a composition of Gaussians or of last iterates.
+    ///
+    /// It is exact for Gaussians.
     pub(crate) fn exact_gaussian(event: &Event, neighbors: Neighbors) -> Result<Option<f64>, Error> {
         let losses = privacy_losses(event, neighbors)?;
         let non_private = losses.iter().any(|loss| loss.non_private);
@@ -64,7 +66,7 @@ impl TradeOff {
             .first()
             .filter(|_| !non_private)
             .and_then(PrivacyLoss::gaussian)
-            .map(|mu| mu * (1.0 + 1e-15)))
+            .map(|mu| mu.upper * (1.0 + 1e-15)))
     }
 
     /// True-positive rate of the best test at a false-positive rate, for the worse direction.
@@ -74,8 +76,13 @@ impl TradeOff {
         match &self.kind {
             Kind::NonPrivate => Bound { lower: 1.0, upper: 1.0 },
             Kind::Gaussian(mu) => {
-                let power = if alpha == 0.0 { 0.0 } else { normal_below(normal_quantile_ends(alpha) + mu) };
-                Bound { lower: power * (1.0 - 1e-12), upper: (power * (1.0 + 1e-12)).min(1.0) }
+                let power = |mu: f64| {
+                    if alpha == 0.0 { 0.0 } else { normal_below(normal_quantile_ends(alpha) + mu) }
+                };
+                Bound {
+                    lower: power(mu.lower) * (1.0 - 1e-12),
+                    upper: (power(mu.upper) * (1.0 + 1e-12)).min(1.0),
+                }
             }
             Kind::Profiles(directions) => directions
                 .iter()
@@ -103,7 +110,9 @@ impl TradeOff {
     pub fn gaussian(&self, slack: Delta) -> Result<Bound, Error> {
         match &self.kind {
             Kind::NonPrivate => return Ok(Bound { lower: f64::INFINITY, upper: f64::INFINITY }),
-            Kind::Gaussian(mu) => return Ok(Bound { lower: mu * (1.0 - 1e-15), upper: mu * (1.0 + 1e-15) }),
+            Kind::Gaussian(mu) => {
+                return Ok(Bound { lower: mu.lower * (1.0 - 1e-15), upper: mu.upper * (1.0 + 1e-15) });
+            }
             Kind::Profiles(_) => {}
         }
         // One composition gives the whole profile, unless its rounding error exceeds the slack.

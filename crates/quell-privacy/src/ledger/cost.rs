@@ -172,7 +172,9 @@ fn without_approximations(event: &Event) -> (Event, f64) {
         | Event::PoissonSampled { .. }
         | Event::SampledWithoutReplacement { .. }
         | Event::SampledWithReplacement { .. }
-        | Event::NonPrivate => (event.clone(), 0.0),
+        | Event::NonPrivate
+        | Event::PerturbedObjective { .. }
+        | Event::HiddenState { .. } => (event.clone(), 0.0),
     }
 }
 
@@ -216,7 +218,9 @@ fn pure_epsilon(event: &Event, neighbors: Neighbors) -> Option<f64> {
         | Event::SampledWithoutReplacement { .. }
         // A record drawn several times contributes several times.
         | Event::SampledWithReplacement { .. }
-        | Event::NonPrivate => None,
+        | Event::NonPrivate
+        | Event::PerturbedObjective { .. }
+        | Event::HiddenState { .. } => None,
     }
 }
 

@@ -6,11 +6,16 @@
 //! mechanism is paid for, no property of the data can stop it: a value that is not a number counts as
 //! missing.
 
+mod convex;
 mod descent;
 mod selection;
 mod statistics;
 mod votes;
 
+pub use convex::{
+    ConvexLoss, HiddenDescent, LinearObjective, LinearRecords, LogConcaveSample, ObjectivePerturbation,
+    OutputPerturbation, PosteriorSample, Rows,
+};
 pub(crate) use descent::{BLOCK, DRIFT, LENGTH_ERROR, TERM_ROUNDINGS};
 pub use descent::{Batches, Clipper, Clipping, Contributions, Descent, PerRecord, Sampling, Step, Vectors};
 pub use selection::{AboveThreshold, GaussianSparseVector, RandomizedResponse, Selection, SparseVector};

@@ -338,7 +338,22 @@ pub(super) fn rounded(sign: i64, half_steps: i64) -> i64 {
 /// draw is the trial within the word.
 #[cold]
 #[inline(never)]
-pub(super) fn settle<D: Density>(mut word: u64, stream: &mut Stream) -> i64 {
+pub(super) fn settle<D: Density>(word: u64, stream: &mut Stream) -> i64 {
+    let Settled { sign, beyond, block, place } = settled::<D>(word, stream);
+    rounded(sign, beyond.wrapping_add(half_steps(block, place.first)))
+}
+
+/// An accepted proposal.
+struct Settled {
+    /// 0 or -1.
+    sign: i64,
+    /// Distance from zero at which the blocks begin, in halves of a grid step.
+    beyond: i64,
+    block: u64,
+    place: Place,
+}
+
+fn settled<D: Density>(mut word: u64, stream: &mut Stream) -> Settled {
     let table = D::table();
     let mut beyond: i64 = 0;
     loop {
@@ -352,8 +367,9 @@ pub(super) fn settle<D: Density>(mut word: u64, stream: &mut Stream) -> i64 {
         };
         let item = if is_own { column } else { other as usize };
         if item < D::BLOCKS {
-            if accept::<D>(item as u64, trial, &mut Place { first: place, more: Vec::new() }, stream) {
-                return rounded(sign, beyond.wrapping_add(half_steps(item as u64, place)));
+            let mut place = Place { first: place, more: Vec::new() };
+            if accept::<D>(item as u64, trial, &mut place, stream) {
+                return Settled { sign, beyond, block: item as u64, place };
             }
         } else if item == LAPLACE_BLOCKS {
             // Only Laplace has an item of this number that is not a block. It stands for a draw beyond 8: 8
@@ -362,6 +378,22 @@ pub(super) fn settle<D: Density>(mut word: u64, stream: &mut Stream) -> i64 {
         }
         word = stream.next_u64();
     }
+}
+
+/// Bits after the point of [`precise_gaussian`].
+pub(crate) const PRECISE_BITS: u32 = 6 + PLACE_BITS + 64;
+
+/// Draws a standard Gaussian number as a sign and its size, rounded down to multiples of 2⁻⁹⁵.
+///
+/// # Theorem
+/// The number is within [`DISTANCE`] of that distribution: only weights of blocks and the end at 13 are not
+/// exact. Bits of the place that no decision needed are drawn here, and they are uniform.
+pub(crate) fn precise_gaussian(stream: &mut Stream) -> (bool, u128) {
+    let word = stream.next_u64();
+    let Settled { sign, block, place, .. } = settled::<Gaussian>(word, stream);
+    let more = place.more.first().copied().unwrap_or_else(|| stream.next_u64());
+    let size = u128::from(block << PLACE_BITS | place.first) << 64 | u128::from(more);
+    (sign < 0, size)
 }
 
 pub(super) fn accept<D: Density>(block: u64, trial: u64, place: &mut Place, stream: &mut Stream) -> bool {

@@ -137,7 +137,9 @@ pub(crate) fn infinite_mass(event: &Event) -> Option<f64> {
         | Event::Pure { .. }
         | Event::ZeroConcentrated { .. }
         | Event::Renyi { .. }
-        | Event::Repeated { .. } => 0.0,
+        | Event::Repeated { .. }
+        | Event::PerturbedObjective { .. }
+        | Event::HiddenState { .. } => 0.0,
     })
 }
 
@@ -188,6 +190,18 @@ fn bins(event: &Event, neighbors: Neighbors, most: usize) -> Bins {
         Event::Pure { epsilon } => guaranteed(epsilon.get(), 0.0),
         Event::Approximate { epsilon, delta } => guaranteed(epsilon.get(), delta.get()),
         Event::NonPrivate => guaranteed(0.0, 1.0),
+        Event::HiddenState { noise_multiplier, contraction, steps, diameter } => {
+            // Linear maps; on a domain, maps that forget all iterates but the last.
+            let steps = if diameter.is_some() { 1 } else { (*steps).min(10_000) };
+            let (mut apart, mut variance) = (0.0, 0.0);
+            for _ in 0..steps {
+                let c = contraction.get();
+                (apart, variance) = (c * apart + 1.0, c * c * variance + 1.0);
+            }
+            // Beyond that, losses are out of range here. A smaller shift is attained, too.
+            let shift = (apart / f64::sqrt(variance) / noise_multiplier.get()).min(8.0);
+            gaussian(shift, true, most)
+        }
         Event::PoissonSampled { rate, event } => sampled(rate.get(), bins(event, neighbors, most)),
         Event::SampledWithoutReplacement { batch, records, event } => {
             sampled(*batch as f64 / *records as f64, bins(event, neighbors, most))
@@ -199,6 +213,10 @@ fn bins(event: &Event, neighbors: Neighbors, most: usize) -> Bins {
         Event::Repeated { count, event } => (0..*count.min(&2))
             .map(|_| bins(event, neighbors, FEW))
             .fold(vec![[1.0; 3]], |all, one| both(&all, &one)),
+        // A record whose loss has constant slope shifts the linear term.
+        Event::PerturbedObjective { noise_multiplier, .. } => {
+            gaussian(1.0 / noise_multiplier.get(), true, most)
+        }
     }
 }
 

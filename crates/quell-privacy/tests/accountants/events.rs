@@ -2,7 +2,10 @@
 
 use quell_privacy::{
     Event, Neighbors,
-    units::{Delta, Epsilon, NoiseMultiplier, Order, Probability, Rho, SamplingRate, Scale},
+    units::{
+        Contraction, CurvatureRatio, Delta, Diameter, Epsilon, NoiseMultiplier, Order, Probability, Rho,
+        SamplingRate, Scale,
+    },
 };
 
 /// A stream of random numbers that is the same on every machine (SplitMix64).
@@ -132,7 +135,17 @@ fn release(chance: &mut Chance, neighbors: Neighbors) -> Event {
 fn leaf(chance: &mut Chance) -> Event {
     let noise = |value: f64| NoiseMultiplier::new(value).unwrap();
     let epsilon = |value: f64| Epsilon::new(value).unwrap();
-    match chance.below(32) {
+    match chance.below(34) {
+        32 | 33 => {
+            // From no contraction to forgetting everything, with and without a domain.
+            let contraction = 1.0 - chance.magnitude(-8.0, 0.0) * f64::from(u8::from(chance.below(4) > 0));
+            Event::HiddenState {
+                noise_multiplier: noise(chance.magnitude(-0.5, 2.5)),
+                contraction: Contraction::new(contraction).unwrap(),
+                steps: chance.count(5.0),
+                diameter: (chance.below(2) == 0).then(|| Diameter::new(chance.magnitude(-2.0, 5.0)).unwrap()),
+            }
+        }
         0..=4 => Event::gaussian(noise(chance.magnitude(-0.7, 2.5))),
         5..=8 => Event::laplace(noise(chance.magnitude(-0.7, 2.5))),
         9..=12 => {
@@ -169,6 +182,10 @@ fn leaf(chance: &mut Chance) -> Event {
             Event::Renyi { curve }
         }
         _ if chance.below(4) == 0 => Event::NonPrivate,
+        _ if chance.below(3) > 0 => Event::PerturbedObjective {
+            noise_multiplier: noise(chance.magnitude(-0.7, 2.0)),
+            curvature_ratio: CurvatureRatio::new(chance.magnitude(-4.0, 1.0)).unwrap(),
+        },
         _ => Event::Pure { epsilon: epsilon(0.0) },
     }
 }

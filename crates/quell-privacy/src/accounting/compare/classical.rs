@@ -96,6 +96,10 @@ pub(super) fn repeated(
             Err(_) => return Ok(f64::INFINITY),
         },
     };
+    // Nothing was released. A guarantee that is infinite at so small a δ would say otherwise.
+    if count == 0 {
+        return Ok(0.0);
+    }
     let composed = compose(guarantee, count, delta);
     Ok(if composed.is_nan() { f64::INFINITY } else { composed })
 }

@@ -1,5 +1,6 @@
 //! Closed forms: exact profiles of single releases, and classical theorems for comparison.
 
+pub use super::iterates::{bounded_domain_rho, strongly_convex_rho};
 use crate::{
     Error, Event, Neighbors,
     accounting::{
@@ -44,9 +45,8 @@ pub fn delta(event: &Event, neighbors: Neighbors, epsilon: Epsilon) -> Result<Bo
 /// # Ok::<(), quell_privacy::Error>(())
 /// ```
 pub fn gaussian_sigma(epsilon: Epsilon, delta: Delta) -> Result<NoiseMultiplier, Error> {
-    let fits = |ln_sigma: f64| {
-        exact_delta(&Law::Gaussian { mu: (-ln_sigma).exp() }, epsilon.get()).upper <= delta.get()
-    };
+    let fits =
+        |ln_sigma: f64| exact_delta(&Law::gaussian((-ln_sigma).exp()), epsilon.get()).upper <= delta.get();
     let ln_sigma = bisect_smallest(-13.8, 27.6, 80, fits);
     if !fits(ln_sigma) {
         return Err(Error::Unreachable { what: "noise multiplier", range: "[1e-6, 1e12]" });

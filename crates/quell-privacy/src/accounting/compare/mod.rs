@@ -10,6 +10,7 @@ mod central_limit;
 mod classical;
 pub mod closed;
 pub mod fourier;
+mod iterates;
 mod method;
 mod moments;
 

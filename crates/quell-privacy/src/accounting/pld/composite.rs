@@ -310,7 +310,7 @@ mod tests {
     /// Gaussians compose to a Gaussian, also when they are composed through a profile.
     #[test]
     fn a_profile_made_a_pair_again_is_the_pair() {
-        let mu = |x: f64| Law::Gaussian { mu: x };
+        let mu = |x: f64| Law::gaussian(x);
         let mut both = PrivacyLoss::default();
         both.factors = vec![(mu(0.3), 1), (mu(0.4), 1)];
         let Some(Law::Between { lower, upper }) = composite(&both) else { panic!("no bound") };

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     Error, Event, Neighbors,
+    accounting::hidden_state::{HIDDEN_IN_A_SAMPLE, last_iterate},
     event::{MOST_REPETITIONS, too_many},
 };
 
@@ -48,7 +49,8 @@ pub(crate) fn privacy_losses(event: &Event, neighbors: Neighbors) -> Result<Vec<
     if total.is_none_or(|total| total > MOST_REPETITIONS) {
         return Err(too_many(event));
     }
-    let asymmetric = remove.factors.iter().any(|(law, _)| matches!(law, Law::Removed { .. }));
+    let asymmetric =
+        remove.factors.iter().any(|(law, _)| matches!(law, Law::Removed { .. } | Law::Perturbed { .. }));
     let mut losses = vec![remove.finish()];
     if asymmetric {
         let mut add = PrivacyLoss::default();
@@ -105,8 +107,17 @@ fn collect(
         | Event::Pure { .. }
         | Event::Approximate { .. }
         | Event::ZeroConcentrated { .. }
-        | Event::Renyi { .. } => {
+        | Event::Renyi { .. }
+        | Event::HiddenState { .. } => {
             leaf(event, neighbors)?.map_or(ReleaseLoss::NonPrivate, ReleaseLoss::Law).add_to(into, count);
+            Ok(())
+        }
+        Event::PerturbedObjective { noise_multiplier, curvature_ratio } => {
+            if neighbors == Neighbors::Replace {
+                return Err(unsupported(event, "when a record is replaced; use the Rényi accountant"));
+            }
+            let (mu, ratio) = (noise_multiplier.get().recip(), curvature_ratio.get());
+            into.push(Law::perturbed_objective(mu, ratio, direction), count);
             Ok(())
         }
     }
@@ -128,9 +139,7 @@ fn leaf(event: &Event, neighbors: Neighbors) -> Result<Option<Law>, Error> {
         })
     };
     match event {
-        Event::Gaussian { noise_multiplier } => {
-            Ok(Some(Law::Gaussian { mu: reach / noise_multiplier.get() }))
-        }
+        Event::Gaussian { noise_multiplier } => Ok(Some(Law::gaussian(reach / noise_multiplier.get()))),
         Event::Laplace { noise_multiplier } => {
             Ok(Some(Law::Laplace { epsilon: reach / noise_multiplier.get() }))
         }
@@ -170,17 +179,25 @@ fn leaf(event: &Event, neighbors: Neighbors) -> Result<Option<Law>, Error> {
         Event::ZeroConcentrated { .. } | Event::Renyi { .. } => {
             Err(unsupported(event, "because Rényi bounds have no dominating pair; use the Rényi accountant"))
         }
+        Event::HiddenState { noise_multiplier, contraction, steps, diameter } => {
+            let mu = last_iterate(*noise_multiplier, *contraction, *steps, *diameter, neighbors)?;
+            Ok(Some(Law::Gaussian { mu: mu.upper, attained: mu.lower }))
+        }
         Event::NonPrivate => Ok(None),
         Event::PoissonSampled { .. }
         | Event::SampledWithoutReplacement { .. }
         | Event::SampledWithReplacement { .. }
         | Event::Composed(_)
-        | Event::Repeated { .. } => Err(unsupported(event, "inside a sample")),
+        | Event::Repeated { .. }
+        | Event::PerturbedObjective { .. } => Err(unsupported(event, "inside a sample")),
     }
 }
 
 /// The single law of an event, as sampling theorems need it.
 fn only(event: &Event, neighbors: Neighbors, direction: Direction) -> Result<ReleaseLoss, Error> {
+    if event.has_hidden_state() {
+        return Err(unsupported(event, HIDDEN_IN_A_SAMPLE));
+    }
     let mut loss = PrivacyLoss::default();
     collect(event, neighbors, direction, 1, &mut loss)?;
     let mut loss = loss.finish();
@@ -237,7 +254,9 @@ fn poisson_sampled(
                 ));
             }
             Ok(match (only(inner, Neighbors::AddRemove, direction)?, only(inner, neighbors, direction)?) {
-                (ReleaseLoss::Law(Law::Gaussian { mu }), _) => ReleaseLoss::Law(Law::Exchanged { rate, mu }),
+                (ReleaseLoss::Law(Law::Gaussian { mu, .. }), _) => {
+                    ReleaseLoss::Law(Law::Exchanged { rate, mu })
+                }
                 (ReleaseLoss::Law(one), ReleaseLoss::Law(two)) => {
                     let bound = Box::new(Law::FixedSize { rate, inner: Box::new(two) });
                     ReleaseLoss::Law(Law::Replaced { rate, one: Box::new(one), bound })
@@ -275,7 +294,9 @@ fn is_additive_noise(event: &Event) -> bool {
         | Event::PoissonSampled { .. }
         | Event::SampledWithoutReplacement { .. }
         | Event::SampledWithReplacement { .. }
-        | Event::NonPrivate => false,
+        | Event::NonPrivate
+        | Event::PerturbedObjective { .. }
+        | Event::HiddenState { .. } => false,
     }
 }
 
@@ -319,7 +340,7 @@ fn with_replacement(
         return Ok(ReleaseLoss::Free);
     }
     let group = |j: f64| match base {
-        ReleaseLoss::Law(Law::Gaussian { mu }) => Ok(Law::Gaussian { mu: mu * j }),
+        ReleaseLoss::Law(Law::Gaussian { mu, .. }) => Ok(Law::gaussian(mu * j)),
         ReleaseLoss::Law(Law::Laplace { epsilon }) => Ok(Law::Laplace { epsilon: epsilon * j }),
         _ => Err(unsupported(
             event,

@@ -19,15 +19,10 @@ pub(crate) fn exact_delta(law: &Law, epsilon: f64) -> Bound {
     if law.is_trivial() {
         return Bound { lower: 0.0, upper: 0.0 };
     }
-    if let Law::Gaussian { mu } = law {
-        let delta = ln_gaussian_delta(*mu, epsilon).exp();
-        // The argument a = ε/μ - μ/2 of the density is off by a few units in the last place of its terms.
-        let argument = 1.0 + (epsilon / mu - mu / 2.0).abs();
-        let error = 1e-10 + 8.0 * ROUNDOFF * argument * (mu + epsilon / mu);
-        return Bound {
-            lower: delta * (1.0 - error).max(0.0),
-            upper: (delta * (1.0 + error) + f64::MIN_POSITIVE).min(1.0),
-        };
+    if let Law::Gaussian { mu, attained } = law {
+        let upper = gaussian_delta(*mu, epsilon);
+        let lower = if attained == mu { upper } else { gaussian_delta(*attained, epsilon) };
+        return Bound { lower: lower.lower, upper: upper.upper };
     }
     let slack = law.rounding(epsilon);
     // The relative error of e^ε Q[L > ε] is that of the tail itself.
@@ -49,6 +44,18 @@ pub(crate) fn exact_delta(law: &Law, epsilon: f64) -> Bound {
     };
     let upper = if upper.is_nan() { 1.0 } else { upper.clamp(0.0, 1.0) };
     Bound { lower: if lower.is_nan() { 0.0 } else { lower.clamp(0.0, upper) }, upper }
+}
+
+/// δ(ε) of N(μ, 1) against N(0, 1), rounded outward. [BW18, Theorem 8]
+fn gaussian_delta(mu: f64, epsilon: f64) -> Bound {
+    let delta = ln_gaussian_delta(mu, epsilon).exp();
+    // The argument a = ε/μ - μ/2 of the density is off by a few units in the last place of its terms.
+    let argument = 1.0 + (epsilon / mu - mu / 2.0).abs();
+    let error = 1e-10 + 8.0 * ROUNDOFF * argument * (mu + epsilon / mu);
+    Bound {
+        lower: delta * (1.0 - error).max(0.0),
+        upper: (delta * (1.0 + error) + f64::MIN_POSITIVE).min(1.0),
+    }
 }
 
 /// Tails above this are normal numbers, with full precision.
@@ -86,5 +93,5 @@ pub(crate) fn exact_epsilon(law: &Law, delta: f64) -> Bound {
 
 /// The ε of N(μ, 1) against N(0, 1) at δ, rounded up. [BW18, Theorem 8]
 pub(crate) fn gaussian_epsilon(mu: f64, delta: f64) -> f64 {
-    if mu == 0.0 { 0.0 } else { exact_epsilon(&Law::Gaussian { mu }, delta).upper }
+    if mu == 0.0 { 0.0 } else { exact_epsilon(&Law::gaussian(mu), delta).upper }
 }

@@ -20,7 +20,9 @@ pub(in crate::accounting) struct Lattice {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Law {
     /// N(μ, 1) against N(0, 1): L ~ N(μ²/2, μ²) under P. [BW18]
-    Gaussian { mu: f64 },
+    ///
+    /// Some mechanism with the event attains the same pair with `attained` in place of μ.
+    Gaussian { mu: f64, attained: f64 },
     /// Laplace noise of scale one, shifted by ε.
     Laplace { epsilon: f64 },
     /// The least pair that dominates every mechanism of bounded range ε, see [`Law::tails`].
@@ -47,9 +49,31 @@ pub(crate) enum Law {
     Between { lower: Arc<Atoms>, upper: Arc<Atoms> },
     /// One of several pairs, drawn with known weights; the choice is revealed.
     Mixture(Vec<(f64, Law)>),
+    /// L = shift + μ²/2 + μ max(0, N) for one tail, shift + μ²/2 + μ|N| for two, with N normal.
+    ///
+    /// Q has the rest of its mass where P has none. [THEORY, Objective perturbation]
+    Perturbed { mu: f64, shift: f64, tails: f64 },
 }
 
 impl Law {
+    /// N(μ, 1) against N(0, 1), which some mechanism attains.
+    pub(crate) fn gaussian(mu: f64) -> Self {
+        Self::Gaussian { mu, attained: mu }
+    }
+
+    /// The pair that dominates objective perturbation of multiplier 1/μ and curvature ratio r.
+    ///
+    /// # Theorem
+    /// (THEORY, Objective perturbation) With the record against without it, the loss is at most ln(1 + r) +
+    /// μ²/2 + μ max(0, N). In the other direction it is at most μ²/2 + μ|N|. Here N is normal under the first
+    /// distribution. This sharpens [RKW23, Theorem 3.1], which has |ln(1 - r)| + μ²/2 + μ|N| for r < 1.
+    pub(super) fn perturbed_objective(mu: f64, ratio: f64, direction: Direction) -> Self {
+        match direction {
+            Direction::Remove => Self::Perturbed { mu, shift: ratio.ln_1p(), tails: 1.0 },
+            Direction::Add => Self::Perturbed { mu, shift: 0.0, tails: 2.0 },
+        }
+    }
+
     /// The law of a pair that some mechanism attains, for lower bounds.
     ///
     /// A dominating pair bounds every mechanism at every ε at once. Where no mechanism attains it everywhere,
@@ -61,11 +85,11 @@ impl Law {
     /// - With replacement, the record may be drawn several times. Noise that is shifted farther only makes
     ///   every threshold a better test, so the pair for one draw with the probability of at least one draw is
     ///   a lower bound.
+    /// - Objective perturbation: a loss of constant slope makes the minimiser a sum with Gaussian noise.
     pub(crate) fn attained(&self, direction: Direction) -> Self {
         match self {
-            Self::Gaussian { .. } | Self::Laplace { .. } | Self::Atoms(_) | Self::Exchanged { .. } => {
-                self.clone()
-            }
+            Self::Gaussian { attained, .. } => Self::gaussian(*attained),
+            Self::Laplace { .. } | Self::Atoms(_) | Self::Exchanged { .. } => self.clone(),
             Self::BoundedRange { epsilon } => Self::Atoms(Arc::new(Atoms::pure(epsilon / 2.0))),
             Self::Between { lower, .. } => Self::Atoms(Arc::clone(lower)),
             Self::Removed { rate, inner } => {
@@ -85,6 +109,7 @@ impl Law {
             Self::Mixture(parts) => {
                 parts.first().map_or_else(|| self.clone(), |(_, law)| law.attained(direction))
             }
+            Self::Perturbed { mu, .. } => Self::gaussian(*mu),
         }
     }
 
@@ -93,15 +118,14 @@ impl Law {
     /// Different releases may attain it at different ε.
     pub(super) fn is_attained(&self) -> bool {
         match self {
-            Self::Gaussian { .. }
-            | Self::Laplace { .. }
-            | Self::BoundedRange { .. }
-            | Self::Atoms(_)
-            | Self::Exchanged { .. } => true,
+            Self::Gaussian { mu, attained } => mu == attained,
+            Self::Laplace { .. } | Self::BoundedRange { .. } | Self::Atoms(_) | Self::Exchanged { .. } => {
+                true
+            }
             Self::Removed { inner, .. } | Self::Added { inner, .. } | Self::FixedSize { inner, .. } => {
                 inner.is_attained()
             }
-            Self::Mixture(_) | Self::Replaced { .. } | Self::Between { .. } => false,
+            Self::Mixture(_) | Self::Replaced { .. } | Self::Between { .. } | Self::Perturbed { .. } => false,
         }
     }
 
@@ -154,7 +178,8 @@ impl Law {
             | Self::BoundedRange { .. }
             | Self::Exchanged { .. }
             | Self::Between { .. }
-            | Self::Mixture(_) => {
+            | Self::Mixture(_)
+            | Self::Perturbed { .. } => {
                 return None;
             }
         };
@@ -188,7 +213,8 @@ impl Law {
             | Self::BoundedRange { .. }
             | Self::Exchanged { .. }
             | Self::Between { .. }
-            | Self::Mixture(_) => None,
+            | Self::Mixture(_)
+            | Self::Perturbed { .. } => None,
         }
     }
 
@@ -215,7 +241,7 @@ impl Law {
     /// The size of the numbers from which the loss is computed.
     fn size(&self) -> f64 {
         match self {
-            Self::Gaussian { mu } | Self::Exchanged { mu, .. } => mu * mu,
+            Self::Gaussian { mu, .. } | Self::Exchanged { mu, .. } => mu * mu,
             Self::Laplace { epsilon } | Self::BoundedRange { epsilon } => *epsilon,
             Self::Atoms(_) | Self::Between { .. } => 0.0, // every loss is computed by itself
             Self::Removed { inner, .. } | Self::Added { inner, .. } | Self::FixedSize { inner, .. } => {
@@ -223,6 +249,7 @@ impl Law {
             }
             Self::Replaced { bound, .. } => bound.size(),
             Self::Mixture(parts) => parts.iter().map(|(_, law)| law.size()).fold(0.0, f64::max),
+            Self::Perturbed { mu, shift, .. } => mu * mu + shift,
         }
     }
 
@@ -232,7 +259,8 @@ impl Law {
             Self::Gaussian { .. }
             | Self::Laplace { .. }
             | Self::BoundedRange { .. }
-            | Self::Exchanged { .. } => 0.0,
+            | Self::Exchanged { .. }
+            | Self::Perturbed { .. } => 0.0,
             Self::Atoms(atoms) | Self::Between { upper: atoms, .. } => atoms.infinite(),
             Self::Removed { rate, inner } | Self::FixedSize { rate, inner } => rate * inner.infinite(),
             // Where Q has no mass the mixture (1-q)P + qQ still has some.
@@ -276,7 +304,7 @@ impl Law {
             return f64::INFINITY;
         }
         let largest = match self {
-            Self::Gaussian { .. } | Self::Exchanged { .. } => f64::INFINITY,
+            Self::Gaussian { .. } | Self::Exchanged { .. } | Self::Perturbed { .. } => f64::INFINITY,
             Self::Laplace { epsilon } | Self::BoundedRange { epsilon } => *epsilon,
             Self::Atoms(atoms) | Self::Between { upper: atoms, .. } => {
                 atoms.losses().iter().copied().fold(f64::NEG_INFINITY, f64::max)

@@ -3,7 +3,7 @@
 //! Which losses an event has is in [`events`](super::events).
 
 use super::law::Law;
-use crate::special::PreciseSum;
+use crate::{Bound, special::PreciseSum};
 
 /// The privacy loss of an event in one direction: a sum of independent losses.
 #[derive(Clone, Debug, Default)]
@@ -12,8 +12,10 @@ pub(crate) struct PrivacyLoss {
     pub(crate) factors: Vec<(Law, u64)>,
     /// Whether some release has no guarantee.
     pub(crate) non_private: bool,
-    /// Σ μ² over the Gaussians, which compose to one Gaussian.
+    /// Σ μ² over the Gaussians, which compose to one Gaussian …
     gaussian: PreciseSum,
+    /// … and the same sum over the Gaussians that some mechanism attains.
+    attained_gaussian: PreciseSum,
 }
 
 impl PrivacyLoss {
@@ -53,18 +55,19 @@ impl PrivacyLoss {
         -self.factors.iter().map(ln_finite).collect::<PreciseSum>().value().exp_m1() * (1.0 - 1e-12)
     }
 
-    /// μ, if all laws are Gaussian.
-    pub(crate) fn gaussian(&self) -> Option<f64> {
+    /// μ, if all laws are Gaussian: from above, and what some mechanism attains.
+    pub(crate) fn gaussian(&self) -> Option<Bound> {
         match self.single() {
-            Some(Law::Gaussian { mu }) => Some(*mu),
+            Some(Law::Gaussian { mu, attained }) => Some(Bound { lower: *attained, upper: *mu }),
             _ => None,
         }
     }
 
     /// Adds `count` independent losses with this law.
     pub(super) fn push(&mut self, law: Law, count: u64) {
-        if let Law::Gaussian { mu } = law {
+        if let Law::Gaussian { mu, attained } = law {
             self.gaussian.add(mu * mu * count as f64);
+            self.attained_gaussian.add(attained * attained * count as f64);
             return;
         }
         // Equal laws are composed as one power. Among many laws, only the newest are compared.
@@ -80,7 +83,8 @@ impl PrivacyLoss {
     pub(super) fn finish(mut self) -> Self {
         let square = self.gaussian.value();
         if square > 0.0 {
-            self.factors.push((Law::Gaussian { mu: square.sqrt() }, 1));
+            let attained = self.attained_gaussian.value().sqrt();
+            self.factors.push((Law::Gaussian { mu: square.sqrt(), attained }, 1));
         }
         self
     }

@@ -84,7 +84,7 @@ impl Law {
     /// Tails of the loss at the threshold `x`.
     pub(crate) fn tails(&self, x: f64) -> Tails {
         match self {
-            Self::Gaussian { mu } => Tails {
+            Self::Gaussian { mu, .. } => Tails {
                 p: Sides::normal((x - mu * mu / 2.0) / mu),
                 q: Sides::normal((x + mu * mu / 2.0) / mu),
             },
@@ -155,6 +155,21 @@ impl Law {
                     }
                 }
                 sum
+            }
+            Self::Perturbed { mu, shift, tails } => {
+                let half = mu * mu / 2.0;
+                // P[L > x] = tails · Φ(-y) and Q[L > x] = e^-shift · tails · Φ(-y - μ) from the atom on.
+                let beyond = |y: f64| {
+                    let (p, q) = (tails * normal_below(-y), tails * normal_below(-y - mu));
+                    (p.min(1.0), (-shift).exp() * q)
+                };
+                if x >= shift + half {
+                    let (p, q) = beyond((x - shift - half) / mu);
+                    return Tails { p: Sides::from_above(p), q: Sides::from_above(q) };
+                }
+                // Below the atom lies all of P, and the mass of Q where P has none.
+                let atom = (1.0 - 0.5 * tails) * (-shift - half).exp();
+                Tails { p: Sides::ALL_ABOVE, q: Sides::from_above(atom + beyond(0.0).1) }
             }
         }
     }

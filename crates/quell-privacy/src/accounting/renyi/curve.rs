@@ -6,7 +6,11 @@ use super::{
     moment::{ln_moment, ln_moment_of_atoms},
     sampled::{self, FixedSizeMoments},
 };
-use crate::{accounting::pld::Masses, special::ROUNDOFF};
+use crate::{
+    Neighbors,
+    accounting::pld::Masses,
+    special::{ROUNDOFF, ln_normal_below, ln_sum_exp},
+};
 
 /// A bound ε(α) on the Rényi divergence between neighbours, for every order α > 1.
 #[derive(Clone, Debug)]
@@ -45,6 +49,8 @@ pub(crate) enum Curve {
     FixedSize { rate: f64, inner: Box<Curve>, moments: FixedSizeMoments },
     /// No bound at any order.
     Infinite,
+    /// Objective perturbation with μ = L/σ and shift = ln(1 + β/Λ). (THEORY, Objective perturbation)
+    PerturbedObjective { mu: f64, shift: f64, neighbors: Neighbors },
 }
 
 impl Curve {
@@ -110,8 +116,28 @@ impl Curve {
                 exact(if hidden < revealed { hidden } else { revealed })
             }
             Self::Infinite => exact(f64::INFINITY),
+            Self::PerturbedObjective { mu, shift, neighbors } => {
+                let value = match neighbors {
+                    Neighbors::AddRemove => {
+                        perturbed(alpha, *mu, *shift, 1.0).max(perturbed(alpha, *mu, 0.0, 2.0))
+                    }
+                    Neighbors::Replace => perturbed(alpha, 2.0 * mu, *shift, 2.0),
+                };
+                // The logarithm of a moment near one is off by a few units of roundoff.
+                (value, 64.0 * ROUNDOFF / (alpha - 1.0))
+            }
         }
     }
+}
+
+/// ln E[e^((α-1)L)]/(α - 1) for L = shift + μ²/2 + μ max(0, N), or with |N| for two tails.
+///
+/// E[e^(tμ max(0, N))] = 1/2 + e^(t²μ²/2) Φ(tμ), and E[e^(tμ|N|)] = 2e^(t²μ²/2) Φ(tμ).
+fn perturbed(alpha: f64, mu: f64, shift: f64, tails: f64) -> f64 {
+    let t = alpha - 1.0;
+    let tail = tails.ln() + t * mu * t * mu / 2.0 + ln_normal_below(t * mu);
+    let moment = if tails < 2.0 { ln_sum_exp(&[(1.0 - 0.5 * tails).ln(), tail]) } else { tail };
+    shift + mu * mu / 2.0 + moment / t
 }
 
 /// The sum of curves at one order; infinite if it is NaN.

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use super::{curve::Curve, parts::Parts, sampled::FixedSizeMoments};
 use crate::{
     Error, Event, Neighbors,
-    accounting::pld::{Law, fixed_size_rate, one_law_each_way, upper_masses},
+    accounting::{
+        hidden_state::{HIDDEN_IN_A_SAMPLE, last_iterate},
+        pld::{Law, fixed_size_rate, one_law_each_way, upper_masses},
+    },
 };
 
 fn unsupported(event: &Event, because: &'static str) -> Error {
@@ -63,18 +66,20 @@ pub(super) fn single(event: &Event, neighbors: Neighbors) -> Result<Curve, Error
         Event::PoissonSampled { rate, event: inner } => poisson_sampled(event, rate.get(), inner, neighbors)?,
         Event::SampledWithoutReplacement { batch, records, event: inner } => {
             let rate = fixed_size_rate(event, *batch, *records, neighbors)?;
+            refuse_hidden_state(inner)?;
             let curve = summed(inner, neighbors)?;
             if is_free(&curve) {
                 return Ok(curve);
             }
             let moments = match one_law_each_way(inner, neighbors).as_deref() {
-                Ok([Law::Gaussian { mu }]) => FixedSizeMoments::Gaussian { mu: *mu },
+                Ok([Law::Gaussian { mu, .. }]) => FixedSizeMoments::Gaussian { mu: *mu },
                 _ => FixedSizeMoments::Unknown,
             };
             if rate == 1.0 { curve } else { Curve::FixedSize { rate, inner: Box::new(curve), moments } }
         }
         Event::SampledWithReplacement { batch, records, event: inner } => {
             fixed_size_rate(event, (*batch).min(*records), *records, neighbors)?;
+            refuse_hidden_state(inner)?;
             if let Ok(curve) = summed(inner, neighbors)
                 && is_free(&curve)
             {
@@ -86,7 +91,18 @@ pub(super) fn single(event: &Event, neighbors: Neighbors) -> Result<Curve, Error
             ));
         }
         Event::Composed(_) | Event::Repeated { .. } => summed(event, neighbors)?,
+        Event::PerturbedObjective { noise_multiplier, curvature_ratio } => {
+            let (mu, shift) = (noise_multiplier.get().recip(), curvature_ratio.get().ln_1p());
+            Curve::PerturbedObjective { mu, shift, neighbors }
+        }
+        Event::HiddenState { noise_multiplier, contraction, steps, diameter } => {
+            linear(last_iterate(*noise_multiplier, *contraction, *steps, *diameter, neighbors)?.upper)
+        }
     })
+}
+
+fn refuse_hidden_state(inner: &Event) -> Result<(), Error> {
+    if inner.has_hidden_state() { Err(unsupported(inner, HIDDEN_IN_A_SAMPLE)) } else { Ok(()) }
 }
 
 /// The sum of an event's curves as one curve, for sampling theorems.
@@ -118,6 +134,9 @@ fn poisson_sampled(event: &Event, rate: f64, inner: &Event, neighbors: Neighbors
             neighbors,
         );
     }
+    if rate < 1.0 {
+        refuse_hidden_state(inner)?;
+    }
     let curve = summed(inner, neighbors)?;
     if rate == 1.0 || is_free(&curve) {
         return Ok(curve);
@@ -129,7 +148,7 @@ fn poisson_sampled(event: &Event, rate: f64, inner: &Event, neighbors: Neighbors
         Err(other) => return Err(other),
     };
     if let [Law::Removed { inner, .. }, ..] = laws.as_slice()
-        && let Law::Gaussian { mu } = **inner
+        && let Law::Gaussian { mu, .. } = **inner
     {
         return Ok(Curve::SampledGaussian { rate, sigma: 1.0 / mu });
     }
@@ -177,7 +196,9 @@ fn is_bounded(event: &Event) -> bool {
         | Event::Approximate { .. }
         | Event::ZeroConcentrated { .. }
         | Event::Renyi { .. }
-        | Event::NonPrivate => false,
+        | Event::NonPrivate
+        | Event::PerturbedObjective { .. }
+        | Event::HiddenState { .. } => false,
         Event::PoissonSampled { event, .. }
         | Event::SampledWithoutReplacement { event, .. }
         | Event::SampledWithReplacement { event, .. }
@@ -205,7 +226,9 @@ fn is_symmetric(event: &Event) -> bool {
         | Event::PoissonSampled { .. }
         | Event::SampledWithoutReplacement { .. }
         | Event::SampledWithReplacement { .. }
-        | Event::NonPrivate => false,
+        | Event::NonPrivate
+        | Event::PerturbedObjective { .. }
+        | Event::HiddenState { .. } => false,
         Event::Composed(events) => events.iter().all(is_symmetric),
         Event::Repeated { event, .. } => is_symmetric(event),
     }

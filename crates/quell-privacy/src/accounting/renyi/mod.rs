@@ -67,7 +67,9 @@ fn releases(event: &Event) -> f64 {
         | Event::PoissonSampled { .. }
         | Event::SampledWithoutReplacement { .. }
         | Event::SampledWithReplacement { .. }
-        | Event::NonPrivate => 1.0,
+        | Event::NonPrivate
+        | Event::PerturbedObjective { .. }
+        | Event::HiddenState { .. } => 1.0,
     }
 }
 

@@ -71,7 +71,9 @@ impl Parts {
             | Event::PoissonSampled { .. }
             | Event::SampledWithoutReplacement { .. }
             | Event::SampledWithReplacement { .. }
-            | Event::NonPrivate => {
+            | Event::NonPrivate
+            | Event::PerturbedObjective { .. }
+            | Event::HiddenState { .. } => {
                 // An unsupported event is an error even if it occurs zero times.
                 let (curve, slack) = match (single(event, neighbors), tail) {
                     (Err(Error::Unsupported { .. }), Some(tail)) => cut_off(event, neighbors, tail)?,

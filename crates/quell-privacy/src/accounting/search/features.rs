@@ -16,7 +16,8 @@ impl Law {
             | Self::FixedSize { .. }
             | Self::Replaced { .. }
             | Self::Between { .. }
-            | Self::Mixture(_) => false,
+            | Self::Mixture(_)
+            | Self::Perturbed { .. } => false,
         }
     }
 
@@ -27,7 +28,7 @@ impl Law {
         const COUNT: i32 = 80;
         let spread = |half: f64| (-COUNT..=COUNT).map(|i| half * f64::from(i) / f64::from(COUNT)).collect();
         match self {
-            Self::Gaussian { mu } => (-COUNT..=COUNT)
+            Self::Gaussian { mu, .. } => (-COUNT..=COUNT)
                 .map(|i| mu * mu / 2.0 + mu * 15.0 * f64::from(i) / f64::from(COUNT))
                 .collect(),
             Self::Laplace { epsilon } | Self::BoundedRange { epsilon } => spread(*epsilon),
@@ -61,6 +62,10 @@ impl Law {
                 let mut marks: Vec<f64> = parts.iter().flat_map(|(_, law)| law.landmarks()).collect();
                 marks.sort_by(f64::total_cmp);
                 marks
+            }
+            Self::Perturbed { mu, shift, .. } => {
+                let mark = |i: i32| shift + mu * mu / 2.0 + mu * 15.0 * f64::from(i) / f64::from(COUNT);
+                (-1..=COUNT).map(mark).collect()
             }
         }
     }

@@ -4,8 +4,8 @@ use super::{
     super::{
         random::{Key, Randomness},
         rounded::{
-            DISTANCE, Density, GRID, Gaussian, Laplace, Place, Shape, accept, add, add_on, guess, half_steps,
-            rounded, sample, settle,
+            DISTANCE, Density, GRID, Gaussian, Laplace, PRECISE_BITS, Place, Shape, accept, add, add_on,
+            guess, half_steps, precise_gaussian, rounded, sample, settle,
         },
     },
     agrees, fits, is_coin, remainders, stream, uncorrelated,
@@ -49,6 +49,26 @@ fn rounded_noise_has_its_distribution() {
         assert!(!fits(&uniform, up_to(shape)), "{shape:?}: uniform noise passes");
     }
     assert!(!fits(&noise(Shape::Gaussian, 30), up_to(Shape::Laplace)));
+}
+
+#[test]
+fn precise_numbers_are_gaussian_and_their_last_bits_are_uniform() {
+    let mut stream = stream(32);
+    let draws: Vec<(bool, u128)> = (0..MILLION).map(|_| precise_gaussian(&mut stream)).collect();
+    let half_step = PRECISE_BITS - 31;
+    let numbers: Vec<i64> = draws
+        .iter()
+        .map(|(is_negative, size)| rounded(-i64::from(*is_negative), (size >> half_step) as i64))
+        .collect();
+    assert!(fits(&numbers, up_to(Shape::Gaussian)));
+    assert!(!fits(&numbers.iter().map(|k| k.abs()).collect::<Vec<_>>(), up_to(Shape::Gaussian)));
+    for shift in [0, 30, 60] {
+        let mut counts = [0_u64; 16];
+        for (_, size) in &*draws {
+            counts[(size >> shift) as usize % 16] += 1;
+        }
+        assert!(agrees(&counts, &[1.0 / 16.0; 16]), "{shift}: {counts:?}");
+    }
 }
 
 #[test]

@@ -200,9 +200,9 @@ fn rule(law: &Law, tail: f64, fineness: f64) -> Rule {
     let density = |y: f64| (-y * y / 2.0).exp() / std::f64::consts::TAU.sqrt();
     let low = -reach.max(13.0);
     match law {
-        Law::Gaussian { mu } => Rule::Gaussian { mu: *mu },
+        Law::Gaussian { mu, .. } => Rule::Gaussian { mu: *mu },
         Law::Removed { rate, inner } => match **inner {
-            Law::Gaussian { mu } => {
+            Law::Gaussian { mu, .. } => {
                 let p = |y: f64| (1.0 - rate) * density(y) + rate * density(y - mu);
                 normal(low, mu + reach, 0.1_f64.min(0.6 / mu), &p, &|y| {
                     sampled_loss(*rate, mu * y - mu * mu / 2.0)
@@ -211,7 +211,7 @@ fn rule(law: &Law, tail: f64, fineness: f64) -> Rule {
             _ => cells(law, tail, fineness, Decay::Unknown),
         },
         Law::Added { rate, inner } => match **inner {
-            Law::Gaussian { mu } => {
+            Law::Gaussian { mu, .. } => {
                 let loss = |y: f64| -sampled_loss(*rate, -(mu * mu / 2.0 + mu * y));
                 normal(low, reach, 0.1_f64.min(0.6 / mu), &density, &loss)
             }
@@ -231,7 +231,8 @@ fn rule(law: &Law, tail: f64, fineness: f64) -> Rule {
         | Law::FixedSize { .. }
         | Law::Replaced { .. }
         | Law::Between { .. }
-        | Law::Mixture(_) => cells(law, tail, fineness, Decay::Unknown),
+        | Law::Mixture(_)
+        | Law::Perturbed { .. } => cells(law, tail, fineness, Decay::Unknown),
     }
 }
 
