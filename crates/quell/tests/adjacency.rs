@@ -182,11 +182,8 @@ fn configuration(folder: &Folder, by: Sampler, records: Option<u64>) -> Configur
     let mut asked = Configuration::default();
     asked.data.path = Some(folder.path().join("table.csv"));
     asked.data.schema = Some(Schema::parse(SCHEMA).unwrap());
-    asked.training.privacy = quell::learner::dp_sgd::Privacy {
-        epsilon: Some(2.0),
-        neighbors: Neighbors::Replace,
-        ..Default::default()
-    };
+    asked.training.privacy =
+        quell::learner::Privacy { epsilon: Some(2.0), neighbors: Neighbors::Replace, ..Default::default() };
     asked.training.sampling.by = by;
     asked.training.sampling.records = records;
     asked.training.steps = Some(5);

@@ -5,6 +5,8 @@
 mod adjacency;
 mod data;
 mod examples;
+#[path = "excess_risk/main.rs"]
+mod excess_risk;
 mod features;
 mod forged;
 mod formats;
@@ -12,6 +14,7 @@ mod formats;
 mod layers;
 #[path = "learn/main.rs"]
 mod learn;
+mod linear;
 mod made;
 mod neighbors;
 mod parquet;

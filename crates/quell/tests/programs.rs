@@ -17,6 +17,11 @@ mod save_and_predict;
 #[path = "../../../examples/train.rs"]
 mod train;
 
+#[path = "../../../examples/clipped_descent.rs"]
+mod clipped_descent;
+#[path = "../../../examples/dp_gd.rs"]
+mod dp_gd;
+
 #[test]
 fn adaptive_runs() {
     adaptive::main().unwrap();
@@ -55,4 +60,14 @@ fn save_and_predict_runs() {
 #[test]
 fn train_runs() {
     train::main().unwrap();
+}
+
+#[test]
+fn clipped_descent_runs() {
+    clipped_descent::main().unwrap();
+}
+
+#[test]
+fn dp_gd_runs() {
+    dp_gd::main().unwrap();
 }

@@ -23,6 +23,22 @@ pub(crate) fn squared_length(numbers: &[f32]) -> f64 {
     )
 }
 
+/// The sum of all products of numbers at the same index.
+pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
+    fast(
+        #[inline(always)]
+        || {
+            let mut lanes = [0.0_f32; 16];
+            let ((a, rest_of_a), (b, rest_of_b)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
+            for (a, b) in a.iter().zip(b) {
+                lanes.iter_mut().zip(a).zip(b).for_each(|((lane, a), b)| *lane += a * b);
+            }
+            let rest: f32 = rest_of_a.iter().zip(rest_of_b).map(|(a, b)| a * b).sum();
+            lanes.iter().sum::<f32>() + rest
+        },
+    )
+}
+
 /// Computes `sum += scale · numbers`.
 pub(crate) fn add_scaled(sum: &mut [f32], scale: f32, numbers: &[f32]) {
     fast(
@@ -131,6 +147,16 @@ mod tests {
         assert!(exp(f32::NAN).is_nan() && tanh(f32::NAN).is_nan());
         assert_eq!((exp(f32::INFINITY), exp(f32::NEG_INFINITY)), (f32::INFINITY, 0.0));
         assert_eq!((tanh(f32::INFINITY), tanh(f32::NEG_INFINITY)), (1.0, -1.0));
+    }
+
+    #[test]
+    fn products_are_those_of_the_definition() {
+        for length in [0, 1, 15, 16, 17, 100] {
+            let a: Vec<f32> = (0..length).map(|i| (i % 7) as f32 - 3.0).collect();
+            let b: Vec<f32> = (0..length).map(|i| (i % 5) as f32 - 1.0).collect();
+            let exact: f32 = a.iter().zip(&b).map(|(a, b)| a * b).sum();
+            assert_eq!(dot(&a, &b), exact);
+        }
     }
 
     #[test]

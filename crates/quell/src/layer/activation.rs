@@ -19,6 +19,8 @@ pub enum Function {
     Silu,
     /// 1 / (1 + e⁻ˣ)
     Sigmoid,
+    /// x clamped to [-1, 1]
+    HardTanh,
 }
 
 const SELU_SCALE: f32 = 1.050_701;
@@ -41,6 +43,8 @@ impl Function {
             }
             Self::Silu => map(input, output, |x| x * sigmoid(x)),
             Self::Sigmoid => map(input, output, sigmoid),
+            // `clamp` keeps NaN.
+            Self::HardTanh => map(input, output, |x| x.clamp(-1.0, 1.0)),
         }
     }
 
@@ -51,6 +55,9 @@ impl Function {
             Self::Relu => map_two(output, output_gradient, result, |y, g| if y > 0.0 { g } else { 0.0 }),
             Self::Tanh => map_two(output, output_gradient, result, |y, g| g * (1.0 - y * y)),
             Self::Sigmoid => map_two(output, output_gradient, result, |y, g| g * y * (1.0 - y)),
+            Self::HardTanh => {
+                map_two(input, output_gradient, result, |x, g| if x.abs() > 1.0 { 0.0 } else { g });
+            }
             Self::Selu => map_two(output, output_gradient, result, |y, g| {
                 g * if y > 0.0 { SELU_SCALE } else { y + SELU_SCALE * SELU_ALPHA }
             }),

@@ -35,6 +35,7 @@ mod reshape;
 mod residual;
 mod site;
 mod spec;
+mod standardize;
 mod standardized;
 
 pub use activation::{Activation, Function};
@@ -50,6 +51,8 @@ pub use positions::Positions;
 pub use reshape::Reshape;
 pub use residual::Residual;
 pub use spec::{Axes, Sides, Spec};
+pub(crate) use standardize::shrink;
+pub use standardize::{BoundLength, Standardize};
 pub use standardized::StandardizedConvolution;
 
 use crate::random::PublicRandom;

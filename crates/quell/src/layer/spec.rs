@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Error;
 use super::{
-    Activation, Dropout, Function, Layer, Linear, Normalization, Pool, Pooling, Positions, Reshape,
+    Activation, BoundLength, Dropout, Function, Layer, Linear, Normalization, Pool, Pooling, Positions,
+    Reshape, Standardize,
     build::{LARGEST, attention, convolution, divides, embedding, fits, pooling, reshape, residual, within},
     site::{Site, Tally, product},
 };
@@ -123,6 +124,15 @@ pub enum Spec {
     Silu {},
     /// 1 / (1 + e⁻ˣ)
     Sigmoid {},
+    /// x clamped to [-1, 1].
+    HardTanh {},
+    /// Subtracts a centre from each number, multiplies by a rate, clamps, and multiplies by a gain.
+    Standardize {
+        /// The largest absolute value before the gain.
+        limit: f32,
+    },
+    /// Scales examples that are longer than one to length one.
+    BoundLength {},
 }
 
 /// One number for both sides of a window, or `[rows, columns]`. For a sequence, one number.
@@ -199,6 +209,9 @@ impl Spec {
             Self::Gelu {} => "gelu",
             Self::Silu {} => "silu",
             Self::Sigmoid {} => "sigmoid",
+            Self::HardTanh {} => "hard_tanh",
+            Self::Standardize { .. } => "standardize",
+            Self::BoundLength {} => "bound_length",
         }
     }
 
@@ -257,6 +270,13 @@ impl Spec {
             Self::Gelu {} => Ok(Box::new(Activation::new(Function::Gelu, input.to_vec()))),
             Self::Silu {} => Ok(Box::new(Activation::new(Function::Silu, input.to_vec()))),
             Self::Sigmoid {} => Ok(Box::new(Activation::new(Function::Sigmoid, input.to_vec()))),
+            Self::HardTanh {} => Ok(Box::new(Activation::new(Function::HardTanh, input.to_vec()))),
+            Self::Standardize { limit } if *limit > 0.0 && limit.is_finite() => {
+                site.check_size(3 * product(input), 3 * product(input))?;
+                Ok(Box::new(Standardize::new(*limit, input.to_vec())))
+            }
+            Self::Standardize { limit } => Err(site.setting("limit", limit, "a positive number")),
+            Self::BoundLength {} => Ok(Box::new(BoundLength::new(input.to_vec()))),
         }
     }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Error,
-    range::{BELOW_ONE, INSIDE_UNIT, POSITIVE},
+    range::{BELOW_ONE, INSIDE_UNIT, NOT_NEGATIVE, POSITIVE},
 };
 
 /// The loss that training minimises.
@@ -48,7 +48,32 @@ pub enum Loss {
     Pinball {
         /// The quantile that is learned.
         quantile: f32,
+        /// Residuals up to this are smoothed by a parabola. Zero leaves the kink.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        smoothing: f32,
     },
+    /// The hinge loss of a support vector machine, smoothed by a parabola around its kink.
+    ///
+    /// It has one output for two classes, and else one output for each class against all others.
+    Hinge {
+        /// Margins that differ from one by at most this are smoothed.
+        #[serde(default = "half")]
+        smoothing: f32,
+    },
+    /// Poisson regression: eᶻ - yz, with the expected count eᶻ.
+    ///
+    /// Counts are scaled to [-1, 1], so y = (target + 1)/2 is a share of the largest count. No expectation
+    /// exceeds the largest count: the loss is linear for z > 0.
+    Poisson,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &f32) -> bool {
+    *number == 0.0
+}
+
+fn half() -> f32 {
+    0.5
 }
 
 fn one() -> f32 {
@@ -75,21 +100,29 @@ impl Loss {
                 BELOW_ONE.check("label_smoothing", label_smoothing.into())
             }
             Self::Huber { delta } => POSITIVE.check("delta", delta.into()),
-            Self::Pinball { quantile } => INSIDE_UNIT.check("quantile", quantile.into()),
-            Self::BinaryCrossEntropy | Self::Squared => Ok(()),
+            Self::Pinball { quantile, smoothing } => {
+                INSIDE_UNIT.check("quantile", quantile.into())?;
+                NOT_NEGATIVE.check("smoothing", smoothing.into())
+            }
+            Self::Hinge { smoothing } => POSITIVE.check("smoothing", smoothing.into()),
+            Self::BinaryCrossEntropy | Self::Squared | Self::Poisson => Ok(()),
         }
     }
 
     /// Number of outputs that a network needs, for a number of classes. Predicting a number needs one.
     #[must_use]
     pub fn outputs(&self, classes: usize) -> usize {
-        if matches!(self, Self::CrossEntropy { .. }) { classes } else { 1 }
+        match self {
+            Self::CrossEntropy { .. } => classes,
+            Self::Hinge { .. } if classes > 2 => classes,
+            _ => 1,
+        }
     }
 
     /// Whether the loss is for classes, and not for numbers.
     #[must_use]
     pub fn classifies(&self) -> bool {
-        matches!(self, Self::CrossEntropy { .. } | Self::BinaryCrossEntropy)
+        matches!(self, Self::CrossEntropy { .. } | Self::BinaryCrossEntropy | Self::Hinge { .. })
     }
 
     /// Returns the loss of one example, and writes its gradient by the outputs to `gradient`.
@@ -111,16 +144,21 @@ impl Loss {
     #[must_use]
     pub fn predict(&self, outputs: &[f32]) -> Option<Target> {
         match (self, outputs) {
-            (Self::CrossEntropy { .. }, _) => arg_max(outputs).map(|class| Target::Class(class as u32)),
-            (Self::BinaryCrossEntropy, [output]) => Some(Target::Class((*output > 0.0).into())),
+            (Self::BinaryCrossEntropy | Self::Hinge { .. }, [output]) => {
+                Some(Target::Class((*output > 0.0).into()))
+            }
+            (Self::CrossEntropy { .. } | Self::Hinge { .. }, _) => {
+                arg_max(outputs).map(|class| Target::Class(class as u32))
+            }
             (Self::Squared | Self::Huber { .. } | Self::Pinball { .. }, [output]) => {
                 Some(Target::Number(*output))
             }
+            (Self::Poisson, [output]) => Some(Target::Number(expected_count(*output))),
             _ => None,
         }
     }
 
-    /// The probability of each class, or the predicted number itself.
+    /// The probability of each class, the outputs of a support vector machine, or the predicted number.
     #[must_use]
     pub fn scores(&self, outputs: &[f32]) -> Vec<f32> {
         match (self, outputs) {
@@ -133,6 +171,7 @@ impl Loss {
             (Self::BinaryCrossEntropy, [output]) => {
                 vec![1.0 / (1.0 + output.exp()), 1.0 / (1.0 + (-output).exp())]
             }
+            (Self::Poisson, [output]) => vec![expected_count(*output)],
             _ => outputs.to_vec(),
         }
     }
@@ -140,6 +179,9 @@ impl Loss {
     fn row_loss(self, outputs: &[f32], target: Target, gradient: &mut [f32]) -> Option<f32> {
         if let Self::CrossEntropy { label_smoothing } = self {
             return cross_entropy(outputs, target, label_smoothing.into(), gradient);
+        }
+        if let Self::Hinge { smoothing } = self {
+            return hinge(outputs, target, smoothing.into(), gradient);
         }
         let ([output], [place]) = (outputs, gradient) else { return None };
         let output = f64::from(*output);
@@ -152,9 +194,10 @@ impl Loss {
             (Self::Huber { delta }, Target::Number(number)) => {
                 huber(output - f64::from(number), delta.into())
             }
-            (Self::Pinball { quantile }, Target::Number(number)) => {
-                pinball(output - f64::from(number), quantile.into())
+            (Self::Pinball { quantile, smoothing }, Target::Number(number)) => {
+                pinball(output - f64::from(number), quantile.into(), smoothing.into())
             }
+            (Self::Poisson, Target::Number(number)) => poisson(output, 0.5 * f64::from(number) + 0.5),
             _ => return None,
         };
         *place = slope as f32;
@@ -206,7 +249,12 @@ fn huber(residual: f64, delta: f64) -> (f64, f64) {
     }
 }
 
-fn pinball(residual: f64, quantile: f64) -> (f64, f64) {
+fn pinball(residual: f64, quantile: f64, smoothing: f64) -> (f64, f64) {
+    if residual.abs() < smoothing {
+        // The slope grows evenly from -q at -h to 1 - q at h.
+        let slope = 0.5 - quantile + 0.5 * residual / smoothing;
+        return (residual * (0.5 - quantile) + 0.25 * (residual * residual / smoothing + smoothing), slope);
+    }
     let slope = match residual.partial_cmp(&0.0) {
         Some(std::cmp::Ordering::Less) => -quantile,
         Some(std::cmp::Ordering::Greater) => 1.0 - quantile,
@@ -215,6 +263,50 @@ fn pinball(residual: f64, quantile: f64) -> (f64, f64) {
         None => f64::NAN,
     };
     (slope * residual, slope)
+}
+
+/// The sum of the smoothed hinge losses of all outputs. The class of the example has margin z, others -z.
+fn hinge(outputs: &[f32], target: Target, smoothing: f64, gradient: &mut [f32]) -> Option<f32> {
+    let Target::Class(class) = target else { return None };
+    if class as usize >= outputs.len().max(2) {
+        return None;
+    }
+    let mut loss = 0.0;
+    for (k, (output, place)) in outputs.iter().zip(gradient).enumerate() {
+        let positive = if outputs.len() == 1 { class == 1 } else { class as usize == k };
+        let sign = if positive { 1.0 } else { -1.0 };
+        let (own, slope) = smooth_hinge(sign * f64::from(*output), smoothing);
+        loss += own;
+        *place = (sign * slope) as f32;
+    }
+    Some(loss as f32)
+}
+
+/// max(0, 1 - m) of a margin m, smoothed where |1 - m| is at most h.
+fn smooth_hinge(margin: f64, h: f64) -> (f64, f64) {
+    if margin > 1.0 + h {
+        (0.0, 0.0)
+    } else if margin < 1.0 - h {
+        (1.0 - margin, -1.0)
+    } else {
+        // This branch also handles NaN.
+        let beyond = 1.0 + h - margin;
+        (0.25 * beyond * beyond / h, -0.5 * beyond / h)
+    }
+}
+
+fn poisson(output: f64, count: f64) -> (f64, f64) {
+    if output > 0.0 {
+        (1.0 + (1.0 - count) * output, 1.0 - count)
+    } else {
+        // This branch also handles NaN. At -∞ the product may be NaN, and then nothing is learned.
+        (output.exp() - count * output, output.exp() - count)
+    }
+}
+
+/// The expected count of an output, scaled from [0, largest] to [-1, 1].
+fn expected_count(output: f32) -> f32 {
+    if output > 0.0 { 1.0 } else { 2.0 * output.exp() - 1.0 }
 }
 
 /// Index of the largest number, the first of several; `None` for an empty slice.

@@ -9,7 +9,11 @@ use quell_privacy::{
 use serde_json::Value;
 
 use super::{Control, Predictor, PublicFacts};
-use crate::{Error, data::Examples, network::Architecture};
+use crate::{
+    Error,
+    data::{Examples, Schema},
+    network::Architecture,
+};
 
 /// A learning method with complete settings: what is paid for, and how a model is fitted.
 ///
@@ -122,6 +126,8 @@ pub struct Subject<'a> {
     pub are_features: bool,
     /// The number of records and of classes.
     pub facts: PublicFacts,
+    /// The public facts about the columns, if the data is a table and the examples are no other features.
+    pub schema: Option<&'a Schema>,
 }
 
 /// The privacy cost of a method.

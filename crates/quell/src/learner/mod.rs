@@ -15,16 +15,19 @@
 //! ```
 
 pub mod average;
+pub mod bayes;
 mod control;
 pub mod convex;
 pub mod dp_sgd;
 mod evaluation;
 mod facts;
+pub mod glm;
 mod gradients;
 pub mod loss;
 mod method;
 pub mod optimizer;
 mod predictor;
+mod privacy;
 pub mod schedule;
 mod supervised;
 pub(crate) mod tensors;
@@ -36,5 +39,6 @@ pub use facts::{PublicFacts, default_delta};
 pub use gradients::Gradients;
 pub use method::{Method, PlannedCost, Snapshot, Subject};
 pub use predictor::Predictor;
+pub use privacy::Privacy;
 pub(crate) use supervised::NO_USERS;
 pub use supervised::{Augmentation, Supervised};

@@ -146,6 +146,11 @@ impl<'a> Supervised<'a> {
         (example, version)
     }
 
+    /// The target of an example of a record.
+    pub(super) fn target_of(&self, record: usize, number: usize) -> Target {
+        self.target(self.find(record, number).0)
+    }
+
     fn target(&self, example: usize) -> Target {
         match (self.examples.label(example), self.examples.number(example)) {
             (Some(class), _) => Target::Class(class),

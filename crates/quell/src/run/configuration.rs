@@ -10,9 +10,10 @@ use crate::{
     data::{self, Dataset, Examples, Options, Scaling, Schema},
     features::Features,
     file,
-    learner::{self, dp_sgd::Recipe},
+    learner::{self, dp_sgd::Recipe, glm},
     network::Architecture,
-    run, toml_error,
+    run::{self, Learner},
+    toml_error,
 };
 
 /// The largest file that is read as a configuration, in bytes.
@@ -33,6 +34,9 @@ pub(super) fn to_toml(settings: &impl Serialize) -> Result<String, Error> {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Configuration {
+    /// The learner. By default it is a linear model for tables, and DP-SGD for other data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learner: Option<Learner>,
     /// The data of a run.
     pub data: Source,
     /// The features computed from each record before training.
@@ -40,12 +44,21 @@ pub struct Configuration {
     pub features: Features,
     /// The model.
     pub model: Architecture,
-    /// How the model is trained.
+    /// How the model is trained with DP-SGD.
+    #[serde(skip_serializing_if = "is_default")]
     pub training: Recipe,
+    /// How a linear model is trained.
+    #[serde(skip_serializing_if = "is_default")]
+    pub glm: glm::Recipe,
     /// The total budget of the dataset, used if its ledger does not exist yet.
     /// If omitted, the budget is the cost of this run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<NewBudget>,
+}
+
+/// Whether no setting of a section is given.
+fn is_default<R: Default + PartialEq>(recipe: &R) -> bool {
+    *recipe == R::default()
 }
 
 /// The total budget of a dataset, for a ledger that the run opens.

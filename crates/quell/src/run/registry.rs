@@ -1,14 +1,18 @@
 //! The registry of methods that train, and of jobs that a folder can hold.
 
-use quell_privacy::{Event, Neighbors};
+use quell_privacy::{
+    Event, Neighbors,
+    mechanism::{HiddenDescent, ObjectivePerturbation, OutputPerturbation, PosteriorSample},
+};
 use serde_json::Value;
 
-use super::{Configuration, Folder, Job, Model, Training, labels::Labelling};
+use super::{Configuration, Folder, Job, Learner, Model, Training, labels::Labelling};
 use crate::{
     Error,
     learner::{
         Method, PublicFacts, Subject,
         dp_sgd::{self, DpSgd},
+        glm::{self, Algorithm, FrankWolfe, Glm, Minimized, Minimizer},
     },
     network::Architecture,
 };
@@ -17,6 +21,9 @@ use crate::{
 mod sealed {
     pub trait Sealed {}
     impl Sealed for super::DpSgd {}
+    impl Sealed for super::Glm {}
+    impl Sealed for super::FrankWolfe {}
+    impl<M: super::Minimizer> Sealed for super::Minimized<M> {}
 }
 
 /// A method that a configuration can ask for.
@@ -28,6 +35,24 @@ pub trait Registered: Method + sealed::Sealed {
 impl Registered for DpSgd {
     fn section(configuration: &mut Configuration) -> (&mut dp_sgd::Recipe, &mut Architecture) {
         (&mut configuration.training, &mut configuration.model)
+    }
+}
+
+impl Registered for Glm {
+    fn section(configuration: &mut Configuration) -> (&mut glm::Recipe, &mut Architecture) {
+        (&mut configuration.glm, &mut configuration.model)
+    }
+}
+
+impl Registered for FrankWolfe {
+    fn section(configuration: &mut Configuration) -> (&mut glm::Recipe, &mut Architecture) {
+        (&mut configuration.glm, &mut configuration.model)
+    }
+}
+
+impl<M: Minimizer> Registered for Minimized<M> {
+    fn section(configuration: &mut Configuration) -> (&mut glm::Recipe, &mut Architecture) {
+        (&mut configuration.glm, &mut configuration.model)
     }
 }
 
@@ -44,7 +69,40 @@ pub trait Driver {
 ///
 /// This reads the data. Nothing is paid before the driver calls [`Job::go`].
 pub fn train<D: Driver>(configuration: Configuration, driver: D) -> Result<D::Output, Error> {
-    Ok(driver.drive(&Training::<DpSgd>::new(configuration)?))
+    let configuration = configuration.with_learner()?;
+    with_method(&configuration.clone(), Start(configuration, driver))
+}
+
+/// Plans the training of a method, and passes it to a driver.
+struct Start<D>(Configuration, D);
+
+impl<D: Driver> ForMethod for Start<D> {
+    type Output = Result<D::Output, Error>;
+
+    fn call<M: Registered>(self) -> Self::Output {
+        Ok(self.1.drive(&Training::<M>::new(self.0)?))
+    }
+}
+
+/// Code that works for any method.
+trait ForMethod {
+    type Output;
+    fn call<M: Registered>(self) -> Self::Output;
+}
+
+/// Calls `code` for the method that a configuration asks for.
+fn with_method<F: ForMethod>(configuration: &Configuration, code: F) -> F::Output {
+    match (configuration.learner, configuration.glm.method) {
+        (Some(Learner::DpSgd) | None, _) => code.call::<DpSgd>(),
+        (Some(Learner::Glm), Algorithm::OutputPerturbation) => code.call::<Minimized<OutputPerturbation>>(),
+        (Some(Learner::Glm), Algorithm::ObjectivePerturbation) => {
+            code.call::<Minimized<ObjectivePerturbation>>()
+        }
+        (Some(Learner::Glm), Algorithm::HiddenState) => code.call::<Minimized<HiddenDescent>>(),
+        (Some(Learner::Glm), Algorithm::FrankWolfe) => code.call::<FrankWolfe>(),
+        (Some(Learner::Glm), Algorithm::OnePosterior) => code.call::<Minimized<PosteriorSample>>(),
+        (Some(Learner::Glm), _) => code.call::<Glm>(),
+    }
 }
 
 /// Reconstructs the job of a folder and passes it to a driver.
@@ -75,7 +133,15 @@ pub struct Description {
 impl Model {
     /// Describes how the model was trained. The model of a labelling run was not trained on private records.
     pub fn description(&self) -> Result<Description, Error> {
-        describe::<DpSgd>(self)
+        struct Describe<'m>(&'m Model);
+        impl ForMethod for Describe<'_> {
+            type Output = Result<Description, Error>;
+
+            fn call<M: Registered>(self) -> Self::Output {
+                describe::<M>(self.0)
+            }
+        }
+        with_method(&self.configuration, Describe(self))
     }
 }
 
@@ -84,8 +150,10 @@ fn describe<M: Registered>(model: &Model) -> Result<Description, Error> {
     let facts = PublicFacts { records: None, classes: model.classes.as_ref().map(Vec::len) };
     let are_features = !configuration.features.is_raw();
     let shape = configuration.features.output_shape(&model.shape)?;
+    let schema = configuration.data.schema.clone().filter(|_| !are_features);
     let (recipe, architecture) = M::section(&mut configuration);
-    let method = M::plan(recipe, architecture, &Subject { shape: &shape, are_features, facts })?;
+    let subject = Subject { shape: &shape, are_features, facts, schema: schema.as_ref() };
+    let method = M::plan(recipe, architecture, &subject)?;
     Ok(Description {
         event: method.event(),
         neighbors: method.cost().neighbors,

@@ -60,7 +60,8 @@ impl<M: Registered> Training<M> {
         let train = &dataset.train;
         let classes = train.classes().map(<[String]>::len);
         let facts = PublicFacts { records: configuration.public_count(train), classes };
-        let subject = Subject { shape: train.shape(), are_features, facts };
+        let schema = configuration.data.schema.clone().filter(|_| !are_features);
+        let subject = Subject { shape: train.shape(), are_features, facts, schema: schema.as_ref() };
         let (recipe, model) = M::section(&mut configuration);
         let method = M::plan(recipe, model, &subject)?;
         configuration.data.check(train, method.cost().neighbors)?;

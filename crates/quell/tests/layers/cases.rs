@@ -64,6 +64,9 @@ const CASES: &[(&str, &[usize])] = &[
     (r#"{"kind":"gelu"}"#, &[11]),
     (r#"{"kind":"silu"}"#, &[11]),
     (r#"{"kind":"sigmoid"}"#, &[11]),
+    (r#"{"kind":"hard_tanh"}"#, &[11]),
+    (r#"{"kind":"standardize","limit":0.75}"#, &[3, 5]),
+    (r#"{"kind":"bound_length"}"#, &[2]),
 ];
 
 /// A layer, weights, and examples for it.

@@ -216,6 +216,7 @@ proptest! {
             Spec::LayerNorm { over: Axes::All },
             Spec::Embedding { words: a, width: b },
             Spec::Reshape { shape: vec![a, b] },
+            Spec::Standardize { limit: a as f32 },
             Spec::SelfAttention { heads: a, causal: true },
             Spec::Residual { layers: vec![Spec::Pointwise { outputs: a }], projection: vec![Spec::Pointwise { outputs: a }] },
         ];

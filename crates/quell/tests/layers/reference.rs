@@ -89,6 +89,17 @@ pub(crate) fn forward(
         }),
         Spec::Silu {} => same(&|x| x / (1.0 + (-x).exp())),
         Spec::Sigmoid {} => same(&|x| 1.0 / (1.0 + (-x).exp())),
+        Spec::HardTanh {} => same(&|x| x.clamp(-1.0, 1.0)),
+        Spec::Standardize { limit } => {
+            let [centres, rates, gains] = [(); 3].map(|()| take(weights, input.len()));
+            let limit = f64::from(*limit);
+            let number = |i: usize| gains[i] * ((input[i] - centres[i]) * rates[i]).clamp(-limit, limit);
+            (shape.to_vec(), (0..input.len()).map(number).collect())
+        }
+        Spec::BoundLength {} => {
+            let length = input.iter().map(|x| x * x).sum::<f64>().sqrt();
+            same(&|x| x / length.max(1.0))
+        }
         other => panic!("{} has no reference", other.name()),
     }
 }

@@ -77,7 +77,7 @@ proptest! {
         outputs in prop::collection::vec(prop_oneof![any::<u32>().prop_map(f32::from_bits), Just(f32::NAN), Just(f32::INFINITY), Just(0.0)], 0..5),
         class in any::<u32>(), number in any::<u32>(),
     ) {
-        for loss in [ENTROPY, SMOOTH, Loss::BinaryCrossEntropy, Loss::Squared, Loss::Huber { delta: 1.0 }, Loss::Pinball { quantile: 0.5 }] {
+        for loss in [ENTROPY, SMOOTH, Loss::BinaryCrossEntropy, Loss::Squared, Loss::Huber { delta: 1.0 }, Loss::Pinball { quantile: 0.5, smoothing: 0.0 }] {
             for target in [Target::Class(class), Target::Class(class % 3), Target::Number(f32::from_bits(number))] {
                 let (value, gradient) = of(loss, &outputs, target);
                 if outputs.iter().any(|z| z.is_nan()) {
@@ -110,7 +110,7 @@ fn what_is_no_example_has_no_gradient() {
         assert_no_answer(SMOOTH, &[nan, 1.0], Target::Class(class));
         assert_no_answer(Loss::BinaryCrossEntropy, &[nan], Target::Class(class));
     }
-    for loss in [Loss::Squared, Loss::Huber { delta: 1.0 }, Loss::Pinball { quantile: 0.5 }] {
+    for loss in [Loss::Squared, Loss::Huber { delta: 1.0 }, Loss::Pinball { quantile: 0.5, smoothing: 0.0 }] {
         assert_no_answer(loss, &[nan], Target::Number(0.0));
         assert_no_answer(loss, &[0.0], Target::Number(nan));
         assert_no_answer(loss, &[f32::INFINITY], Target::Number(f32::INFINITY));
@@ -131,7 +131,7 @@ fn what_is_no_example_has_no_gradient() {
 
 #[test]
 fn the_slope_of_a_pinball_is_the_quantile_or_the_rest_to_one() {
-    let loss = Loss::Pinball { quantile: 0.25 };
+    let loss = Loss::Pinball { quantile: 0.25, smoothing: 0.0 };
     assert_eq!(of(loss, &[1.0], Target::Number(3.0)), (0.5, vec![-0.25]));
     assert_eq!(of(loss, &[3.0], Target::Number(1.0)), (1.5, vec![0.75]));
     assert_eq!(of(loss, &[3.0], Target::Number(3.0)), (0.0, vec![0.0]));
@@ -149,7 +149,10 @@ fn certain_predictions_keep_their_small_losses() {
 fn a_pinball_is_least_at_its_quantile() {
     let sample: Vec<f32> = (0..100).map(|i| i as f32).collect();
     let total = |quantile, at| -> f32 {
-        sample.iter().map(|y| of(Loss::Pinball { quantile }, &[at], Target::Number(*y)).0).sum()
+        sample
+            .iter()
+            .map(|y| of(Loss::Pinball { quantile, smoothing: 0.0 }, &[at], Target::Number(*y)).0)
+            .sum()
     };
     for quantile in [0.1, 0.5, 0.9] {
         let best = (0..100)
@@ -192,11 +195,11 @@ fn settings_out_of_range_and_misspelt_ones_are_refused() {
         Loss::CrossEntropy { label_smoothing: 1.0 },
         Loss::CrossEntropy { label_smoothing: f32::NAN },
         Loss::Huber { delta: 0.0 },
-        Loss::Pinball { quantile: 1.0 },
+        Loss::Pinball { quantile: 1.0, smoothing: 0.0 },
     ] {
         assert!(matches!(loss.check(), Err(Error::OutOfRange { .. })), "{loss:?}");
     }
-    let error = Loss::Pinball { quantile: 1.5 }.check().unwrap_err();
+    let error = Loss::Pinball { quantile: 1.5, smoothing: 0.0 }.check().unwrap_err();
     assert_eq!(error.to_string(), "quantile is 1.5, expected a number in (0, 1)");
     for text in [
         r#"{"cross_entropy": {"smoothing": 0.1}}"#,

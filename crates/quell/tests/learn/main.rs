@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod average;
+mod bayes;
 mod convex;
 mod golden;
 mod loss;

@@ -13,4 +13,4 @@ mod recipe;
 pub use checkpoint::Checkpoint;
 pub use method::{DpSgd, train};
 pub use plan::Plan;
-pub use recipe::{Clip, Privacy, Recipe, Sample, Sampler};
+pub use recipe::{Clip, Recipe, Sample, Sampler};

@@ -2,12 +2,11 @@
 
 use quell_privacy::{
     Bound, Event, Neighbors,
-    accounting::{Calibration, Pld, Target, distance},
+    accounting::{Calibration, Target},
     ledger::{Book, Ledger, Terms, Unit},
     mechanism::{Clipping, Descent, Mechanism, Sampling},
-    number::{Toward, format_rounded},
     units::{
-        BatchSize, ClipNorm, Delta, Epsilon, LearningRate, NoiseMultiplier, Probability, SamplingRate, Scale,
+        BatchSize, ClipNorm, Delta, LearningRate, NoiseMultiplier, Probability, SamplingRate, Scale,
         Stability,
     },
 };
@@ -22,6 +21,7 @@ use crate::{
         default_delta,
         loss::Loss,
         optimizer::Optimizer,
+        privacy,
         schedule::{Schedule, Shape},
     },
     network::Network,
@@ -145,30 +145,8 @@ impl Plan {
 
     /// Upper bound on ε after the first `runs` runs.
     pub(crate) fn spent_after(&self, runs: u64) -> Result<f64, Error> {
-        if runs == 0 {
-            return Ok(0.0);
-        }
-        Ok(distance::upper(
-            &ideal(&self.descent, runs, self.neighbors),
-            self.descent.distance() * runs as f64,
-            self.delta,
-        )?)
+        privacy::spent_after(&self.descent, runs, self.neighbors, self.delta)
     }
-}
-
-/// Returns a function that computes ε of the ideal mechanism at any δ.
-fn ideal(
-    descent: &Descent,
-    runs: u64,
-    neighbors: Neighbors,
-) -> impl Fn(Delta) -> Result<Bound, quell_privacy::Error> {
-    let event = descent.event(neighbors).repeated(runs);
-    move |delta| Pld::default().epsilon(&event, neighbors, delta)
-}
-
-/// ε of a number of runs at δ, as an interval. It covers the distance between ideal and drawn noise.
-fn cost(descent: &Descent, runs: u64, neighbors: Neighbors, delta: Delta) -> Result<Bound, Error> {
-    Ok(distance::epsilon(&ideal(descent, runs, neighbors), descent.distance() * runs as f64, delta)?)
 }
 
 /// The most versions of an image.
@@ -206,26 +184,9 @@ impl Recipe {
         self.average.check()?;
         self.check_augmentation()?;
         let neighbors = self.privacy.neighbors;
-        let (mut descent, mut runs, mut expected_batch) = self.mechanism(records, delta, network, 0.0)?;
-        let mut epsilon = cost(&descent, runs, neighbors, delta)?;
-        // Calibration is more precise than the claimed bound. If the claim is slightly above the target,
-        // calibrate again for a smaller target.
-        for margin in [5e-4, 1e-3, 2e-3, 5e-3] {
-            if self.privacy.epsilon.is_none_or(|wanted| epsilon.upper <= wanted) {
-                break;
-            }
-            (descent, runs, expected_batch) = self.mechanism(records, delta, network, margin)?;
-            epsilon = cost(&descent, runs, neighbors, delta)?;
-        }
-        if let Some(wanted) = self.privacy.epsilon.filter(|wanted| epsilon.upper > *wanted) {
-            let cost = format_rounded(epsilon.upper, 4, Toward::Up);
-            let found = format!("{wanted}, less than the {cost} that the noise and the steps cost");
-            return Err(Error::Setting {
-                name: "epsilon",
-                found,
-                expected: "at least that cost, or no setting for noise, steps or rate",
-            });
-        }
+        let plan = |target| self.mechanism(records, network, target);
+        let cost = |(descent, runs, _): &(Descent, u64, f64)| privacy::cost(descent, *runs, neighbors, delta);
+        let ((descent, runs, expected_batch), epsilon) = self.privacy.meet(delta, plan, cost)?;
         let (average, augmentation, seed) = (self.average, self.augmentation, self.seed);
         Ok(Plan {
             descent,
@@ -267,23 +228,17 @@ impl Recipe {
     }
 
     /// Determines sampling rate, steps and noise. A missing one follows from the others.
-    ///
-    /// The target ε is reduced by the share `margin`.
     fn mechanism(
         &self,
         records: u64,
-        delta: Delta,
         network: &Network,
-        margin: f64,
+        target: Option<Target>,
     ) -> Result<(Descent, u64, f64), Error> {
         let (neighbors, count) = (self.privacy.neighbors, records as f64);
         let rate = match self.sampling.by {
             Sampler::Full => Some(1.0),
             _ => self.sampling.rate.or(self.sampling.batch.map(|batch| (batch as f64 / count).min(1.0))),
         };
-        let target =
-            self.privacy.epsilon.map(|epsilon| Epsilon::new(epsilon * (1.0 - margin))).transpose()?;
-        let target = target.map(|epsilon| Target::EpsilonDelta { epsilon, delta });
         let noise = self.privacy.noise_multiplier.map(NoiseMultiplier::new).transpose()?;
         let calibration = |wanted: Target| Calibration::new(wanted, neighbors);
         // Events do not depend on clipping.

@@ -1,9 +1,10 @@
 //! The settings of a DP-SGD run, some of which may be missing.
 
-use quell_privacy::Neighbors;
 use serde::{Deserialize, Serialize};
 
-use crate::learner::{Augmentation, average::Average, loss::Loss, optimizer::Optimizer, schedule::Schedule};
+use crate::learner::{
+    Augmentation, Privacy, average::Average, loss::Loss, optimizer::Optimizer, schedule::Schedule,
+};
 
 /// The settings of a training run. Missing settings are chosen from public facts alone.
 ///
@@ -39,23 +40,6 @@ pub struct Recipe {
     pub augmentation: Option<Augmentation>,
     /// Seed of the initial weights and of other public randomness. It does not determine the noise.
     pub seed: u64,
-}
-
-/// The privacy guarantee of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Privacy {
-    /// ε of the whole run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub epsilon: Option<f64>,
-    /// δ of the whole run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delta: Option<f64>,
-    /// Standard deviation of the noise divided by the clip norm.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub noise_multiplier: Option<f64>,
-    /// When two datasets are neighbours.
-    pub neighbors: Neighbors,
 }
 
 /// How the batch of a step is sampled.

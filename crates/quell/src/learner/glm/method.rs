@@ -1,0 +1,179 @@
+//! Linear models as a method that a run can pay for.
+
+use std::sync::Arc;
+
+use quell_privacy::{
+    ledger::{Book, Lease, Terms, Unit},
+    mechanism::{Descent, Sampling},
+};
+use serde_json::{Value, json};
+
+use super::{Family, Plan, Recipe, State, plan::Stage, vectors::Vectors};
+use crate::{
+    Error,
+    data::Examples,
+    learner::{Control, Method, PlannedCost, Predictor, Subject, Supervised, privacy},
+    network::{Architecture, Network},
+};
+
+/// A linear model with complete settings.
+pub struct Glm {
+    /// The model, with the layers that standardise its input.
+    network: Arc<Network>,
+    /// The training plan.
+    pub plan: Plan,
+    requested: Option<f64>,
+}
+
+impl Method for Glm {
+    type Recipe = Recipe;
+    type Mechanism = Descent;
+    type Task<'a> = Supervised<'a>;
+    type State = State;
+
+    fn plan(recipe: &mut Recipe, model: &mut Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
+        let family = Family::of(model, subject)?;
+        let plan = Plan::new(recipe, family, subject)?;
+        model.name = Some(family.name().into());
+        model.layers = plan.layers();
+        let network = model.build(subject.shape, plan.outputs())?;
+        let requested = recipe.privacy.epsilon;
+        recipe.complete(&plan);
+        Ok(Self { network: Arc::new(network), plan, requested })
+    }
+
+    fn parameters(&self) -> usize {
+        self.plan.outputs() * (self.plan.columns.width() + 1)
+    }
+
+    fn cost(&self) -> PlannedCost {
+        let Plan { epsilon, delta, neighbors, .. } = self.plan;
+        PlannedCost { epsilon, delta, neighbors, requested: self.requested }
+    }
+
+    fn mechanism(&self) -> (Descent, u64) {
+        (self.plan.descent.clone(), self.plan.runs)
+    }
+
+    fn steps_per_run(&self) -> u64 {
+        self.plan.descent.sampling.batches()
+    }
+
+    fn spent_after(&self, runs: u64) -> Result<f64, Error> {
+        privacy::spent_after(&self.plan.descent, runs, self.plan.neighbors, self.plan.delta)
+    }
+
+    fn records(&self) -> u64 {
+        self.plan.records
+    }
+
+    fn settings(&self) -> Vec<(&'static str, Value)> {
+        let plan = &self.plan;
+        let sampling = match plan.descent.sampling {
+            Sampling::Full => "every record in every step".to_owned(),
+            sampling => sampling.to_string(),
+        };
+        let of = |stage: Stage| plan.stages.iter().find(|(used, _)| *used == stage).map(|(_, steps)| *steps);
+        let mut settings = vec![("method", json!(plan.algorithm.name()))];
+        for (stage, name) in [
+            (Stage::Means, "steps that find means of columns"),
+            (Stage::Deviations, "steps that find spreads of columns"),
+            (Stage::Moments, "steps that find products of columns"),
+            (Stage::Gradient, "gradient steps"),
+            (Stage::Reference, "steps that find reference gradients"),
+            (Stage::Correction, "steps that correct gradients"),
+        ] {
+            settings.extend(of(stage).map(|steps| (name, json!(steps))));
+        }
+        settings.extend([
+            ("sampling", json!(sampling)),
+            ("noise multiplier", json!(plan.descent.noise_multiplier.get())),
+            ("loss", json!(plan.loss)),
+            ("learning rate", json!(plan.learning_rate)),
+            ("averaging of iterates", json!(plan.average)),
+        ]);
+        if let Some(power) = plan.langevin_power() {
+            settings.push(("power of the likelihood in the limit of short steps", json!(power)));
+        }
+        if plan.regularization > 0.0 {
+            settings.push(("regularization", json!(plan.regularization)));
+        }
+        settings
+    }
+
+    fn releases(&self) -> &'static str {
+        "everything that is computed from the records, in each step"
+    }
+
+    fn check(&self, _: &Terms, _: &Examples) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn task<'a>(&self, examples: &'a Examples, unit: Unit) -> Result<Supervised<'a>, Error> {
+        Supervised::new(examples, self.plan.loss, None).protecting(
+            unit,
+            self.plan.neighbors,
+            self.plan.records,
+        )
+    }
+
+    fn state(&self, saved: Option<&[u8]>) -> Result<State, Error> {
+        match saved {
+            Some(bytes) => State::restore(bytes, &self.plan),
+            None => State::new(&self.plan),
+        }
+    }
+
+    fn fit<B: Book>(
+        &self,
+        mut lease: Lease<'_, Descent, B>,
+        task: &mut Supervised<'_>,
+        state: &mut State,
+        mut watch: impl FnMut(&State) -> Result<Control, Error>,
+    ) -> Result<(), Error> {
+        let plan = &self.plan;
+        while let Some(paid) = lease.next() {
+            let (paid, run) = (paid?, lease.position() - 1);
+            let mut batches = paid.start(task.records())?;
+            let mut is_saved = false;
+            for position in run * self.steps_per_run().. {
+                let (stage, _) = plan.stage(position);
+                let standardization = state.standardization(plan);
+                let [weights, anchor] = state.weights();
+                let mut vectors = Vectors::new(plan, task, stage, &standardization, [&weights, &anchor]);
+                let Some(released) = batches.next(&mut vectors) else { break };
+                state.apply(plan, &released?.sum, position)?;
+                let control = watch(state)?;
+                if control == Control::Stop {
+                    return Ok(());
+                }
+                is_saved = control == Control::Saved;
+            }
+            // A run of several batches is confirmed once all of its batches are saved.
+            if is_saved {
+                lease.confirm()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn model(&self, state: &State) -> Predictor {
+        Predictor {
+            network: Arc::clone(&self.network),
+            weights: state.model(&self.plan),
+            loss: self.plan.loss,
+        }
+    }
+}
+
+impl Recipe {
+    /// Writes the choices of a plan into the settings, so that they yield the same plan again.
+    fn complete(&mut self, plan: &Plan) {
+        self.privacy.noise_multiplier = Some(plan.descent.noise_multiplier.get());
+        self.privacy.delta = Some(plan.delta.get());
+        self.records = Some(plan.records);
+        self.steps = Some(plan.steps);
+        self.learning_rate = Some(plan.learning_rate);
+        self.regularization = Some(plan.regularization);
+    }
+}

@@ -1,0 +1,426 @@
+//! The complete plan of a linear model.
+
+use quell_privacy::{
+    Bound, Neighbors,
+    mechanism::{Clipping, Descent, Sampling},
+    units::{ClipNorm, Delta, SamplingRate},
+};
+
+use super::{Algorithm, Columns, Family, Recipe, minimizer::WEIGHT_LENGTH, standardization::LIMIT};
+use crate::{
+    Error, Input,
+    layer::Spec,
+    learner::{Subject, average::Average, default_delta, loss::Loss},
+    range::{NOT_NEGATIVE, POSITIVE},
+};
+
+/// All settings of a run, fixed before the first record is read.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The mechanism that the ledger is charged for: sums of vectors of length at most one.
+    pub descent: Descent,
+    /// Number of runs of the mechanism that are paid for.
+    pub runs: u64,
+    /// When two datasets are neighbours.
+    pub neighbors: Neighbors,
+    /// δ of the guarantee.
+    pub delta: Delta,
+    /// ε of the whole plan, as an interval.
+    pub epsilon: Bound,
+    /// Number of records (or users) that the plan was made for: a public number.
+    pub records: u64,
+    /// The model.
+    pub family: Family,
+    /// The algorithm that fits the model.
+    pub algorithm: Algorithm,
+    /// The loss that training minimises.
+    pub loss: Loss,
+    /// Number of gradient steps.
+    pub steps: u64,
+    /// The learning rate.
+    pub learning_rate: f64,
+    /// How much of the last step the next one repeats.
+    pub momentum: f64,
+    /// The average of the iterates that becomes the model.
+    pub average: Average,
+    /// The weight of the penalty on the weights.
+    pub regularization: f64,
+    /// Number of classes; `None` if numbers are predicted.
+    pub classes: Option<usize>,
+    /// The uses of the steps: so many of each, in this order.
+    pub(super) stages: Vec<(Stage, u64)>,
+    pub(super) columns: Columns,
+}
+
+/// The use of one step of the mechanism.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The sum of all examples.
+    Means,
+    /// The sum of the absolute deviations from the centres.
+    Deviations,
+    /// The sum of the products of all pairs of features, and of features and a numeric target.
+    Moments,
+    /// The sum of the gradients.
+    Gradient,
+    /// The sum of the gradients at a point to which later gradients are compared.
+    Reference,
+    /// The sum of the differences between gradients and those at the reference.
+    Correction,
+}
+
+/// Default number of gradient steps. With the default shares, all runs together are one hundred.
+const STEPS: u64 = 90;
+/// Number of gradient steps for which the learning rates were found.
+const REFERENCE_STEPS: f64 = 100.0;
+/// The most steps, far beyond any use.
+const MOST_STEPS: u64 = 1 << 32;
+
+/// Sampling rate of stochastic gradient descent.
+const RATE: f64 = 0.02;
+/// Batches in an epoch of variance reduction.
+const BATCHES: u32 = 10;
+
+impl Plan {
+    /// Completes the settings for a model, from public facts. Nothing is charged yet.
+    pub fn new(recipe: &Recipe, family: Family, subject: &Subject<'_>) -> Result<Self, Error> {
+        let (classes, algorithm) = (subject.facts.classes, recipe.method);
+        let records = checked_records(recipe, family, subject)?;
+        let loss = family.loss(classes.unwrap_or(1), recipe.quantile)?;
+        let columns = Columns::new(subject.schema, subject.shape.iter().product());
+        let outputs = loss.outputs(classes.unwrap_or(1));
+        let steps = recipe.steps.unwrap_or(match algorithm {
+            Algorithm::Standardized | Algorithm::NoisyGd => STEPS,
+            Algorithm::NoisySgd | Algorithm::Sgld => 20 * (1.0 / RATE) as u64,
+            Algorithm::Svrg => 10 * u64::from(BATCHES),
+            Algorithm::Adassp => 18,
+            Algorithm::Newton => 30,
+            // These are fitted at once, by another method.
+            Algorithm::OutputPerturbation
+            | Algorithm::ObjectivePerturbation
+            | Algorithm::HiddenState
+            | Algorithm::FrankWolfe
+            | Algorithm::OnePosterior => 0,
+        });
+        if !(1..=MOST_STEPS).contains(&steps) {
+            return Err(Error::Setting {
+                name: "steps",
+                found: steps.to_string(),
+                expected: "a number in [1, 2^32]",
+            });
+        }
+        let has_numbers = columns.numbers() > 0 || classes.is_none();
+        let stages = stages(algorithm, steps, has_numbers);
+        let sampling = match algorithm {
+            Algorithm::NoisySgd | Algorithm::Sgld => Sampling::Poisson { rate: SamplingRate::new(RATE)? },
+            Algorithm::Svrg => Sampling::Shuffled { batches: BATCHES },
+            _ => Sampling::Full,
+        };
+        let all_steps: u64 = stages.iter().map(|(_, steps)| steps).sum();
+        let runs = all_steps.div_ceil(sampling.batches());
+        let delta = Delta::new(recipe.privacy.delta.unwrap_or_else(|| default_delta(records)))?;
+        let (features, targets) = (columns.width() + 1, usize::from(classes.is_none()));
+        let dimension = stages.iter().map(|(stage, _)| match stage {
+            Stage::Means | Stage::Deviations => columns.width() + targets,
+            Stage::Moments => (features + targets) * features,
+            Stage::Gradient | Stage::Reference | Stage::Correction => outputs * features,
+        });
+        let dimension = dimension.max().unwrap_or(0);
+        let clipping = Clipping::Flat { norm: ClipNorm::new(1.0)? };
+        let (descent, epsilon) = recipe.privacy.calibrate(delta, runs, |noise_multiplier| {
+            Ok(Descent { sampling, clipping: clipping.clone(), noise_multiplier, dimension })
+        })?;
+        let regularization =
+            recipe.regularization.unwrap_or(if family == Family::Ridge { 1.0 / records as f64 } else { 0.0 });
+        NOT_NEGATIVE.check("regularization", regularization)?;
+        let mut plan = Self {
+            descent,
+            runs,
+            neighbors: recipe.privacy.neighbors,
+            delta,
+            epsilon,
+            records,
+            family,
+            algorithm,
+            loss,
+            steps,
+            learning_rate: 0.0,
+            momentum: match algorithm {
+                Algorithm::Standardized => 0.9,
+                Algorithm::Newton => 0.5,
+                _ => 0.0,
+            },
+            average: match algorithm {
+                Algorithm::Standardized | Algorithm::Newton => Average::Uniform { skip: steps / 2 },
+                // The last iterate is the sample.
+                Algorithm::Adassp | Algorithm::Sgld => Average::None,
+                // The rate of a strongly convex loss needs this average.
+                _ if regularization > 0.0 => Average::Linear,
+                _ => Average::Uniform { skip: 0 },
+            },
+            regularization,
+            classes,
+            stages,
+            columns,
+        };
+        plan.learning_rate = recipe.learning_rate.unwrap_or_else(|| plan.default_learning_rate());
+        POSITIVE.check("learning_rate", plan.learning_rate)?;
+        Ok(plan)
+    }
+
+    /// Number of outputs of the model.
+    pub(super) fn outputs(&self) -> usize {
+        self.loss.outputs(self.classes.unwrap_or(1))
+    }
+
+    /// The use of a step, and its number among those of the same use.
+    pub(super) fn stage(&self, step: u64) -> (Stage, u64) {
+        if self.algorithm == Algorithm::Svrg {
+            let (epoch, within) = (step / u64::from(BATCHES), step % u64::from(BATCHES));
+            let stage = if epoch.is_multiple_of(2) { Stage::Reference } else { Stage::Correction };
+            return (stage, epoch / 2 * u64::from(BATCHES) + within);
+        }
+        let mut before = 0;
+        for (stage, steps) in &self.stages {
+            if step < before + steps {
+                return (*stage, step - before);
+            }
+            before += steps;
+        }
+        (Stage::Gradient, self.steps)
+    }
+
+    /// The divisor of a sum over one batch: a public number.
+    pub(super) fn expected_batch(&self) -> f64 {
+        match self.descent.sampling {
+            Sampling::Poisson { rate } => rate.get() * self.records as f64,
+            Sampling::Shuffled { batches } => self.records as f64 / f64::from(batches),
+            Sampling::Full | Sampling::WithoutReplacement { .. } => self.records as f64,
+        }
+    }
+
+    /// ρ: the power of the likelihood whose posterior Langevin steps sample from; `None` for other methods.
+    ///
+    /// # Theorem
+    /// [WFS15, Section 4] (THEORY, Langevin steps) A step moves the weights by -η∇f, with f the mean loss,
+    /// plus noise of variance (ηz/b)², where b is the expected batch. These are Langevin steps of length η
+    /// for the density e^(-f/T) if the variance is 2ηT. So T = ηz²/2b² and ρ = 1/(NT). The steps have a finite
+    /// length, batches are samples and gradients are clipped, so the last iterate is only nearly a sample.
+    /// Privacy does not depend on that: every step is paid for.
+    #[must_use]
+    pub fn langevin_power(&self) -> Option<f64> {
+        let noise = self.descent.noise_multiplier.get() / self.expected_batch();
+        let temperature = 0.5 * self.learning_rate * noise * noise;
+        (self.algorithm == Algorithm::Sgld).then(|| 1.0 / (self.records as f64 * temperature))
+    }
+
+    /// The factor that makes an example, and its numeric target, a vector of length at most one.
+    pub(super) fn mean_scale(&self) -> f64 {
+        (self.columns.count as f64 + self.target_columns()).sqrt().recip()
+    }
+
+    /// The factor that makes the absolute deviations of all numbers a vector of length at most one.
+    pub(super) fn deviation_scale(&self) -> f64 {
+        (self.columns.numbers() as f64 + self.target_columns()).max(1.0).sqrt().recip()
+    }
+
+    /// One if the target is a column of numbers, and zero if it is a class.
+    fn target_columns(&self) -> f64 {
+        if self.classes.is_none() { 1.0 } else { 0.0 }
+    }
+
+    /// The factor of the vectors of a stage before they are clipped to length one.
+    pub(super) fn scale(&self, stage: Stage) -> f64 {
+        match (stage, self.algorithm) {
+            (Stage::Means, _) => self.mean_scale(),
+            (Stage::Deviations, _) => self.deviation_scale(),
+            (Stage::Correction, _) => 4.0,
+            // Slopes are at most one for classes, and so are examples on the declared bounds.
+            (Stage::Moments, _)
+            | (_, Algorithm::NoisyGd | Algorithm::NoisySgd | Algorithm::Svrg | Algorithm::Sgld) => 1.0,
+            _ if self.classes.is_some() => 4.0,
+            _ => 1.5,
+        }
+    }
+
+    /// Standard deviation of the noise in the mean of all gradients of unit length, as if all steps were one.
+    fn noise_share(&self) -> f64 {
+        let noise = self.descent.noise_multiplier.get() / (self.runs as f64).sqrt();
+        let outputs = self.classes.map_or(1, |classes| classes - 1).max(1);
+        noise * ((self.columns.width() + 1) as f64 * outputs as f64).sqrt() / self.records as f64
+    }
+
+    /// The learning rate. It falls with the noise.
+    fn default_learning_rate(&self) -> f64 {
+        let noise = self.noise_share();
+        match self.algorithm {
+            Algorithm::Standardized if self.classes.is_some() => {
+                (0.23 * noise.powf(-0.75)).min(12.0) * REFERENCE_STEPS / self.steps as f64
+            }
+            Algorithm::Standardized => (0.005 / noise).min(1.0) * REFERENCE_STEPS / self.steps as f64,
+            Algorithm::Newton => 0.3,
+            Algorithm::Adassp
+            | Algorithm::OutputPerturbation
+            | Algorithm::ObjectivePerturbation
+            | Algorithm::HiddenState
+            | Algorithm::FrankWolfe
+            | Algorithm::OnePosterior => 1.0,
+            Algorithm::NoisyGd | Algorithm::NoisySgd | Algorithm::Svrg | Algorithm::Sgld => {
+                self.theoretical_learning_rate()
+            }
+        }
+    }
+
+    /// The learning rate η that minimises R²/(2ηT) + η(variance)/2, at most 1/smoothness.
+    fn theoretical_learning_rate(&self) -> f64 {
+        let dimension = (self.outputs() * (self.columns.width() + 1)) as f64;
+        let noise = self.descent.noise_multiplier.get() / self.expected_batch();
+        let sampled = if self.descent.sampling == Sampling::Full { 0.0 } else { 1.0 / self.expected_batch() };
+        let variance = dimension * noise * noise + sampled;
+        (WEIGHT_LENGTH / (self.steps as f64 * variance).sqrt()).min(1.0 / self.curvature())
+    }
+
+    /// Largest second derivative of the loss, for examples of length one.
+    pub(super) fn curvature(&self) -> f64 {
+        match self.loss {
+            Loss::BinaryCrossEntropy => 0.25,
+            Loss::CrossEntropy { .. } => 0.5,
+            Loss::Hinge { smoothing } | Loss::Pinball { smoothing, .. } => 0.5 / f64::from(smoothing),
+            Loss::Squared | Loss::Huber { .. } | Loss::Poisson => 1.0,
+        }
+    }
+
+    /// The layers of the model.
+    pub(super) fn layers(&self) -> Vec<Spec> {
+        let mut layers = vec![Spec::Standardize { limit: LIMIT as f32 }];
+        let outputs = self.outputs();
+        if self.bounds_lengths() {
+            layers.push(Spec::BoundLength {});
+        }
+        layers.push(Spec::Linear { outputs });
+        if matches!(self.family, Family::Linear | Family::Ridge | Family::Quantile) {
+            layers.push(Spec::HardTanh {});
+        }
+        layers
+    }
+
+    /// Whether unusually long examples are scaled to the usual length, and not only their gradients.
+    pub(super) fn bounds_lengths(&self) -> bool {
+        self.algorithm.standardizes()
+            && matches!(self.family, Family::Logistic | Family::Svm | Family::Poisson)
+    }
+}
+
+/// The uses of all steps. A twentieth of the budget finds means, and a twentieth spreads.
+fn stages(algorithm: Algorithm, steps: u64, has_numbers: bool) -> Vec<(Stage, u64)> {
+    let share = |part: u64| ((steps + part / 2) / part).max(1);
+    let mut stages = Vec::new();
+    if algorithm.standardizes() {
+        let part = share(if algorithm == Algorithm::Newton { 14 } else { 18 });
+        stages.push((Stage::Means, part));
+        stages.extend(has_numbers.then_some((Stage::Deviations, part)));
+    }
+    match algorithm {
+        Algorithm::Standardized | Algorithm::NoisyGd | Algorithm::NoisySgd | Algorithm::Sgld => {
+            stages.push((Stage::Gradient, steps));
+        }
+        Algorithm::Adassp => stages.push((Stage::Moments, steps)),
+        Algorithm::Newton => {
+            stages.extend([(Stage::Moments, (2 * steps).div_ceil(7)), (Stage::Gradient, steps)]);
+        }
+        // They alternate, epoch by epoch.
+        Algorithm::Svrg => {
+            let steps = steps.next_multiple_of(BATCHES.into());
+            stages.extend([(Stage::Reference, steps), (Stage::Correction, steps)]);
+        }
+        Algorithm::OutputPerturbation
+        | Algorithm::ObjectivePerturbation
+        | Algorithm::HiddenState
+        | Algorithm::FrankWolfe
+        | Algorithm::OnePosterior => {}
+    }
+    stages
+}
+
+/// Checks that model, method and data fit to each other. Returns the public number of records.
+pub(super) fn checked_records(recipe: &Recipe, family: Family, subject: &Subject<'_>) -> Result<u64, Error> {
+    let classes = subject.facts.classes;
+    let misfit = |name, found: &str, expected| Error::Setting { name, found: found.into(), expected };
+    if family.classifies() != classes.is_some() {
+        let found = if classes.is_some() {
+            "one for numbers, and the targets are classes"
+        } else {
+            "one for classes, and the targets are numbers"
+        };
+        return Err(misfit("model", found, "one that fits the targets"));
+    }
+    if recipe.quantile.is_some() && family != Family::Quantile {
+        return Err(misfit("quantile", "given", "none, except for quantile regression"));
+    }
+    let counts_from_zero =
+        subject.schema.is_none_or(|schema| schema.label.bounds.is_none_or(|[low, _]| low == 0.0));
+    if family == Family::Poisson && !counts_from_zero {
+        let found = "poisson, and the bounds of the target do not begin at 0";
+        return Err(misfit("model", found, "bounds from 0 to the largest count"));
+    }
+    let is_regression = matches!(family, Family::Linear | Family::Ridge);
+    if matches!(recipe.method, Algorithm::Adassp | Algorithm::OnePosterior) && !is_regression {
+        let found = recipe.method.name();
+        return Err(misfit("method", found, "another one, except for linear and ridge regression"));
+    }
+    let records = recipe.records.or(subject.facts.records).filter(|records| *records > 0);
+    records.ok_or(Error::Missing { what: Input::RecordCount })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        learner::{PublicFacts, glm::State},
+        random::PublicRandom,
+    };
+
+    /// Two numbers of the standard normal distribution.
+    fn normal(random: &mut PublicRandom) -> [f64; 2] {
+        let mut unit = || (random.bits() >> 11) as f64 / (1_u64 << 53) as f64;
+        let (radius, angle) = ((-2.0 * (1.0 - unit()).ln()).sqrt(), std::f64::consts::TAU * unit());
+        [radius * angle.cos(), radius * angle.sin()]
+    }
+
+    /// For the mean loss c/2 w², the density with the power ρ has variance 1/(ρNc). Steps of length η inflate
+    /// it by 1/(1 - ηc/2): the variance v solves v = (1 - ηc)²v + (ηz/b)².
+    #[test]
+    fn langevin_steps_have_the_variance_of_the_posterior_with_the_stated_power() {
+        let mut recipe = Recipe { method: Algorithm::Sgld, learning_rate: Some(0.2), ..Recipe::default() };
+        (recipe.privacy.epsilon, recipe.privacy.delta) = (Some(1.0), Some(1e-5));
+        let facts = PublicFacts { records: Some(5_000), classes: None };
+        let subject = Subject { shape: &[1], are_features: false, facts, schema: None };
+        let plan = Plan::new(&recipe, Family::Linear, &subject).unwrap();
+        let (power, records, batch) =
+            (plan.langevin_power().unwrap(), plan.records as f64, plan.expected_batch());
+        let (eta, noise) = (plan.learning_rate, plan.descent.noise_multiplier.get());
+        let injected = (eta * noise / batch).powi(2);
+        assert!((injected / (2.0 * eta / (power * records)) - 1.0).abs() < 1e-12);
+        let curvature = 0.5;
+        let mut state = State::new(&plan).unwrap();
+        let mut random = PublicRandom::new(5);
+        let steps = 200_000;
+        let mut squares = 0.0;
+        for step in 0..steps {
+            let [weights, _] = state.weights();
+            let gradient: Vec<f32> = weights
+                .iter()
+                .zip(normal(&mut random))
+                .map(|(w, z)| (batch * curvature * f64::from(*w) + noise * z) as f32)
+                .collect();
+            state.apply(&plan, &gradient, step).unwrap();
+            squares += f64::from(weights[0]).powi(2) / steps as f64;
+        }
+        let expected = 1.0 / (power * records * curvature * (1.0 - 0.5 * eta * curvature));
+        // 200,000 steps with correlation time 2/ηc count like 10,000 samples: 4.9 √(2/10⁴) is seven hundredths.
+        assert!((squares / expected - 1.0).abs() < 0.07, "{squares} {expected}");
+        // Other methods state no power.
+        recipe.method = Algorithm::NoisySgd;
+        assert_eq!(Plan::new(&recipe, Family::Linear, &subject).unwrap().langevin_power(), None);
+    }
+}

@@ -1,0 +1,126 @@
+//! The settings of a linear model, some of which may be missing.
+
+use serde::{Deserialize, Serialize};
+
+use super::Algorithm;
+use crate::{
+    Error,
+    learner::{Privacy, Subject, loss::Loss},
+    network::Architecture,
+};
+
+/// The settings of a linear model. Missing settings are chosen from public facts alone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Recipe {
+    /// The privacy guarantee.
+    pub privacy: Privacy,
+    /// The algorithm that fits the model.
+    pub method: Algorithm,
+    /// A public number of records (or users). It need not be exact.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub records: Option<u64>,
+    /// Number of gradient steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
+    /// The learning rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learning_rate: Option<f64>,
+    /// The weight λ of the penalty λ/2 ‖w‖², relative to the mean loss.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub regularization: Option<f64>,
+    /// The largest sum of absolute weights, for Frank-Wolfe.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub radius: Option<f64>,
+    /// The quantile that quantile regression predicts; by default the median.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quantile: Option<f32>,
+}
+
+/// A linear model: what it predicts, and the loss that it minimises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Family {
+    /// Logistic regression: probabilities of two or more classes.
+    Logistic,
+    /// A support vector machine with a smoothed hinge loss.
+    Svm,
+    /// Linear regression.
+    Linear,
+    /// Linear regression with a penalty on the weights.
+    Ridge,
+    /// Poisson regression: expected counts.
+    Poisson,
+    /// Quantile regression.
+    Quantile,
+}
+
+impl Family {
+    /// All families.
+    pub const ALL: [Self; 6] =
+        [Self::Logistic, Self::Svm, Self::Linear, Self::Ridge, Self::Poisson, Self::Quantile];
+
+    /// The name, as settings write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Logistic => "logistic",
+            Self::Svm => "svm",
+            Self::Linear => "linear",
+            Self::Ridge => "ridge",
+            Self::Poisson => "poisson",
+            Self::Quantile => "quantile",
+        }
+    }
+
+    /// One sentence on the model and its use.
+    #[must_use]
+    pub fn purpose(self) -> &'static str {
+        match self {
+            Self::Logistic => "Logistic regression: the default for a table with classes.",
+            Self::Svm => "Support vector machine with a smoothed hinge loss, for classes.",
+            Self::Linear => "Linear regression: the default for a table with a numeric target.",
+            Self::Ridge => "Linear regression with a penalty on the weights.",
+            Self::Poisson => "Poisson regression, for counts from 0 to a declared bound.",
+            Self::Quantile => "Quantile regression: the median, or another quantile of a number.",
+        }
+    }
+
+    /// The family with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|family| family.name() == name)
+    }
+
+    /// The family that a model names. By default it is logistic regression for classes, and else linear.
+    pub(super) fn of(model: &Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
+        let Some(name) = &model.name else {
+            return Ok(if subject.facts.classes.is_some() { Self::Logistic } else { Self::Linear });
+        };
+        Self::named(name).ok_or_else(|| Error::Setting {
+            name: "model",
+            found: name.clone(),
+            expected: "a linear model: logistic, svm, linear, ridge, poisson or quantile",
+        })
+    }
+
+    /// Whether the family predicts classes.
+    #[must_use]
+    pub fn classifies(self) -> bool {
+        matches!(self, Self::Logistic | Self::Svm)
+    }
+
+    /// The loss for a number of classes.
+    pub(super) fn loss(self, classes: usize, quantile: Option<f32>) -> Result<Loss, Error> {
+        let loss = match self {
+            Self::Logistic if classes > 2 => Loss::CrossEntropy { label_smoothing: 0.0 },
+            Self::Logistic => Loss::BinaryCrossEntropy,
+            Self::Svm => Loss::Hinge { smoothing: 0.5 },
+            Self::Linear | Self::Ridge => Loss::Squared,
+            Self::Poisson => Loss::Poisson,
+            Self::Quantile => Loss::Pinball { quantile: quantile.unwrap_or(0.5), smoothing: 0.1 },
+        };
+        loss.check()?;
+        Ok(loss)
+    }
+}

@@ -1,0 +1,177 @@
+//! The privacy guarantee that a recipe asks for, and what a plan costs.
+
+use quell_ledger::InMemory;
+use quell_privacy::{
+    Bound, Event, Neighbors,
+    accounting::{Calibration, Pld, Target, best, distance},
+    ledger::{Budget, Composition, Ledger, Terms, Unit},
+    mechanism::Mechanism,
+    number::{Toward, format_rounded},
+    units::{Delta, Epsilon, NoiseMultiplier},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Input};
+
+/// The privacy guarantee of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Privacy {
+    /// ε of the whole run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epsilon: Option<f64>,
+    /// δ of the whole run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delta: Option<f64>,
+    /// Standard deviation of the noise divided by the clip norm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise_multiplier: Option<f64>,
+    /// When two datasets are neighbours.
+    pub neighbors: Neighbors,
+}
+
+/// Shares by which the target ε is reduced, one after the other, until the cost is within the target.
+///
+/// Calibration is more precise than the claimed bound.
+const MARGINS: [f64; 5] = [0.0, 5e-4, 1e-3, 2e-3, LARGEST_MARGIN];
+const LARGEST_MARGIN: f64 = 5e-3;
+
+/// The most plans that are tried. Calibration may use theorems that a ledger cannot.
+const ATTEMPTS: usize = 10;
+
+impl Privacy {
+    /// Finds a plan whose cost is within the requested ε.
+    ///
+    /// `plan` makes a plan for a target. The target is smaller than the request where that is needed; it is
+    /// `None` if no ε is requested. `cost` is the cost of a plan.
+    pub(super) fn meet<P>(
+        &self,
+        delta: Delta,
+        plan: impl Fn(Option<Target>) -> Result<P, Error>,
+        cost: impl Fn(&P) -> Result<Bound, Error>,
+    ) -> Result<(P, Bound), Error> {
+        let (mut least, mut share) = (f64::INFINITY, 1.0);
+        for attempt in 1..=ATTEMPTS {
+            let target = |epsilon: f64| {
+                Ok::<_, Error>(Target::EpsilonDelta { epsilon: Epsilon::new(epsilon * share)?, delta })
+            };
+            let planned = plan(self.epsilon.map(target).transpose()?)?;
+            let epsilon = cost(&planned)?;
+            let Some(wanted) = self.epsilon.filter(|wanted| epsilon.upper > *wanted) else {
+                return Ok((planned, epsilon));
+            };
+            least = least.min(epsilon.upper);
+            let excess = epsilon.upper / wanted;
+            share = match MARGINS.get(attempt) {
+                Some(margin) if excess < 1.0 + LARGEST_MARGIN => 1.0 - margin,
+                _ => share * (1.0 - LARGEST_MARGIN) / excess,
+            };
+        }
+        let (wanted, cost) = (self.epsilon.unwrap_or(0.0), format_rounded(least, 4, Toward::Up));
+        Err(Error::Setting {
+            name: "epsilon",
+            found: format!("{wanted}, less than the {cost} that the noise and the steps cost"),
+            expected: "at least that cost, or no setting for noise, steps or rate",
+        })
+    }
+
+    /// Plans so many runs of a mechanism with the least noise that is private enough.
+    ///
+    /// A noise multiplier in the settings is used as it is.
+    pub(super) fn calibrate<M: Mechanism>(
+        &self,
+        delta: Delta,
+        runs: u64,
+        mechanism: impl Fn(NoiseMultiplier) -> Result<M, quell_privacy::Error>,
+    ) -> Result<(M, Bound), Error> {
+        let neighbors = self.neighbors;
+        let given = self.noise_multiplier.map(NoiseMultiplier::new).transpose()?;
+        let plan = |target: Option<Target>| {
+            let noise = match (given, target) {
+                (Some(noise), _) => noise,
+                (None, Some(target)) => {
+                    // Report an error in the settings as such, and not as a failed calibration.
+                    mechanism(NoiseMultiplier::new(1.0)?)?.check(neighbors)?;
+                    let event = |noise| {
+                        mechanism(noise).map_or(Event::NonPrivate, |mechanism| mechanism.event(neighbors))
+                    };
+                    Calibration::new(target, neighbors).least_noise(|noise| event(noise).repeated(runs))?
+                }
+                (None, None) => return Err(Error::Missing { what: Input::Epsilon }),
+            };
+            let mechanism = mechanism(noise)?;
+            mechanism.check(neighbors)?;
+            Ok(mechanism)
+        };
+        self.meet(delta, plan, |mechanism| {
+            let ideal = cost(mechanism, runs, neighbors, delta)?;
+            let upper = ideal.upper.max(self.charged(mechanism, runs, delta)?);
+            Ok(Bound { upper, ..ideal })
+        })
+    }
+}
+
+impl Privacy {
+    /// ε that a ledger without other charges, opened for this run, would charge.
+    ///
+    /// For most mechanisms it is the ε of the accountant. Selections compose by another theorem in a ledger.
+    fn charged<M: Mechanism>(&self, mechanism: &M, runs: u64, delta: Delta) -> Result<f64, Error> {
+        let terms = Terms {
+            dataset: "plan".into(),
+            unit: Unit::Example,
+            neighbors: self.neighbors,
+            budget: Budget { epsilon: self.epsilon.map(Epsilon::new).transpose()?, delta },
+            composition: Composition::Combined,
+        };
+        let mut ledger = Ledger::create(InMemory::new("plan"), terms)?;
+        Ok(ledger.quote(mechanism, runs)?.1.epsilon)
+    }
+
+    /// The noise multiplier with which so many Gaussian releases would be private enough.
+    ///
+    /// It is a public measure of the noise, for settings that must be chosen before the plan.
+    pub(super) fn gaussian_noise(&self, delta: Delta, runs: u64) -> Result<f64, Error> {
+        if let Some(noise) = self.noise_multiplier {
+            return Ok(noise);
+        }
+        let epsilon = Epsilon::new(self.epsilon.ok_or(Error::Missing { what: Input::Epsilon })?)?;
+        let calibration = Calibration::new(Target::EpsilonDelta { epsilon, delta }, self.neighbors);
+        Ok(calibration.least_noise(|noise| Event::gaussian(noise).repeated(runs))?.get())
+    }
+}
+
+/// Returns a function that computes ε of the ideal mechanism at any δ.
+fn ideal<M: Mechanism>(
+    mechanism: &M,
+    runs: u64,
+    neighbors: Neighbors,
+) -> impl Fn(Delta) -> Result<Bound, quell_privacy::Error> {
+    let event = mechanism.event(neighbors).repeated(runs);
+    move |delta| match Pld::default().epsilon(&event, neighbors, delta) {
+        Err(quell_privacy::Error::Unsupported { .. }) => Ok(best(&event, neighbors, delta)?.1.epsilon),
+        epsilon => epsilon,
+    }
+}
+
+/// ε of a number of runs at δ, as an interval. It covers the distance between ideal and drawn noise.
+pub(super) fn cost<M: Mechanism>(
+    mechanism: &M,
+    runs: u64,
+    neighbors: Neighbors,
+    delta: Delta,
+) -> Result<Bound, Error> {
+    Ok(distance::epsilon(&ideal(mechanism, runs, neighbors), mechanism.distance() * runs as f64, delta)?)
+}
+
+/// Upper bound on ε of the first `runs` runs at δ.
+pub(super) fn spent_after<M: Mechanism>(
+    mechanism: &M,
+    runs: u64,
+    neighbors: Neighbors,
+    delta: Delta,
+) -> Result<f64, Error> {
+    if runs == 0 {
+        return Ok(0.0);
+    }
+    Ok(distance::upper(&ideal(mechanism, runs, neighbors), mechanism.distance() * runs as f64, delta)?)
+}

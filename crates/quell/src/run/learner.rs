@@ -1,0 +1,99 @@
+//! The choice of a learner.
+
+use quell_privacy::Neighbors;
+use serde::{Deserialize, Serialize};
+
+use super::Configuration;
+use crate::{
+    Error,
+    learner::{
+        Privacy,
+        dp_sgd::{Recipe, Sample},
+        glm::{self, Family},
+        schedule::{Schedule, Shape},
+    },
+};
+
+/// A learner, by the name of its section in a configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Learner {
+    /// DP-SGD, for all networks.
+    DpSgd,
+    /// Linear models.
+    Glm,
+}
+
+impl Configuration {
+    /// Names the learner, if the settings do not.
+    ///
+    /// A linear model takes the settings that it shares with DP-SGD from either section.
+    pub(super) fn with_learner(mut self) -> Result<Self, Error> {
+        let learner = *self.learner.get_or_insert(self.default_learner());
+        if learner == Learner::Glm {
+            self.share_settings()?;
+        }
+        Ok(self)
+    }
+
+    /// The learner for settings that name none: a linear model for tables, and DP-SGD for other data.
+    ///
+    /// Settings of DP-SGD other than privacy and the number of records ask for DP-SGD, and so does a model
+    /// that is not linear.
+    fn default_learner(&self) -> Learner {
+        let Recipe { privacy, sampling, seed, .. } = self.training;
+        let sampling = Sample { records: sampling.records, ..Sample::default() };
+        let asks_for_dp_sgd = self.training != Recipe { privacy, sampling, seed, ..Recipe::default() };
+        let is_table = self.data.schema.is_some() && self.features.is_raw() && self.model.layers.is_empty();
+        let is_linear = match self.model.name.as_deref().map(Family::named) {
+            // `logistic` is a network, too. The other linear models are nothing else.
+            None | Some(Some(Family::Logistic)) => is_table && !asks_for_dp_sgd,
+            Some(family) => family.is_some(),
+        };
+        if is_linear || self.glm != glm::Recipe::default() { Learner::Glm } else { Learner::DpSgd }
+    }
+
+    /// Moves the settings that both learners have from the section of DP-SGD. They override.
+    fn share_settings(&mut self) -> Result<(), Error> {
+        let Recipe { privacy, sampling, steps, schedule, .. } =
+            std::mem::take(&mut self.training).checked()?;
+        let own = &mut self.glm;
+        if privacy.noise_multiplier.is_some() {
+            // The noise determines ε.
+            own.privacy.epsilon = None;
+        }
+        own.privacy = Privacy {
+            epsilon: privacy.epsilon.or(own.privacy.epsilon),
+            delta: privacy.delta.or(own.privacy.delta),
+            noise_multiplier: privacy.noise_multiplier.or(own.privacy.noise_multiplier),
+            neighbors: if privacy.neighbors == Neighbors::default() {
+                own.privacy.neighbors
+            } else {
+                privacy.neighbors
+            },
+        };
+        own.records = sampling.records.or(own.records);
+        own.steps = steps.or(own.steps);
+        own.learning_rate = schedule.map(|schedule| schedule.learning_rate).or(own.learning_rate);
+        Ok(())
+    }
+}
+
+impl Recipe {
+    /// Refuses settings that a linear model does not have.
+    fn checked(self) -> Result<Self, Error> {
+        let sampling = Sample { records: self.sampling.records, ..Sample::default() };
+        let Self { privacy, steps, seed, .. } = self;
+        let schedule =
+            self.schedule.map(|schedule| Schedule { warm_up: 0, shape: Shape::Constant, ..schedule });
+        let shared = Self { privacy, sampling, steps, schedule, seed, ..Self::default() };
+        if self == shared {
+            return Ok(self);
+        }
+        Err(Error::Setting {
+            name: "learner",
+            found: "a linear model, with settings of DP-SGD".into(),
+            expected: "no sampling, epochs, clipping, optimizer or schedule, or the learner dp-sgd",
+        })
+    }
+}

@@ -1,0 +1,376 @@
+//! Linear models on tables: every family, every algorithm, and tables that are hard.
+
+use std::{fmt::Write, path::PathBuf};
+
+use quell::{
+    Error,
+    data::{self, Options, Schema},
+    learner::{
+        Control, Evaluation,
+        glm::{Algorithm, Family},
+    },
+    random::PublicRandom,
+    run::{Configuration, Driver, Folder, Job, Learner, Model, train},
+};
+use quell_ledger::{Location, Store};
+use quell_privacy::{Neighbors, ledger::Ledger};
+
+use crate::scratch::Scratch;
+
+/// A table and its schema.
+struct Made {
+    table: Scratch,
+    schema: Schema,
+    records: u64,
+}
+
+const COLUMNS: &str = "[[column]]\nname = 'a'\nbounds = [0, 100]\n[[column]]\nname = 'b'\nbounds = [-5, 5]\n\
+     [[column]]\nname = 'c'\ncategories = ['red', 'blue']\nunknown = true\n";
+
+/// Rows of three features and a target, which `target` computes from two of them in [-1, 1] and a colour.
+fn made(
+    label: &str,
+    records: u64,
+    mut target: impl FnMut(f64, f64, bool, &mut PublicRandom) -> String,
+) -> Made {
+    let mut chance = PublicRandom::of(1, records);
+    let mut text = String::from("a,b,c,y\n");
+    for _ in 0..records {
+        let [a, b] = [(); 2].map(|()| f64::from(chance.between(-1.0, 1.0)));
+        let red = chance.below(2) == 0;
+        let y = target(a, b, red, &mut chance);
+        let colour = if red { "red" } else { "blue" };
+        writeln!(text, "{},{},{colour},{y}", 50.0 + 50.0 * a, 5.0 * b).unwrap();
+    }
+    let schema = Schema::parse(&format!("[label]\ncolumn = 'y'\n{label}\n{COLUMNS}")).unwrap();
+    Made { table: Scratch::new("linear.csv", text), schema, records }
+}
+
+fn classes(records: u64) -> Made {
+    made("classes = ['no', 'yes']", records, |a, b, red, chance| {
+        let score = 3.0 * a - 2.0 * b + if red { 0.8 } else { -0.8 } + 0.3 * f64::from(chance.normal());
+        if score > 0.0 { "yes" } else { "no" }.into()
+    })
+}
+
+fn numbers(records: u64) -> Made {
+    made("bounds = [0, 10]", records, |a, b, red, chance| {
+        let colour = if red { 0.5 } else { -0.5 };
+        (5.0 + 2.0 * a - b + colour + 0.2 * f64::from(chance.normal())).to_string()
+    })
+}
+
+impl Made {
+    fn configuration(&self, epsilon: f64) -> Configuration {
+        let mut asked = Configuration::default();
+        asked.data.path = Some(self.table.path().to_owned());
+        asked.data.schema = Some(self.schema.clone());
+        asked.training.privacy.epsilon = Some(epsilon);
+        asked.training.sampling.records = Some(self.records);
+        asked
+    }
+
+    fn with(&self, algorithm: Algorithm, epsilon: f64) -> Configuration {
+        let mut asked = self.configuration(epsilon);
+        (asked.learner, asked.glm.method) = (Some(Learner::Glm), algorithm);
+        asked
+    }
+
+    fn examples(&self) -> quell::data::Examples {
+        let options = Options { schema: Some(self.schema.clone()), ..Options::default() };
+        data::open(self.table.path(), &options).unwrap().train
+    }
+
+    /// The accuracy of a model, or R² for numbers.
+    fn score(&self, model: &Model) -> f64 {
+        let examples = self.examples();
+        match model.predictor.evaluate(&examples) {
+            Evaluation::Numbers { error, count } => {
+                let values: Vec<f64> =
+                    (0..examples.len()).map(|example| examples.number(example).unwrap().into()).collect();
+                let mean = values.iter().sum::<f64>() / count as f64;
+                let variance = values.iter().map(|y| (y - mean).powi(2)).sum::<f64>() / count as f64;
+                1.0 - error * error / variance
+            }
+            evaluation @ Evaluation::Classes { .. } => evaluation.accuracy().unwrap(),
+        }
+    }
+}
+
+/// Runs a job to its end, or up to a step, with its own ledger and folder.
+struct Fit {
+    stop_after: u64,
+}
+
+struct Fitted {
+    folder: PathBuf,
+    model: Option<Model>,
+    spent: f64,
+    settings: String,
+}
+
+impl Driver for Fit {
+    type Output = Result<Fitted, Error>;
+
+    fn drive<J: Job>(self, job: &J) -> Self::Output {
+        let path = Scratch::new("run", "").path().with_extension("folder");
+        let folder = Folder::create(&path)?;
+        let store = Store::create(Location::File(path.join("ledger.db"))).unwrap();
+        let terms = job.terms()?;
+        let mut ledger = Ledger::create(store.book(&terms.dataset).unwrap(), terms)?;
+        let settings = format!("{} {}", job.settings()?.toml, job.guarantee());
+        let stop = self.stop_after;
+        let first = job.go(&mut ledger, &folder, &mut |progress| {
+            if progress.done >= stop { Control::Stop } else { Control::Continue }
+        })?;
+        assert_eq!(first.is_finished, stop == u64::MAX);
+        if !first.is_finished {
+            let second = job.go(&mut ledger, &folder, &mut |_| Control::Continue)?;
+            assert!(second.is_finished, "{second:?}");
+        }
+        let state = ledger.state()?;
+        assert_eq!(state.charges().len(), 1);
+        let spent = state.spent().epsilon;
+        Ok(Fitted { model: Some(folder.model()?), folder: path, spent, settings })
+    }
+}
+
+impl Drop for Fitted {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn fit(configuration: Configuration) -> Result<Fitted, Error> {
+    train(configuration, Fit { stop_after: u64::MAX })?
+}
+
+/// All algorithms but those that sample: `learn::bayes` tests them.
+fn algorithms() -> impl Iterator<Item = Algorithm> {
+    let samples = |algorithm: &Algorithm| matches!(algorithm, Algorithm::OnePosterior | Algorithm::Sgld);
+    Algorithm::ALL.into_iter().filter(move |algorithm| !samples(algorithm))
+}
+
+fn model(configuration: Configuration) -> Model {
+    fit(configuration).unwrap().model.take().unwrap()
+}
+
+#[test]
+fn a_table_needs_no_setting_but_epsilon() {
+    let (classes, numbers) = (classes(3_000), numbers(3_000));
+    let logistic = model(classes.configuration(3.0));
+    assert_eq!(logistic.configuration.model.name.as_deref(), Some("logistic"));
+    assert!(classes.score(&logistic) > 0.9, "{}", classes.score(&logistic));
+    let linear = model(numbers.configuration(3.0));
+    assert_eq!(linear.configuration.model.name.as_deref(), Some("linear"));
+    assert!(numbers.score(&linear) > 0.85, "{}", numbers.score(&linear));
+}
+
+/// With so much budget the noise is small, so what an algorithm reaches is what it does without noise.
+#[test]
+fn every_algorithm_learns_and_is_charged_what_was_asked() {
+    let (classes, numbers) = (classes(2_000), numbers(2_000));
+    for algorithm in algorithms() {
+        for (made, least) in [(&classes, 0.88), (&numbers, 0.55)] {
+            let is_number = made.schema.label.bounds.is_some();
+            if algorithm == Algorithm::Adassp && !is_number {
+                continue;
+            }
+            let mut asked = made.with(algorithm, 30.0);
+            if algorithm == Algorithm::FrankWolfe {
+                asked.glm.radius = Some(if is_number { 2.0 } else { 20.0 });
+            }
+            let fitted = fit(asked).unwrap_or_else(|error| panic!("{algorithm:?}: {error}"));
+            let score = made.score(fitted.model.as_ref().unwrap());
+            assert!(score > least, "{algorithm:?}: {score}");
+            assert!((25.0..=30.0).contains(&fitted.spent), "{algorithm:?}: {}", fitted.spent);
+        }
+    }
+}
+
+#[test]
+fn every_family_predicts_what_it_is_for() {
+    let (classes, numbers) = (classes(2_000), numbers(2_000));
+    for (family, made, least) in [
+        (Family::Logistic, &classes, 0.9),
+        (Family::Svm, &classes, 0.9),
+        (Family::Linear, &numbers, 0.9),
+        (Family::Ridge, &numbers, 0.9),
+        (Family::Quantile, &numbers, 0.85),
+        (Family::Poisson, &numbers, 0.8),
+    ] {
+        let mut asked = made.configuration(20.0);
+        asked.model.name = Some(family.name().into());
+        let score = made.score(&model(asked));
+        assert!(score > least, "{family:?}: {score}");
+    }
+    // A quantile is above that share of the targets.
+    for quantile in [0.1_f32, 0.9] {
+        let mut asked = numbers.configuration(20.0);
+        asked.model.name = Some("quantile".into());
+        asked.glm.quantile = Some(quantile);
+        let (model, examples) = (model(asked), numbers.examples());
+        let predicted = model.predictor.scores(&examples);
+        let below =
+            (0..examples.len()).filter(|example| examples.number(*example).unwrap() < predicted[*example][0]);
+        let share = below.count() as f32 / examples.len() as f32;
+        assert!((share - quantile).abs() < 0.07, "{quantile}: {share}");
+    }
+}
+
+#[test]
+fn several_classes_are_told_apart_by_every_algorithm_for_classes() {
+    let made = made("classes = ['x', 'y', 'z']", 3_000, |a, b, _, _| {
+        if a > b.max(0.0) {
+            "x"
+        } else if b > 0.0 {
+            "y"
+        } else {
+            "z"
+        }
+        .into()
+    });
+    for algorithm in algorithms().filter(|algorithm| *algorithm != Algorithm::Adassp) {
+        let score = made.score(&model(made.with(algorithm, 30.0)));
+        assert!(score > 0.7, "{algorithm:?}: {score}");
+    }
+}
+
+#[test]
+fn a_stopped_run_goes_on_where_it_stopped_and_is_charged_once() {
+    let (classes, numbers) = (classes(300), numbers(300));
+    for algorithm in algorithms() {
+        let made = if algorithm == Algorithm::Adassp { &numbers } else { &classes };
+        // One release cannot stop in the middle.
+        let stop_after = match algorithm {
+            Algorithm::OutputPerturbation | Algorithm::ObjectivePerturbation | Algorithm::HiddenState => {
+                u64::MAX
+            }
+            _ => 7,
+        };
+        let fitted = train(made.with(algorithm, 5.0), Fit { stop_after }).unwrap().unwrap();
+        assert!(fitted.spent <= 5.0, "{algorithm:?}");
+    }
+}
+
+#[test]
+fn complete_settings_yield_the_same_plan() {
+    let (classes, numbers) = (classes(300), numbers(300));
+    for algorithm in algorithms() {
+        let made = if algorithm == Algorithm::Adassp { &numbers } else { &classes };
+        for neighbors in [Neighbors::AddRemove, Neighbors::Replace] {
+            let mut asked = made.with(algorithm, 2.0);
+            asked.training.privacy.neighbors = neighbors;
+            let first = fit(asked).unwrap();
+            let written = std::fs::read_to_string(first.folder.join("config.toml")).unwrap();
+            let again = fit(Configuration::parse(&written).unwrap()).unwrap();
+            assert_eq!(first.settings, again.settings, "{algorithm:?}");
+            // The report plans again, from the model.
+            let description = first.model.as_ref().unwrap().description().unwrap();
+            assert_eq!((description.records, description.neighbors), (300, neighbors));
+        }
+    }
+}
+
+#[test]
+fn the_learner_follows_from_the_data_and_the_settings() {
+    let made = classes(60);
+    let chosen = |change: &dyn Fn(&mut Configuration)| {
+        let mut asked = made.configuration(5.0);
+        change(&mut asked);
+        model(asked).configuration.learner
+    };
+    assert_eq!(chosen(&|_| {}), Some(Learner::Glm));
+    assert_eq!(chosen(&|asked| asked.training.seed = 9), Some(Learner::Glm));
+    assert_eq!(chosen(&|asked| asked.model.name = Some("logistic".into())), Some(Learner::Glm));
+    assert_eq!(chosen(&|asked| asked.model.name = Some("svm".into())), Some(Learner::Glm));
+    assert_eq!(chosen(&|asked| asked.training.steps = Some(3)), Some(Learner::DpSgd));
+    assert_eq!(chosen(&|asked| asked.model.name = Some("mlp".into())), Some(Learner::DpSgd));
+    let mut both = made.configuration(1.0);
+    (both.learner, both.training.epochs) = (Some(Learner::Glm), Some(3.0));
+    assert!(matches!(fit(both).err(), Some(Error::Setting { name: "learner", .. })));
+}
+
+#[test]
+fn settings_that_do_not_fit_are_refused_by_name() {
+    let (classes, numbers) = (classes(30), numbers(30));
+    let below = made("bounds = [-1, 10]", 30, |_, _, _, _| "1".into());
+    let refused = |made: &Made, change: &dyn Fn(&mut Configuration)| {
+        let mut asked = made.configuration(1.0);
+        change(&mut asked);
+        match fit(asked).err() {
+            Some(Error::Setting { name, .. } | Error::OutOfRange { what: name, .. }) => name,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(refused(&numbers, &|asked| asked.model.name = Some("svm".into())), "model");
+    assert_eq!(refused(&classes, &|asked| asked.model.name = Some("ridge".into())), "model");
+    assert_eq!(refused(&below, &|asked| asked.model.name = Some("poisson".into())), "model");
+    assert_eq!(refused(&classes, &|asked| asked.glm.quantile = Some(0.5)), "quantile");
+    assert_eq!(refused(&classes, &|asked| asked.glm.method = Algorithm::Adassp), "method");
+    assert_eq!(refused(&classes, &|asked| asked.glm.regularization = Some(-1.0)), "regularization");
+    assert_eq!(refused(&classes, &|asked| asked.glm.learning_rate = Some(0.0)), "learning_rate");
+    assert_eq!(refused(&classes, &|asked| asked.glm.steps = Some(0)), "steps");
+}
+
+/// diffprivlib 0.6.6 computes a sensitivity of zero for these bounds, and adds no noise.
+#[test]
+fn bounds_from_zero_to_a_hundred_are_learned_and_get_noise() {
+    let column = "[label]\ncolumn = 'y'\nbounds = [0, 100]\n[[column]]\nname = 'x'\nbounds = [0, 100]\n";
+    let rows: Vec<String> = (0..2_000).map(|i| format!("{},{}", i % 101, i % 101)).collect();
+    let made = Made {
+        table: Scratch::new("hundred.csv", format!("x,y\n{}\n", rows.join("\n"))),
+        schema: Schema::parse(column).unwrap(),
+        records: 2_000,
+    };
+    let (first, second) = (model(made.configuration(1.0)), model(made.configuration(1.0)));
+    assert!(made.score(&first) > 0.8, "{}", made.score(&first));
+    assert_ne!(first.predictor.weights, second.predictor.weights, "no noise was added");
+}
+
+#[test]
+fn hard_tables_train_and_predict_numbers() {
+    let wide: Vec<String> = (0..40).map(|i| format!("w{i}")).collect();
+    let columns: Vec<String> =
+        wide.iter().map(|name| format!("[[column]]\nname = '{name}'\nbounds = [0, 1]\n")).collect();
+    let wide_schema = columns.concat();
+    let two = "[label]\ncolumn = 'y'\nclasses = ['n', 'p']\n";
+    let cases = [
+        // One record.
+        ("a,y\n5,p\n".to_owned(), format!("{two}[[column]]\nname = 'a'\nbounds = [0, 9]\n"), 1),
+        // No record at all.
+        ("a,y\n".to_owned(), format!("{two}[[column]]\nname = 'a'\nbounds = [0, 9]\n"), 10),
+        // A constant column and one class only.
+        ("a,y\n5,p\n5,p\n5,p\n".to_owned(), format!("{two}[[column]]\nname = 'a'\nbounds = [0, 9]\n"), 3),
+        // More features than records.
+        (
+            format!("{},y\n{}p\n{}n\n", wide.join(","), "1,".repeat(40), "0,".repeat(40)),
+            format!("{two}{wide_schema}"),
+            2,
+        ),
+        // Missing, infinite and absurd cells, and no number at all in a column of categories.
+        (
+            "a,c,y\n,x,p\ninf,,n\nnan,z,p\n1e300,y,n\n".to_owned(),
+            format!(
+                "{two}[[column]]\nname = 'a'\nbounds = [0, 9]\nunknown = true\n\
+                 [[column]]\nname = 'c'\ncategories = ['x', 'y']\n"
+            ),
+            4,
+        ),
+        // Categories alone.
+        ("c,y\nx,p\ny,n\n".to_owned(), format!("{two}[[column]]\nname = 'c'\ncategories = ['x', 'y']\n"), 2),
+    ];
+    for (text, schema, records) in cases {
+        let made =
+            Made { table: Scratch::new("hard.csv", &text), schema: Schema::parse(&schema).unwrap(), records };
+        for algorithm in algorithms().filter(|algorithm| *algorithm != Algorithm::Adassp) {
+            let model = fit(made.with(algorithm, 1.0))
+                .unwrap_or_else(|error| panic!("{algorithm:?} {text:?}: {error}"))
+                .model
+                .take()
+                .unwrap();
+            let predicted = model.predict(&made.examples()).unwrap();
+            assert!(predicted.iter().all(Option::is_some), "{algorithm:?} {text:?}");
+        }
+    }
+}
