@@ -26,7 +26,7 @@ use clap::{Parser, error::ErrorKind};
 use quell::run;
 
 use commands::{
-    account, calibrate, curve, evaluate, label, ledger, models, predict, query, report, schema, train,
+    account, calibrate, curve, evaluate, label, ledger, models, plan, predict, query, report, schema, train,
 };
 use refusal::Refusal;
 
@@ -38,6 +38,7 @@ Examples:
   quell account --noise-multiplier 1.1 --sampling-rate 0.01 --steps 10000 --delta 1e-5
   quell calibrate --epsilon 1 --delta 1e-5 --sampling-rate 0.01 --steps 1000
   quell curve moments-advanced
+  quell plan --records 10000 --dimension 50 --epsilon 1
   quell ledger create census --epsilon 3 --delta 1e-6
   quell query census.csv mean --column age --bounds 0 100 --epsilon 0.5";
 
@@ -59,6 +60,7 @@ enum Verb {
     Ledger(ledger::Flags),
     Models(models::Flags),
     Pate(Box<label::Pate>),
+    Plan(plan::Flags),
     Predict(predict::Flags),
     Query(query::Flags),
     Report(report::Flags),
@@ -88,6 +90,7 @@ fn command() -> ExitCode {
             Verb::Ledger(flags) => ledger::run(flags),
             Verb::Models(flags) => models::run(&flags).map(|()| true),
             Verb::Pate(flags) => label::pate(&flags).map(|()| true),
+            Verb::Plan(flags) => plan::run(&flags).map(|()| true),
             Verb::Predict(flags) => predict::run(&flags).map(|()| true),
             Verb::Query(flags) => query::run(&flags).map(|()| true),
             Verb::Report(flags) => report::run(&flags).map(|()| true),

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use crate::command::{folder, quell};
 
 /// Every subcommand that has a help page.
-const PAGES: [&str; 20] = [
+const PAGES: [&str; 21] = [
     "",
     "account",
     "calibrate",
@@ -20,6 +20,7 @@ const PAGES: [&str; 20] = [
     "ledger",
     "models",
     "pate",
+    "plan",
     "predict",
     "query",
     "report",

@@ -157,3 +157,27 @@ fn accountants_without_a_theorem_are_left_out_with_a_note() {
     );
     assert_eq!(quell("curve epsilon-steps --accountant closed").code, 2);
 }
+
+#[test]
+fn the_last_iterate_is_drawn_beside_all_iterates_and_comes_to_an_end() {
+    let flags = "curve epsilon-steps --noise-multiplier 20 --contraction 0.98 --steps 2000 --format json";
+    let figure = quell(flags).json();
+    assert_eq!(
+        (&figure["series"][0]["name"], &figure["series"][1]["name"]),
+        (&"last iterate".into(), &"all iterates".into())
+    );
+    let (last, all) = (points(&figure, 0), points(&figure, 1));
+    assert!((last[0].2 / all[0].2 - 1.0).abs() < 1e-9, "one step is one release");
+    assert!(last.iter().zip(&all).all(|(last, all)| last.0 == all.0 && last.2 <= all.2 * (1.0 + 1e-9)));
+    let at = |curve: &[(f64, f64, f64)], steps: f64| curve.iter().find(|point| point.0 >= steps).unwrap().2;
+    assert!(at(&last, 2000.0) - at(&last, 1000.0) < 1e-6, "a plateau");
+    assert!(at(&all, 2000.0) > 1.3 * at(&all, 1000.0), "no plateau");
+    // The same run as an event, and by two accountants.
+    let event = r#"{"hidden_state":{"noise_multiplier":20.0,"contraction":0.98,"steps":2000}}"#;
+    let arguments = ["curve", "epsilon-steps", "--format", "json", "--event", event];
+    let same = quell_with(&arguments, "").json();
+    assert_eq!(same["series"], figure["series"]);
+    let two = quell(&format!("{flags} --accountant pld --accountant rdp")).json();
+    assert_eq!(two["series"][1]["name"], "last iterate: Rényi (rdp)");
+    assert_eq!(two["series"].as_array().unwrap().len(), 4);
+}

@@ -15,6 +15,7 @@ mod labels;
 mod ledger;
 mod model;
 mod models;
+mod plan;
 mod public_network;
 mod questions;
 mod refusals;

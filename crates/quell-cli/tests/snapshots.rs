@@ -193,6 +193,25 @@ fn curves_in_the_terminal() {
 }
 
 #[test]
+fn plans_of_convex_learning() {
+    let size = "plan --records 1000 --dimension 10 --epsilon 1";
+    check(
+        "plan",
+        &[
+            size,
+            &format!("{size} --smoothness 0.25 --strong-convexity 0.05 --neighbors replace"),
+            "plan --records 20 --dimension 100 --epsilon 0.1 --loss convex",
+            &format!("{size} --loss strongly-convex"),
+            &format!("{size} --strong-convexity 2"),
+            &format!("{size} --plot records"),
+            &format!("{size} --loss convex --plot epsilon --output plan.gif"),
+            "plan --records 0 --dimension 10 --epsilon 1",
+            &format!("{size} --factor 1"),
+        ],
+    );
+}
+
+#[test]
 fn models_and_their_layers() {
     check(
         "models",

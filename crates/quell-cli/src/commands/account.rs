@@ -26,6 +26,7 @@ const EXAMPLES: &str = r#"Examples:
   quell account --noise-multiplier 1.1 --batch-size 600 --records 60000 --steps 10000 --delta 1e-5 --accountant all
   quell account --noise laplace --noise-multiplier 2 --delta 1e-6 --attack --group 3
   quell account --noise-multiplier 2 --sampling without-replacement --batch-size 64 --records 5000 --steps 500 --neighbors replace --delta 1e-6
+  quell account --noise-multiplier 20 --contraction 0.99 --steps 100000 --delta 1e-6
   quell account --event '{"zero_concentrated":{"rho":0.5}}' --delta 1e-5 --format json
   echo '{"version":1,"event":{"gaussian":{"noise_multiplier":2.0}}}' | quell account --event - --delta 1e-5"#;
 

@@ -7,6 +7,7 @@ pub(crate) mod evaluate;
 pub(crate) mod label;
 pub(crate) mod ledger;
 pub(crate) mod models;
+pub(crate) mod plan;
 pub(crate) mod predict;
 pub(crate) mod query;
 pub(crate) mod report;

@@ -7,9 +7,10 @@ use clap::ValueEnum;
 use quell::{
     learner::{
         dp_sgd::{Clip, Sampler},
+        glm::Algorithm,
         schedule::{Schedule, Shape},
     },
-    run::{self, Configuration, Folder},
+    run::{self, Configuration, Folder, Learner},
 };
 
 use crate::{
@@ -27,15 +28,16 @@ Examples:
   quell train
   quell train --epsilon 1 --steps 50 --output runs/small
   quell train --noise-multiplier 4 --sampling-rate 0.25 --steps 40 --model logistic --format json
-  quell train census.csv --schema census.toml --records 5000 --epsilon 1 --epochs 5
+  quell train census.csv --schema census.toml --records 5000 --epsilon 1
   quell train --features scattering --model logistic --learning-rate 2
   quell train --dry-run";
 
-/// Train a model with DP-SGD, charged to the ledger of the dataset
+/// Train a model, charged to the ledger of the dataset
 ///
 /// DATA is a CSV or Parquet file with a schema, a folder or file of IDX, CIFAR-10, NPY or NPZ, or a folder with
-/// one folder of images for each class. Without DATA, the command trains on the embedded digits. Any of ε,
-/// noise, steps and sampling rate may be left out. The command does not count the records, because their
+/// one folder of images for each class. Without DATA, the command trains on the embedded digits. A table gets
+/// a linear model, which needs no setting but ε. Other data, and settings of DP-SGD, get a network that is
+/// trained with DP-SGD: any of ε, noise, steps and sampling rate may be left out. The command does not count the records, because their
 /// number may be private: state it with --records, approximately, or exactly for batches of a fixed size.
 /// Without --delta, δ is a power of ten below 0.1 divided by this number.
 #[derive(clap::Args)]
@@ -51,6 +53,15 @@ pub(crate) struct Flags {
     /// Model to train: one of `quell models`
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
+    /// Method that trains the model; chosen by the data if not given
+    #[arg(long, value_enum)]
+    method: Option<MethodArg>,
+    /// Quantile that the model `quantile` predicts; the median if not given
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    quantile: Option<f32>,
+    /// Weight λ of the penalty λ/2 ‖w‖² of a linear model
+    #[arg(long, value_name = "L", allow_negative_numbers = true)]
+    regularization: Option<f64>,
     /// ε of the run
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     epsilon: Option<f64>,
@@ -90,6 +101,37 @@ pub(crate) struct Flags {
     users: UserArgs,
     #[command(flatten)]
     terms: RunArgs,
+}
+
+/// A method that trains a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum MethodArg {
+    /// DP-SGD, for every model
+    DpSgd,
+    /// Linear models: descent on privately standardised columns; the default for tables
+    Standardized,
+    /// Linear models: gradient descent on the declared bounds
+    NoisyGd,
+    /// Linear models: stochastic gradient descent on the declared bounds
+    NoisySgd,
+    /// Linear models: stochastic gradient descent with reduced variance
+    Svrg,
+    /// Linear regression: noisy second moments and an adaptive ridge
+    Adassp,
+    /// Linear models: Newton's method
+    Newton,
+    /// Linear models: the minimiser of a penalised loss, plus noise
+    OutputPerturbation,
+    /// Linear models: the minimiser of a penalised loss with a random linear term
+    ObjectivePerturbation,
+    /// Linear models: descent that releases its last iterate alone
+    HiddenState,
+    /// Linear models: Frank-Wolfe, for sparse models of many features
+    FrankWolfe,
+    /// Linear regression: one sample from the posterior on a ball
+    OnePosterior,
+    /// Linear models: Langevin steps, whose last iterate is nearly a sample from the posterior
+    Sgld,
 }
 
 /// How a batch is sampled.
@@ -172,9 +214,37 @@ impl Flags {
                 Some(recipe.schedule.map_or(usual, |schedule| Schedule { learning_rate, ..schedule }));
         }
         recipe.seed = self.terms.seed.unwrap_or(recipe.seed);
+        if let Some(method) = self.method {
+            let algorithm = method.algorithm();
+            asked.learner = Some(if algorithm.is_some() { Learner::Glm } else { Learner::DpSgd });
+            asked.glm.method = algorithm.unwrap_or_default();
+        }
+        asked.glm.quantile = self.quantile.or(asked.glm.quantile);
+        asked.glm.regularization = self.regularization.or(asked.glm.regularization);
         let delta = asked.budget.map(|budget| budget.delta).or(asked.training.privacy.delta);
         asked.budget = self.terms.new_budget(delta)?.or(asked.budget);
         Ok(asked)
+    }
+}
+
+impl MethodArg {
+    /// The algorithm for a linear model; `None` for DP-SGD.
+    fn algorithm(self) -> Option<Algorithm> {
+        match self {
+            Self::DpSgd => None,
+            Self::Standardized => Some(Algorithm::Standardized),
+            Self::NoisyGd => Some(Algorithm::NoisyGd),
+            Self::NoisySgd => Some(Algorithm::NoisySgd),
+            Self::Svrg => Some(Algorithm::Svrg),
+            Self::Adassp => Some(Algorithm::Adassp),
+            Self::Newton => Some(Algorithm::Newton),
+            Self::OutputPerturbation => Some(Algorithm::OutputPerturbation),
+            Self::ObjectivePerturbation => Some(Algorithm::ObjectivePerturbation),
+            Self::HiddenState => Some(Algorithm::HiddenState),
+            Self::FrankWolfe => Some(Algorithm::FrankWolfe),
+            Self::OnePosterior => Some(Algorithm::OnePosterior),
+            Self::Sgld => Some(Algorithm::Sgld),
+        }
     }
 }
 

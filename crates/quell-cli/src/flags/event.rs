@@ -12,7 +12,7 @@ use quell_privacy::{
     accounting::Method,
     event::Record,
     number::format_exact,
-    units::{NoiseMultiplier, SamplingRate},
+    units::{Contraction, Diameter, NoiseMultiplier, SamplingRate},
 };
 
 use super::{Change, parse_count};
@@ -217,15 +217,48 @@ impl fmt::Display for DescribedRun {
     }
 }
 
+/// Steps on all records, of which only the last iterate is released.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Hidden {
+    /// Only the last iterate is released, and each step stretches distances by at most C
+    ///
+    /// C is the Lipschitz constant of a step before noise, for every dataset, at most 1. For gradient descent
+    /// with learning rate η on a loss that is λ-strongly convex, it is 1 - ηλ, if η is small enough.
+    #[arg(long, value_name = "C", allow_negative_numbers = true, conflicts_with_all = ["noise", "sampling_rate", "batch_size", "records", "sampling"])]
+    contraction: Option<f64>,
+    /// Only the last iterate is released; iterates are projected on a set of diameter D
+    ///
+    /// The unit of D is the largest contribution of one record to a step.
+    #[arg(long, value_name = "D", allow_negative_numbers = true, conflicts_with_all = ["noise", "sampling_rate", "batch_size", "records", "sampling"])]
+    diameter: Option<f64>,
+}
+
+impl Hidden {
+    /// The event of such steps; none if neither flag is given.
+    fn event(&self, run: &DescribedRun) -> Result<Option<Event>> {
+        if self.contraction.is_none() && self.diameter.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Event::HiddenState {
+            noise_multiplier: run.multiplier,
+            contraction: Contraction::new(self.contraction.unwrap_or(1.0))?,
+            steps: run.steps,
+            diameter: self.diameter.map(Diameter::new).transpose()?,
+        }))
+    }
+}
+
 /// An event, described by the flags of a run or given as JSON.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Described {
     #[command(flatten)]
     pub(crate) run: Run,
+    #[command(flatten)]
+    hidden: Hidden,
     /// Event as JSON; @FILE reads a file, - reads standard input
     ///
     /// The event is plain, or a record with a version.
-    #[arg(long, value_name = "JSON", conflicts_with_all = ["noise_multiplier", "noise", "sampling_rate", "batch_size", "records", "sampling", "steps"])]
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["noise_multiplier", "noise", "sampling_rate", "batch_size", "records", "sampling", "steps", "contraction", "diameter"])]
     event: Option<String>,
     #[command(flatten)]
     pub(crate) relation: Relation,
@@ -249,11 +282,24 @@ impl Described {
             );
         }
         let single_step = Defaults { noise_multiplier: 1.0, sampling_rate: 1.0, steps: 1 };
-        Ok(self.run.with_defaults(defaults.unwrap_or(&single_step), self.relation)?.event())
+        let run = self.run.with_defaults(defaults.unwrap_or(&single_step), self.relation)?;
+        Ok(self.hidden.event(&run)?.unwrap_or_else(|| run.event()))
+    }
+
+    /// The event, if only the last iterate of several steps is released.
+    pub(crate) fn hidden_event(&self, defaults: &Defaults) -> Result<Option<Event>> {
+        match self.json_event()? {
+            Some(event) => Ok(Some(event).filter(|event| matches!(event, Event::HiddenState { .. }))),
+            None => self.hidden.event(&self.run.with_defaults(defaults, self.relation)?),
+        }
     }
 
     /// A description of the event, for titles.
     pub(crate) fn describe(&self, event: &Event, defaults: &Defaults) -> Result<String> {
+        if let Event::HiddenState { steps, .. } = event {
+            let plural = if *steps == 1 { "" } else { "s" };
+            return Ok(format!("last iterate of {steps} step{plural}, {}", describe_step(event)));
+        }
         if self.event.is_some() {
             return Ok(event.to_string());
         }
@@ -261,6 +307,19 @@ impl Described {
         let plural = if run.steps == 1 { "" } else { "s" };
         Ok(format!("{run}, {} step{plural}", run.steps))
     }
+}
+
+/// Describes one step of which the iterate stays hidden, for titles; other events by their names.
+pub(crate) fn describe_step(event: &Event) -> String {
+    let Event::HiddenState { noise_multiplier, contraction, diameter, .. } = event else {
+        return event.to_string();
+    };
+    let domain = diameter.map_or_else(String::new, |d| format!(", diameter {}", format_exact(d.get())));
+    format!(
+        "Gaussian noise multiplier {}, contraction {}{domain}",
+        format_exact(noise_multiplier.get()),
+        format_exact(contraction.get())
+    )
 }
 
 /// Largest event that is read, in bytes.

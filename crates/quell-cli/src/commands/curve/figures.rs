@@ -11,7 +11,7 @@ use quell_report::plot::{Axis, Edge, Figure, Point, Series};
 
 use super::{DeltaEpsilon, EpsilonSteps, LaplaceGaussian, MomentsAdvanced, Tradeoff};
 use crate::{
-    flags::event::{Defaults, methods},
+    flags::event::{Defaults, describe_step, methods},
     print,
     progress::Bar,
     refusal::Refusal,
@@ -28,6 +28,13 @@ const POINTS: u32 = 40;
 pub(super) fn epsilon_steps(flags: &EpsilonSteps) -> Result<Figure> {
     let delta = Delta::new(flags.delta)?;
     let relation = flags.described.relation;
+    let methods_shown = match methods(&flags.accountant) {
+        none if none.is_empty() => vec![Method::Pld],
+        some => some,
+    };
+    if let Some(event) = flags.described.hidden_event(&TRAINING)? {
+        return last_iterate(&event, flags, delta, &methods_shown);
+    }
     let (step, steps, description) = match flags.described.json_event()? {
         Some(Event::Repeated { count, event }) if count > 0 => (*event.clone(), count, event.to_string()),
         Some(other) => {
@@ -39,17 +46,63 @@ pub(super) fn epsilon_steps(flags: &EpsilonSteps) -> Result<Figure> {
             (run.step(), run.steps, run.to_string())
         }
     };
-    let methods_shown = match methods(&flags.accountant) {
-        none if none.is_empty() => vec![Method::Pld],
-        some => some,
-    };
     Ok(Figure {
         title: "Privacy loss over a run".into(),
         subtitle: format!("{description}, δ = {}, {}", format_exact(flags.delta), relation.when()),
         x: Axis::linear("steps"),
         y: Axis::linear(format!("ε at δ = {}", format_exact(flags.delta))),
-        series: over_steps(&step, (1, steps), relation.neighbors(), delta, &methods_shown)?,
+        series: over_steps(&[Run::all(step)], (1, steps), relation.neighbors(), delta, &methods_shown)?,
     })
+}
+
+/// ε of the last iterate over the number of steps, beside ε of all iterates.
+fn last_iterate(
+    event: &Event,
+    flags: &EpsilonSteps,
+    delta: Delta,
+    methods_shown: &[Method],
+) -> Result<Figure> {
+    let Event::HiddenState { noise_multiplier, contraction, steps, diameter } = *event else {
+        anyhow::bail!("the event is {}, expected hidden_state", event.name());
+    };
+    let last = move |steps: u64| Event::HiddenState { noise_multiplier, contraction, steps, diameter };
+    let all = Event::gaussian(noise_multiplier);
+    let runs = [
+        Run { name: Some("last iterate"), event: Box::new(last) },
+        Run { name: Some("all iterates"), ..Run::all(all) },
+    ];
+    let relation = flags.described.relation;
+    Ok(Figure {
+        title: "Privacy loss of the last iterate".into(),
+        subtitle: format!("{}, δ = {}, {}", describe_step(event), format_exact(flags.delta), relation.when()),
+        x: Axis::linear("steps"),
+        y: Axis::linear(format!("ε at δ = {}", format_exact(flags.delta))),
+        series: over_steps(&runs, (1, steps), relation.neighbors(), delta, methods_shown)?,
+    })
+}
+
+/// A run whose number of steps varies.
+struct Run {
+    /// Name in a legend; none if there is one run.
+    name: Option<&'static str>,
+    /// The event of so many steps.
+    event: Box<dyn Fn(u64) -> Event>,
+}
+
+impl Run {
+    /// A run that releases every step.
+    fn all(step: Event) -> Self {
+        Self { name: None, event: Box::new(move |steps| step.clone().repeated(steps)) }
+    }
+
+    /// The name of its curve by this method.
+    fn label(&self, method: Method, methods: usize) -> String {
+        match self.name {
+            None => long_name(method),
+            Some(name) if methods == 1 => name.into(),
+            Some(name) => format!("{name}: {}", long_name(method)),
+        }
+    }
 }
 
 pub(super) fn moments_advanced(flags: &MomentsAdvanced) -> Result<Figure> {
@@ -63,7 +116,7 @@ pub(super) fn moments_advanced(flags: &MomentsAdvanced) -> Result<Figure> {
         y: Axis::logarithmic(format!("ε at δ = {}", format_exact(flags.delta))),
         // Skip the first steps: there the logarithm of ε falls steeply and would take half of the picture.
         series: over_steps(
-            &run.step(),
+            &[Run::all(run.step())],
             (run.steps.div_ceil(200), run.steps),
             flags.relation.neighbors(),
             delta,
@@ -72,9 +125,9 @@ pub(super) fn moments_advanced(flags: &MomentsAdvanced) -> Result<Figure> {
     })
 }
 
-/// Computes ε over the number of steps, for each method.
+/// Computes ε over the number of steps, for each run and method.
 fn over_steps(
-    step: &Event,
+    runs: &[Run],
     (first, last): (u64, u64),
     neighbors: Neighbors,
     delta: Delta,
@@ -87,17 +140,20 @@ fn over_steps(
         (0..POINTS).map(between).filter(|count| (first..last).contains(count)).chain([first, last]).collect();
     counts.sort_unstable();
     counts.dedup();
-    let progress = Bar::with_parts("composing", counts.len() * methods_shown.len());
+    let progress = Bar::with_parts("composing", counts.len() * runs.len() * methods_shown.len());
     let mut series = Vec::new();
     let mut refused: Vec<(Method, Error)> = Vec::new();
-    for method in methods_shown {
+    for (run, method) in runs.iter().flat_map(|run| methods_shown.iter().map(move |method| (run, method))) {
         let points = counts.iter().map(|count| {
-            let epsilon = method.epsilon(&step.clone().repeated(*count), neighbors, delta)?.epsilon;
+            let epsilon = method.epsilon(&(run.event)(*count), neighbors, delta)?.epsilon;
             progress.step();
             Ok(Point { x: *count as f64, lower: epsilon.lower, upper: epsilon.upper })
         });
         match points.collect() {
-            Ok(points) => series.push(Series { name: long_name(*method), claim: Edge::Upper, points }),
+            Ok(points) => {
+                let name = run.label(*method, methods_shown.len());
+                series.push(Series { name, claim: Edge::Upper, points });
+            }
             Err(error) => refused.push((*method, error)),
         }
     }

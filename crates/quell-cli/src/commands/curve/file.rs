@@ -9,14 +9,14 @@ use crate::refusal::Refusal;
 
 /// Format of an image file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Svg,
     Png,
 }
 
 impl Kind {
     /// The format that belongs to a file extension.
-    pub(super) fn of(path: &Path) -> Result<Self> {
+    pub(crate) fn of(path: &Path) -> Result<Self> {
         match path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
             Some("svg") => Ok(Self::Svg),
             Some("png") => Ok(Self::Png),
@@ -29,7 +29,7 @@ impl Kind {
     }
 
     /// Writes a figure to a file.
-    pub(super) fn write(self, figure: &Figure, path: &Path) -> Result<()> {
+    pub(crate) fn write(self, figure: &Figure, path: &Path) -> Result<()> {
         let bytes = match self {
             Self::Svg => figure.svg().into_bytes(),
             Self::Png => figure.png()?,

@@ -1,7 +1,7 @@
 //! `quell curve`: plots of privacy guarantees, in a file or in the terminal.
 
 mod figures;
-mod file;
+pub(crate) mod file;
 
 use std::path::PathBuf;
 
@@ -45,13 +45,15 @@ enum Curve {
 
 /// Plot ε over the number of steps
 ///
-/// Without flags: noise multiplier 1.1, sampling rate 0.01, 10000 steps, the PLD accountant.
+/// Without flags: noise multiplier 1.1, sampling rate 0.01, 10000 steps, the PLD accountant. With
+/// --contraction or --diameter, the figure shows ε of the last iterate beside ε of all iterates.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   quell curve epsilon-steps
   quell curve epsilon-steps --noise-multiplier 0.8 --sampling-rate 0.02 --steps 2000 --delta 1e-6
-  quell curve epsilon-steps --accountant pld --accountant rdp --accountant rdp-classic --output steps.svg")]
+  quell curve epsilon-steps --accountant pld --accountant rdp --accountant rdp-classic --output steps.svg
+  quell curve epsilon-steps --noise-multiplier 20 --contraction 0.99 --steps 1000 --output last.svg")]
 struct EpsilonSteps {
     #[command(flatten)]
     described: Described,
