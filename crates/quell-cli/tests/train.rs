@@ -201,3 +201,22 @@ fn an_interrupted_run_stops_after_a_step_and_names_the_resume_command() {
         serde_json::from_slice(&std::fs::read(here.join("run/metrics.json")).unwrap()).unwrap();
     assert!(metrics["taken"].as_u64().unwrap() > 0);
 }
+
+#[test]
+fn the_report_of_hidden_steps_shows_that_only_the_cost_of_all_iterates_keeps_growing() {
+    let here = folder("train hidden");
+    let census = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/census");
+    let train = format!("train {census}.csv --schema {census}.toml --records 5000 --epsilon 1");
+    assert_eq!(run(&here, &format!("{train} --method hidden-state --regularization 0.02")).code, 0);
+    let report = json(&here, "report runs/census-1 --format json");
+    let figures = report["figures"].as_array().unwrap();
+    let figure = figures.iter().find(|figure| figure["title"] == "What hidden steps save").unwrap();
+    let curve = |series: usize| -> Vec<f64> {
+        let points = figure["series"][series]["points"].as_array().unwrap();
+        points.iter().map(|point| point["upper"].as_f64().unwrap()).collect()
+    };
+    let (last, all) = (curve(0), curve(1));
+    let growth = |curve: &[f64]| curve[curve.len() - 1] / curve[curve.len() / 2];
+    assert!((last[0] - all[0]).abs() < 1e-9 && last[last.len() - 1] <= 1.0, "{last:?} {all:?}");
+    assert!(growth(&last) < 1.01 && growth(&all) > 1.5, "{last:?} {all:?}");
+}

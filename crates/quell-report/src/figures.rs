@@ -8,7 +8,7 @@ use quell_privacy::{
     Error, Event, Neighbors,
     accounting::{Pld, TradeOff},
     number::format_exact,
-    units::Probability,
+    units::{Delta, Probability},
 };
 
 use crate::plot::{Axis, Edge, Figure, Point, Series};
@@ -56,6 +56,51 @@ pub(crate) fn epsilon(metrics: &Metrics, paid: &PaymentRecord) -> Option<(Figure
         (figure, "Upper bound on the privacy loss of one record after each number of steps.")
     })
 }
+
+/// ε of the last iterate over the number of hidden steps, beside ε of all iterates; none for other events.
+pub(crate) fn last_iterate(
+    event: &Event,
+    neighbors: Neighbors,
+    delta: Delta,
+) -> Result<Option<(Figure, &'static str)>, quell::Error> {
+    let (runs, hidden) = match event {
+        Event::Repeated { count, event } => (*count, &**event),
+        other => (1, other),
+    };
+    let Event::HiddenState { noise_multiplier, contraction, steps, diameter } = *hidden else {
+        return Ok(None);
+    };
+    let last = |steps: u64| Event::HiddenState { noise_multiplier, contraction, steps, diameter };
+    let all = |steps: u64| Event::gaussian(noise_multiplier).repeated(steps);
+    // Both curves bend at the start, so points are closer there.
+    let counts =
+        (1..=HIDDEN_POINTS).map(|i| (steps as f64 * (i as f64 / HIDDEN_POINTS as f64).powi(2)).ceil());
+    let mut counts: Vec<u64> = counts.map(|count| count as u64).collect();
+    counts.dedup();
+    let series = |name: &str, event: &dyn Fn(u64) -> Event| {
+        let points = counts.iter().map(|count| {
+            let epsilon = Pld::default().epsilon(&event(*count).repeated(runs), neighbors, delta)?;
+            Ok(Point { x: *count as f64, lower: epsilon.lower, upper: epsilon.upper })
+        });
+        let points = points.collect::<Result<_, Error>>()?;
+        Ok::<_, Error>(Series { name: name.into(), claim: Edge::Upper, points })
+    };
+    let shown = format_exact(delta.get());
+    let figure = Figure {
+        title: "What hidden steps save".into(),
+        subtitle: format!("at δ = {shown}; only the last iterate was released"),
+        x: Axis::linear("hidden steps"),
+        y: Axis::linear(format!("ε at δ = {shown}")),
+        series: vec![series("last iterate alone", &last)?, series("all iterates", &all)?],
+    };
+    Ok(Some((
+        figure,
+        "The privacy loss of the last iterate stops growing. That of all iterates, with the same noise, does not.",
+    )))
+}
+
+/// Number of points on each curve of hidden steps.
+const HIDDEN_POINTS: u64 = 30;
 
 /// ε over the answers; none if answers are not paid for one by one.
 pub(crate) fn epsilon_of_answers(plan: &Plan) -> Result<Option<(Figure, &'static str)>, quell::Error> {

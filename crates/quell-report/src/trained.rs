@@ -4,7 +4,7 @@ use quell::{
     learner::Evaluation,
     run::{Description, Folder, Metrics, Model, PaymentRecord},
 };
-use quell_privacy::{ledger::Unit, number::format_brief};
+use quell_privacy::{ledger::Unit, number::format_brief, units::Delta};
 use serde_json::json;
 
 use crate::{Interval, plot::Figure};
@@ -29,6 +29,7 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
     let figures: Vec<(Figure, &str)> = [
         figures::accuracy(&metrics),
         figures::epsilon(&metrics, &model.paid),
+        figures::last_iterate(&method.event, method.neighbors, Delta::new(model.paid.delta)?)?,
         figures::attack(&method.event, method.neighbors, &attack)?,
     ]
     .into_iter()

@@ -70,6 +70,9 @@ fn main() -> Result<(), Failure> {
         std::fs::remove_dir_all(&path)?;
     }
     std::fs::remove_dir_all(&scratch)?;
-    println!("{}", serde_json::json!({ "scores": scores, "seconds": seconds, "learning_rate": learning_rate }));
+    println!(
+        "{}",
+        serde_json::json!({ "scores": scores, "seconds": seconds, "learning_rate": learning_rate })
+    );
     Ok(())
 }

@@ -6,14 +6,19 @@ use quell::{
     Error,
     data::{self, Options, Schema},
     learner::{
-        Control, Evaluation,
-        glm::{Algorithm, Family},
+        Control, Evaluation, Method, PublicFacts, Snapshot, Subject,
+        glm::{Algorithm, Family, FrankWolfe, Recipe},
     },
+    network::Architecture,
     random::PublicRandom,
     run::{Configuration, Driver, Folder, Job, Learner, Model, train},
 };
-use quell_ledger::{Location, Store};
-use quell_privacy::{Neighbors, ledger::Ledger};
+use quell_ledger::{InMemory, Location, Store};
+use quell_privacy::{
+    Neighbors,
+    ledger::{Budget, Composition, Ledger, Terms, Unit},
+    units::{Delta, Epsilon},
+};
 
 use crate::scratch::Scratch;
 
@@ -272,6 +277,64 @@ fn complete_settings_yield_the_same_plan() {
     }
 }
 
+/// A resumed run reads its settings again, and the ledger compares the events.
+#[test]
+fn settings_that_are_written_and_read_again_cost_the_same_event() {
+    struct Plan;
+    impl Driver for Plan {
+        type Output = (Configuration, String);
+
+        fn drive<J: Job>(self, job: &J) -> Self::Output {
+            let settings = job.settings().unwrap().toml;
+            let mut ledger = Ledger::create(InMemory::new("plan"), job.terms().unwrap()).unwrap();
+            let cost = format!("{:?} {}", job.quote(&mut ledger).unwrap(), job.guarantee());
+            (Configuration::parse(&settings).unwrap(), cost)
+        }
+    }
+    let (mut classes, mut numbers) = (classes(20), numbers(20));
+    for algorithm in Algorithm::ALL {
+        let is_regression = matches!(algorithm, Algorithm::Adassp | Algorithm::OnePosterior);
+        let made = if is_regression { &mut numbers } else { &mut classes };
+        for records in (0..40).map(|i| 50 + 37 * i) {
+            made.records = records;
+            let (first, cost) = train(made.with(algorithm, 2.0), Plan).unwrap();
+            let (second, again) = train(first.clone(), Plan).unwrap();
+            assert_eq!((&first, cost), (&second, again), "{algorithm:?} {records}");
+        }
+    }
+}
+
+/// A plan for records that are added or removed charges half of what a replacement costs.
+#[test]
+fn frank_wolfe_refuses_a_ledger_with_other_neighbours() {
+    let made = numbers(50);
+    let examples = made.examples();
+    let mut recipe = Recipe { records: Some(50), ..Recipe::default() };
+    recipe.privacy.epsilon = Some(1.0);
+    let facts = PublicFacts { records: None, classes: None };
+    let subject = Subject { shape: examples.shape(), are_features: false, facts, schema: Some(&made.schema) };
+    let method = FrankWolfe::plan(&mut recipe, &mut Architecture::default(), &subject).unwrap();
+    let (epsilon, delta) = (Epsilon::new(9.0).unwrap(), Delta::new(1e-3).unwrap());
+    for (neighbors, is_right) in [(Neighbors::AddRemove, true), (Neighbors::Replace, false)] {
+        let terms = Terms {
+            dataset: "linear".into(),
+            unit: Unit::Example,
+            neighbors,
+            budget: Budget { epsilon: Some(epsilon), delta },
+            composition: Composition::Combined,
+        };
+        let mut ledger = Ledger::create(InMemory::new("linear"), terms).unwrap();
+        let (mechanism, runs) = method.mechanism();
+        let mut task = method.task(&examples, Unit::Example).unwrap();
+        let mut state = method.state(None).unwrap();
+        let lease = ledger.reserve(mechanism, runs).unwrap();
+        let fitted = method.fit(lease, &mut task, &mut state, |_| Ok(Control::Continue));
+        assert_eq!(fitted.is_ok(), is_right, "{neighbors:?}");
+        assert_eq!(state.taken() > 0, is_right, "{neighbors:?}");
+        assert_eq!(method.train(&examples, &mut ledger).is_ok(), is_right, "{neighbors:?}");
+    }
+}
+
 #[test]
 fn the_learner_follows_from_the_data_and_the_settings() {
     let made = classes(60);
@@ -311,6 +374,26 @@ fn settings_that_do_not_fit_are_refused_by_name() {
     assert_eq!(refused(&classes, &|asked| asked.glm.regularization = Some(-1.0)), "regularization");
     assert_eq!(refused(&classes, &|asked| asked.glm.learning_rate = Some(0.0)), "learning_rate");
     assert_eq!(refused(&classes, &|asked| asked.glm.steps = Some(0)), "steps");
+    // A setting that the method does not have is not swallowed.
+    for (method, name) in [
+        (Algorithm::OutputPerturbation, "steps"),
+        (Algorithm::ObjectivePerturbation, "learning_rate"),
+        (Algorithm::FrankWolfe, "regularization"),
+        (Algorithm::Standardized, "radius"),
+        (Algorithm::NoisyGd, "sampling_rate"),
+    ] {
+        let given = |asked: &mut Configuration| {
+            asked.glm.method = method;
+            match name {
+                "steps" => asked.glm.steps = Some(5),
+                "learning_rate" => asked.glm.learning_rate = Some(0.5),
+                "regularization" => asked.glm.regularization = Some(0.5),
+                "radius" => asked.glm.radius = Some(0.5),
+                _ => asked.glm.sampling_rate = Some(0.5),
+            }
+        };
+        assert_eq!(refused(&classes, &given), name, "{method:?}");
+    }
 }
 
 /// diffprivlib 0.6.6 computes a sensitivity of zero for these bounds, and adds no noise.

@@ -1,7 +1,10 @@
-//! `quell models`: lists the named networks, or prints the layers of one.
+//! `quell models`: lists the named models, or prints the layers of a network.
 
 use anyhow::Result;
-use quell::network::{self, Architecture, Model};
+use quell::{
+    learner::glm::Family,
+    network::{self, Architecture, Model},
+};
 use serde::Serialize;
 use serde_json::json;
 
@@ -14,13 +17,13 @@ Examples:
   quell models cnn-tanh
   quell models transformer --input 16 --outputs 2 --format json";
 
-/// List the named networks, or print the layers of one network
+/// List the named models, or print the layers of a network
 ///
-/// The layers are printed as TOML. In a configuration, they can stand in place of the name, edited or not.
+/// Networks are for all data, linear models for tables. The layers are printed as TOML. In a configuration, they can stand in place of the name, edited or not.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
-    /// Network whose layers are printed (all networks are listed if not given)
+    /// Network whose layers are printed (all models are listed if not given)
     name: Option<String>,
     /// Shape of an example
     ///
@@ -76,14 +79,25 @@ impl Flags {
                 }
             };
             let models: Vec<_> = models.map(row).collect();
-            return print::json(&json!({"input": self.input.0, "outputs": self.outputs, "models": models}));
+            let linear: Vec<_> = Family::ALL
+                .iter()
+                .map(|family| json!({"name": family.name(), "purpose": family.purpose()}))
+                .collect();
+            return print::json(
+                &json!({"input": self.input.0, "outputs": self.outputs, "models": models, "linear_models": linear}),
+            );
         }
         let mut rows = vec![["name", "weights", "description"].map(str::to_owned).to_vec()];
         rows.extend(models.map(|(model, weights)| match weights {
             Ok(weights) => vec![model.name.into(), weights.to_string(), model.purpose.into()],
             Err(_) => vec![model.name.into(), "–".into(), format!("{} Not for this shape.", model.purpose)],
         }));
-        print::lines(&print::table(&rows, &[1]))
+        let mut linear = vec![["linear model of a table", "description"].map(str::to_owned).to_vec()];
+        linear.extend(Family::ALL.iter().map(|family| vec![family.name().into(), family.purpose().into()]));
+        let mut lines = print::table(&rows, &[1]);
+        lines.push(String::new());
+        lines.extend(print::table(&linear, &[]));
+        print::lines(&lines)
     }
 
     fn layers(&self, name: &str) -> Result<()> {

@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use clap::ValueEnum;
+use clap::{
+    ValueEnum,
+    builder::{PossibleValue, PossibleValuesParser},
+};
 use quell::{
     learner::{
         dp_sgd::{Clip, Sampler},
@@ -54,8 +57,8 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
     /// Method that trains the model; chosen by the data if not given
-    #[arg(long, value_enum)]
-    method: Option<MethodArg>,
+    #[arg(long, value_parser = method_names())]
+    method: Option<String>,
     /// Quantile that the model `quantile` predicts; the median if not given
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     quantile: Option<f32>,
@@ -101,37 +104,6 @@ pub(crate) struct Flags {
     users: UserArgs,
     #[command(flatten)]
     terms: RunArgs,
-}
-
-/// A method that trains a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum MethodArg {
-    /// DP-SGD, for every model
-    DpSgd,
-    /// Linear models: descent on privately standardised columns; the default for tables
-    Standardized,
-    /// Linear models: gradient descent on the declared bounds
-    NoisyGd,
-    /// Linear models: stochastic gradient descent on the declared bounds
-    NoisySgd,
-    /// Linear models: stochastic gradient descent with reduced variance
-    Svrg,
-    /// Linear regression: noisy second moments and an adaptive ridge
-    Adassp,
-    /// Linear models: Newton's method
-    Newton,
-    /// Linear models: the minimiser of a penalised loss, plus noise
-    OutputPerturbation,
-    /// Linear models: the minimiser of a penalised loss with a random linear term
-    ObjectivePerturbation,
-    /// Linear models: descent that releases its last iterate alone
-    HiddenState,
-    /// Linear models: Frank-Wolfe, for sparse models of many features
-    FrankWolfe,
-    /// Linear regression: one sample from the posterior on a ball
-    OnePosterior,
-    /// Linear models: Langevin steps, whose last iterate is nearly a sample from the posterior
-    Sgld,
 }
 
 /// How a batch is sampled.
@@ -182,6 +154,7 @@ impl Flags {
         recipe.privacy.noise_multiplier = self.noise_multiplier.or(recipe.privacy.noise_multiplier);
         if let Some(change) = self.terms.neighbors {
             recipe.privacy.neighbors = change.into();
+            asked.glm.privacy.neighbors = change.into();
         }
         if self.steps.is_some() || self.epochs.is_some() {
             (recipe.steps, recipe.epochs) = (self.steps, self.epochs);
@@ -214,38 +187,30 @@ impl Flags {
                 Some(recipe.schedule.map_or(usual, |schedule| Schedule { learning_rate, ..schedule }));
         }
         recipe.seed = self.terms.seed.unwrap_or(recipe.seed);
-        if let Some(method) = self.method {
-            let algorithm = method.algorithm();
-            asked.learner = Some(if algorithm.is_some() { Learner::Glm } else { Learner::DpSgd });
-            asked.glm.method = algorithm.unwrap_or_default();
+        if let Some(name) = &self.method {
+            // Every other name is that of a linear method: the parser knows no more.
+            let linear = Algorithm::named(name);
+            asked.learner = Some(if linear.is_some() { Learner::Glm } else { Learner::DpSgd });
+            asked.glm.method = linear.unwrap_or_default();
         }
         asked.glm.quantile = self.quantile.or(asked.glm.quantile);
         asked.glm.regularization = self.regularization.or(asked.glm.regularization);
-        let delta = asked.budget.map(|budget| budget.delta).or(asked.training.privacy.delta);
+        let delta = asked.training.privacy.delta.or(asked.glm.privacy.delta);
+        let delta = asked.budget.map(|budget| budget.delta).or(delta);
         asked.budget = self.terms.new_budget(delta)?.or(asked.budget);
         Ok(asked)
     }
 }
 
-impl MethodArg {
-    /// The algorithm for a linear model; `None` for DP-SGD.
-    fn algorithm(self) -> Option<Algorithm> {
-        match self {
-            Self::DpSgd => None,
-            Self::Standardized => Some(Algorithm::Standardized),
-            Self::NoisyGd => Some(Algorithm::NoisyGd),
-            Self::NoisySgd => Some(Algorithm::NoisySgd),
-            Self::Svrg => Some(Algorithm::Svrg),
-            Self::Adassp => Some(Algorithm::Adassp),
-            Self::Newton => Some(Algorithm::Newton),
-            Self::OutputPerturbation => Some(Algorithm::OutputPerturbation),
-            Self::ObjectivePerturbation => Some(Algorithm::ObjectivePerturbation),
-            Self::HiddenState => Some(Algorithm::HiddenState),
-            Self::FrankWolfe => Some(Algorithm::FrankWolfe),
-            Self::OnePosterior => Some(Algorithm::OnePosterior),
-            Self::Sgld => Some(Algorithm::Sgld),
-        }
-    }
+/// The name of the method for networks.
+const DP_SGD: &str = "dp-sgd";
+
+/// The names of all methods, with a sentence on each.
+fn method_names() -> PossibleValuesParser {
+    let linear = Algorithm::ALL.map(|method| PossibleValue::new(method.name()).help(method.purpose()));
+    PossibleValuesParser::new(
+        [PossibleValue::new(DP_SGD).help("DP-SGD, for every model")].into_iter().chain(linear),
+    )
 }
 
 const RESUME_EXAMPLES: &str = "\

@@ -1,6 +1,6 @@
 //! Leases: the steps of a plan, handed out in blocks.
 
-use super::{Book, Decision, Ledger, Line, Paid, Receipt};
+use super::{Book, Decision, Ledger, Line, Paid, Receipt, Terms};
 use crate::{Error, mechanism::Mechanism};
 
 /// The steps of a plan that has been paid for, one [`Paid`] after the other.
@@ -63,6 +63,11 @@ impl<'l, M: Mechanism, B: Book> Lease<'l, M, B> {
     #[must_use]
     pub fn witnessed(self, witness: impl FnMut(&Receipt) -> Result<(), Error> + 'l) -> Self {
         Self { witness: Some(Box::new(witness)), ..self }
+    }
+
+    /// The terms of the ledger that was charged.
+    pub fn terms(&mut self) -> Result<&Terms, Error> {
+        Ok(self.ledger.state()?.terms())
     }
 
     /// Number of the line with the charge, by which the run can be resumed.

@@ -51,7 +51,6 @@ pub use positions::Positions;
 pub use reshape::Reshape;
 pub use residual::Residual;
 pub use spec::{Axes, Sides, Spec};
-pub(crate) use standardize::shrink;
 pub use standardize::{BoundLength, Standardize};
 pub use standardized::StandardizedConvolution;
 

@@ -2,7 +2,7 @@
 
 use quell_privacy::{
     Bound, Event, Neighbors,
-    ledger::{Book, Lease, Terms, Unit},
+    ledger::{Book, Lease, Ledger, Terms, Unit},
     mechanism::Mechanism,
     units::Delta,
 };
@@ -13,6 +13,7 @@ use crate::{
     Error,
     data::{Examples, Schema},
     network::Architecture,
+    terms,
 };
 
 /// A learning method with complete settings: what is paid for, and how a model is fitted.
@@ -93,6 +94,20 @@ pub trait Method: Sized {
 
     /// The model that a state holds.
     fn model(&self, state: &Self::State) -> Predictor;
+
+    /// Pays for all runs and fits a model to records in memory.
+    ///
+    /// A [`Training`](crate::run::Training) does the same with files, and can be resumed.
+    fn train<B: Book>(&self, examples: &Examples, ledger: &mut Ledger<B>) -> Result<Predictor, Error> {
+        let terms = ledger.state()?.terms().clone();
+        terms::check(ledger, terms.unit, self.cost().neighbors)?;
+        self.check(&terms, examples)?;
+        let (mut task, mut state) = (self.task(examples, terms.unit)?, self.state(None)?);
+        let (mechanism, runs) = self.mechanism();
+        let lease = ledger.reserve(mechanism, runs)?;
+        self.fit(lease, &mut task, &mut state, |_| Ok(Control::Continue))?;
+        Ok(self.model(&state))
+    }
 
     /// The privacy event of the whole method.
     fn event(&self) -> Event {

@@ -26,6 +26,7 @@ mod gradients;
 pub mod loss;
 mod method;
 pub mod optimizer;
+mod parts;
 mod predictor;
 mod privacy;
 pub mod schedule;

@@ -74,6 +74,7 @@ impl Configuration {
         };
         own.records = sampling.records.or(own.records);
         own.steps = steps.or(own.steps);
+        own.sampling_rate = sampling.rate.or(own.sampling_rate);
         own.learning_rate = schedule.map(|schedule| schedule.learning_rate).or(own.learning_rate);
         Ok(())
     }
@@ -82,7 +83,8 @@ impl Configuration {
 impl Recipe {
     /// Refuses settings that a linear model does not have.
     fn checked(self) -> Result<Self, Error> {
-        let sampling = Sample { records: self.sampling.records, ..Sample::default() };
+        let sampling =
+            Sample { records: self.sampling.records, rate: self.sampling.rate, ..Sample::default() };
         let Self { privacy, steps, seed, .. } = self;
         let schedule =
             self.schedule.map(|schedule| Schedule { warm_up: 0, shape: Shape::Constant, ..schedule });
@@ -93,7 +95,7 @@ impl Recipe {
         Err(Error::Setting {
             name: "learner",
             found: "a linear model, with settings of DP-SGD".into(),
-            expected: "no sampling, epochs, clipping, optimizer or schedule, or the learner dp-sgd",
+            expected: "no batches of fixed size, epochs, clipping, optimizer or schedule, or the method dp-sgd",
         })
     }
 }

@@ -8,7 +8,7 @@ use quell_privacy::{
 };
 
 use super::neighbors_of;
-use crate::Error;
+use crate::{Error, learner::parts};
 
 /// A finite class of hypotheses, of which one with a small empirical error is chosen.
 ///
@@ -101,16 +101,17 @@ impl FiniteClass {
         records: usize,
         mut losses: impl FnMut(usize, &mut [f64]),
     ) -> Sensitive<Vec<f64>> {
-        let mut utilities = vec![0.0; self.hypotheses];
+        let mut totals = vec![0; self.hypotheses];
         let mut buffer = vec![0.0; self.hypotheses];
         for record in 0..records {
             buffer.fill(0.0);
             losses(record, &mut buffer);
-            for (utility, loss) in utilities.iter_mut().zip(&buffer) {
-                *utility += if loss.is_nan() { 0.0 } else { 0.5 - loss.clamp(0.0, 1.0) };
+            for loss in &mut buffer {
+                *loss = 0.5 - loss.clamp(0.0, 1.0);
             }
+            parts::add(&mut totals, &buffer, 0.5);
         }
-        Sensitive::new(utilities)
+        Sensitive::new(totals.into_iter().map(|total| parts::number(total, 0.5)).collect())
     }
 
     /// Pays, chooses a hypothesis and returns its number.

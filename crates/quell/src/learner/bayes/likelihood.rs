@@ -8,7 +8,7 @@ use quell_privacy::{
 };
 
 use super::neighbors_of;
-use crate::Error;
+use crate::{Error, learner::parts};
 
 /// A prior on finitely many parameters, with log-likelihoods that are clipped to [-B, B].
 ///
@@ -87,17 +87,17 @@ impl FinitePosterior {
         records: usize,
         mut logarithms: impl FnMut(usize, &mut [f64]),
     ) -> Sensitive<Vec<f64>> {
-        let mut utilities: Vec<f64> = self.prior.iter().map(|weight| weight.ln()).collect();
-        let mut buffer = vec![0.0; utilities.len()];
+        // The logarithm of a negative weight is not a number. Like a weight of zero, it is the lowest.
+        let lowest = |logarithm: f64| if logarithm.is_nan() { f64::NEG_INFINITY } else { logarithm };
+        let of_prior = |weight: &f64| parts::unbounded_parts(lowest(weight.ln()), self.bound);
+        let mut totals: Vec<i128> = self.prior.iter().map(of_prior).collect();
+        let mut buffer = vec![0.0; totals.len()];
         for record in 0..records {
             buffer.fill(0.0);
             logarithms(record, &mut buffer);
-            for (utility, logarithm) in utilities.iter_mut().zip(&buffer) {
-                let is_number = !logarithm.is_nan();
-                *utility += if is_number { logarithm.clamp(-self.bound, self.bound) } else { 0.0 };
-            }
+            parts::add(&mut totals, &buffer, self.bound);
         }
-        Sensitive::new(utilities)
+        Sensitive::new(totals.into_iter().map(|total| parts::number(total, self.bound)).collect())
     }
 
     /// Pays, draws a parameter and returns its number.

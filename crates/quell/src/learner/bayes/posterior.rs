@@ -7,7 +7,7 @@ use quell_privacy::{
 };
 use serde_json::{Value, json};
 
-use crate::learner::glm::{Algorithm, MOST_RECORDS, Minimizer, Problem, Recipe};
+use crate::learner::glm::{Algorithm, MOST_RECORDS, Minimizer, Problem, Recipe, short};
 
 /// The radius of the ball of weights, for examples of length one and targets in [-1, 1].
 ///
@@ -42,6 +42,7 @@ impl Minimizer for PosteriorSample {
 
     fn settings(&self) -> Vec<(&'static str, Value)> {
         vec![
+            ("loss", json!("squared")),
             ("power of the likelihood", json!(self.power.get())),
             ("precision of the prior", json!(self.regularization.get())),
             ("radius of the weights", json!(self.radius.get())),
@@ -54,9 +55,4 @@ impl Minimizer for PosteriorSample {
         recipe.privacy.noise_multiplier = Some(1.0 / (power * self.range()));
         recipe.regularization = Some(self.regularization.get() / (records * power));
     }
-}
-
-/// Rounds to 24 bits, so that settings that are written and read again yield the same number.
-fn short(number: f64) -> f64 {
-    f64::from(number as f32)
 }

@@ -79,6 +79,47 @@ impl Algorithm {
         Self::ALL.into_iter().find(|algorithm| algorithm.name() == name)
     }
 
+    /// One sentence on the algorithm and its use.
+    #[must_use]
+    pub fn purpose(self) -> &'static str {
+        match self {
+            Self::Standardized => {
+                "Linear models: descent on privately standardised columns; the default for tables"
+            }
+            Self::NoisyGd => "Linear models: gradient descent on the declared bounds",
+            Self::NoisySgd => "Linear models: stochastic gradient descent on the declared bounds",
+            Self::Svrg => "Linear models: stochastic gradient descent with reduced variance",
+            Self::Adassp => "Linear regression: noisy second moments and an adaptive ridge",
+            Self::Newton => "Linear models: Newton's method",
+            Self::OutputPerturbation => "Linear models: the minimiser of a penalised loss, plus noise",
+            Self::ObjectivePerturbation => {
+                "Linear models: the minimiser of a penalised loss with a random linear term"
+            }
+            Self::HiddenState => "Linear models: descent that releases its last iterate alone",
+            Self::FrankWolfe => "Linear models: Frank-Wolfe, for sparse models of many features",
+            Self::OnePosterior => "Linear regression: one sample from the posterior on a ball",
+            Self::Sgld => {
+                "Linear models: Langevin steps, whose last iterate is nearly a sample from the posterior"
+            }
+        }
+    }
+
+    /// Whether the algorithm has a setting, by the name of its field in a recipe.
+    pub(super) fn has(self, setting: &str) -> bool {
+        let settings: &[&str] = match self {
+            Self::Standardized | Self::NoisyGd | Self::Svrg | Self::Newton | Self::HiddenState => {
+                &["steps", "learning_rate", "regularization"]
+            }
+            Self::NoisySgd | Self::Sgld => &["steps", "learning_rate", "regularization", "sampling_rate"],
+            Self::Adassp => &["steps", "regularization"],
+            Self::OutputPerturbation | Self::ObjectivePerturbation | Self::OnePosterior => {
+                &["regularization"]
+            }
+            Self::FrankWolfe => &["steps", "radius"],
+        };
+        settings.contains(&setting)
+    }
+
     /// Whether means and spreads of the columns are released first.
     pub(super) fn standardizes(self) -> bool {
         matches!(self, Self::Standardized | Self::Adassp | Self::Newton)

@@ -24,7 +24,10 @@ use crate::{
     Error,
     data::Examples,
     learner::{
-        Control, Method, PlannedCost, Predictor, Subject, Supervised, default_delta, loss::Loss, privacy,
+        Control, Method, PlannedCost, Predictor, Subject, Supervised, default_delta,
+        loss::Loss,
+        parts::{number, parts},
+        privacy,
     },
     network::{Architecture, Network, Task},
     range::POSITIVE,
@@ -51,9 +54,6 @@ const RADIUS: f64 = 20.0;
 
 /// The range of the default number of steps.
 const STEPS: [f64; 2] = [10.0, 200.0];
-
-/// Parts of one into which every contribution is rounded, so that sums are exact.
-const PARTS: f64 = (1 << 30) as f64;
 
 impl Method for FrankWolfe {
     type Recipe = Recipe;
@@ -168,6 +168,11 @@ impl Method for FrankWolfe {
         state: &mut Weights,
         mut watch: impl FnMut(&Weights) -> Result<Control, Error>,
     ) -> Result<(), Error> {
+        // The sensitivity of a selection is that of the planned relation.
+        let terms = lease.terms()?;
+        if terms.neighbors != self.neighbors {
+            return Err(Error::OtherTerms { dataset: terms.dataset.clone() });
+        }
         while let Some(paid) = lease.next() {
             let (paid, step) = (paid?, lease.position() - 1);
             let slopes = self.slopes(task, &state.values);
@@ -228,24 +233,23 @@ impl FrankWolfe {
                 }
             }
             for (total, own) in sum.total.iter_mut().zip(&sum.own) {
-                // A number that is not one becomes zero. A sum that overflows wraps alike for neighbours.
-                *total = total.wrapping_add((own.clamp(-1.0, 1.0) * PARTS) as i64);
+                *total += i128::from(parts(*own, 1.0));
             }
             sum
         };
         let sums = (0..task.records()).into_par_iter().fold(start, add).map(|sum| sum.total);
-        let zeros = || vec![0_i64; weights.len()];
+        let zeros = || vec![0_i128; weights.len()];
         let sums = sums.reduce(zeros, |mut a, b| {
-            a.iter_mut().zip(b).for_each(|(a, b)| *a = a.wrapping_add(b));
+            a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
             a
         });
-        sums.into_iter().map(|sum| sum as f64 / PARTS).collect()
+        sums.into_iter().map(|sum| number(sum, 1.0)).collect()
     }
 }
 
 /// The sum of a thread, and its buffers.
 struct Sum {
-    total: Vec<i64>,
+    total: Vec<i128>,
     own: Vec<f64>,
     example: Vec<f32>,
     scores: Vec<f32>,

@@ -173,7 +173,11 @@ impl Recipe {
         self.privacy.delta = Some(plan.delta.get());
         self.records = Some(plan.records);
         self.steps = Some(plan.steps);
-        self.learning_rate = Some(plan.learning_rate);
+        self.learning_rate = plan.algorithm.has("learning_rate").then_some(plan.learning_rate);
         self.regularization = Some(plan.regularization);
+        self.sampling_rate = match plan.descent.sampling {
+            Sampling::Poisson { rate } => Some(rate.get()),
+            _ => None,
+        };
     }
 }

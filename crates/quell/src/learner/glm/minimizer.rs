@@ -70,6 +70,8 @@ pub struct Problem {
     neighbors: Neighbors,
     /// The standard deviation of Gaussian noise that would be private enough for one release.
     noise: f64,
+    /// W: the length of the weights of a good model.
+    weight_length: f64,
     /// The weight of the penalty in the settings, relative to the mean loss.
     pub(crate) regularization: Option<f64>,
     steps: Option<u64>,
@@ -82,9 +84,6 @@ pub(crate) const MOST_RECORDS: u64 = 1 << 26;
 /// The largest norm of the gradient at a minimiser, in units of one record.
 const TOLERANCE: f64 = 1e-4;
 
-/// W: length of the weights of a good model for examples of length one, an assumption about all data.
-pub(super) const WEIGHT_LENGTH: f64 = 10.0;
-
 /// The radius of the ball of weights, for examples of length one.
 const RADIUS: f64 = 20.0;
 
@@ -94,7 +93,7 @@ const STEPS: u64 = 400;
 impl Problem {
     /// The weight of the penalty on the sum of the losses, if the settings have none.
     fn regularization(&self, default: f64) -> Result<Regularization, quell_privacy::Error> {
-        Regularization::new(self.regularization.map_or(default, |weight| weight * self.records as f64))
+        Regularization::new(short(self.regularization.map_or(default, |weight| weight * self.records as f64)))
     }
 
     /// The usual length of a noise vector, in units of one record.
@@ -104,7 +103,7 @@ impl Problem {
 
     /// The penalty Λ that minimises nβ(σL/Λ)²/2 + ΛW²/2: what noise on the weights and the penalty cost.
     fn output_penalty(&self) -> f64 {
-        let noise = self.noise * self.loss.slope() / WEIGHT_LENGTH;
+        let noise = self.noise * self.loss.slope() / self.weight_length;
         (2.0 * self.records as f64 * self.loss.curvature() * noise * noise).cbrt()
     }
 
@@ -133,6 +132,7 @@ impl Minimizer for OutputPerturbation {
 
     fn settings(&self) -> Vec<(&'static str, Value)> {
         vec![
+            ("loss", json!(self.objective.loss)),
             ("regularization of the sum of losses", json!(self.objective.regularization.get())),
             ("noise multiplier", json!(self.noise_multiplier.get())),
         ]
@@ -151,7 +151,7 @@ impl Minimizer for ObjectivePerturbation {
         if problem.regularization.is_none() {
             // The curvature ratio adds to ε, so the penalty is several times the curvature.
             let least = 10.0 * problem.loss.curvature() * problem.noise.max(1.0);
-            regularization = Regularization::new(regularization.get().max(least))?;
+            regularization = Regularization::new(short(regularization.get().max(least)))?;
         }
         Ok(Self {
             objective: problem.objective(regularization)?,
@@ -166,6 +166,7 @@ impl Minimizer for ObjectivePerturbation {
 
     fn settings(&self) -> Vec<(&'static str, Value)> {
         vec![
+            ("loss", json!(self.objective.loss)),
             ("regularization of the sum of losses", json!(self.objective.regularization.get())),
             ("noise multiplier of the linear term", json!(self.noise_multiplier.get())),
             ("noise multiplier of the weights", json!(self.output_multiplier.get())),
@@ -202,6 +203,7 @@ impl Minimizer for HiddenDescent {
 
     fn settings(&self) -> Vec<(&'static str, Value)> {
         vec![
+            ("loss", json!(self.loss)),
             ("hidden steps", json!(self.steps)),
             ("learning rate", json!(self.learning_rate.get())),
             ("regularization of the sum of losses", json!(self.regularization.map(Regularization::get))),
@@ -253,6 +255,7 @@ impl<M: Minimizer> Method for Minimized<M> {
             records,
             neighbors,
             noise: unit,
+            weight_length: family.weight_length(),
             regularization: recipe.regularization,
             steps: recipe.steps,
             learning_rate: recipe.learning_rate,
@@ -290,7 +293,10 @@ impl<M: Minimizer> Method for Minimized<M> {
     }
 
     fn settings(&self) -> Vec<(&'static str, Value)> {
-        let mut settings = vec![("method", json!(M::ALGORITHM.name())), ("loss", json!(self.loss))];
+        let mut settings = vec![("method", json!(M::ALGORITHM.name()))];
+        if self.runs > 1 {
+            settings.push(("models", json!("one for each class, against all others")));
+        }
         settings.extend(self.mechanism.settings());
         settings
     }
@@ -307,7 +313,7 @@ impl<M: Minimizer> Method for Minimized<M> {
                 expected: "a method that protects users: standardized or dp-sgd",
             });
         }
-        // No memory holds so many records.
+        // The theorems need a limit. Beyond it, the refusal tells that there are so many records.
         if examples.row_count() as u64 > MOST_RECORDS {
             return Err(Error::Setting {
                 name: "data",
@@ -360,6 +366,11 @@ impl<M: Minimizer> Method for Minimized<M> {
         let weights = state.values.iter().map(|weight| *weight as f32).collect();
         Predictor { network: Arc::clone(&self.network), weights, loss: self.loss }
     }
+}
+
+/// Rounds to 24 bits, so that settings that are written and read again yield the same number.
+pub(crate) fn short(number: f64) -> f64 {
+    f64::from(number as f32)
 }
 
 /// The layers: a linear one on the declared bounds.

@@ -24,7 +24,7 @@ pub use algorithm::Algorithm;
 use columns::Columns;
 pub use frank_wolfe::FrankWolfe;
 pub use method::Glm;
-pub(crate) use minimizer::MOST_RECORDS;
+pub(crate) use minimizer::{MOST_RECORDS, short};
 pub use minimizer::{Minimized, Minimizer, Problem, Weights};
 pub use plan::Plan;
 pub use recipe::{Family, Recipe};

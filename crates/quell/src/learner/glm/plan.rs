@@ -3,14 +3,14 @@
 use quell_privacy::{
     Bound, Neighbors,
     mechanism::{Clipping, Descent, Sampling},
-    units::{ClipNorm, Delta, SamplingRate},
+    units::{ClipNorm, Delta, Epsilon, SamplingRate},
 };
 
-use super::{Algorithm, Columns, Family, Recipe, minimizer::WEIGHT_LENGTH, standardization::LIMIT};
+use super::{Algorithm, Columns, Family, Recipe, standardization::limit};
 use crate::{
     Error, Input,
     layer::Spec,
-    learner::{Subject, average::Average, default_delta, loss::Loss},
+    learner::{Subject, average::Average, convex, default_delta, loss::Loss},
     range::{NOT_NEGATIVE, POSITIVE},
 };
 
@@ -89,9 +89,14 @@ impl Plan {
         let loss = family.loss(classes.unwrap_or(1), recipe.quantile)?;
         let columns = Columns::new(subject.schema, subject.shape.iter().product());
         let outputs = loss.outputs(classes.unwrap_or(1));
+        let delta = Delta::new(recipe.privacy.delta.unwrap_or_else(|| default_delta(records)))?;
+        let weights = outputs * (columns.width() + 1);
+        let shape = (curvature(loss), family.weight_length());
+        let theory = Theory::new(recipe, records, weights, shape, delta)?;
         let steps = recipe.steps.unwrap_or(match algorithm {
-            Algorithm::Standardized | Algorithm::NoisyGd => STEPS,
-            Algorithm::NoisySgd | Algorithm::Sgld => 20 * (1.0 / RATE) as u64,
+            Algorithm::Standardized => STEPS,
+            Algorithm::NoisyGd | Algorithm::NoisySgd => theory.steps,
+            Algorithm::Sgld => 20 * (1.0 / RATE) as u64,
             Algorithm::Svrg => 10 * u64::from(BATCHES),
             Algorithm::Adassp => 18,
             Algorithm::Newton => 30,
@@ -112,13 +117,15 @@ impl Plan {
         let has_numbers = columns.numbers() > 0 || classes.is_none();
         let stages = stages(algorithm, steps, has_numbers);
         let sampling = match algorithm {
-            Algorithm::NoisySgd | Algorithm::Sgld => Sampling::Poisson { rate: SamplingRate::new(RATE)? },
+            Algorithm::NoisySgd | Algorithm::Sgld => {
+                let usual = if algorithm == Algorithm::Sgld { RATE } else { theory.sampling_rate };
+                Sampling::Poisson { rate: SamplingRate::new(recipe.sampling_rate.unwrap_or(usual))? }
+            }
             Algorithm::Svrg => Sampling::Shuffled { batches: BATCHES },
             _ => Sampling::Full,
         };
         let all_steps: u64 = stages.iter().map(|(_, steps)| steps).sum();
         let runs = all_steps.div_ceil(sampling.batches());
-        let delta = Delta::new(recipe.privacy.delta.unwrap_or_else(|| default_delta(records)))?;
         let (features, targets) = (columns.width() + 1, usize::from(classes.is_none()));
         let dimension = stages.iter().map(|(stage, _)| match stage {
             Stage::Means | Stage::Deviations => columns.width() + targets,
@@ -146,11 +153,13 @@ impl Plan {
             steps,
             learning_rate: 0.0,
             momentum: match algorithm {
+                Algorithm::Standardized if classes.is_some() => 0.8,
                 Algorithm::Standardized => 0.9,
                 Algorithm::Newton => 0.5,
                 _ => 0.0,
             },
             average: match algorithm {
+                Algorithm::Standardized if classes.is_some() => Average::Uniform { skip: 7 * (steps / 10) },
                 Algorithm::Standardized | Algorithm::Newton => Average::Uniform { skip: steps / 2 },
                 // The last iterate is the sample.
                 Algorithm::Adassp | Algorithm::Sgld => Average::None,
@@ -238,7 +247,7 @@ impl Plan {
             // Slopes are at most one for classes, and so are examples on the declared bounds.
             (Stage::Moments, _)
             | (_, Algorithm::NoisyGd | Algorithm::NoisySgd | Algorithm::Svrg | Algorithm::Sgld) => 1.0,
-            _ if self.classes.is_some() => 4.0,
+            _ if self.classes.is_some() => 7.0,
             _ => 1.5,
         }
     }
@@ -255,7 +264,7 @@ impl Plan {
         let noise = self.noise_share();
         match self.algorithm {
             Algorithm::Standardized if self.classes.is_some() => {
-                (0.23 * noise.powf(-0.75)).min(12.0) * REFERENCE_STEPS / self.steps as f64
+                (1.4 * noise.powf(-0.75)).min(192.0) * REFERENCE_STEPS / self.steps as f64
             }
             Algorithm::Standardized => (0.005 / noise).min(1.0) * REFERENCE_STEPS / self.steps as f64,
             Algorithm::Newton => 0.3,
@@ -277,22 +286,17 @@ impl Plan {
         let noise = self.descent.noise_multiplier.get() / self.expected_batch();
         let sampled = if self.descent.sampling == Sampling::Full { 0.0 } else { 1.0 / self.expected_batch() };
         let variance = dimension * noise * noise + sampled;
-        (WEIGHT_LENGTH / (self.steps as f64 * variance).sqrt()).min(1.0 / self.curvature())
+        (self.family.weight_length() / (self.steps as f64 * variance).sqrt()).min(1.0 / self.curvature())
     }
 
     /// Largest second derivative of the loss, for examples of length one.
     pub(super) fn curvature(&self) -> f64 {
-        match self.loss {
-            Loss::BinaryCrossEntropy => 0.25,
-            Loss::CrossEntropy { .. } => 0.5,
-            Loss::Hinge { smoothing } | Loss::Pinball { smoothing, .. } => 0.5 / f64::from(smoothing),
-            Loss::Squared | Loss::Huber { .. } | Loss::Poisson => 1.0,
-        }
+        curvature(self.loss)
     }
 
     /// The layers of the model.
     pub(super) fn layers(&self) -> Vec<Spec> {
-        let mut layers = vec![Spec::Standardize { limit: LIMIT as f32 }];
+        let mut layers = vec![Spec::Standardize { limit: limit(self.classes) as f32 }];
         let outputs = self.outputs();
         if self.bounds_lengths() {
             layers.push(Spec::BoundLength {});
@@ -308,6 +312,63 @@ impl Plan {
     pub(super) fn bounds_lengths(&self) -> bool {
         self.algorithm.standardizes()
             && matches!(self.family, Family::Logistic | Family::Svm | Family::Poisson)
+    }
+}
+
+/// Largest second derivative of a loss, for examples of length one.
+fn curvature(loss: Loss) -> f64 {
+    match loss {
+        Loss::BinaryCrossEntropy => 0.25,
+        Loss::CrossEntropy { .. } => 0.5,
+        Loss::Hinge { smoothing } | Loss::Pinball { smoothing, .. } => 0.5 / f64::from(smoothing),
+        Loss::Squared | Loss::Huber { .. } | Loss::Poisson => 1.0,
+    }
+}
+
+/// Steps and samples that the theory of excess risk plans for descent on the declared bounds.
+struct Theory {
+    steps: u64,
+    sampling_rate: f64,
+}
+
+impl Theory {
+    /// The plan of [`convex::Plan`] for smooth convex losses; the usual numbers if ε follows from the noise.
+    fn new(
+        recipe: &Recipe,
+        records: u64,
+        weights: usize,
+        (smoothness, radius): (f64, f64),
+        delta: Delta,
+    ) -> Result<Self, Error> {
+        let usual = Self { steps: STEPS, sampling_rate: RATE };
+        let method = match recipe.method {
+            Algorithm::NoisyGd => convex::Method::NoisyGd,
+            Algorithm::NoisySgd => convex::Method::NoisySgd,
+            _ => return Ok(usual),
+        };
+        let Some(epsilon) = recipe.privacy.epsilon else { return Ok(usual) };
+        let samples = method == convex::Method::NoisySgd;
+        if recipe.steps.is_some() && (recipe.sampling_rate.is_some() || !samples) {
+            return Ok(usual);
+        }
+        let problem = convex::Problem {
+            records,
+            dimension: weights as u64,
+            lipschitz: 1.0,
+            smoothness: Some(smoothness),
+            strong_convexity: None,
+            radius,
+        };
+        let privacy =
+            convex::Privacy { epsilon: Epsilon::new(epsilon)?, delta, neighbors: recipe.privacy.neighbors };
+        let loss = convex::Loss::SmoothConvex;
+        let planned = convex::Plan::new(&problem, privacy, method, loss, convex::Factor::default())?;
+        Ok(match planned.procedure {
+            convex::Procedure::Descend(descend) => {
+                Self { steps: descend.steps, sampling_rate: descend.batch_size as f64 / records as f64 }
+            }
+            convex::Procedure::Minimise { .. } => usual,
+        })
     }
 }
 
@@ -362,6 +423,18 @@ pub(super) fn checked_records(recipe: &Recipe, family: Family, subject: &Subject
     if family == Family::Poisson && !counts_from_zero {
         let found = "poisson, and the bounds of the target do not begin at 0";
         return Err(misfit("model", found, "bounds from 0 to the largest count"));
+    }
+    for (name, is_given) in [
+        ("steps", recipe.steps.is_some()),
+        ("learning_rate", recipe.learning_rate.is_some()),
+        ("regularization", recipe.regularization.is_some()),
+        ("sampling_rate", recipe.sampling_rate.is_some()),
+        ("radius", recipe.radius.is_some()),
+    ] {
+        if is_given && !recipe.method.has(name) {
+            let found = format!("given, and the method is {}", recipe.method.name());
+            return Err(misfit(name, &found, "a method with this setting, or no such setting"));
+        }
     }
     let is_regression = matches!(family, Family::Linear | Family::Ridge);
     if matches!(recipe.method, Algorithm::Adassp | Algorithm::OnePosterior) && !is_regression {

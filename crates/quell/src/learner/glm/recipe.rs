@@ -20,7 +20,7 @@ pub struct Recipe {
     /// A public number of records (or users). It need not be exact.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub records: Option<u64>,
-    /// Number of gradient steps.
+    /// Number of steps: gradients, noisy matrices (`adassp`) or corners (`frank-wolfe`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<u64>,
     /// The learning rate.
@@ -29,6 +29,9 @@ pub struct Recipe {
     /// The weight λ of the penalty λ/2 ‖w‖², relative to the mean loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regularization: Option<f64>,
+    /// Probability that a record enters the batch of a step, for stochastic gradient descent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampling_rate: Option<f64>,
     /// The largest sum of absolute weights, for Frank-Wolfe.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub radius: Option<f64>,
@@ -108,6 +111,13 @@ impl Family {
     #[must_use]
     pub fn classifies(self) -> bool {
         matches!(self, Self::Logistic | Self::Svm)
+    }
+
+    /// The length of the weights of a good model for examples of length one: an assumption about all data.
+    ///
+    /// Numeric targets are in [-1, 1], and scores of classes are not.
+    pub(super) fn weight_length(self) -> f64 {
+        if self.classifies() { 10.0 } else { 2.0 }
     }
 
     /// The loss for a number of classes.

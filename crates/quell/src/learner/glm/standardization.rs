@@ -7,7 +7,11 @@
 use super::{Algorithm, Columns, Plan};
 
 /// Deviations are clamped to this number of spreads: values beyond are winsorised.
-pub(super) const LIMIT: f64 = 4.0;
+///
+/// Classes gain from the tails of the columns, and linear regression suffers from them.
+pub(super) fn limit(classes: Option<usize>) -> f64 {
+    if classes.is_some() { 12.0 } else { 4.0 }
+}
 
 /// A mean absolute deviation times this is the standard deviation of a normal column: √(π/2), rounded.
 const NORMAL: f64 = 1.25;
@@ -41,7 +45,7 @@ pub(super) struct Estimate<'a> {
 }
 
 /// The gain where classes are predicted.
-const CLASS_GAIN: f64 = 0.7;
+const CLASS_GAIN: f64 = 0.8;
 
 impl Standardization {
     /// The constants that use nothing but the declared bounds: no example is longer than the radius.
@@ -129,7 +133,7 @@ impl Standardization {
                 centre * (1.0 - centre) / (spread * spread)
             })
             .sum();
-        0.7 * (self.gain.powi(2) * numbers + indicators + 1.0).sqrt()
+        1.4 * (self.gain.powi(2) * numbers + indicators + 1.0).sqrt()
     }
 
     /// The weights of the layer that standardises: centres, rates and gains.

@@ -3,10 +3,13 @@
 use quell_privacy::mechanism::{Clipper, Contributions};
 use rayon::prelude::*;
 
-use super::{Family, Plan, Standardization, plan::Stage, standardization::LIMIT, state::mean_count};
+use super::{Family, Plan, Standardization, plan::Stage, standardization::limit, state::mean_count};
 use crate::{
-    kernel::numbers::{add_scaled, add_totals, add_wide, dot, squared_length},
-    layer::{Layer, Standardize, shrink},
+    kernel::{
+        fast,
+        numbers::{add_scaled, add_totals, add_wide, dot, squared_length},
+    },
+    layer::{Layer, Standardize},
     learner::{Supervised, loss::Target},
     network::Task,
 };
@@ -14,8 +17,8 @@ use crate::{
 /// The vectors of all records in one stage.
 ///
 /// The vector of an example is an outer product: a left factor with one number for each output, times a right
-/// factor with one number for each feature, and where the stage has biases, the left factor itself. A record
-/// with several examples has the mean of their vectors.
+/// factor with one number for each feature, and where the stage has biases, the left factor times a constant.
+/// A record with several examples has the mean of their vectors.
 pub(super) struct Vectors<'a> {
     plan: &'a Plan,
     records: &'a Supervised<'a>,
@@ -76,7 +79,7 @@ impl<'a> Vectors<'a> {
         standardization: &'a Standardization,
         weights: [&'a [f32]; 2],
     ) -> Self {
-        let layer = Standardize::new(LIMIT as f32, vec![plan.columns.width()]);
+        let layer = Standardize::new(limit(plan.classes) as f32, vec![plan.columns.width()]);
         let constants = standardization.weights(plan);
         Self {
             plan,
@@ -108,38 +111,49 @@ impl<'a> Vectors<'a> {
     /// Adds the clipped vectors of a block to the total of a thread.
     fn add_block(&self, block: &[usize], clipper: &Clipper, buffers: &mut Buffers) {
         buffers.block.fill(0.0);
-        let mut scale = [0.0];
-        for record in block {
-            let examples = self.records.examples(*record);
-            if self.records.is_grouped() {
-                buffers.own.fill(0.0);
-                for number in 0..examples {
-                    self.factors(*record, number, buffers);
-                    let Buffers { left, right, own, .. } = buffers;
-                    self.shape.add(own, 1.0 / examples as f32, left, right);
+        fast(
+            #[inline(always)]
+            || {
+                for record in block {
+                    self.add_record(*record, clipper, buffers);
                 }
-                clipper.scales(&[squared_length(&buffers.own)], &mut scale);
-                // Zero times a number that is not finite is not zero.
-                if scale[0] != 0.0 {
-                    add_scaled(&mut buffers.block, scale[0], &buffers.own);
-                }
-            } else if examples == 0 {
-                clipper.scales(&[0.0], &mut scale);
-            } else {
-                self.factors(*record, 0, buffers);
-                let Buffers { left, right, block, .. } = buffers;
-                let constant = if self.shape.has_biases { 1.0 } else { 0.0 };
-                clipper.scales(&[squared_length(left) * (squared_length(right) + constant)], &mut scale);
-                if scale[0] != 0.0 {
-                    self.shape.add(block, scale[0], left, right);
-                }
-            }
-        }
+            },
+        );
         add_wide(&mut buffers.total, &buffers.block);
     }
 
+    /// Adds the clipped vector of a record to the sum of its block.
+    #[inline(always)]
+    fn add_record(&self, record: usize, clipper: &Clipper, buffers: &mut Buffers) {
+        let mut scale = [0.0];
+        let examples = self.records.examples(record);
+        if self.records.is_grouped() {
+            buffers.own.fill(0.0);
+            for number in 0..examples {
+                let right = self.factors(record, number, buffers);
+                let Buffers { left, right: features, own, .. } = buffers;
+                self.shape.add(own, 1.0 / examples as f32, left, features, right.constant);
+            }
+            clipper.scales(&[squared_length(&buffers.own)], &mut scale);
+            // Zero times a number that is not finite is not zero.
+            if scale[0] != 0.0 {
+                add_scaled(&mut buffers.block, scale[0], &buffers.own);
+            }
+        } else if examples == 0 {
+            clipper.scales(&[0.0], &mut scale);
+        } else {
+            let right = self.factors(record, 0, buffers);
+            let Buffers { left, right: features, block, .. } = buffers;
+            clipper.scales(&[squared_length(left) * right.squared_length()], &mut scale);
+            if scale[0] != 0.0 {
+                self.shape.add(block, scale[0], left, features, right.constant);
+            }
+        }
+    }
+
     /// Writes the factors of an example's vector.
-    fn factors(&self, record: usize, number: usize, buffers: &mut Buffers) {
+    #[inline(always)]
+    fn factors(&self, record: usize, number: usize, buffers: &mut Buffers) -> Right {
         let Buffers { raw, left, right, scores, other, .. } = buffers;
         self.records.gather(record, number, raw);
         let target = self.records.target_of(record, number);
@@ -152,36 +166,28 @@ impl<'a> Vectors<'a> {
             for (feature, (to, x)) in right.iter_mut().zip(raw.iter().copied().chain(target)).enumerate() {
                 *to = self.value(feature, x);
             }
-            return;
+            return Right { features: squared_length(right), constant: 0.0 };
         }
         self.layer.forward(&self.constants, raw, right, &mut [], &[]);
-        let radius = self.standardization.radius;
+        let features = squared_length(right);
+        let shrunk = features.sqrt().max(1.0).recip();
+        let constant = self.standardization.radius.recip();
         if self.stage == Stage::Moments {
-            self.products(target, left, right);
-        } else {
-            let mut factor = self.plan.scale(self.stage) / radius;
-            if self.plan.bounds_lengths() {
-                let bound = shrink(right);
-                for x in &mut *right {
-                    *x *= bound;
-                }
-            } else {
-                // The gradients of unusually long examples count less.
-                factor *= f64::from(shrink(right));
-            }
-            self.derivatives(target, self.weights[0], right, scores, left);
-            if self.stage == Stage::Correction {
-                self.derivatives(target, self.weights[1], right, scores, other);
-                left.iter_mut().zip(other).for_each(|(own, other)| *own -= *other);
-            }
-            for slope in &mut *left {
-                *slope *= factor as f32;
-            }
+            return self.products(target, left, right, Right { features, constant: constant as f32 });
         }
-        // Examples are multiplied by the radius, so that the constant input of the bias is like one of them.
-        for x in &mut *right {
-            *x *= radius as f32;
+        // Either unusually long examples are shortened, or only their gradients.
+        let [length, weight] = if self.plan.bounds_lengths() { [shrunk, 1.0] } else { [1.0, shrunk] };
+        self.derivatives(target, self.weights[0], (right, length), scores, left);
+        if self.stage == Stage::Correction {
+            self.derivatives(target, self.weights[1], (right, length), scores, other);
+            left.iter_mut().zip(other).for_each(|(own, other)| *own -= *other);
         }
+        // The left factor has the length of the example, and the constant is divided by it.
+        let factor = (self.plan.scale(self.stage) * weight * length) as f32;
+        for slope in &mut *left {
+            *slope *= factor;
+        }
+        Right { features, constant: (constant / length) as f32 }
     }
 
     /// The number that a value contributes to means or deviations. The target is the last feature.
@@ -202,7 +208,10 @@ impl<'a> Vectors<'a> {
     fn number(&self, target: Target) -> f64 {
         let [centre, spread] = self.standardization.target;
         match target {
-            Target::Number(number) => ((f64::from(number) - centre) / spread).clamp(-LIMIT, LIMIT),
+            Target::Number(number) => {
+                let most = limit(self.plan.classes);
+                ((f64::from(number) - centre) / spread).clamp(-most, most)
+            }
             Target::Class(_) => f64::NAN,
         }
     }
@@ -210,33 +219,36 @@ impl<'a> Vectors<'a> {
     /// Writes the left factor of all products: the example, the constant feature, and a numeric target.
     ///
     /// With a numeric target, unusually long examples count less: their products have length at most one.
-    fn products(&self, target: Target, left: &mut [f32], right: &mut [f32]) {
-        let part = self.standardization.radius.recip();
+    fn products(&self, target: Target, left: &mut [f32], right: &[f32], mut of_right: Right) -> Right {
+        let part = f64::from(of_right.constant);
         let (example, rest) = left.split_at_mut(right.len());
-        let mut weight = part;
-        if let [constant, place] = rest {
-            let number = part * self.number(target);
-            weight /= (squared_length(right) + number * number).max(1.0);
-            (*constant, *place) = (part as f32, number as f32);
-        } else {
-            let bound = shrink(right);
-            for x in &mut *right {
-                *x *= bound;
-            }
-            rest.fill(part as f32);
-        }
         example.copy_from_slice(right);
+        let weight = if let [constant, place] = rest {
+            let number = part * self.number(target);
+            (*constant, *place) = (part as f32, number as f32);
+            (of_right.features + number * number).max(1.0).recip()
+        } else {
+            // Both factors have the length one at most. The constant is divided by what shortens the example.
+            let shrunk = of_right.features.sqrt().max(1.0).recip();
+            of_right.constant = (part / shrunk) as f32;
+            rest.fill(of_right.constant);
+            shrunk * shrunk
+        };
         for x in &mut *left {
             *x *= weight as f32;
         }
+        of_right
     }
 
     /// Writes the derivatives of the loss by the scores, in units of the spread of a numeric target.
+    ///
+    /// The example is multiplied by `length`.
+    #[inline(always)]
     fn derivatives(
         &self,
         target: Target,
         weights: &[f32],
-        example: &[f32],
+        (example, length): (&[f32], f64),
         scores: &mut [f32],
         slopes: &mut [f32],
     ) {
@@ -252,7 +264,7 @@ impl<'a> Vectors<'a> {
         };
         let part = constants.radius.recip() as f32;
         for ((score, row), bias) in scores.iter_mut().zip(matrix.chunks_exact(example.len())).zip(biases) {
-            *score = dot(row, example) + bias * part + offset;
+            *score = length as f32 * dot(row, example) + bias * part + offset;
         }
         plan.loss.loss_and_gradient(scores, target, slopes);
         // Residuals of counts are relative to their mean.
@@ -264,15 +276,31 @@ impl<'a> Vectors<'a> {
     }
 }
 
+/// What is known about the right factor of a vector.
+#[derive(Clone, Copy)]
+struct Right {
+    /// The squared length of the features.
+    features: f64,
+    /// The input of the biases.
+    constant: f32,
+}
+
+impl Right {
+    fn squared_length(self) -> f64 {
+        self.features + f64::from(self.constant) * f64::from(self.constant)
+    }
+}
+
 impl Shape {
     /// Adds the scaled outer product of two factors to a sum, and then the biases.
-    fn add(self, sum: &mut [f32], scale: f32, left: &[f32], right: &[f32]) {
+    #[inline(always)]
+    fn add(self, sum: &mut [f32], scale: f32, left: &[f32], right: &[f32], constant: f32) {
         let (matrix, biases) = sum.split_at_mut(self.left * self.right);
         for (row, factor) in matrix.chunks_exact_mut(self.right).zip(left) {
             add_scaled(row, scale * factor, right);
         }
         if self.has_biases {
-            add_scaled(biases, scale, left);
+            add_scaled(biases, scale * constant, left);
         }
     }
 }
