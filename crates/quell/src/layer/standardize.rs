@@ -63,13 +63,17 @@ impl Layer for Standardize {
 
     fn forward(&self, weights: &[f32], input: &[f32], output: &mut [f32], _: &mut [f32], _: &[u64]) {
         let ([centres, rates, gains], width) = (self.split(weights), self.outputs());
+        let limit = self.limit;
         for (x, y) in input.chunks_exact(width).zip(output.chunks_exact_mut(width)) {
             fast(
                 #[inline(always)]
                 || {
                     let constants = centres.iter().zip(rates).zip(gains);
                     for ((x, y), ((centre, rate), gain)) in x.iter().zip(y).zip(constants) {
-                        *y = gain * ((x - centre) * rate).clamp(-self.limit, self.limit);
+                        let scaled = (x - centre) * rate;
+                        // `clamp` checks its bounds for each number, which a vector unit cannot. NaN stays NaN.
+                        let below = if scaled > limit { limit } else { scaled };
+                        *y = gain * if below < -limit { -limit } else { below };
                     }
                 },
             );
