@@ -124,7 +124,7 @@ fn the_risk_is_within_its_bound() {
     // Squared losses of the guesses 0, 0.1, …, 1 for coins of bias 0.3: the risk is 0.21 + (guess - 0.3)².
     let mut random = PublicRandom::new(3);
     let mut failures = 0;
-    for _ in 0..300 {
+    for seed in 0..300 {
         let coins: Vec<f64> = (0..records).map(|_| if random.below(10) < 3 { 1.0 } else { 0.0 }).collect();
         let utilities = class.utilities(coins.len(), |coin, losses| {
             losses
@@ -133,7 +133,8 @@ fn the_risk_is_within_its_bound() {
                 .for_each(|(i, loss)| *loss = (coins[coin] - i as f64 / 10.0).powi(2));
         });
         let mechanism = class.mechanism(Neighbors::AddRemove).unwrap();
-        let chosen = many(Neighbors::AddRemove, mechanism, &utilities, 1)[0];
+        let mut ledger = ledger_with(Neighbors::AddRemove, Unit::Example, seed);
+        let chosen = ledger.charge(mechanism).unwrap().run(&utilities).unwrap();
         failures += usize::from((chosen as f64 / 10.0 - 0.3).powi(2) > bound);
     }
     assert!(failures < 30, "{failures} of 300, bound {bound}");

@@ -249,6 +249,7 @@ fn linear_algorithms() -> impl Iterator<Item = Algorithm> {
 fn linear_models_move_by_what_is_charged_for_and_show_nothing_else() {
     let (mut statistics, mut most) = (0, 0.0_f64);
     for (number, algorithm) in linear_algorithms().enumerate() {
+        let before = statistics;
         for case in 0..cases(6) {
             // Pictures of CIFAR-10 have 3072 numbers, and all of their products.
             let small: Vec<Format> = FORMATS.into_iter().filter(|format| *format != Format::Cifar).collect();
@@ -258,6 +259,7 @@ fn linear_models_move_by_what_is_charged_for_and_show_nothing_else() {
                 .unwrap_or_else(|leak| panic!("{algorithm:?}, case {case}: {leak}"));
             (statistics, most) = (statistics + seen, most.max(moved));
         }
+        assert!(statistics > before, "no statistic of {algorithm:?} was seen");
     }
     assert!(most > 0.5, "{most}");
     println!(

@@ -348,7 +348,7 @@ mod tests {
     const COLUMNS: &str = "[[column]]\nname = 'a'\nbounds = [0, 1]\n[[column]]\nname = 'b'\nbounds = [0, 1]\n\
          [[column]]\nname = 'c'\ncategories = ['x', 'y', 'z']\n";
 
-    /// The contract of contributions, in every stage of every algorithm, for classes, numbers and users.
+    /// The contract of contributions, in every stage of every algorithm that takes steps, for classes, numbers and users.
     #[test]
     fn vectors_keep_the_contract_of_contributions() {
         let (records, mut chance) = (40, PublicRandom::of(3, 1));
@@ -363,14 +363,29 @@ mod tests {
                 },
                 None => Targets::Numbers((0..records).map(|_| chance.between(-1.0, 1.0)).collect()),
             };
-            let examples = Examples::numbers(&[5], values, targets).unwrap();
-            for method in [Algorithm::Standardized, Algorithm::Newton, Algorithm::Svrg, Algorithm::NoisyGd] {
+            let users: Vec<_> = (0..records).map(|_| Some([chance.below(15) as u8])).collect();
+            let examples = Examples::numbers(&[5], values, targets).unwrap().with_users(&users).unwrap();
+            let methods = [
+                Algorithm::Standardized,
+                Algorithm::Newton,
+                Algorithm::Svrg,
+                Algorithm::NoisyGd,
+                Algorithm::NoisySgd,
+                Algorithm::Sgld,
+                Algorithm::Adassp,
+            ];
+            let units = [Unit::Example, Unit::User];
+            let cases = methods.into_iter().flat_map(|method| units.map(|unit| (method, unit)));
+            // AdaSSP has no model for classes.
+            for (method, unit) in
+                cases.filter(|(method, _)| *method != Algorithm::Adassp || classes.is_none())
+            {
                 let mut recipe = Recipe { method, records: Some(40), ..Recipe::default() };
                 recipe.privacy.epsilon = Some(1.0);
                 let facts = PublicFacts { records: None, classes };
                 let subject = Subject { shape: &[5], are_features: false, facts, schema: Some(&schema) };
                 let glm = Glm::plan(&mut recipe, &mut Architecture::default(), &subject).unwrap();
-                let task = glm.task(&examples, Unit::Example).unwrap();
+                let task = glm.task(&examples, unit).unwrap();
                 let mut state = State::new(&glm.plan).unwrap();
                 let standardization = state.standardization(&glm.plan);
                 let mut weights = state.weights();
@@ -378,9 +393,9 @@ mod tests {
                 let [own, anchor] = &weights;
                 for (stage, _) in &glm.plan.stages {
                     let mut vectors = Vectors::new(&glm.plan, &task, *stage, &standardization, [own, anchor]);
-                    let all: Vec<usize> = (0..records).collect();
+                    let all: Vec<usize> = (0..task.records()).collect();
                     let kept = laws::check_contributions(&mut vectors, &all);
-                    assert_eq!(kept, Ok(()), "{method:?} {stage:?} {label}");
+                    assert_eq!(kept, Ok(()), "{method:?} {unit:?} {stage:?} {label}");
                 }
             }
         }
