@@ -38,13 +38,13 @@ pub(super) fn add(totals: &mut [i128], numbers: &[f64], bound: f64) {
 mod tests {
     use super::*;
 
-    /// In floating-point arithmetic, these sums drift apart: after one record that ends just below a power of
-    /// two, every later record moves one sum by a unit in the last place more than the other.
+    /// In floating-point arithmetic, these sums drift apart. Numbers are finer below a power of two than above
+    /// it, so a tiny number moves one sum, and the other one not at all.
     #[test]
     fn one_record_moves_a_sum_by_its_own_number_whatever_follows() {
-        let later = 0.5 + 0.9 * (0.5_f64).powi(36);
+        let (start, later) = (65_536, -0.45 * 0.5_f64.powi(36));
         let sums = |first: f64| {
-            let (mut float, mut exact) = (65_536.0 - 0.5, vec![i128::from(parts(1.0, 1.0)) * 65_535]);
+            let (mut float, mut exact) = (f64::from(start), vec![i128::from(start) << 30]);
             float += first;
             add(&mut exact, &[first], 1.0);
             for _ in 0..1_000_000 {
@@ -53,9 +53,9 @@ mod tests {
             }
             (float, exact[0])
         };
-        let (below, above) = (sums(0.5 - 1e-9), sums(0.5));
-        assert!(above.0 - below.0 > 1e-6, "floating-point sums no longer drift: {}", above.0 - below.0);
-        assert_eq!(above.1 - below.1, i128::from(parts(0.5, 1.0) - parts(0.5 - 1e-9, 1.0)));
+        let (below, above) = (sums(-0.25), sums(0.25));
+        assert!(above.0 - below.0 > 0.500_007, "{}", above.0 - below.0);
+        assert_eq!(above.1 - below.1, 1 << 29);
     }
 
     #[test]
