@@ -94,7 +94,7 @@ impl Flags {
         }));
         let mut linear = vec![["linear model of a table", "description"].map(str::to_owned).to_vec()];
         linear.extend(Family::ALL.iter().map(|family| vec![family.name().into(), family.purpose().into()]));
-        print::lines(&format!("{}\n\n{}", print::table(&rows, &[1]), print::table(&linear, &[])))
+        print::lines(&format!("{}\n{}", print::table(&rows, &[1]), print::table(&linear, &[])))
     }
 
     fn layers(&self, name: &str) -> Result<()> {
