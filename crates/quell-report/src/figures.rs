@@ -95,7 +95,7 @@ pub(crate) fn last_iterate(
     };
     Ok(Some((
         figure,
-        "The privacy loss of the last iterate stops growing. That of all iterates, with the same noise, does not.",
+        "The privacy loss of the last iterate stops growing after enough steps. That of all iterates, with the same noise, does not.",
     )))
 }
 

@@ -354,11 +354,13 @@ fn the_learner_follows_from_the_data_and_the_settings() {
     assert_eq!(chosen(&|asked| asked.training.seed = 9), Some(Learner::Glm));
     assert_eq!(chosen(&|asked| asked.model.name = Some("logistic".into())), Some(Learner::Glm));
     assert_eq!(chosen(&|asked| asked.model.name = Some("svm".into())), Some(Learner::Glm));
-    assert_eq!(chosen(&|asked| asked.training.steps = Some(3)), Some(Learner::DpSgd));
+    assert_eq!(chosen(&|asked| asked.training.steps = Some(3)), Some(Learner::Glm));
+    assert_eq!(chosen(&|asked| asked.training.epochs = Some(3.0)), Some(Learner::DpSgd));
+    assert_eq!(chosen(&|asked| asked.training.sampling.rate = Some(0.5)), Some(Learner::DpSgd));
     assert_eq!(chosen(&|asked| asked.model.name = Some("mlp".into())), Some(Learner::DpSgd));
     let mut both = made.configuration(1.0);
     (both.learner, both.training.epochs) = (Some(Learner::Glm), Some(3.0));
-    assert!(matches!(fit(both).err(), Some(Error::Setting { name: "learner", .. })));
+    assert!(matches!(fit(both).err(), Some(Error::Setting { name: "model", .. })));
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub(crate) struct Flags {
     ///
     /// A table needs no label. If not given: the test part of the embedded digits.
     data: Option<PathBuf>,
-    /// Add a column for each class with its predicted probability
+    /// Add a column for each class with its predicted probability (for svm: its score)
     #[arg(long)]
     scores: bool,
     /// File to write (standard output if not given)

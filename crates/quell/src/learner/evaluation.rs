@@ -48,7 +48,7 @@ impl Evaluation {
                 )
             }
             Self::Numbers { error, count } => {
-                format!("error: {} (root mean square over {count} {whose})", format_brief(*error))
+                format!("root mean square error: {} (over {count} {whose})", format_brief(*error))
             }
         }
     }

@@ -171,6 +171,8 @@ impl Loss {
             (Self::BinaryCrossEntropy, [output]) => {
                 vec![1.0 / (1.0 + output.exp()), 1.0 / (1.0 + (-output).exp())]
             }
+            // The distance from the boundary, for and against each of two classes.
+            (Self::Hinge { .. }, [output]) => vec![-output, *output],
             (Self::Poisson, [output]) => vec![expected_count(*output)],
             _ => outputs.to_vec(),
         }

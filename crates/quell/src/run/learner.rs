@@ -38,12 +38,10 @@ impl Configuration {
 
     /// The learner for settings that name none: a linear model for tables, and DP-SGD for other data.
     ///
-    /// Settings of DP-SGD other than privacy and the number of records ask for DP-SGD, and so does a model
-    /// that is not linear.
+    /// Settings that the default for tables does not have ask for DP-SGD, and so does a model that is not
+    /// linear.
     fn default_learner(&self) -> Learner {
-        let Recipe { privacy, sampling, seed, .. } = self.training;
-        let sampling = Sample { records: sampling.records, ..Sample::default() };
-        let asks_for_dp_sgd = self.training != Recipe { privacy, sampling, seed, ..Recipe::default() };
+        let asks_for_dp_sgd = self.training.sampling.rate.is_some() || !self.training.suits_linear_models();
         let is_table = self.data.schema.is_some() && self.features.is_raw() && self.model.layers.is_empty();
         let is_linear = match self.model.name.as_deref().map(Family::named) {
             // `logistic` is a network, too. The other linear models are nothing else.
@@ -55,8 +53,14 @@ impl Configuration {
 
     /// Moves the settings that both learners have from the section of DP-SGD. They override.
     fn share_settings(&mut self) -> Result<(), Error> {
-        let Recipe { privacy, sampling, steps, schedule, .. } =
-            std::mem::take(&mut self.training).checked()?;
+        if !self.training.suits_linear_models() {
+            return Err(Error::Setting {
+                name: "model",
+                found: "a linear model, and there are settings that only networks have".into(),
+                expected: "no epochs, batches of fixed size, clipping, optimizer or schedule, or the method dp-sgd",
+            });
+        }
+        let Recipe { privacy, sampling, steps, schedule, .. } = std::mem::take(&mut self.training);
         let own = &mut self.glm;
         if privacy.noise_multiplier.is_some() {
             // The noise determines ε.
@@ -81,21 +85,13 @@ impl Configuration {
 }
 
 impl Recipe {
-    /// Refuses settings that a linear model does not have.
-    fn checked(self) -> Result<Self, Error> {
+    /// Whether linear models have all settings that are given.
+    fn suits_linear_models(&self) -> bool {
         let sampling =
             Sample { records: self.sampling.records, rate: self.sampling.rate, ..Sample::default() };
-        let Self { privacy, steps, seed, .. } = self;
+        let Self { privacy, steps, seed, .. } = *self;
         let schedule =
             self.schedule.map(|schedule| Schedule { warm_up: 0, shape: Shape::Constant, ..schedule });
-        let shared = Self { privacy, sampling, steps, schedule, seed, ..Self::default() };
-        if self == shared {
-            return Ok(self);
-        }
-        Err(Error::Setting {
-            name: "learner",
-            found: "a linear model, with settings of DP-SGD".into(),
-            expected: "no batches of fixed size, epochs, clipping, optimizer or schedule, or the method dp-sgd",
-        })
+        *self == Self { privacy, sampling, steps, schedule, seed, ..Self::default() }
     }
 }

@@ -225,3 +225,10 @@ fn scores_are_probabilities_of_which_the_prediction_has_the_largest() {
     assert_eq!(Loss::BinaryCrossEntropy.scores(&[1000.0]), [0.0, 1.0]);
     assert_eq!(Loss::Squared.scores(&[0.5]), [0.5]);
 }
+
+#[test]
+fn a_support_vector_machine_has_a_score_for_each_of_two_classes() {
+    let loss = Loss::Hinge { smoothing: 0.5 };
+    assert_eq!(loss.scores(&[0.7]), [-0.7, 0.7]);
+    assert_eq!(loss.scores(&[0.1, 0.2, 0.3]), [0.1, 0.2, 0.3]);
+}

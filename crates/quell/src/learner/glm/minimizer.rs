@@ -310,7 +310,7 @@ impl<M: Minimizer> Method for Minimized<M> {
             return Err(Error::Setting {
                 name: "method",
                 found: format!("{}, with users as the privacy unit", M::ALGORITHM.name()),
-                expected: "a method that protects users: standardized or dp-sgd",
+                expected: "a method that protects users, such as standardized or dp-sgd",
             });
         }
         // The theorems need a limit. Beyond it, the refusal tells that there are so many records.

@@ -438,8 +438,8 @@ pub(super) fn checked_records(recipe: &Recipe, family: Family, subject: &Subject
     }
     let is_regression = matches!(family, Family::Linear | Family::Ridge);
     if matches!(recipe.method, Algorithm::Adassp | Algorithm::OnePosterior) && !is_regression {
-        let found = recipe.method.name();
-        return Err(misfit("method", found, "another one, except for linear and ridge regression"));
+        let found = format!("{}, and the model is {}", recipe.method.name(), family.name());
+        return Err(misfit("method", &found, "the model linear or ridge, or another method"));
     }
     let records = recipe.records.or(subject.facts.records).filter(|records| *records > 0);
     records.ok_or(Error::Missing { what: Input::RecordCount })
