@@ -16,9 +16,7 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use super::{
-    Algorithm, Columns, Family, Recipe,
-    minimizer::{Weights, declared_layers},
-    plan::checked_records,
+    Algorithm, Columns, Family, Recipe, minimized::declared_layers, plan::checked_records, weights::Weights,
 };
 use crate::{
     Error,

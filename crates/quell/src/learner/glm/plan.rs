@@ -3,14 +3,14 @@
 use quell_privacy::{
     Bound, Neighbors,
     mechanism::{Clipping, Descent, Sampling},
-    units::{ClipNorm, Delta, Epsilon, SamplingRate},
+    units::{ClipNorm, Delta, SamplingRate},
 };
 
-use super::{Algorithm, Columns, Family, Recipe, standardization::limit};
+use super::{Algorithm, Columns, Family, Recipe, standardization::limit, theory::Theory};
 use crate::{
     Error, Input,
     layer::Spec,
-    learner::{Subject, average::Average, convex, default_delta, loss::Loss},
+    learner::{Subject, average::Average, default_delta, loss::Loss},
     range::{NOT_NEGATIVE, POSITIVE},
 };
 
@@ -70,14 +70,14 @@ pub(super) enum Stage {
 }
 
 /// Default number of gradient steps. With the default shares, all runs together are one hundred.
-const STEPS: u64 = 90;
+pub(super) const STEPS: u64 = 90;
 /// Number of gradient steps for which the learning rates were found.
 const REFERENCE_STEPS: f64 = 100.0;
 /// The most steps, far beyond any use.
 const MOST_STEPS: u64 = 1 << 32;
 
 /// Sampling rate of stochastic gradient descent.
-const RATE: f64 = 0.02;
+pub(super) const RATE: f64 = 0.02;
 /// Batches in an epoch of variance reduction.
 const BATCHES: u32 = 10;
 
@@ -322,53 +322,6 @@ fn curvature(loss: Loss) -> f64 {
         Loss::CrossEntropy { .. } => 0.5,
         Loss::Hinge { smoothing } | Loss::Pinball { smoothing, .. } => 0.5 / f64::from(smoothing),
         Loss::Squared | Loss::Huber { .. } | Loss::Poisson => 1.0,
-    }
-}
-
-/// Steps and samples that the theory of excess risk plans for descent on the declared bounds.
-struct Theory {
-    steps: u64,
-    sampling_rate: f64,
-}
-
-impl Theory {
-    /// The plan of [`convex::Plan`] for smooth convex losses; the usual numbers if ε follows from the noise.
-    fn new(
-        recipe: &Recipe,
-        records: u64,
-        weights: usize,
-        (smoothness, radius): (f64, f64),
-        delta: Delta,
-    ) -> Result<Self, Error> {
-        let usual = Self { steps: STEPS, sampling_rate: RATE };
-        let method = match recipe.method {
-            Algorithm::NoisyGd => convex::Method::NoisyGd,
-            Algorithm::NoisySgd => convex::Method::NoisySgd,
-            _ => return Ok(usual),
-        };
-        let Some(epsilon) = recipe.privacy.epsilon else { return Ok(usual) };
-        let samples = method == convex::Method::NoisySgd;
-        if recipe.steps.is_some() && (recipe.sampling_rate.is_some() || !samples) {
-            return Ok(usual);
-        }
-        let problem = convex::Problem {
-            records,
-            dimension: weights as u64,
-            lipschitz: 1.0,
-            smoothness: Some(smoothness),
-            strong_convexity: None,
-            radius,
-        };
-        let privacy =
-            convex::Privacy { epsilon: Epsilon::new(epsilon)?, delta, neighbors: recipe.privacy.neighbors };
-        let loss = convex::Loss::SmoothConvex;
-        let planned = convex::Plan::new(&problem, privacy, method, loss, convex::Factor::default())?;
-        Ok(match planned.procedure {
-            convex::Procedure::Descend(descend) => {
-                Self { steps: descend.steps, sampling_rate: descend.batch_size as f64 / records as f64 }
-            }
-            convex::Procedure::Minimise { .. } => usual,
-        })
     }
 }
 

@@ -1,0 +1,74 @@
+//! The state of a run whose releases are weights.
+
+use safetensors::{Dtype, SafeTensors, serialize};
+
+use crate::{
+    Error,
+    learner::{
+        Snapshot,
+        tensors::{Tensor, numbers},
+    },
+};
+
+/// The weights that were released so far, and the number of releases.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Weights {
+    position: u64,
+    taken: u64,
+    pub(super) values: Vec<f64>,
+}
+
+/// Names of the tensors in a file.
+const WEIGHTS: &str = "weights";
+const COUNTERS: &str = "counters";
+
+impl Weights {
+    /// The state before the first release, or a saved state.
+    pub(super) fn new(parameters: usize, saved: Option<&[u8]>) -> Result<Self, Error> {
+        let start = Self { position: 0, taken: 0, values: vec![0.0; parameters] };
+        match saved {
+            Some(bytes) => start.restore(bytes),
+            None => Ok(start),
+        }
+    }
+
+    /// Counts a release. `position` is its number.
+    pub(super) fn advance(&mut self, position: u64) {
+        (self.position, self.taken) = (position + 1, self.taken + 1);
+    }
+
+    /// Restores a state that [`Snapshot::save`] wrote for the same plan.
+    fn restore(mut self, bytes: &[u8]) -> Result<Self, Error> {
+        let damaged =
+            |part: &str| Error::saved(part, "missing or damaged", "the contents of a checkpoint of this run");
+        let file = SafeTensors::deserialize(bytes).map_err(|_| damaged("the file"))?;
+        let read = |name: &str, length: usize| {
+            numbers(&file, name, Dtype::F64, f64::from_le_bytes)
+                .filter(|values| values.len() == length && values.iter().all(|value| value.is_finite()))
+                .ok_or_else(|| damaged(name))
+        };
+        self.values = read(WEIGHTS, self.values.len())?;
+        let counters = read(COUNTERS, 2)?;
+        (self.position, self.taken) = (counters[0] as u64, counters[1] as u64);
+        Ok(self)
+    }
+}
+
+impl Snapshot for Weights {
+    fn position(&self) -> u64 {
+        self.position
+    }
+
+    fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// The file is a safetensors file.
+    fn save(&self) -> Result<Vec<u8>, Error> {
+        let tensors = [
+            (WEIGHTS, Tensor::double(&self.values)),
+            (COUNTERS, Tensor::double(&[self.position as f64, self.taken as f64])),
+        ];
+        serialize(tensors, None).map_err(|_| Error::saved("checkpoint", "not writable", "tensors"))
+    }
+}
