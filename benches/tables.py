@@ -218,7 +218,8 @@ def draw(measured: dict, path: Path) -> None:
         axis.set_title(table, fontsize=10)
         axis.set_xlabel("ε")
         if table == "California":
-            axis.set_ylim(bottom=0)
+            # A model worse than the mean is off the chart.
+            axis.set_ylim(0, 1.1 * plain)
         axis.set_ylabel("100 R²" if table == "California" else "accuracy in %", fontsize=8)
     entries = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     figure.legend(entries.values(), entries.keys(), loc="lower center", ncols=len(entries), fontsize=8, frameon=False)
