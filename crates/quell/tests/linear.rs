@@ -356,6 +356,11 @@ fn the_learner_follows_from_the_data_and_the_settings() {
     assert_eq!(chosen(&|asked| asked.model.name = Some("svm".into())), Some(Learner::Glm));
     assert_eq!(chosen(&|asked| asked.training.steps = Some(3)), Some(Learner::Glm));
     assert_eq!(chosen(&|asked| asked.training.epochs = Some(3.0)), Some(Learner::DpSgd));
+    let replaced = |asked: &mut Configuration| {
+        (asked.training.epochs, asked.training.privacy.neighbors) = (Some(3.0), Neighbors::Replace);
+        asked.glm.privacy.neighbors = Neighbors::Replace;
+    };
+    assert_eq!(chosen(&replaced), Some(Learner::DpSgd));
     assert_eq!(chosen(&|asked| asked.training.sampling.rate = Some(0.5)), Some(Learner::DpSgd));
     assert_eq!(chosen(&|asked| asked.model.name = Some("mlp".into())), Some(Learner::DpSgd));
     let mut both = made.configuration(1.0);

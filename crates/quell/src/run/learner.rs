@@ -48,7 +48,10 @@ impl Configuration {
             None | Some(Some(Family::Logistic)) => is_table && !asks_for_dp_sgd,
             Some(family) => family.is_some(),
         };
-        if is_linear || self.glm != glm::Recipe::default() { Learner::Glm } else { Learner::DpSgd }
+        // A command sets the neighbours of both.
+        let mut no_settings = glm::Recipe::default();
+        no_settings.privacy.neighbors = self.glm.privacy.neighbors;
+        if is_linear || self.glm != no_settings { Learner::Glm } else { Learner::DpSgd }
     }
 
     /// Moves the settings that both learners have from the section of DP-SGD. They override.

@@ -79,8 +79,12 @@ impl Way {
         let recipe = &mut asked.training;
         if let Some(algorithm) = self.linear {
             (recipe.privacy.noise_multiplier, recipe.privacy.neighbors) = (Some(2.0), self.neighbors);
-            (recipe.sampling.records, recipe.steps) = (Some(count as u64), Some(4));
+            recipe.sampling.records = Some(count as u64);
             recipe.privacy.delta = Some(1e-5);
+            // A perturbed minimiser is one release.
+            let has_steps =
+                !matches!(algorithm, Algorithm::OutputPerturbation | Algorithm::ObjectivePerturbation);
+            recipe.steps = has_steps.then_some(4);
             (asked.learner, asked.glm.method) = (Some(Learner::Glm), algorithm);
             return asked;
         }
