@@ -236,9 +236,9 @@ fn every_command_states_the_same_error_of_numbers() {
     fs::write(here.join("public.csv"), format!("x,y\n{}\n", rows[400..].join("\n"))).unwrap();
     let schema = "[label]\ncolumn = \"y\"\nbounds = [0, 50]\n[[column]]\nname = \"x\"\nbounds = [0, 20]\n";
     fs::write(here.join("sizes.toml"), schema).unwrap();
-    let train = "train sizes.csv --schema sizes.toml --test public.csv --records 400 --epsilon 3 --steps 20 --output run";
+    let train = "train sizes.csv --schema sizes.toml --test public.csv --records 400 --epsilon 3 --method dp-sgd --steps 20 --output run";
     let trained = crate::command::run(&here, train);
-    let error = trained.stdout.strip_prefix("error: ").and_then(|rest| rest.split(' ').next()).unwrap();
+    let error = trained.stdout.strip_prefix("root mean square error: ").and_then(|rest| rest.split(' ').next()).unwrap();
     // A column that ranges over 50 is not learned to a hundredth in 20 steps: this is no error on [-1, 1].
     assert!(error.parse::<f64>().unwrap() > 1.0, "{}", trained.stdout);
     let evaluated = crate::command::run(&here, "evaluate run public.csv --public").stdout;
