@@ -238,7 +238,11 @@ fn every_command_states_the_same_error_of_numbers() {
     fs::write(here.join("sizes.toml"), schema).unwrap();
     let train = "train sizes.csv --schema sizes.toml --test public.csv --records 400 --epsilon 3 --method dp-sgd --steps 20 --output run";
     let trained = crate::command::run(&here, train);
-    let error = trained.stdout.strip_prefix("root mean square error: ").and_then(|rest| rest.split(' ').next()).unwrap();
+    let error = trained
+        .stdout
+        .strip_prefix("root mean square error: ")
+        .and_then(|rest| rest.split(' ').next())
+        .unwrap();
     // A column that ranges over 50 is not learned to a hundredth in 20 steps: this is no error on [-1, 1].
     assert!(error.parse::<f64>().unwrap() > 1.0, "{}", trained.stdout);
     let evaluated = crate::command::run(&here, "evaluate run public.csv --public").stdout;
