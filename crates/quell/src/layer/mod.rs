@@ -37,6 +37,7 @@ mod site;
 mod spec;
 mod standardize;
 mod standardized;
+mod waves;
 
 pub use activation::{Activation, Function};
 pub use attention::SelfAttention;
@@ -53,6 +54,8 @@ pub use residual::Residual;
 pub use spec::{Axes, Sides, Spec};
 pub use standardize::{BoundLength, Standardize};
 pub use standardized::StandardizedConvolution;
+pub(crate) use waves::Table as WaveTable;
+pub use waves::Waves;
 
 use crate::random::PublicRandom;
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Error;
 use super::{
     Activation, BoundLength, Dropout, Function, Layer, Linear, Normalization, Pool, Pooling, Positions,
-    Reshape, Standardize,
+    Reshape, Standardize, Waves,
     build::{LARGEST, attention, convolution, divides, embedding, fits, pooling, reshape, residual, within},
     site::{Site, Tally, product},
 };
@@ -131,6 +131,13 @@ pub enum Spec {
         /// The largest absolute value before the gain.
         limit: f32,
     },
+    /// Appends waves of some numbers, from which a linear layer forms smooth curves.
+    Waves {
+        /// The indices of the numbers that get waves.
+        numbers: Vec<usize>,
+        /// The amplitude of each wave, of orders 1, 2 and so on.
+        amplitudes: Vec<f32>,
+    },
     /// Scales examples that are longer than one to length one.
     BoundLength {},
 }
@@ -211,6 +218,7 @@ impl Spec {
             Self::Sigmoid {} => "sigmoid",
             Self::HardTanh {} => "hard_tanh",
             Self::Standardize { .. } => "standardize",
+            Self::Waves { .. } => "waves",
             Self::BoundLength {} => "bound_length",
         }
     }
@@ -276,6 +284,16 @@ impl Spec {
                 Ok(Box::new(Standardize::new(*limit, input.to_vec())))
             }
             Self::Standardize { limit } => Err(site.setting("limit", limit, "a positive number")),
+            Self::Waves { numbers, amplitudes } => {
+                let size = product(input);
+                site.check_size(0, size + product(&[numbers.len(), amplitudes.len()]))?;
+                let expected = "indices of numbers of the input, and finite amplitudes";
+                let layer = Waves::new(input.iter().product(), numbers, amplitudes);
+                layer.map_or_else(
+                    || Err(site.setting("numbers", &format!("{numbers:?}"), expected)),
+                    |layer| Ok(Box::new(layer) as Box<dyn Layer>),
+                )
+            }
             Self::BoundLength {} => Ok(Box::new(BoundLength::new(input.to_vec()))),
         }
     }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Error,
+    kernel::numbers::exp,
     range::{BELOW_ONE, INSIDE_UNIT, NOT_NEGATIVE, POSITIVE},
 };
 
@@ -138,6 +139,32 @@ impl Loss {
         })
     }
 
+    /// Writes the gradient by the outputs, as [`loss_and_gradient`](Self::loss_and_gradient) does, to a part in 2²⁰.
+    ///
+    /// It computes no loss, and exponentials in single precision, so it is several times as fast.
+    #[inline(always)]
+    pub(crate) fn gradient(&self, outputs: &[f32], target: Target, gradient: &mut [f32]) {
+        match (self, target) {
+            (Self::BinaryCrossEntropy, Target::Class(class @ 0..=1)) => {
+                if let ([output], [place]) = (outputs, &mut *gradient) {
+                    // σ(z) for class 0 and -σ(-z) for class 1, without cancellation at either end.
+                    let sign = if class == 1 { -1.0 } else { 1.0 };
+                    *place = sign / (1.0 + exp(-sign * output));
+                    return;
+                }
+            }
+            (Self::CrossEntropy { label_smoothing: 0.0 }, Target::Class(class))
+                if outputs.len() == gradient.len() && (class as usize) < outputs.len() =>
+            {
+                softmax(outputs, gradient);
+                gradient[class as usize] -= 1.0;
+                return;
+            }
+            _ => {}
+        }
+        self.loss_and_gradient(outputs, target, gradient);
+    }
+
     /// The prediction for some outputs: the likeliest class, or the number itself.
     ///
     /// `None` if the number of outputs does not match the loss.
@@ -205,6 +232,15 @@ impl Loss {
         *place = slope as f32;
         Some(loss as f32)
     }
+}
+
+/// Writes the probability of each class. All are NaN if an output is not finite.
+#[inline(always)]
+fn softmax(outputs: &[f32], probabilities: &mut [f32]) {
+    let largest = outputs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    probabilities.iter_mut().zip(outputs).for_each(|(p, output)| *p = exp(output - largest));
+    let factor = 1.0 / probabilities.iter().sum::<f32>();
+    probabilities.iter_mut().for_each(|p| *p *= factor);
 }
 
 fn cross_entropy(outputs: &[f32], target: Target, smoothing: f64, gradient: &mut [f32]) -> Option<f32> {

@@ -3,7 +3,7 @@
 use super::{
     Contributions, Descent, Step,
     sampling::{Order, tagged},
-    summation::SAMPLING_STREAM,
+    summation::{BLOCK, SAMPLING_STREAM},
 };
 use crate::{Error, ledger::Paid, noise::random::Key, units::ClipNorm};
 
@@ -37,7 +37,7 @@ impl Batches {
         let batch = |key: &Key| {
             let mut stream = key.stream(SAMPLING_STREAM);
             let records = order.draw(number, descent.sampling, &mut stream);
-            tagged(records, &mut stream)
+            tagged(records, BLOCK, &mut stream)
         };
         let step = descent.summation().run(|| self.paid.key(), batch, contributions);
         if let Ok(Step { next_norm: Some(norm), .. }) = &step {

@@ -245,6 +245,7 @@ impl Clipper {
     ///
     /// A scale is zero where a length is not finite, because an error would reveal the record. All scales are
     /// zero if the number of lengths differs from the number of parts.
+    #[inline]
     pub fn scales(&self, squared: &[f64], scales: &mut [f32]) {
         scales.fill(0.0);
         if let Some(lengths) = &self.seen {

@@ -259,21 +259,56 @@ fn subset(records: usize, size: usize, stream: &mut Stream) -> Vec<usize> {
 /// A record of a batch, with a random tag that decides its block.
 pub(super) type Drawn = (u64, usize);
 
-/// Gives each record of a batch a random tag, and sorts by tag.
-pub(super) fn tagged(batch: impl IntoIterator<Item = usize>, stream: &mut Stream) -> Vec<Drawn> {
-    let mut batch: Vec<Drawn> = batch.into_iter().map(|record| (stream.next_u64(), record)).collect();
+/// Gives each record of a batch a random tag, and orders the batch for [`pieces`] of `most` records or more.
+///
+/// The order is by tag, except that records whose tags agree in all bits that pieces depend on stay in their
+/// order. So the records of nearly every piece lie in the order of their numbers.
+pub(super) fn tagged(batch: Vec<usize>, most: usize, stream: &mut Stream) -> Vec<Drawn> {
+    let mut bytes = vec![0; 8 * batch.len()];
+    stream.fill(&mut bytes);
+    let tags = bytes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
     #[cfg(feature = "exact-statistics")]
-    if let Some(numbers) = crate::exact::coins(batch.iter().map(|(_, record)| record + 1).max().unwrap_or(0))
-    {
-        for (tag, record) in &mut batch {
-            *tag = numbers[*record];
-        }
-    }
-    batch.sort_unstable();
-    batch
+    let tags = {
+        let numbers = crate::exact::coins(batch.iter().map(|record| record + 1).max().unwrap_or(0));
+        let own: Vec<u64> = tags.collect();
+        let of = |(tag, record): (u64, &usize)| numbers.as_ref().map_or(tag, |numbers| numbers[*record]);
+        own.into_iter().zip(&batch).map(of).collect::<Vec<_>>().into_iter()
+    };
+    ordered(tags.zip(batch).collect(), most)
 }
 
-/// Divides a batch, sorted by tag, into pieces of at most `most` records.
+/// Orders a batch by as many leading bits of the tags as pieces of `most` records or more depend on.
+///
+/// A first pass counts how many tags begin with each pattern of bits, a second one moves each record to its
+/// place. Only where more than `most` tags begin with the same pattern do later bits matter.
+fn ordered(batch: Vec<Drawn>, most: usize) -> Vec<Drawn> {
+    // On average there are `most`/2 to `most` records for each pattern; a batch of one piece has one pattern.
+    let bits = batch.len().div_ceil(most.max(1)).next_power_of_two().trailing_zeros();
+    let pattern = |tag: u64| tag.checked_shr(u64::BITS - bits).unwrap_or(0) as usize;
+    let mut ends = vec![0; 1 << bits];
+    batch.iter().for_each(|(tag, _)| ends[pattern(*tag)] += 1);
+    let mut sum = 0;
+    for end in &mut ends {
+        // At first the place of the first record of the pattern, and after the second pass the end.
+        sum += std::mem::replace(end, sum);
+    }
+    let mut ordered = vec![(0, 0); batch.len()];
+    for drawn in batch {
+        let place = &mut ends[pattern(drawn.0)];
+        ordered[*place] = drawn;
+        *place += 1;
+    }
+    let mut start = 0;
+    for end in ends {
+        if end - start > most {
+            ordered[start..end].sort_unstable();
+        }
+        start = end;
+    }
+    ordered
+}
+
+/// Divides a batch that [`tagged`] ordered into pieces of at most `most` records.
 ///
 /// Pieces are halved by the next bit of the tags until they are small enough. Tags are independent of
 /// everything, so a record affects only the composition of its own piece, however records are numbered.

@@ -138,7 +138,7 @@ impl Summation<'_> {
         Grid::new(sum * self.clipping.norm() * self.inflation().unwrap_or(f64::NAN))
     }
 
-    /// Releases the noisy sum over a batch that is sorted by tags.
+    /// Releases the noisy sum over a batch that is ordered by tags.
     ///
     /// Requesting the key is the last operation that can fail.
     pub(super) fn run(

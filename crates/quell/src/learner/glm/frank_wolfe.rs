@@ -60,9 +60,9 @@ impl Method for FrankWolfe {
     type State = Weights;
 
     fn plan(recipe: &mut Recipe, model: &mut Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
-        let family = Family::of(model, subject)?;
+        let family = Family::of(model, subject, recipe.method)?;
         let records = checked_records(recipe, family, subject)?;
-        let loss = family.loss(subject.facts.classes.unwrap_or(1), recipe.quantile)?;
+        let loss = family.loss(subject.facts.classes, recipe.quantile)?;
         let columns = Columns::new(subject.schema, subject.shape.iter().product());
         let outputs = loss.outputs(subject.facts.classes.unwrap_or(1));
         let delta = Delta::new(recipe.privacy.delta.unwrap_or_else(|| default_delta(records)))?;

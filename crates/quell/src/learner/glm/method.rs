@@ -8,12 +8,12 @@ use quell_privacy::{
 };
 use serde_json::{Value, json};
 
-use super::{Family, Plan, Recipe, State, plan::Stage, vectors::Vectors};
+use super::{Family, Plan, Recipe, State, cells::Cells, plan::Stage, vectors::Vectors};
 use crate::{
     Error,
     data::Examples,
     learner::{Control, Method, PlannedCost, Predictor, Subject, Supervised, privacy},
-    network::{Architecture, Network},
+    network::{Architecture, Network, Task},
 };
 
 /// A linear model with complete settings.
@@ -32,7 +32,7 @@ impl Method for Glm {
     type State = State;
 
     fn plan(recipe: &mut Recipe, model: &mut Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
-        let family = Family::of(model, subject)?;
+        let family = Family::of(model, subject, recipe.method)?;
         let plan = Plan::new(recipe, family, subject)?;
         model.name = Some(family.name().into());
         model.layers = plan.layers();
@@ -43,7 +43,7 @@ impl Method for Glm {
     }
 
     fn parameters(&self) -> usize {
-        self.plan.outputs() * (self.plan.columns.width() + 1)
+        self.plan.outputs() * (self.plan.features() + 1)
     }
 
     fn cost(&self) -> PlannedCost {
@@ -95,6 +95,9 @@ impl Method for Glm {
         if let Some(power) = plan.langevin_power() {
             settings.push(("power of the likelihood in the limit of short steps", json!(power)));
         }
+        if !plan.waves.is_empty() {
+            settings.push(("waves for each number", json!(plan.waves.len())));
+        }
         if plan.regularization > 0.0 {
             settings.push(("regularization", json!(plan.regularization)));
         }
@@ -132,6 +135,8 @@ impl Method for Glm {
         mut watch: impl FnMut(&State) -> Result<Control, Error>,
     ) -> Result<(), Error> {
         let plan = &self.plan;
+        let cells = Cells::new(task, &plan.columns);
+        let cells = (&cells, task.is_grouped());
         while let Some(paid) = lease.next() {
             let (paid, run) = (paid?, lease.position() - 1);
             let mut batches = paid.start(task.records())?;
@@ -140,7 +145,7 @@ impl Method for Glm {
                 let (stage, _) = plan.stage(position);
                 let standardization = state.standardization(plan);
                 let [weights, anchor] = state.weights();
-                let mut vectors = Vectors::new(plan, task, stage, &standardization, [&weights, &anchor]);
+                let mut vectors = Vectors::new(plan, cells, stage, &standardization, [&weights, &anchor]);
                 let Some(released) = batches.next(&mut vectors) else { break };
                 state.apply(plan, &released?.sum, position)?;
                 let control = watch(state)?;
@@ -172,6 +177,7 @@ impl Recipe {
         self.privacy.noise_multiplier = Some(plan.descent.noise_multiplier.get());
         self.privacy.delta = Some(plan.delta.get());
         self.records = Some(plan.records);
+        self.waves = (!plan.waves.is_empty()).then_some(plan.waves.len() as u64);
         self.steps = Some(plan.steps);
         self.learning_rate = plan.algorithm.has("learning_rate").then_some(plan.learning_rate);
         self.regularization = Some(plan.regularization);

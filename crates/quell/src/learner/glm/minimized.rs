@@ -50,10 +50,10 @@ impl<M: Minimizer> Method for Minimized<M> {
     type State = Weights;
 
     fn plan(recipe: &mut Recipe, model: &mut Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
-        let family = Family::of(model, subject)?;
+        let family = Family::of(model, subject, recipe.method)?;
         let records = checked_records(recipe, family, subject)?;
         let classes = subject.facts.classes;
-        let loss = family.loss(classes.unwrap_or(1), recipe.quantile)?;
+        let loss = family.loss(classes, recipe.quantile)?;
         let columns = Columns::new(subject.schema, subject.shape.iter().product());
         let outputs = loss.outputs(classes.unwrap_or(1));
         let delta = Delta::new(recipe.privacy.delta.unwrap_or_else(|| default_delta(records)))?;
@@ -199,10 +199,10 @@ fn convex_loss(family: Family, quantile: Option<f32>) -> Result<ConvexLoss, Erro
             level: Probability::new(quantile.unwrap_or(0.5).into())?,
             smoothing: Threshold::new(0.1)?,
         },
-        Family::Poisson => {
+        Family::Additive | Family::Poisson => {
             return Err(Error::Setting {
                 name: "model",
-                found: "poisson".into(),
+                found: family.name().into(),
                 expected: "another model for this method, or the method standardized",
             });
         }

@@ -34,8 +34,10 @@
 //! ```
 
 mod algorithm;
+mod cells;
 mod cholesky;
 mod columns;
+mod encoding;
 mod frank_wolfe;
 mod method;
 mod minimized;

@@ -38,12 +38,17 @@ pub struct Recipe {
     /// The quantile that quantile regression predicts; by default the median.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quantile: Option<f32>,
+    /// Number of waves of each number, from which an additive model forms curves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waves: Option<u64>,
 }
 
 /// A linear model: what it predicts, and the loss that it minimises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Family {
+    /// A sum of smooth curves, one for each number, and of a value for each category.
+    Additive,
     /// Logistic regression: probabilities of two or more classes.
     Logistic,
     /// A support vector machine with a smoothed hinge loss.
@@ -60,13 +65,14 @@ pub enum Family {
 
 impl Family {
     /// All families.
-    pub const ALL: [Self; 6] =
-        [Self::Logistic, Self::Svm, Self::Linear, Self::Ridge, Self::Poisson, Self::Quantile];
+    pub const ALL: [Self; 7] =
+        [Self::Additive, Self::Logistic, Self::Svm, Self::Linear, Self::Ridge, Self::Poisson, Self::Quantile];
 
     /// The name, as settings write it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Self::Additive => "additive",
             Self::Logistic => "logistic",
             Self::Svm => "svm",
             Self::Linear => "linear",
@@ -80,9 +86,10 @@ impl Family {
     #[must_use]
     pub fn purpose(self) -> &'static str {
         match self {
-            Self::Logistic => "Logistic regression: the default for a table with classes.",
+            Self::Additive => "A curve for each number, a value for each category: the default for a table.",
+            Self::Logistic => "Logistic regression, for classes.",
             Self::Svm => "Support vector machine with a smoothed hinge loss, for classes.",
-            Self::Linear => "Linear regression: the default for a table with a numeric target.",
+            Self::Linear => "Linear regression, for a numeric target.",
             Self::Ridge => "Linear regression with a penalty on the weights.",
             Self::Poisson => "Poisson regression, for counts from 0 to a declared bound.",
             Self::Quantile => "Quantile regression: the median, or another quantile of a number.",
@@ -95,19 +102,39 @@ impl Family {
         Self::ALL.into_iter().find(|family| family.name() == name)
     }
 
-    /// The family that a model names. By default it is logistic regression for classes, and else linear.
-    pub(super) fn of(model: &Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
-        let Some(name) = &model.name else {
-            return Ok(if subject.facts.classes.is_some() { Self::Logistic } else { Self::Linear });
+    /// The family that a model names. By default it is additive, or linear for methods without such models.
+    pub(super) fn of(model: &Architecture, subject: &Subject<'_>, method: Algorithm) -> Result<Self, Error> {
+        let family = match &model.name {
+            None if method == Algorithm::Standardized => Self::Additive,
+            None => Self::Additive.linear(subject.facts.classes),
+            Some(name) => Self::named(name).ok_or_else(|| Error::Setting {
+                name: "model",
+                found: name.clone(),
+                expected: "a model of tables: additive, logistic, svm, linear, ridge, poisson or quantile",
+            })?,
         };
-        Self::named(name).ok_or_else(|| Error::Setting {
-            name: "model",
-            found: name.clone(),
-            expected: "a linear model: logistic, svm, linear, ridge, poisson or quantile",
-        })
+        if family == Self::Additive && method != Algorithm::Standardized {
+            return Err(Error::Setting {
+                name: "method",
+                found: format!("{}, and the model is additive", method.name()),
+                expected: "standardized, or a linear model",
+            });
+        }
+        Ok(family)
+    }
+
+    /// The linear model with the loss of this family: an additive model is one on curves.
+    pub(super) fn linear(self, classes: Option<usize>) -> Self {
+        match (self, classes) {
+            (Self::Additive, Some(_)) => Self::Logistic,
+            (Self::Additive, None) => Self::Linear,
+            (family, _) => family,
+        }
     }
 
     /// Whether the family predicts classes.
+    ///
+    /// An additive model predicts classes or numbers, whichever the targets are.
     #[must_use]
     pub fn classifies(self) -> bool {
         matches!(self, Self::Logistic | Self::Svm)
@@ -120,10 +147,11 @@ impl Family {
         if self.classifies() { 10.0 } else { 2.0 }
     }
 
-    /// The loss for a number of classes.
-    pub(super) fn loss(self, classes: usize, quantile: Option<f32>) -> Result<Loss, Error> {
+    /// The loss for a number of classes, or for numbers.
+    pub(super) fn loss(self, classes: Option<usize>, quantile: Option<f32>) -> Result<Loss, Error> {
         let loss = match self {
-            Self::Logistic if classes > 2 => Loss::CrossEntropy { label_smoothing: 0.0 },
+            Self::Additive => return self.linear(classes).loss(classes, quantile),
+            Self::Logistic if classes > Some(2) => Loss::CrossEntropy { label_smoothing: 0.0 },
             Self::Logistic => Loss::BinaryCrossEntropy,
             Self::Svm => Loss::Hinge { smoothing: 0.5 },
             Self::Linear | Self::Ridge => Loss::Squared,

@@ -123,7 +123,7 @@ impl Standardization {
         let numbers = columns.numbers() as f64;
         if plan.classes.is_none() {
             let others = columns.count as f64 - numbers;
-            let usual = (numbers + 1.4 * others + 2.0).sqrt();
+            let usual = (numbers * (1.0 + plan.wave_power()) + 1.4 * others + 2.0).sqrt();
             return if plan.algorithm == Algorithm::Adassp { usual } else { 0.8 * usual };
         }
         let indicators: f64 = (0..columns.width())
@@ -133,7 +133,7 @@ impl Standardization {
                 centre * (1.0 - centre) / (spread * spread)
             })
             .sum();
-        1.4 * (self.gain.powi(2) * numbers + indicators + 1.0).sqrt()
+        1.4 * (self.gain.powi(2) * numbers * (1.0 + plan.wave_power()) + indicators + 1.0).sqrt()
     }
 
     /// The weights of the layer that standardises: centres, rates and gains.
@@ -152,6 +152,34 @@ impl Standardization {
         });
         let (rates, gains): (Vec<f64>, Vec<f64>) = constants.unzip();
         weights.extend(rates.iter().chain(&gains).map(|constant| *constant as f32));
+        weights
+    }
+
+    /// The factor of the waves: their amplitudes are relative to that of a number.
+    pub(super) fn wave_gain(&self) -> f64 {
+        self.gain / self.radius
+    }
+
+    /// The weights of all layers before the linear one.
+    pub(super) fn layers(&self, plan: &Plan) -> Vec<f32> {
+        let mut weights = self.weights(plan);
+        if plan.waves.is_empty() {
+            return weights;
+        }
+        // Waves are of standardised numbers, so the gains of numbers follow after them.
+        let (width, all) = (plan.columns.width(), plan.features());
+        let mut gains = vec![self.wave_gain() as f32; all];
+        for feature in 0..width {
+            let place = 2 * width + feature;
+            gains[feature] = if plan.columns.is_indicator(feature) {
+                1.0
+            } else {
+                std::mem::replace(&mut weights[place], 1.0)
+            };
+        }
+        weights.extend(std::iter::repeat_n(0.0, all));
+        weights.extend(std::iter::repeat_n(1.0, all));
+        weights.extend(gains);
         weights
     }
 }

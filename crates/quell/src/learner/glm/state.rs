@@ -3,14 +3,13 @@
 use safetensors::{Dtype, SafeTensors, serialize};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Algorithm, Family, Plan, Standardization, cholesky::Cholesky, plan::Stage, standardization::Estimate,
-};
+use super::{Algorithm, Plan, Standardization, cholesky::Cholesky, plan::Stage, standardization::Estimate};
 use crate::{
     Error,
     learner::{
         Snapshot,
         average::Mean,
+        loss::Loss,
         tensors::{Tensor, numbers},
     },
 };
@@ -64,9 +63,8 @@ const NO_ESTIMATE: f64 = 1e9;
 impl State {
     /// The state before the first step.
     pub(super) fn new(plan: &Plan) -> Result<Self, Error> {
-        let features = plan.columns.width() + 1;
         let columns = plan.columns.width() + usize::from(plan.classes.is_none());
-        let weights = plan.outputs() * features;
+        let weights = plan.outputs() * (plan.features() + 1);
         let zeros = |stage: Stage, length: usize| {
             let is_used = plan.stages.iter().any(|(used, _)| *used == stage);
             vec![0.0; if is_used { length } else { 0 }]
@@ -76,7 +74,7 @@ impl State {
             sums: Sums {
                 means: zeros(Stage::Means, columns),
                 deviations: zeros(Stage::Deviations, columns),
-                moments: zeros(Stage::Moments, (columns + 1) * features),
+                moments: zeros(Stage::Moments, (columns + 1) * (plan.columns.width() + 1)),
                 reference: zeros(Stage::Reference, weights),
             },
             weights: vec![0.0; weights],
@@ -167,7 +165,7 @@ impl State {
 
     /// Adds the gradient of the penalty. Biases, which are the last weights, have none.
     fn penalize(&self, plan: &Plan, gradient: &mut [f64]) {
-        let rows = plan.outputs() * plan.columns.width();
+        let rows = plan.outputs() * plan.features();
         let penalized = gradient.iter_mut().zip(&self.weights).take(rows);
         penalized.for_each(|(gradient, weight)| *gradient += plan.regularization * weight);
     }
@@ -215,16 +213,16 @@ impl State {
         let radius = standardization.radius;
         let [centre, spread] = standardization.target;
         let linear = self.fitted(plan, radius);
-        let (matrix, biases) = linear.split_at(plan.outputs() * plan.columns.width());
-        let (factor, offset) = match plan.family {
-            Family::Linear | Family::Ridge | Family::Quantile => (spread, centre),
-            Family::Poisson => (1.0, mean_count(centre).ln()),
-            Family::Logistic | Family::Svm => (1.0, 0.0),
+        let (matrix, biases) = linear.split_at(plan.outputs() * plan.features());
+        let (factor, offset) = match plan.loss {
+            Loss::Squared | Loss::Huber { .. } | Loss::Pinball { .. } => (spread, centre),
+            Loss::Poisson => (1.0, mean_count(centre).ln()),
+            Loss::CrossEntropy { .. } | Loss::BinaryCrossEntropy | Loss::Hinge { .. } => (1.0, 0.0),
         };
         let matrix = matrix.iter().map(|weight| factor * weight);
         // The constant feature of the bias is 1/radius, like one number of an example.
         let biases = biases.iter().map(|bias| factor * bias / radius + offset);
-        let mut weights = standardization.weights(plan);
+        let mut weights = standardization.layers(plan);
         weights.extend(matrix.chain(biases).map(|weight| weight as f32));
         weights
     }

@@ -3,15 +3,20 @@
 use quell_privacy::mechanism::{Clipper, Contributions};
 use rayon::prelude::*;
 
-use super::{Family, Plan, Standardization, plan::Stage, standardization::limit, state::mean_count};
+use super::{
+    Plan, Standardization,
+    cells::{Cell, Cells},
+    encoding::{Encoding, PackedWeights, Sums},
+    plan::Stage,
+    standardization::limit,
+    state::mean_count,
+};
 use crate::{
     kernel::{
         fast,
-        numbers::{add_scaled, add_totals, add_wide, dot, squared_length},
+        numbers::{add_scaled, add_totals, add_wide, squared_length},
     },
-    layer::{Layer, Standardize},
-    learner::{Supervised, loss::Target},
-    network::Task,
+    learner::loss::{Loss, Target},
 };
 
 /// The vectors of all records in one stage.
@@ -21,48 +26,28 @@ use crate::{
 /// A record with several examples has the mean of their vectors.
 pub(super) struct Vectors<'a> {
     plan: &'a Plan,
-    records: &'a Supervised<'a>,
+    cells: &'a Cells,
+    /// Whether a record may have several examples.
+    is_grouped: bool,
     stage: Stage,
     standardization: &'a Standardization,
-    layer: Standardize,
-    constants: Vec<f32>,
+    encoding: Encoding<'a>,
     /// The weights at which gradients are computed, and those of the reference.
-    weights: [&'a [f32]; 2],
-    shape: Shape,
-}
-
-/// The numbers of a vector.
-#[derive(Clone, Copy)]
-struct Shape {
-    left: usize,
-    right: usize,
-    has_biases: bool,
-}
-
-impl Shape {
-    fn new(plan: &Plan, stage: Stage) -> Self {
-        let (width, targets) = (plan.columns.width(), usize::from(plan.classes.is_none()));
-        match stage {
-            Stage::Means | Stage::Deviations => Self { left: 1, right: width + targets, has_biases: false },
-            Stage::Moments => Self { left: width + 1 + targets, right: width, has_biases: true },
-            Stage::Gradient | Stage::Reference | Stage::Correction => {
-                Self { left: plan.outputs(), right: width, has_biases: true }
-            }
-        }
-    }
-
-    fn numbers(self) -> usize {
-        self.left * (self.right + usize::from(self.has_biases))
-    }
+    weights: [PackedWeights; 2],
 }
 
 /// The buffers of one thread.
 struct Buffers {
-    raw: Vec<f32>,
-    left: Vec<f32>,
+    /// The numbers of an example, standardised.
     right: Vec<f32>,
+    left: Vec<f32>,
     scores: Vec<f32>,
     other: Vec<f32>,
+    sums: Sums,
+    /// A sum of outer products as one vector.
+    vector: Vec<f64>,
+    /// All features of an example.
+    dense: Vec<f32>,
     /// The vector of a record with several examples.
     own: Vec<f32>,
     /// The sum of a block, in single precision.
@@ -71,39 +56,55 @@ struct Buffers {
     total: Vec<f64>,
 }
 
+/// What is known about the right factor of a vector.
+#[derive(Clone, Copy)]
+struct Right {
+    /// The squared length of the features.
+    features: f64,
+    /// The input of the biases.
+    constant: f32,
+}
+
+impl Right {
+    fn squared_length(self) -> f64 {
+        self.features + f64::from(self.constant) * f64::from(self.constant)
+    }
+}
+
 impl<'a> Vectors<'a> {
     pub(super) fn new(
         plan: &'a Plan,
-        records: &'a Supervised<'a>,
+        (cells, is_grouped): (&'a Cells, bool),
         stage: Stage,
         standardization: &'a Standardization,
-        weights: [&'a [f32]; 2],
+        weights: [&[f32]; 2],
     ) -> Self {
-        let layer = Standardize::new(limit(plan.classes) as f32, vec![plan.columns.width()]);
-        let constants = standardization.weights(plan);
-        Self {
-            plan,
-            records,
-            stage,
-            standardization,
-            layer,
-            constants,
-            weights,
-            shape: Shape::new(plan, stage),
-        }
+        let encoding = Encoding::new(plan, cells, stage, standardization);
+        let weights = match stage {
+            Stage::Means | Stage::Deviations | Stage::Moments => {
+                [PackedWeights::default(), PackedWeights::default()]
+            }
+            Stage::Gradient | Stage::Reference => [encoding.pack(weights[0]), PackedWeights::default()],
+            Stage::Correction => weights.map(|weights| encoding.pack(weights)),
+        };
+        Self { plan, cells, is_grouped, stage, standardization, encoding, weights }
     }
 
     fn buffers(&self) -> Buffers {
-        let Shape { left, right, .. } = self.shape;
-        let numbers = self.shape.numbers();
+        let lanes = self.encoding.lanes();
+        let numbers = self.encoding.vector_length();
+        let is_moments = self.stage == Stage::Moments;
+        let left = if is_moments { self.encoding.outputs } else { lanes };
         Buffers {
-            raw: vec![0.0; self.plan.columns.width()],
+            right: vec![0.0; self.encoding.numbers()],
             left: vec![0.0; left],
-            right: vec![0.0; right],
-            scores: vec![0.0; left],
-            other: vec![0.0; left],
-            own: vec![0.0; if self.records.is_grouped() { numbers } else { 0 }],
-            block: vec![0.0; numbers],
+            scores: vec![0.0; lanes],
+            other: vec![0.0; lanes],
+            sums: if is_moments { Sums::default() } else { self.encoding.sums() },
+            vector: vec![0.0; if is_moments { 0 } else { numbers }],
+            dense: vec![0.0; if is_moments { self.plan.columns.width() } else { 0 }],
+            own: vec![0.0; if self.is_grouped { numbers } else { 0 }],
+            block: vec![0.0; if self.is_grouped || is_moments { numbers } else { 0 }],
             total: vec![0.0; numbers],
         }
     }
@@ -111,75 +112,96 @@ impl<'a> Vectors<'a> {
     /// Adds the clipped vectors of a block to the total of a thread.
     fn add_block(&self, block: &[usize], clipper: &Clipper, buffers: &mut Buffers) {
         buffers.block.fill(0.0);
+        buffers.sums.clear();
         fast(
             #[inline(always)]
             || {
                 for record in block {
-                    self.add_record(*record, clipper, buffers);
+                    if self.is_grouped {
+                        self.add_group(*record, clipper, buffers);
+                    } else {
+                        self.add_single(*record, clipper, buffers);
+                    }
                 }
             },
         );
-        add_wide(&mut buffers.total, &buffers.block);
+        if self.is_grouped || self.stage == Stage::Moments {
+            add_wide(&mut buffers.total, &buffers.block);
+        } else {
+            self.encoding.combine(&buffers.sums, &mut buffers.vector);
+            add_totals(&mut buffers.total, &buffers.vector);
+        }
     }
 
-    /// Adds the clipped vector of a record to the sum of its block.
+    /// Adds the clipped vector of a record with at most one example to the sum of its block.
     #[inline(always)]
-    fn add_record(&self, record: usize, clipper: &Clipper, buffers: &mut Buffers) {
+    fn add_single(&self, record: usize, clipper: &Clipper, buffers: &mut Buffers) {
         let mut scale = [0.0];
-        let examples = self.records.examples(record);
-        if self.records.is_grouped() {
-            buffers.own.fill(0.0);
-            for number in 0..examples {
-                let right = self.factors(record, number, buffers);
-                let Buffers { left, right: features, own, .. } = buffers;
-                self.shape.add(own, 1.0 / examples as f32, left, features, right.constant);
+        let Some(example) = self.cells.examples(record).next() else {
+            return clipper.scales(&[0.0], &mut scale);
+        };
+        // No closure: code in one is not compiled for the vector instructions of this machine.
+        let cell = self.cells.example(example);
+        let right = self.factors(cell, buffers);
+        let Buffers { left, right: numbers, sums, dense, block, .. } = buffers;
+        clipper.scales(&[squared_length(left) * right.squared_length()], &mut scale);
+        // Zero times a number that is not finite is not zero.
+        if scale[0] != 0.0 {
+            if self.stage == Stage::Moments {
+                add_products(block, scale[0], left, dense, right.constant);
+            } else {
+                sums.add(scale[0], left, numbers, cell.patterns, right.constant);
             }
-            clipper.scales(&[squared_length(&buffers.own)], &mut scale);
-            // Zero times a number that is not finite is not zero.
-            if scale[0] != 0.0 {
-                add_scaled(&mut buffers.block, scale[0], &buffers.own);
+        }
+    }
+
+    /// Adds the clipped mean of the vectors of a record's examples to the sum of its block.
+    #[inline(always)]
+    fn add_group(&self, record: usize, clipper: &Clipper, buffers: &mut Buffers) {
+        let (mut scale, examples) = ([0.0], self.cells.examples(record));
+        buffers.own.fill(0.0);
+        buffers.sums.clear();
+        let share = 1.0 / examples.len() as f32;
+        for example in examples {
+            let cell = self.cells.example(example);
+            let right = self.factors(cell, buffers);
+            let Buffers { left, right: numbers, sums, dense, own, .. } = buffers;
+            if self.stage == Stage::Moments {
+                add_products(own, share, left, dense, right.constant);
+            } else {
+                sums.add(share, left, numbers, cell.patterns, right.constant);
             }
-        } else if examples == 0 {
-            clipper.scales(&[0.0], &mut scale);
-        } else {
-            let right = self.factors(record, 0, buffers);
-            let Buffers { left, right: features, block, .. } = buffers;
-            clipper.scales(&[squared_length(left) * right.squared_length()], &mut scale);
-            if scale[0] != 0.0 {
-                self.shape.add(block, scale[0], left, features, right.constant);
-            }
+        }
+        if self.stage != Stage::Moments {
+            self.encoding.combine(&buffers.sums, &mut buffers.vector);
+            buffers.own.iter_mut().zip(&buffers.vector).for_each(|(own, x)| *own = *x as f32);
+        }
+        clipper.scales(&[squared_length(&buffers.own)], &mut scale);
+        if scale[0] != 0.0 {
+            add_scaled(&mut buffers.block, scale[0], &buffers.own);
         }
     }
 
     /// Writes the factors of an example's vector.
     #[inline(always)]
-    fn factors(&self, record: usize, number: usize, buffers: &mut Buffers) -> Right {
-        let Buffers { raw, left, right, scores, other, .. } = buffers;
-        self.records.gather(record, number, raw);
-        let target = self.records.target_of(record, number);
+    fn factors(&self, cell: Cell<'_>, buffers: &mut Buffers) -> Right {
+        let Buffers { right, left, scores, other, dense, .. } = buffers;
+        let features = self.encoding.encode(cell, right);
         if matches!(self.stage, Stage::Means | Stage::Deviations) {
             left.fill(1.0);
-            let target = match target {
-                Target::Number(number) => Some(number),
-                Target::Class(_) => None,
-            };
-            for (feature, (to, x)) in right.iter_mut().zip(raw.iter().copied().chain(target)).enumerate() {
-                *to = self.value(feature, x);
-            }
-            return Right { features: squared_length(right), constant: 0.0 };
+            return Right { features, constant: 0.0 };
         }
-        self.layer.forward(&self.constants, raw, right, &mut [], &[]);
-        let features = squared_length(right);
         let shrunk = features.sqrt().max(1.0).recip();
         let constant = self.standardization.radius.recip();
         if self.stage == Stage::Moments {
-            return self.products(target, left, right, Right { features, constant: constant as f32 });
+            self.encoding.expand(cell, right, dense);
+            return self.products(cell.target, left, dense, Right { features, constant: constant as f32 });
         }
         // Either unusually long examples are shortened, or only their gradients.
         let [length, weight] = if self.plan.bounds_lengths() { [shrunk, 1.0] } else { [1.0, shrunk] };
-        self.derivatives(target, self.weights[0], (right, length), scores, left);
+        self.derivatives(cell, &self.weights[0], (right, length), scores, left);
         if self.stage == Stage::Correction {
-            self.derivatives(target, self.weights[1], (right, length), scores, other);
+            self.derivatives(cell, &self.weights[1], (right, length), scores, other);
             left.iter_mut().zip(other).for_each(|(own, other)| *own -= *other);
         }
         // The left factor has the length of the example, and the constant is divided by it.
@@ -188,20 +210,6 @@ impl<'a> Vectors<'a> {
             *slope *= factor;
         }
         Right { features, constant: (constant / length) as f32 }
-    }
-
-    /// The number that a value contributes to means or deviations. The target is the last feature.
-    fn value(&self, feature: usize, x: f32) -> f32 {
-        let (columns, constants) = (&self.plan.columns, self.standardization);
-        if self.stage == Stage::Means {
-            return self.plan.scale(Stage::Means) as f32 * x;
-        }
-        let is_target = feature == columns.width();
-        if !is_target && columns.is_indicator(feature) {
-            return 0.0;
-        }
-        let centre = if is_target { constants.target[0] } else { constants.centres[feature] };
-        self.plan.scale(Stage::Deviations) as f32 * (x - centre as f32).abs().min(1.0)
     }
 
     /// The numeric target in units of its spread.
@@ -246,29 +254,30 @@ impl<'a> Vectors<'a> {
     #[inline(always)]
     fn derivatives(
         &self,
-        target: Target,
-        weights: &[f32],
-        (example, length): (&[f32], f64),
+        cell: Cell<'_>,
+        weights: &PackedWeights,
+        (numbers, length): (&[f32], f64),
         scores: &mut [f32],
         slopes: &mut [f32],
     ) {
         let (plan, constants) = (self.plan, self.standardization);
-        let (matrix, biases) = weights.split_at(scores.len() * example.len());
         let count = mean_count(constants.target[0]);
-        let (target, offset) = match plan.family {
-            Family::Linear | Family::Ridge | Family::Quantile => {
-                (Target::Number(self.number(target) as f32), 0.0)
+        let (target, offset) = match plan.loss {
+            Loss::Squared | Loss::Huber { .. } | Loss::Pinball { .. } => {
+                (Target::Number(self.number(cell.target) as f32), 0.0)
             }
-            Family::Poisson => (target, count.ln() as f32),
-            Family::Logistic | Family::Svm => (target, 0.0),
+            Loss::Poisson => (cell.target, count.ln() as f32),
+            Loss::CrossEntropy { .. } | Loss::BinaryCrossEntropy | Loss::Hinge { .. } => (cell.target, 0.0),
         };
-        let part = constants.radius.recip() as f32;
-        for ((score, row), bias) in scores.iter_mut().zip(matrix.chunks_exact(example.len())).zip(biases) {
-            *score = length as f32 * dot(row, example) + bias * part + offset;
+        weights.scores(numbers, cell.patterns, scores);
+        let (part, length) = (constants.radius.recip() as f32, length as f32);
+        for (score, bias) in scores.iter_mut().zip(&weights.biases) {
+            *score = length * *score + bias * part + offset;
         }
-        plan.loss.loss_and_gradient(scores, target, slopes);
+        let outputs = self.encoding.outputs;
+        plan.loss.gradient(&scores[..outputs], target, &mut slopes[..outputs]);
         // Residuals of counts are relative to their mean.
-        if plan.family == Family::Poisson {
+        if plan.loss == Loss::Poisson {
             for slope in &mut *slopes {
                 *slope /= count as f32;
             }
@@ -276,33 +285,13 @@ impl<'a> Vectors<'a> {
     }
 }
 
-/// What is known about the right factor of a vector.
-#[derive(Clone, Copy)]
-struct Right {
-    /// The squared length of the features.
-    features: f64,
-    /// The input of the biases.
-    constant: f32,
-}
-
-impl Right {
-    fn squared_length(self) -> f64 {
-        self.features + f64::from(self.constant) * f64::from(self.constant)
+/// Adds the scaled outer product of two factors to a sum, and then the biases.
+fn add_products(sum: &mut [f32], scale: f32, left: &[f32], right: &[f32], constant: f32) {
+    let (matrix, biases) = sum.split_at_mut(left.len() * right.len());
+    for (row, factor) in matrix.chunks_exact_mut(right.len()).zip(left) {
+        add_scaled(row, scale * factor, right);
     }
-}
-
-impl Shape {
-    /// Adds the scaled outer product of two factors to a sum, and then the biases.
-    #[inline(always)]
-    fn add(self, sum: &mut [f32], scale: f32, left: &[f32], right: &[f32], constant: f32) {
-        let (matrix, biases) = sum.split_at_mut(self.left * self.right);
-        for (row, factor) in matrix.chunks_exact_mut(self.right).zip(left) {
-            add_scaled(row, scale * factor, right);
-        }
-        if self.has_biases {
-            add_scaled(biases, scale * constant, left);
-        }
-    }
+    add_scaled(biases, scale * constant, left);
 }
 
 impl Contributions for Vectors<'_> {
@@ -325,7 +314,7 @@ impl Contributions for Vectors<'_> {
             .collect();
         // In the order of the blocks, whichever thread is first.
         for total in &*totals {
-            add_totals(&mut sum[..self.shape.numbers()], total);
+            add_totals(&mut sum[..self.encoding.vector_length()], total);
         }
     }
 }
@@ -341,7 +330,7 @@ mod tests {
             Method, PublicFacts, Subject,
             glm::{Algorithm, Glm, Recipe, State},
         },
-        network::Architecture,
+        network::{Architecture, Task},
         random::PublicRandom,
     };
 
@@ -386,13 +375,15 @@ mod tests {
                 let subject = Subject { shape: &[5], are_features: false, facts, schema: Some(&schema) };
                 let glm = Glm::plan(&mut recipe, &mut Architecture::default(), &subject).unwrap();
                 let task = glm.task(&examples, unit).unwrap();
+                let cells = Cells::new(&task, &glm.plan.columns);
                 let mut state = State::new(&glm.plan).unwrap();
                 let standardization = state.standardization(&glm.plan);
                 let mut weights = state.weights();
                 weights.iter_mut().flatten().for_each(|weight| *weight = chance.normal());
                 let [own, anchor] = &weights;
                 for (stage, _) in &glm.plan.stages {
-                    let mut vectors = Vectors::new(&glm.plan, &task, *stage, &standardization, [own, anchor]);
+                    let cells = (&cells, task.is_grouped());
+                    let mut vectors = Vectors::new(&glm.plan, cells, *stage, &standardization, [own, anchor]);
                     let all: Vec<usize> = (0..task.records()).collect();
                     let kept = laws::check_contributions(&mut vectors, &all);
                     assert_eq!(kept, Ok(()), "{method:?} {unit:?} {stage:?} {label}");

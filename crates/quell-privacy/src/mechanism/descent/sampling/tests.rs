@@ -70,12 +70,19 @@ fn pieces_depend_on_a_record_only_where_it_is() {
     for round in 0..300 {
         let most = [64, 7][round % 2];
         let records = 1 + stream.below(500) as usize;
-        let batch = tagged(0..records, &mut stream);
+        let batch = tagged((0..records).collect(), most, &mut stream);
         let leaver = stream.below(records as u128) as usize;
         let rest: Vec<Drawn> = batch.iter().copied().filter(|(_, record)| *record != leaver).collect();
         let (with, without) = (pieces(&batch, most), pieces(&rest, most));
         assert!(with.iter().all(|piece| !piece.is_empty() && piece.len() <= most));
         assert_eq!(with.concat(), batch);
+        // As if the batch were sorted by tag.
+        let mut sorted = batch.clone();
+        sorted.sort_unstable();
+        let sets = |pieces: Vec<&[Drawn]>| {
+            pieces.into_iter().map(|piece| piece.iter().copied().collect::<BTreeSet<_>>()).collect::<Vec<_>>()
+        };
+        assert_eq!(sets(with.clone()), sets(pieces(&sorted, most)));
         let changed: Vec<_> = with.iter().filter(|piece| !without.contains(piece)).collect();
         let affected: usize = changed.iter().map(|piece| piece.len()).sum();
         assert!(changed.len() <= 2 && affected <= most + 1, "{changed:?}");

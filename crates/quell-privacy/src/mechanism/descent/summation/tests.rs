@@ -106,7 +106,7 @@ fn no_record_however_adversarial_moves_the_sum_by_more_than_the_noise_is_made_fo
         let dimension = case.dimension;
         let values: Vec<f32> = (0..records * dimension).map(|_| adversarial(&mut stream)).collect();
         contributions += records;
-        let everyone = tagged(0..records, &mut stream);
+        let everyone = tagged((0..records).collect(), BLOCK, &mut stream);
         let whole = case.before_noise(&everyone, &mut Vectors::new(dimension, values.clone()));
         for _ in 0..3 {
             let leaver = stream.below(records as u128) as usize;
@@ -206,7 +206,7 @@ fn more_records_than_a_group_has_are_summed_in_several_and_their_order_does_not_
     let values: Vec<f32> = (0..records).map(|_| 1.0 - stream.bits(24) as f32 / (1 << 25) as f32).collect();
     let truth: f64 = values.iter().copied().map(f64::from).sum();
     let case = Case::flat(1.0, 0.3, 1);
-    let everyone = tagged(0..records, &mut stream);
+    let everyone = tagged((0..records).collect(), BLOCK, &mut stream);
     assert!(pieces(&everyone, GROUP).len() > 2);
     let mut learner = Restless(Vectors::new(1, values.clone()), false);
     let whole = case.before_noise(&everyone, &mut learner);
