@@ -164,12 +164,35 @@ fn model(configuration: Configuration) -> Model {
 #[test]
 fn a_table_needs_no_setting_but_epsilon() {
     let (classes, numbers) = (classes(3_000), numbers(3_000));
-    let logistic = model(classes.configuration(3.0));
-    assert_eq!(logistic.configuration.model.name.as_deref(), Some("logistic"));
-    assert!(classes.score(&logistic) > 0.9, "{}", classes.score(&logistic));
-    let linear = model(numbers.configuration(3.0));
-    assert_eq!(linear.configuration.model.name.as_deref(), Some("linear"));
-    assert!(numbers.score(&linear) > 0.85, "{}", numbers.score(&linear));
+    for (made, least) in [(&classes, 0.9), (&numbers, 0.85)] {
+        let additive = model(made.configuration(3.0));
+        assert_eq!(additive.configuration.model.name.as_deref(), Some("additive"));
+        assert!(made.score(&additive) > least, "{}", made.score(&additive));
+    }
+}
+
+/// A linear model is no better than the larger class, or the mean.
+#[test]
+fn an_additive_model_learns_curves() {
+    let classes = made("classes = ['inside', 'outside']", 3_000, |a, _, _, _| {
+        if a.abs() < 0.5 { "inside" } else { "outside" }.into()
+    });
+    let numbers = made("bounds = [0, 2]", 3_000, |_, b, _, _| (b * b).to_string());
+    for (made, linear, least, most) in [(&classes, "logistic", 0.9, 0.6), (&numbers, "linear", 0.8, 0.1)] {
+        let additive = made.score(&model(made.configuration(10.0)));
+        let mut asked = made.configuration(10.0);
+        asked.model.name = Some(linear.into());
+        let straight = made.score(&model(asked));
+        assert!(additive > least && straight < most, "{additive} {straight}");
+    }
+    // Only the method that standardises has curves, and only a few waves are sensible.
+    let mut asked = classes.with(Algorithm::Newton, 1.0);
+    asked.model.name = Some("additive".into());
+    let refusal = fit(asked).err().unwrap().to_string();
+    assert!(refusal.starts_with("method is newton, and the model is additive"), "{refusal}");
+    let mut asked = classes.configuration(1.0);
+    asked.glm.waves = Some(65);
+    assert_eq!(fit(asked).err().unwrap().to_string(), "waves is 65, expected a number in [0, 64]");
 }
 
 /// With so much budget the noise is small, so what an algorithm reaches is what it does without noise.
@@ -198,6 +221,8 @@ fn every_algorithm_learns_and_is_charged_what_was_asked() {
 fn every_family_predicts_what_it_is_for() {
     let (classes, numbers) = (classes(2_000), numbers(2_000));
     for (family, made, least) in [
+        (Family::Additive, &classes, 0.9),
+        (Family::Additive, &numbers, 0.9),
         (Family::Logistic, &classes, 0.9),
         (Family::Svm, &classes, 0.9),
         (Family::Linear, &numbers, 0.9),

@@ -19,7 +19,7 @@ Examples:
 
 /// List the named models, or print the layers of a network
 ///
-/// Networks are for all data, linear models for tables. The layers are printed as TOML. In a configuration, they can stand in place of the name, edited or not.
+/// Networks are for all data, additive and linear models for tables. The layers are printed as TOML. In a configuration, they can stand in place of the name, edited or not.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
@@ -79,12 +79,12 @@ impl Flags {
                 }
             };
             let models: Vec<_> = models.map(row).collect();
-            let linear: Vec<_> = Family::ALL
+            let of_tables: Vec<_> = Family::ALL
                 .iter()
                 .map(|family| json!({"name": family.name(), "purpose": family.purpose()}))
                 .collect();
             return print::json(
-                &json!({"input": self.input.0, "outputs": self.outputs, "models": models, "linear_models": linear}),
+                &json!({"input": self.input.0, "outputs": self.outputs, "models": models, "table_models": of_tables}),
             );
         }
         let mut rows = vec![["name", "weights", "description"].map(str::to_owned).to_vec()];
@@ -92,9 +92,10 @@ impl Flags {
             Ok(weights) => vec![model.name.into(), weights.to_string(), model.purpose.into()],
             Err(_) => vec![model.name.into(), "–".into(), format!("{} Not for this shape.", model.purpose)],
         }));
-        let mut linear = vec![["linear model of a table", "description"].map(str::to_owned).to_vec()];
-        linear.extend(Family::ALL.iter().map(|family| vec![family.name().into(), family.purpose().into()]));
-        print::lines(&format!("{}\n{}", print::table(&rows, &[1]), print::table(&linear, &[])))
+        let mut of_tables = vec![["model of a table", "description"].map(str::to_owned).to_vec()];
+        of_tables
+            .extend(Family::ALL.iter().map(|family| vec![family.name().into(), family.purpose().into()]));
+        print::lines(&format!("{}\n{}", print::table(&rows, &[1]), print::table(&of_tables, &[])))
     }
 
     fn layers(&self, name: &str) -> Result<()> {

@@ -39,7 +39,7 @@ Examples:
 ///
 /// DATA is a CSV or Parquet file with a schema, a folder or file of IDX, CIFAR-10, NPY or NPZ, or a folder with
 /// one folder of images for each class. Without DATA, the command trains on the embedded digits. A table gets
-/// a linear model, which needs no setting but ε. Other data, and settings of DP-SGD, get a network that is
+/// an additive model, which needs no setting but ε. Other data, and settings of DP-SGD, get a network that is
 /// trained with DP-SGD: any of ε, noise, steps and sampling rate may be left out. The command does not count the records, because their
 /// number may be private: state it with --records, approximately, or exactly for batches of a fixed size.
 /// Without --delta, δ is a power of ten below 0.1 divided by this number.
@@ -62,7 +62,7 @@ pub(crate) struct Flags {
     /// Quantile that the model `quantile` predicts; the median if not given
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     quantile: Option<f32>,
-    /// Weight λ of the penalty λ/2 ‖w‖² of a linear model
+    /// Weight λ of the penalty λ/2 ‖w‖² of a model of tables
     #[arg(long, value_name = "L", allow_negative_numbers = true)]
     regularization: Option<f64>,
     /// ε of the run

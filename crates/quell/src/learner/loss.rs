@@ -360,3 +360,36 @@ pub fn arg_max(outputs: &[f32]) -> Option<usize> {
     }
     (!outputs.is_empty()).then_some(best)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gradients_without_a_loss_are_those_with_it() {
+        let cases: [(Loss, usize, &[Target]); 4] = [
+            (Loss::BinaryCrossEntropy, 1, &[Target::Class(0), Target::Class(1), Target::Class(2)]),
+            (
+                Loss::CrossEntropy { label_smoothing: 0.0 },
+                3,
+                &[Target::Class(0), Target::Class(2), Target::Class(3)],
+            ),
+            (Loss::CrossEntropy { label_smoothing: 0.1 }, 3, &[Target::Class(1)]),
+            (Loss::Squared, 1, &[Target::Number(0.3)]),
+        ];
+        for (loss, outputs, targets) in cases {
+            for target in targets {
+                for size in [0.0, 0.1, 3.0, 60.0, f32::NAN] {
+                    let scores: Vec<f32> = (0..outputs).map(|k| size * (k as f32 - 0.7)).collect();
+                    let (mut own, mut with_loss) = (vec![0.0; outputs], vec![0.0; outputs]);
+                    loss.gradient(&scores, *target, &mut own);
+                    loss.loss_and_gradient(&scores, *target, &mut with_loss);
+                    for (a, b) in own.iter().zip(&with_loss) {
+                        let close = (a - b).abs() <= 1e-6 * b.abs() + 1e-7 || (a.is_nan() && b.is_nan());
+                        assert!(close, "{loss:?} {scores:?}: {own:?} {with_loss:?}");
+                    }
+                }
+            }
+        }
+    }
+}

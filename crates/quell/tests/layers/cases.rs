@@ -37,6 +37,7 @@ const CASES: &[(&str, &[usize])] = &[
     (r#"{"kind":"embedding","words":5,"width":3}"#, &[7]),
     (r#"{"kind":"positions"}"#, &[5, 3]),
     (r#"{"kind":"dropout","rate":0.4}"#, &[11]),
+    (r#"{"kind":"waves","numbers":[0,3],"amplitudes":[1.0,0.7,0.5]}"#, &[5]),
     (r#"{"kind":"flatten"}"#, &[3, 2, 5]),
     (r#"{"kind":"reshape","shape":[5,6]}"#, &[3, 2, 5]),
     (r#"{"kind":"self_attention","heads":3}"#, &[7, 6]),

@@ -177,7 +177,7 @@ impl Recipe {
         self.privacy.noise_multiplier = Some(plan.descent.noise_multiplier.get());
         self.privacy.delta = Some(plan.delta.get());
         self.records = Some(plan.records);
-        self.waves = (!plan.waves.is_empty()).then_some(plan.waves.len() as u64);
+        self.waves = plan.algorithm.has("waves").then_some(plan.waves.len() as u64);
         self.steps = Some(plan.steps);
         self.learning_rate = plan.algorithm.has("learning_rate").then_some(plan.learning_rate);
         self.regularization = Some(plan.regularization);

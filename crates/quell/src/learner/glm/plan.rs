@@ -373,15 +373,15 @@ fn curvature(loss: Loss) -> f64 {
 /// The most waves that are chosen without a setting.
 const MOST_WAVES: usize = 8;
 
-/// Chooses the number of waves: eight where noise is small for each column, or two.
+/// Chooses the number of waves: eight where noise is small for each column, or none.
 ///
-/// The threshold was found on five tables (docs/evidence.md).
+/// The threshold was found on five tables (docs/evidence.md): with fewer records, lines predict as well as curves.
 fn curves(descent: &Descent, runs: u64, records: u64, columns: usize) -> u64 {
     let noise = descent.noise_multiplier.get() / (runs as f64).sqrt();
-    if records as f64 / (noise * (columns as f64).sqrt()) < 150.0 { 2 } else { MOST_WAVES as u64 }
+    if records as f64 / (noise * (columns as f64).sqrt()) < 150.0 { 0 } else { MOST_WAVES as u64 }
 }
 
-/// The amplitudes of so many waves. With few waves curves stay close to lines.
+/// The amplitudes of so many waves. Curves of one or two waves stay close to lines.
 fn amplitudes(waves: u64) -> Result<Vec<f32>, Error> {
     if waves > 64 {
         let expected = "a number in [0, 64]";

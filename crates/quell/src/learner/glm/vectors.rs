@@ -337,6 +337,60 @@ mod tests {
     const COLUMNS: &str = "[[column]]\nname = 'a'\nbounds = [0, 1]\n[[column]]\nname = 'b'\nbounds = [0, 1]\n\
          [[column]]\nname = 'c'\ncategories = ['x', 'y', 'z']\n";
 
+    /// Scores during training are those of the finished model, so gradients are those of its loss.
+    #[test]
+    fn scores_in_training_are_those_of_the_model() {
+        let mut chance = PublicRandom::of(4, 1);
+        for (label, name) in [
+            ("classes = ['n', 'p']", "additive"),
+            ("classes = ['n', 'p']", "logistic"),
+            ("classes = ['n', 'p', 'q']", "additive"),
+        ] {
+            let schema = Schema::parse(&format!("[label]\ncolumn = 'y'\n{label}\n{COLUMNS}")).unwrap();
+            let names = schema.label.classes.clone().unwrap();
+            let (classes, records) = (names.len(), 30);
+            let row = |chance: &mut PublicRandom| {
+                let mut row = [chance.between(-1.0, 1.0), chance.between(-1.0, 1.0), 0.0, 0.0, 0.0];
+                // One of three categories, or none.
+                let category = chance.below(4);
+                row.iter_mut().skip(2).nth(category).into_iter().for_each(|place| *place = 1.0);
+                row
+            };
+            let values = (0..records).flat_map(|_| row(&mut chance)).collect();
+            let labels = (0..records).map(|_| chance.below(classes) as u32).collect();
+            let examples = Examples::numbers(&[5], values, Targets::Classes { labels, names }).unwrap();
+            let mut recipe = Recipe { records: Some(1_000), ..Recipe::default() };
+            recipe.privacy.epsilon = Some(3.0);
+            let facts = PublicFacts { records: None, classes: Some(classes) };
+            let subject = Subject { shape: &[5], are_features: false, facts, schema: Some(&schema) };
+            let mut architecture = Architecture { name: Some(name.into()), ..Architecture::default() };
+            let glm = Glm::plan(&mut recipe, &mut architecture, &subject).unwrap();
+            assert_eq!(glm.plan.waves.is_empty(), name == "logistic");
+            let mut state = State::new(&glm.plan).unwrap();
+            let before: u64 = glm.plan.stages.iter().take(2).map(|(_, steps)| steps).sum();
+            for step in 0..=before {
+                let released: Vec<f32> =
+                    (0..glm.plan.descent.dimension).map(|_| 300.0 * chance.between(-1.0, 1.0)).collect();
+                state.apply(&glm.plan, &released, step).unwrap();
+            }
+            let standardization = state.standardization(&glm.plan);
+            let (task, [weights, _]) = (glm.task(&examples, Unit::Example).unwrap(), state.weights());
+            let cells = Cells::new(&task, &glm.plan.columns);
+            let vectors =
+                Vectors::new(&glm.plan, (&cells, false), Stage::Gradient, &standardization, [&weights, &[]]);
+            let mut buffers = vectors.buffers();
+            let scores = glm.model(&state).scores(&examples);
+            for (record, scores) in scores.iter().enumerate() {
+                vectors.factors(cells.example(record), &mut buffers);
+                let own = glm.plan.loss.scores(&buffers.scores[..glm.plan.outputs()]);
+                let close = scores.iter().zip(&own).all(|(a, b)| (a - b).abs() < 1e-4);
+                assert!(close && scores.len() == classes, "{label} {name}: {scores:?} {own:?}");
+                let spread = own.iter().fold(0.0_f32, |most, p| most.max((p - own[0]).abs()));
+                assert!(spread > 1e-3, "{own:?}");
+            }
+        }
+    }
+
     /// The contract of contributions, in every stage of every algorithm that takes steps, for classes, numbers and users.
     #[test]
     fn vectors_keep_the_contract_of_contributions() {
@@ -369,7 +423,8 @@ mod tests {
             for (method, unit) in
                 cases.filter(|(method, _)| *method != Algorithm::Adassp || classes.is_none())
             {
-                let mut recipe = Recipe { method, records: Some(40), ..Recipe::default() };
+                let waves = (method == Algorithm::Standardized).then_some(3);
+                let mut recipe = Recipe { method, waves, records: Some(40), ..Recipe::default() };
                 recipe.privacy.epsilon = Some(1.0);
                 let facts = PublicFacts { records: None, classes };
                 let subject = Subject { shape: &[5], are_features: false, facts, schema: Some(&schema) };
