@@ -72,7 +72,7 @@ fn main() -> Result<(), Failure> {
     let options = Options { schema: Some(schema.clone()), public: true, ..Options::default() };
     let test = data::open(folder.join("test.csv"), &options)?.train;
     let scratch = std::env::temp_dir().join(format!("quell-tables-{}", std::process::id()));
-    let (mut scores, mut seconds, mut learning_rate) = (Vec::new(), Vec::new(), None);
+    let (mut scores, mut seconds, mut chosen) = (Vec::new(), Vec::new(), [None; 2]);
     for run in 0..runs.parse::<u64>()? {
         let mut configuration = Configuration::parse(settings)?;
         configuration.data.path = Some(folder.join("train.csv"));
@@ -84,7 +84,8 @@ fn main() -> Result<(), Failure> {
         let path = scratch.join(run.to_string());
         let model = train(configuration, InScratch(&path))??;
         seconds.push(start.elapsed().as_secs_f64());
-        learning_rate = model.configuration.glm.learning_rate;
+        let glm = &model.configuration.glm;
+        chosen = [glm.learning_rate, glm.steps.map(|steps| steps as f64)];
         scores.push(match (model.predictor.evaluate(&test), test.targets()) {
             (Evaluation::Numbers { error, .. }, Targets::Numbers(numbers)) => {
                 let mean = numbers.iter().map(|y| f64::from(*y)).sum::<f64>() / numbers.len() as f64;
@@ -102,7 +103,7 @@ fn main() -> Result<(), Failure> {
     let fit_seconds = fit_seconds.transpose()?;
     println!(
         "{}",
-        serde_json::json!({ "scores": scores, "seconds": seconds, "learning_rate": learning_rate, "fit_seconds": fit_seconds })
+        serde_json::json!({ "scores": scores, "seconds": seconds, "learning_rate": chosen[0], "steps": chosen[1], "fit_seconds": fit_seconds })
     );
     Ok(())
 }
