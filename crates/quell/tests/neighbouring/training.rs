@@ -176,7 +176,7 @@ impl Driver for Show<'_> {
         match outcome.and_then(|outcome| Ok((outcome.position, outcome.is_finished, place.model()?))) {
             Ok((position, finished, model)) => {
                 let bits: Vec<u8> =
-                    model.predictor.weights.iter().flat_map(|weight| weight.to_le_bytes()).collect();
+                    model.predictor.weights().iter().flat_map(|weight| weight.to_le_bytes()).collect();
                 public.push(("weights".into(), bits));
                 let words = format!(
                     "{position} {finished} {:?} {:?} {:?} {}",
