@@ -6,7 +6,7 @@ use crate::command::{Ran, quell_with};
 use crate::trained::Trained;
 use quell::{
     data::{Options, Schema},
-    learner::schedule::Schedule,
+    learner::{Predictor, schedule::Schedule},
     run::Model,
 };
 use serde_json::Value;

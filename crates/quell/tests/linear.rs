@@ -98,7 +98,7 @@ impl Made {
                 let variance = values.iter().map(|y| (y - mean).powi(2)).sum::<f64>() / count as f64;
                 1.0 - error * error / variance
             }
-            evaluation @ Evaluation::Classes { .. } => evaluation.accuracy().unwrap(),
+            evaluation => evaluation.accuracy().unwrap(),
         }
     }
 }

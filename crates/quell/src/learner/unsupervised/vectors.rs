@@ -238,3 +238,6 @@ impl Contributions for Vectors<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
