@@ -33,7 +33,7 @@ Examples:
   quell train --epsilon 1 --steps 50 --output runs/small
   quell train --noise-multiplier 4 --sampling-rate 0.25 --steps 40 --model logistic --format json
   quell train census.csv --schema census.toml --records 5000 --epsilon 1
-  quell train census.csv --schema census.toml --records 5000 --epsilon 1 --model kmeans --clusters 8
+  quell train --model kmeans --clusters 10 --epsilon 1
   quell train --features scattering --model logistic --learning-rate 2
   quell train --dry-run";
 
@@ -141,9 +141,12 @@ impl Flags {
     fn configuration(&self) -> Result<Configuration> {
         let mut asked = match (&self.source.config, &self.source.data) {
             (Some(path), _) => Configuration::read(path).with_context(|| format!("in {}", path.display()))?,
-            // The settings for digits are those of a network.
-            (None, None) if !self.has_no_labels() => Configuration::digits()?,
-            (None, _) => Configuration::default(),
+            // The settings for digits are those of a network, except for the budget.
+            (None, None) if self.has_no_labels() => {
+                Configuration { budget: Configuration::digits()?.budget, ..Configuration::default() }
+            }
+            (None, None) => Configuration::digits()?,
+            (None, Some(_)) => Configuration::default(),
         };
         self.source.apply_to(&self.terms, &mut asked.data)?;
         self.users.apply_to(&mut asked.data);
