@@ -1,6 +1,6 @@
 //! Clusters and principal components: what they find, and what they refuse.
 
-use std::path::PathBuf;
+use std::{fmt::Write, path::PathBuf};
 
 use quell::{
     Error,
@@ -245,7 +245,7 @@ fn table() -> Scratch {
         let mut near = || middle + 0.3 * chance.normal();
         let (a, b) = (near(), near());
         let label = if row % 10 == 0 { "" } else { "yes" };
-        text.push_str(&format!("{},{a},{b},{label}\n", row / 2));
+        writeln!(text, "{},{a},{b},{label}", row / 2).unwrap();
     }
     Scratch::new("people.csv", text)
 }

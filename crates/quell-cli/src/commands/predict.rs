@@ -112,7 +112,7 @@ impl<'m> Predicted<'m> {
             let mut cells = vec![(record + 1).to_string()];
             match prediction {
                 Some(Prediction::Coordinates(numbers)) => {
-                    cells.extend(numbers.iter().map(ToString::to_string))
+                    cells.extend(numbers.iter().map(ToString::to_string));
                 }
                 Some(prediction) => cells.push(cell(&prediction.to_string())),
                 None => cells.extend(self.columns.iter().map(|_| String::new())),

@@ -39,7 +39,7 @@ impl std::fmt::Debug for NetworkModel {
         f.debug_struct("NetworkModel")
             .field("weights", &self.weights.len())
             .field("loss", &self.loss)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 

@@ -87,7 +87,7 @@ impl Configuration {
     fn share_guarantee(&mut self) -> Result<(), Error> {
         let Recipe { privacy, seed, .. } = self.training;
         let sampling = Sample { records: self.training.sampling.records, ..Sample::default() };
-        if self.training != (Recipe { privacy, seed, sampling, ..Recipe::default() }) {
+        if self.training != (Recipe { privacy, sampling, seed, ..Recipe::default() }) {
             return Err(Error::Setting {
                 name: "model",
                 found: "one without labels, and there are settings of other models".into(),

@@ -34,6 +34,7 @@ pub trait Registered: Method + sealed::Sealed {
     fn section(configuration: &mut Configuration) -> (&mut Self::Recipe, &mut Architecture);
 
     /// Whether the method learns to predict a label.
+    #[must_use]
     fn needs_label() -> bool {
         true
     }

@@ -65,15 +65,11 @@ impl Schedule {
 
     /// The most numbers that a run needs.
     pub(super) fn dimension(self, width: usize) -> usize {
-        match self.levels {
-            Some(levels) => {
-                (most_leaves(levels) * (1 + 2 * width)).max(self.clusters * (1 + width)).max(width)
-            }
-            None => {
-                let directions = self.most_directions(width);
-                (width * (width + 1) / 2).max(self.clusters * (1 + directions))
-            }
-        }
+        let Some(levels) = self.levels else {
+            let directions = self.most_directions(width);
+            return (width * (width + 1) / 2).max(self.clusters * (1 + directions));
+        };
+        (most_leaves(levels) * (1 + 2 * width)).max(self.clusters * (1 + width)).max(width)
     }
 
     /// The most directions in which clusters are sought.
@@ -182,7 +178,7 @@ impl KMeans {
         let values: Vec<f64> = (0..DRAWN * dimension)
             .map(|place| spreads[place % dimension] * f64::from(random.normal()))
             .collect();
-        let points = Points { values: &values, dimension, weights: &[1.0; DRAWN] };
+        let points = Points { values: &values, dimension, weights: &vec![1.0; DRAWN] };
         let centres = points.cluster(clusters, ATTEMPTS, &mut random);
         let widening = if share(records, self.facts.whole_noise, clusters) >= 500.0 { 1.3 } else { 1.0 };
         let radius = (1.1 * widening * points.inertia(&centres).sqrt()).min(WIDE * self.survey.distance);

@@ -23,8 +23,8 @@ pub struct State {
 /// What is known after the releases so far.
 #[derive(Clone, Debug)]
 enum Estimates {
-    Clusters(KMeans),
-    Components(Directions),
+    Clusters(Box<KMeans>),
+    Components(Box<Directions>),
 }
 
 /// The name of the tensor with the number of runs that are over.
@@ -35,8 +35,8 @@ impl State {
     pub(super) fn new(plan: &Plan, saved: Option<&[u8]>) -> Result<Self, Error> {
         let facts = plan.facts();
         let estimates = match plan.goal {
-            Goal::Clusters(schedule) => Estimates::Clusters(KMeans::new(facts, schedule)),
-            Goal::Components(count) => Estimates::Components(Directions::new(facts, count)),
+            Goal::Clusters(schedule) => Estimates::Clusters(Box::new(KMeans::new(facts, schedule))),
+            Goal::Components(count) => Estimates::Components(Box::new(Directions::new(facts, count))),
         };
         let mut state = Self { width: plan.width, estimates, releases: Vec::new() };
         if let Some(bytes) = saved {

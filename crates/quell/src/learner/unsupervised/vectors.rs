@@ -161,7 +161,9 @@ impl<'a> Vectors<'a> {
             Stage::Moments { centre, radius } => {
                 let factor = shortened(deviate(buffers, centre), radius);
                 let Buffers { deviation, values, .. } = buffers;
-                deviation.iter_mut().for_each(|y| *y *= factor);
+                for y in &mut *deviation {
+                    *y *= factor;
+                }
                 for (place, y) in deviation.iter().enumerate() {
                     values.push((y * y) as f32);
                     let twice = std::f64::consts::SQRT_2 * y;

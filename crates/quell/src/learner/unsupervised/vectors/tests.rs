@@ -74,7 +74,9 @@ fn each_run(method: &Unsupervised, records: &Supervised<'_>, wild: f32, mut chec
                 add_pieces(&mut released, 1.0, &buffers.values, &buffers.pieces);
             }
         }
-        released.iter_mut().for_each(|x| *x += wild * chance.normal());
+        for x in &mut released {
+            *x += wild * chance.normal();
+        }
         state.apply(Some(&released));
     }
     assert_eq!(state.position(), method.plan.runs);
