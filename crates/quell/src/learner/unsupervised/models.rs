@@ -91,7 +91,8 @@ impl Clusters {
         let distances = each(examples, |example| self.nearest(example).map_or(f64::NAN, |(_, d)| d));
         let count = distances.len();
         Evaluation::Clusters {
-            inertia: distances.iter().sum::<f64>() / count.max(1) as f64,
+            // The sum of nothing is -0.
+            inertia: (0.0 + distances.iter().sum::<f64>()) / count.max(1) as f64,
             count: count as u64,
         }
     }
