@@ -115,6 +115,7 @@ fn options(model: &Model, is_own: bool) -> Options {
         classes,
         shape,
         public_test: is_own && source.public_test,
+        ignore_label: !model.predictor.is_supervised(),
         ..Options::default()
     }
 }

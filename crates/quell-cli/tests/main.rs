@@ -24,3 +24,4 @@ mod snapshots;
 mod surveys;
 mod train;
 mod trained;
+mod unsupervised;

@@ -6,7 +6,7 @@ use crate::command::{Ran, quell_with};
 use crate::trained::Trained;
 use quell::{
     data::{Options, Schema},
-    learner::schedule::Schedule,
+    learner::{Predictor, schedule::Schedule},
     run::Model,
 };
 use serde_json::Value;
@@ -439,7 +439,8 @@ fn a_private_test_file_is_charged_to_the_ledger_of_the_data() {
     let column = &mut model.configuration.data.schema.as_mut().unwrap().columns[0];
     column.bounds = column.bounds.map(|[low, high]| [low - 1.0, high]);
     assert_ne!(model.digest().unwrap(), digest);
-    model.predictor.weights[0] += 1.0;
+    let Predictor::Network(network) = &mut model.predictor else { panic!("no network") };
+    network.weights[0] += 1.0;
     fs::write(trained.path("other.safetensors"), model.save().unwrap()).unwrap();
     refused(&evaluate(&trained.path("other.safetensors")), "already exists");
 }

@@ -6,11 +6,11 @@ use quell::run::Configuration;
 #[test]
 fn every_model_has_a_description_and_weights() {
     let text = quell("models").data();
-    let (text, linear) = text.split_once("\n\n").unwrap();
-    assert!(
-        linear.contains("\npoisson ") && linear.lines().skip(1).all(|line| line.ends_with('.')),
-        "{linear}"
-    );
+    let (text, others) = text.split_once("\n\n").unwrap();
+    let (linear, unsupervised) = others.split_once("\n\n").unwrap();
+    for (table, name) in [(linear, "\npoisson "), (unsupervised, "\nkmeans ")] {
+        assert!(table.contains(name) && table.lines().skip(1).all(|line| line.ends_with('.')), "{table}");
+    }
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].starts_with("name") && lines.len() >= 10, "{text}");
     assert!(text.contains("logistic        7850  One linear layer"), "{text}");

@@ -56,14 +56,9 @@ fn the_last_layer_on_features_of_a_network_predicts_as_the_network() {
     let seen = Features::network(&path).apply(&records).unwrap();
     assert_eq!((seen.shape(), seen.len()), ([1000].as_slice(), records.len()));
     // The weights of the last layer stand last, one row for each class, then what is added.
-    let (weights, added) =
-        model.predictor.weights[model.predictor.weights.len() - 10 * 1001..].split_at(10 * 1000);
-    let said = scores(
-        &model.predictor.network,
-        &model.predictor.weights,
-        &records,
-        Loss::CrossEntropy { label_smoothing: 0.0 },
-    );
+    let own = model.predictor.network().unwrap();
+    let (weights, added) = own.weights[own.weights.len() - 10 * 1001..].split_at(10 * 1000);
+    let said = scores(&own.network, &own.weights, &records, Loss::CrossEntropy { label_smoothing: 0.0 });
     for (record, said) in said.iter().enumerate() {
         let features = row(&seen, record);
         let score = |class: usize| -> f32 {
@@ -75,7 +70,7 @@ fn the_last_layer_on_features_of_a_network_predicts_as_the_network() {
 }
 
 #[test]
-fn voters_and_linear_models_use_features_of_a_public_network() {
+fn voters_and_table_models_use_features_of_a_public_network() {
     let here = with_network("network voters");
     let network = "--public-network public/model.safetensors";
     for verb in ["knn", "pate --teachers 50"] {

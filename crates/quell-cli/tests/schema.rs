@@ -87,7 +87,7 @@ fn bounds_and_categories_are_charged() {
         ran.stderr
     );
     let schema = Schema::read(&project.output).unwrap();
-    assert_eq!(schema.label.classes.as_deref(), Some(&["<=50K".to_owned(), ">50K".to_owned()][..]));
+    assert_eq!(schema.label.unwrap().classes.as_deref(), Some(&["<=50K".to_owned(), ">50K".to_owned()][..]));
     let column = |name: &str| schema.columns.iter().find(|column| column.name == name).unwrap();
     let [low, high] = column("age").bounds.unwrap();
     // Ages are 17 to 90. An end that leaves out a hundred records of them has probability e^-100.

@@ -1,7 +1,8 @@
 //! Figures of a run, each with a sentence that explains how to read it.
 
 use quell::{
-    run::{Metrics, PaymentRecord},
+    learner::Predictor,
+    run::{Metrics, Model, PaymentRecord},
     voting::{Aggregation, Plan},
 };
 use quell_privacy::{
@@ -56,6 +57,35 @@ pub(crate) fn epsilon(metrics: &Metrics, paid: &PaymentRecord) -> Option<(Figure
         (figure, "Upper bound on the privacy loss of one record after each number of steps.")
     })
 }
+
+/// The released variances along the directions of a model; none for other models.
+pub(crate) fn spectrum(model: &Model) -> Option<(Figure, &'static str)> {
+    let Predictor::Components(components) = &model.predictor else { return None };
+    let shown = &components.spectrum[..components.spectrum.len().min(MOST_VARIANCES)];
+    let at = |number: usize| number as f64 + 1.0;
+    let points = shown.iter().enumerate().map(|(number, variance)| Point::exact(at(number), *variance));
+    let ends = [0, shown.len().saturating_sub(1)];
+    (shown.len() > 1).then(|| {
+        let figure = Figure {
+            title: "Variance along each direction".into(),
+            subtitle: "released with noise, from records shortened to a released length".into(),
+            x: Axis::linear("direction, the largest variance first"),
+            y: Axis::linear("variance"),
+            series: vec![
+                Series { name: "released variance".into(), claim: Edge::Upper, points: points.collect() },
+                Series {
+                    name: "largest variance of noise alone".into(),
+                    claim: Edge::Upper,
+                    points: ends.map(|end| Point::exact(at(end), components.noise)).to_vec(),
+                },
+            ],
+        };
+        (figure, "Directions above the line are real. Those below cannot be told from noise.")
+    })
+}
+
+/// The most variances that a figure shows.
+const MOST_VARIANCES: usize = 100;
 
 /// ε of the last iterate over the number of hidden steps, beside ε of all iterates; none for other events.
 pub(crate) fn last_iterate(

@@ -1,7 +1,7 @@
 //! The report of a run that trains a model.
 
 use quell::{
-    learner::Evaluation,
+    learner::{Evaluation, Predictor},
     run::{Description, Folder, Metrics, Model, PaymentRecord},
 };
 use quell_privacy::{ledger::Unit, number::format_brief, units::Delta};
@@ -10,8 +10,8 @@ use serde_json::json;
 use crate::{Interval, plot::Figure};
 use crate::{
     facts::{
-        Report, architecture, confusion, cost, describe, dimensions, duration, features, guarantee, layers,
-        ledger_entry, percent, row, sentences, shortened, source,
+        List, Report, architecture, confusion, cost, describe, dimensions, duration, features, guarantee,
+        layers, ledger_entry, percent, row, sentences, shortened, source,
     },
     figures,
 };
@@ -29,6 +29,7 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
     let figures: Vec<(Figure, &str)> = [
         figures::accuracy(&metrics),
         figures::epsilon(&metrics, &model.paid),
+        figures::spectrum(model),
         figures::last_iterate(&method.event, method.neighbors, Delta::new(model.paid.delta)?)?,
         figures::attack(&method.event, method.neighbors, &attack)?,
     ]
@@ -60,6 +61,7 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         ("Training data", data(model, method.records)),
         ("Training settings", settings(model, &method)),
     ];
+    lists.extend(clusters(model));
     let evaluation = metrics.evaluation.as_ref();
     let confusion = evaluation
         .zip(model.classes.as_deref())
@@ -76,6 +78,20 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
     })
 }
 
+/// The noisy sizes of the clusters, if the run released them.
+fn clusters(model: &Model) -> Option<List> {
+    let Predictor::Clusters(clusters) = &model.predictor else { return None };
+    let sizes = clusters.sizes.as_ref()?;
+    let noise = format_brief(clusters.size_noise);
+    let size = |(number, size): (usize, &f64)| {
+        row(
+            &format!("cluster {}", number + 1),
+            format!("about {:.0} (noise with standard deviation {noise})", size.max(0.0)),
+        )
+    };
+    Some(("Released sizes of the clusters", sizes.iter().enumerate().map(size).collect()))
+}
+
 fn headlines(model: &Model, metrics: &Metrics) -> Vec<[String; 3]> {
     let mut all = cost(&model.paid, "of this run");
     match &metrics.evaluation {
@@ -90,7 +106,24 @@ fn headlines(model: &Model, metrics: &Metrics) -> Vec<[String; 3]> {
                 format!("root mean square on {count} public examples"),
             ]);
         }
-        None => all.push(["accuracy".into(), "not measured".into(), "no public test data".into()]),
+        Some(Evaluation::Clusters { inertia, count }) => all.push([
+            "inertia".into(),
+            format_brief(*inertia),
+            format!("mean squared distance of {count} public examples"),
+        ]),
+        Some(Evaluation::Components { explained, count }) => all.push([
+            "explained variance".into(),
+            percent(*explained),
+            format!("of {count} public examples"),
+        ]),
+        None => {
+            let name = match &model.predictor {
+                Predictor::Network(_) => "accuracy",
+                Predictor::Clusters(_) => "inertia",
+                Predictor::Components(_) => "explained variance",
+            };
+            all.push([name.into(), "not measured".into(), "no public test data".into()]);
+        }
     }
     all.push(["steps".into(), metrics.steps.to_string(), format!("in {}", duration(metrics.seconds))]);
     all
@@ -104,6 +137,14 @@ fn result(metrics: &Metrics) -> Vec<[String; 2]> {
         ],
         Some(Evaluation::Numbers { error, count }) => vec![
             row("root mean square error", format_brief(*error)),
+            row("public test data", format!("{count} examples")),
+        ],
+        Some(Evaluation::Clusters { inertia, count }) => vec![
+            row("mean squared distance to the centres", format_brief(*inertia)),
+            row("public test data", format!("{count} examples")),
+        ],
+        Some(Evaluation::Components { explained, count }) => vec![
+            row("explained variance", percent(*explained)),
             row("public test data", format!("{count} examples")),
         ],
         None => vec![row(
@@ -134,15 +175,19 @@ fn data(model: &Model, records: u64) -> Vec<[String; 2]> {
     if !model.configuration.features.is_raw() {
         rows.push(row("features", features(&model.configuration.features)));
     }
-    match &model.classes {
-        Some(names) => rows.push(row("classes", shortened(names))),
-        None => rows.push(row("target", "a number")),
+    match (&model.classes, model.predictor.is_supervised()) {
+        (_, false) => rows.push(row("target", "none: the model uses no label")),
+        (Some(names), true) => rows.push(row("classes", shortened(names))),
+        (None, true) => rows.push(row("target", "a number")),
     }
     if let Some(schema) = &data.schema {
-        rows.push(row(
-            "label",
-            format!("{}, predicted from {} columns", schema.label.column, schema.columns.len()),
-        ));
+        let columns = schema.columns.len();
+        match schema.label.as_ref().filter(|_| model.predictor.is_supervised()) {
+            Some(label) => {
+                rows.push(row("label", format!("{}, predicted from {columns} columns", label.column)));
+            }
+            None => rows.push(row("columns", columns.to_string())),
+        }
     }
     if let Some(test) = &data.test {
         rows.push(row("public test data", test.display().to_string()));
@@ -153,9 +198,11 @@ fn data(model: &Model, records: u64) -> Vec<[String; 2]> {
 fn settings(model: &Model, method: &Description) -> Vec<[String; 2]> {
     let mut rows = vec![
         row("model", architecture(&model.configuration.model)),
-        row("layers", layers(&model.configuration.model.layers)),
         row("weights", model.predictor.parameters().to_string()),
     ];
+    if model.predictor.is_supervised() {
+        rows.insert(1, row("layers", layers(&model.configuration.model.layers)));
+    }
     rows.extend(method.settings.iter().map(|(name, value)| row(name, describe(value))));
     rows
 }

@@ -23,6 +23,7 @@ const PUBLIC: Options = Options {
     schema: None,
     classes: None,
     shape: None,
+    ignore_label: false,
     public: true,
     public_test: false,
     scaling: None,

@@ -25,4 +25,5 @@ mod scratch;
 mod statistics;
 mod student;
 mod training;
+mod unsupervised;
 mod voting;

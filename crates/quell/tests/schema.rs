@@ -324,7 +324,7 @@ proptest! {
         let written = Schema {
             ignore: names[4..].to_vec(),
             user: unknown.then(|| names[0].clone()),
-            label: Label { column: names[1].clone(), classes: Some(categories.clone()), bounds: None },
+            label: Some(Label { column: names[1].clone(), classes: Some(categories.clone()), bounds: None }),
             test: share.map(|share| TestPart { share: Some(share), file: None, public }),
             columns: vec![
                 Feature { name: names[2].clone(), bounds: Some([low, low + width]), categories: None, unknown },

@@ -28,6 +28,7 @@ Examples:
 
 /// Measure the accuracy of a model on public or private data
 ///
+/// For clusters the measure is the mean squared distance to the centres, and for components the explained variance.
 /// On public data (--public), the evaluation is free and shows every result. On private data (--epsilon), the
 /// command charges the ledger of the dataset and releases a noisy accuracy. The printed error holds with 95 %
 /// probability.
@@ -144,6 +145,13 @@ impl Flags {
                 "root mean square error: {} over {count} records",
                 format_brief(*error)
             )),
+            (Evaluation::Clusters { inertia, count }, _) => print::lines(&format!(
+                "mean squared distance to the centres: {} over {count} records",
+                format_brief(*inertia)
+            )),
+            (Evaluation::Components { explained, count }, _) => {
+                print::lines(&format!("explained variance: {:.2} % of {count} records", 100.0 * explained))
+            }
             (Evaluation::Classes { .. }, None) => {
                 Err(Refusal::new("the model has no classes", "train it again").into())
             }
@@ -151,6 +159,10 @@ impl Flags {
     }
 
     fn pay(&self, model: &Model, found: &Labelled, epsilon: f64) -> Result<()> {
+        if !model.predictor.is_supervised() {
+            let sentence = "the model predicts no target, expected a model that predicts classes";
+            return Err(Refusal::new(sentence, "evaluate it on public data with --public").into());
+        }
         if model.classes.is_none() {
             let sentence = "the model predicts numbers, expected a model that predicts classes";
             return Err(Refusal::new(sentence, "evaluate it on public data with --public").into());

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use quell::{
-    learner::glm::Family,
+    learner::{glm::Family, unsupervised::Kind},
     network::{self, Architecture, Model},
 };
 use serde::Serialize;
@@ -19,7 +19,7 @@ Examples:
 
 /// List the named models, or print the layers of a network
 ///
-/// Networks are for all data, additive and linear models for tables. The layers are printed as TOML. In a configuration, they can stand in place of the name, edited or not.
+/// Networks and models without labels are for all data, the others for tables. The layers are printed as TOML. In a configuration, they can stand in place of the name, edited or not.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
@@ -83,9 +83,17 @@ impl Flags {
                 .iter()
                 .map(|family| json!({"name": family.name(), "purpose": family.purpose()}))
                 .collect();
-            return print::json(
-                &json!({"input": self.input.0, "outputs": self.outputs, "models": models, "table_models": of_tables}),
-            );
+            let unsupervised: Vec<_> = Kind::ALL
+                .iter()
+                .map(|kind| json!({"name": kind.name(), "purpose": kind.purpose()}))
+                .collect();
+            return print::json(&json!({
+                "input": self.input.0,
+                "outputs": self.outputs,
+                "models": models,
+                "table_models": of_tables,
+                "models_without_labels": unsupervised,
+            }));
         }
         let mut rows = vec![["name", "weights", "description"].map(str::to_owned).to_vec()];
         rows.extend(models.map(|(model, weights)| match weights {
@@ -95,7 +103,11 @@ impl Flags {
         let mut of_tables = vec![["model of a table", "description"].map(str::to_owned).to_vec()];
         of_tables
             .extend(Family::ALL.iter().map(|family| vec![family.name().into(), family.purpose().into()]));
-        print::lines(&format!("{}\n{}", print::table(&rows, &[1]), print::table(&of_tables, &[])))
+        let mut unsupervised = vec![["model without labels", "description"].map(str::to_owned).to_vec()];
+        unsupervised.extend(Kind::ALL.iter().map(|kind| vec![kind.name().into(), kind.purpose().into()]));
+        let tables =
+            [print::table(&rows, &[1]), print::table(&of_tables, &[]), print::table(&unsupervised, &[])];
+        print::lines(&tables.join("\n"))
     }
 
     fn layers(&self, name: &str) -> Result<()> {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use quell::{
     data::Examples,
+    learner::Predictor,
     run::{Model, Prediction},
 };
 use serde_json::{Value, json};
@@ -22,6 +23,7 @@ Examples:
 
 /// Predict records with a model, and print CSV
 ///
+/// The prediction of a record is its class or number, its cluster, or its coordinates along the components.
 /// Predictions cost no ε of the training data, because they are computed from the released model. Nothing
 /// protects the records that are predicted.
 #[derive(clap::Args)]
@@ -71,6 +73,8 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
 
 /// The predictions for all records.
 struct Predicted<'m> {
+    /// The names of the columns of a prediction.
+    columns: Vec<String>,
     predictions: Vec<Option<Prediction>>,
     /// The names of the classes, each with a column of scores; empty if no scores are asked for.
     names: &'m [String],
@@ -80,9 +84,17 @@ struct Predicted<'m> {
 
 impl<'m> Predicted<'m> {
     fn new(model: &'m Model, examples: &Examples, with_scores: bool) -> Self {
-        let names = model.classes.as_deref().filter(|_| with_scores).unwrap_or_default();
+        let has_scores = with_scores && model.predictor.is_supervised();
+        let names = model.classes.as_deref().filter(|_| has_scores).unwrap_or_default();
         let scores = if names.is_empty() { Vec::new() } else { model.predictor.scores(examples) };
-        Self { predictions: model.predict_from(examples), names, scores }
+        let columns = match &model.predictor {
+            Predictor::Network(_) => vec!["prediction".to_owned()],
+            Predictor::Clusters(_) => vec!["cluster".to_owned()],
+            Predictor::Components(components) => {
+                (1..=components.count()).map(|number| format!("component_{number}")).collect()
+            }
+        };
+        Self { columns, predictions: model.predict_from(examples), names, scores }
     }
 
     /// Each class with its score for one record.
@@ -92,13 +104,19 @@ impl<'m> Predicted<'m> {
 
     /// CSV with a header and one line per record.
     fn lines(&self) -> String {
-        let head = ["record".to_owned(), "prediction".to_owned()]
-            .into_iter()
+        let head = std::iter::once("record".to_owned())
+            .chain(self.columns.iter().cloned())
             .chain(self.names.iter().map(|name| cell(name)));
         let mut text = head.collect::<Vec<_>>().join(",") + "\n";
         for (record, prediction) in self.predictions.iter().enumerate() {
-            let prediction = prediction.as_ref().map_or_else(String::new, |p| cell(&p.to_string()));
-            let mut cells = vec![(record + 1).to_string(), prediction];
+            let mut cells = vec![(record + 1).to_string()];
+            match prediction {
+                Some(Prediction::Coordinates(numbers)) => {
+                    cells.extend(numbers.iter().map(ToString::to_string));
+                }
+                Some(prediction) => cells.push(cell(&prediction.to_string())),
+                None => cells.extend(self.columns.iter().map(|_| String::new())),
+            }
             cells.extend(self.scores(record).map(|(_, score)| format!("{score:.4}")));
             text.push_str(&(cells.join(",") + "\n"));
         }
@@ -110,6 +128,8 @@ impl<'m> Predicted<'m> {
             let prediction = match prediction {
                 Some(Prediction::Class(name)) => json!(name),
                 Some(Prediction::Number(number)) => json!(number),
+                Some(Prediction::Cluster(number)) => json!(number),
+                Some(Prediction::Coordinates(numbers)) => json!(numbers),
                 None => Value::Null,
             };
             let mut object = json!({"record": record + 1, "prediction": prediction});

@@ -12,6 +12,7 @@ use quell::{
         dp_sgd::{Clip, Sampler},
         glm::Algorithm,
         schedule::{Schedule, Shape},
+        unsupervised::Kind,
     },
     run::{self, Configuration, Folder, Learner},
 };
@@ -32,6 +33,7 @@ Examples:
   quell train --epsilon 1 --steps 50 --output runs/small
   quell train --noise-multiplier 4 --sampling-rate 0.25 --steps 40 --model logistic --format json
   quell train census.csv --schema census.toml --records 5000 --epsilon 1
+  quell train --model kmeans --clusters 10 --epsilon 1
   quell train --features scattering --model logistic --learning-rate 2
   quell train --dry-run";
 
@@ -39,7 +41,7 @@ Examples:
 ///
 /// DATA is a CSV or Parquet file with a schema, a folder or file of IDX, CIFAR-10, NPY or NPZ, or a folder with
 /// one folder of images for each class. Without DATA, the command trains on the embedded digits. A table gets
-/// an additive model, which needs no setting but ε. Other data, and settings of DP-SGD, get a network that is
+/// an additive model, which needs no setting but ε. The models kmeans and components use no label. Other data, and settings of DP-SGD, get a network that is
 /// trained with DP-SGD: any of ε, noise, steps and sampling rate may be left out. The command does not count the records, because their
 /// number may be private: state it with --records, approximately, or exactly for batches of a fixed size.
 /// Without --delta, δ is a power of ten below 0.1 divided by this number.
@@ -62,6 +64,12 @@ pub(crate) struct Flags {
     /// Quantile that the model `quantile` predicts; the median if not given
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     quantile: Option<f32>,
+    /// Number of clusters, for the model `kmeans`
+    #[arg(long, value_name = "K", value_parser = parse_count)]
+    clusters: Option<u64>,
+    /// Number of principal components, for the model `components`
+    #[arg(long, value_name = "K", value_parser = parse_count)]
+    components: Option<u64>,
     /// Weight λ of the penalty λ/2 ‖w‖² of a model of tables
     #[arg(long, value_name = "L", allow_negative_numbers = true)]
     regularization: Option<f64>,
@@ -133,6 +141,10 @@ impl Flags {
     fn configuration(&self) -> Result<Configuration> {
         let mut asked = match (&self.source.config, &self.source.data) {
             (Some(path), _) => Configuration::read(path).with_context(|| format!("in {}", path.display()))?,
+            // The settings for digits are those of a network, except for the budget.
+            (None, None) if self.has_no_labels() => {
+                Configuration { budget: Configuration::digits()?.budget, ..Configuration::default() }
+            }
             (None, None) => Configuration::digits()?,
             (None, Some(_)) => Configuration::default(),
         };
@@ -155,6 +167,7 @@ impl Flags {
         if let Some(change) = self.terms.neighbors {
             recipe.privacy.neighbors = change.into();
             asked.glm.privacy.neighbors = change.into();
+            asked.unsupervised.privacy.neighbors = change.into();
         }
         if self.steps.is_some() || self.epochs.is_some() {
             (recipe.steps, recipe.epochs) = (self.steps, self.epochs);
@@ -195,10 +208,21 @@ impl Flags {
         }
         asked.glm.quantile = self.quantile.or(asked.glm.quantile);
         asked.glm.regularization = self.regularization.or(asked.glm.regularization);
+        let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        asked.unsupervised.clusters = self.clusters.map(count).or(asked.unsupervised.clusters);
+        asked.unsupervised.components = self.components.map(count).or(asked.unsupervised.components);
         let delta = asked.training.privacy.delta.or(asked.glm.privacy.delta);
+        let delta = delta.or(asked.unsupervised.privacy.delta);
         let delta = asked.budget.map(|budget| budget.delta).or(delta);
         asked.budget = self.terms.new_budget(delta)?.or(asked.budget);
         Ok(asked)
+    }
+}
+
+impl Flags {
+    /// Whether the flags name a model that needs no label.
+    fn has_no_labels(&self) -> bool {
+        self.model.as_deref().and_then(Kind::named).is_some()
     }
 }
 

@@ -30,7 +30,7 @@ variants!(format_name, FORMAT, FormatError:
     Unrecognised NoTable NoHeader Separator Damaged Codec Packed Broken NoArchive NoImage Shape SingleImage
     NoClass TooLarge NoLabels NoClasses Undeclared Counts);
 variants!(table_name, TABLE, TableError:
-    DuplicateColumn NoColumn WrongUse FractionsAsUsers Malformed NoSchema Schema Unmentioned);
+    DuplicateColumn NoColumn WrongUse FractionsAsUsers Malformed NoSchema NoLabel Schema Unmentioned);
 variants!(layer_name, LAYER, layer::Error:
     Input Setting MixesExamples TooLarge TooDeep NoLayers);
 variants!(network_name, NETWORK, network::Error: NoModel PublicNetwork);
@@ -114,6 +114,7 @@ fn table_samples() -> Vec<TableError> {
         TableError::FractionsAsUsers { name: text() },
         TableError::Malformed { found: text(), expected: "a name", place },
         TableError::NoSchema { path: path() },
+        TableError::NoLabel,
         TableError::Schema { path: None, because: text() },
         TableError::Unmentioned { path: path(), name: text() },
     ]

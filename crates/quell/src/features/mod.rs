@@ -5,6 +5,7 @@
 //! costs no privacy. Under differential privacy, a small model on such features is more accurate than a deep
 //! model on pixels, unless there are very many records (Tramèr and Boneh 2021).
 
+pub(crate) mod eigen;
 mod filters;
 mod hog;
 mod network;

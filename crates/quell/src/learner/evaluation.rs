@@ -34,6 +34,20 @@ pub enum Evaluation {
         /// Number of examples.
         count: u64,
     },
+    /// For a model of clusters.
+    Clusters {
+        /// Mean squared distance to the nearest centre, on the scale of the features.
+        inertia: f64,
+        /// Number of examples.
+        count: u64,
+    },
+    /// For principal components.
+    Components {
+        /// The share of the variance that the components explain.
+        explained: f64,
+        /// Number of examples.
+        count: u64,
+    },
 }
 
 impl Evaluation {
@@ -49,6 +63,15 @@ impl Evaluation {
             }
             Self::Numbers { error, count } => {
                 format!("root mean square error: {} (over {count} {whose})", format_brief(*error))
+            }
+            Self::Clusters { inertia, count } => {
+                format!(
+                    "mean squared distance to the centres: {} (over {count} {whose})",
+                    format_brief(*inertia)
+                )
+            }
+            Self::Components { explained, count } => {
+                format!("explained variance: {:.1} % (of {count} {whose})", 100.0 * explained)
             }
         }
     }

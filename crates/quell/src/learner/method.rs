@@ -71,6 +71,11 @@ pub trait Method: Sized {
     /// The settings, for the report: names and values.
     fn settings(&self) -> Vec<(&'static str, Value)>;
 
+    /// Remarks on the settings, for the person who trains. They depend on public facts alone.
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What is released, as a noun phrase for the report: `every iterate`.
     fn releases(&self) -> &'static str;
 

@@ -32,6 +32,7 @@ mod privacy;
 pub mod schedule;
 mod supervised;
 pub(crate) mod tensors;
+pub mod unsupervised;
 
 pub use control::Control;
 pub(crate) use evaluation::outputs;
@@ -39,7 +40,7 @@ pub use evaluation::{Evaluation, correct, evaluate, predictions, scores};
 pub use facts::{PublicFacts, default_delta};
 pub use gradients::Gradients;
 pub use method::{Method, PlannedCost, Snapshot, Subject};
-pub use predictor::Predictor;
+pub use predictor::{NetworkModel, Predictor};
 pub use privacy::Privacy;
 pub(crate) use supervised::NO_USERS;
 pub use supervised::{Augmentation, Supervised};

@@ -6,14 +6,26 @@ use super::{
     Evaluation, correct, evaluate,
     loss::{Loss, Target},
     predictions, scores,
+    unsupervised::{Clusters, Components},
 };
 use crate::{data::Examples, network::Network};
 
 /// A fitted model.
 ///
 /// Code outside of this module uses the methods, so that another kind of model changes this module alone.
+#[derive(Clone, Debug)]
+pub enum Predictor {
+    /// Predicts the target of an example.
+    Network(NetworkModel),
+    /// Finds the cluster of an example.
+    Clusters(Clusters),
+    /// Finds the coordinates of an example along a few directions.
+    Components(Components),
+}
+
+/// A network with its weights.
 #[derive(Clone)]
-pub struct Predictor {
+pub struct NetworkModel {
     /// The layers.
     pub network: Arc<Network>,
     /// The weights of all layers.
@@ -22,34 +34,96 @@ pub struct Predictor {
     pub loss: Loss,
 }
 
+impl std::fmt::Debug for NetworkModel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NetworkModel")
+            .field("weights", &self.weights.len())
+            .field("loss", &self.loss)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Predictor {
+    /// A network with its weights, and the loss that was minimised.
+    pub(crate) fn network_of(network: Arc<Network>, weights: Vec<f32>, loss: Loss) -> Self {
+        Self::Network(NetworkModel { network, weights, loss })
+    }
+
+    /// The network; `None` if the model is no network.
+    #[must_use]
+    pub fn network(&self) -> Option<&NetworkModel> {
+        match self {
+            Self::Network(network) => Some(network),
+            Self::Clusters(_) | Self::Components(_) => None,
+        }
+    }
+
+    /// The weights of all layers, the centres of all clusters, or the directions of all components.
+    #[must_use]
+    pub fn weights(&self) -> &[f32] {
+        match self {
+            Self::Network(network) => &network.weights,
+            Self::Clusters(clusters) => &clusters.centres,
+            Self::Components(components) => &components.pca.components,
+        }
+    }
+
     /// Number of weights.
     #[must_use]
     pub fn parameters(&self) -> usize {
-        self.weights.len()
+        self.weights().len()
+    }
+
+    /// Whether the model predicts a target.
+    #[must_use]
+    pub fn is_supervised(&self) -> bool {
+        self.network().is_some()
     }
 
     /// The class or number that is predicted for each example; `None` where the outputs are not numbers.
+    ///
+    /// The class is the cluster where the model has clusters. Components predict nothing.
     #[must_use]
     pub fn predictions(&self, examples: &Examples) -> Vec<Option<Target>> {
-        predictions(&self.network, &self.weights, examples, self.loss)
+        match self {
+            Self::Network(model) => predictions(&model.network, &model.weights, examples, model.loss),
+            Self::Clusters(clusters) => {
+                clusters.assignments(examples).into_iter().map(|nearest| nearest.map(Target::Class)).collect()
+            }
+            Self::Components(_) => vec![None; examples.len()],
+        }
     }
 
-    /// The predicted probabilities of the classes, or the predicted number, for each example.
+    /// The predicted probabilities of the classes, the predicted number, or the scores of the components.
+    ///
+    /// For clusters: the squared distance to each centre.
     #[must_use]
     pub fn scores(&self, examples: &Examples) -> Vec<Vec<f32>> {
-        scores(&self.network, &self.weights, examples, self.loss)
+        match self {
+            Self::Network(model) => scores(&model.network, &model.weights, examples, model.loss),
+            Self::Clusters(clusters) => clusters.distances(examples),
+            Self::Components(components) => components.scores(examples),
+        }
     }
 
     /// Whether the class of each example is predicted. The result is exact, not private.
+    ///
+    /// Always false for models that predict no target.
     #[must_use]
     pub fn correct(&self, examples: &Examples) -> Vec<bool> {
-        correct(&self.network, &self.weights, examples, self.loss)
+        match self {
+            Self::Network(model) => correct(&model.network, &model.weights, examples, model.loss),
+            Self::Clusters(_) | Self::Components(_) => vec![false; examples.len()],
+        }
     }
 
-    /// Compares the predictions with the targets. The result is exact, not private.
+    /// Measures the model on examples. The result is exact, not private.
     #[must_use]
     pub fn evaluate(&self, examples: &Examples) -> Evaluation {
-        evaluate(&self.network, &self.weights, examples, self.loss)
+        match self {
+            Self::Network(model) => evaluate(&model.network, &model.weights, examples, model.loss),
+            Self::Clusters(clusters) => clusters.evaluate(examples),
+            Self::Components(components) => components.evaluate(examples),
+        }
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     data::{self, Dataset, Examples, Options, Scaling, Schema},
     features::Features,
     file,
-    learner::{self, dp_sgd::Recipe, glm},
+    learner::{self, dp_sgd::Recipe, glm, unsupervised},
     network::Architecture,
     run::{self, Learner},
     toml_error,
@@ -50,6 +50,9 @@ pub struct Configuration {
     /// How a linear model is trained.
     #[serde(skip_serializing_if = "is_default")]
     pub glm: glm::Recipe,
+    /// How a model without labels is trained.
+    #[serde(skip_serializing_if = "is_default")]
+    pub unsupervised: unsupervised::Recipe,
     /// The total budget of the dataset, used if its ledger does not exist yet.
     /// If omitted, the budget is the cost of this run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,6 +114,17 @@ pub struct Source {
 impl Source {
     /// Reads the training data and the test data.
     pub fn open(&self) -> Result<Dataset, Error> {
+        self.read(true)
+    }
+
+    /// Reads the data like [`Source::open`], for a learner that needs no label.
+    ///
+    /// The label of a table is not read, and a schema needs none. Other formats are read as usual.
+    pub fn open_without_labels(&self) -> Result<Dataset, Error> {
+        self.read(false)
+    }
+
+    fn read(&self, needs_label: bool) -> Result<Dataset, Error> {
         let Some(path) = &self.path else {
             if self.classes.is_some() || self.shape.is_some() {
                 let name = if self.classes.is_some() { "classes" } else { "shape" };
@@ -133,6 +147,7 @@ impl Source {
             shape: self.shape,
             scaling: self.scaling.clone(),
             public_test: self.public_test,
+            ignore_label: !needs_label,
             ..Options::default()
         };
         if self.test.as_ref().is_some_and(|test| data::shares_records(test, path)) {
@@ -183,7 +198,7 @@ impl Source {
     /// The declared bounds of a numeric target, which is scaled to [-1, 1].
     #[must_use]
     pub fn target_bounds(&self) -> Option<[f64; 2]> {
-        self.schema.as_ref().and_then(|schema| schema.label.bounds)
+        self.schema.as_ref().and_then(|schema| schema.label.as_ref()?.bounds)
     }
 
     /// Name of the dataset in the ledger.

@@ -11,6 +11,7 @@ use crate::{
         dp_sgd::{Recipe, Sample},
         glm::{self, Family},
         schedule::{Schedule, Shape},
+        unsupervised::{self, Kind},
     },
 };
 
@@ -22,6 +23,8 @@ pub enum Learner {
     DpSgd,
     /// Linear models.
     Glm,
+    /// Models without labels: clusters and principal components.
+    Unsupervised,
 }
 
 impl Configuration {
@@ -30,8 +33,10 @@ impl Configuration {
     /// A linear model takes the settings that it shares with DP-SGD from either section.
     pub(super) fn with_learner(mut self) -> Result<Self, Error> {
         let learner = *self.learner.get_or_insert(self.default_learner());
-        if learner == Learner::Glm {
-            self.share_settings()?;
+        match learner {
+            Learner::DpSgd => {}
+            Learner::Glm => self.share_settings()?,
+            Learner::Unsupervised => self.share_guarantee()?,
         }
         Ok(self)
     }
@@ -41,6 +46,11 @@ impl Configuration {
     /// Settings that the default for tables does not have ask for DP-SGD, and so does a model that is not
     /// linear.
     fn default_learner(&self) -> Learner {
+        let mut none = unsupervised::Recipe::default();
+        none.privacy.neighbors = self.unsupervised.privacy.neighbors;
+        if self.model.name.as_deref().and_then(Kind::named).is_some() || self.unsupervised != none {
+            return Learner::Unsupervised;
+        }
         let asks_for_dp_sgd = self.training.sampling.rate.is_some() || !self.training.suits_linear_models();
         let is_table = self.data.schema.is_some() && self.features.is_raw() && self.model.layers.is_empty();
         let is_linear = match self.model.name.as_deref().map(Family::named) {
@@ -65,25 +75,50 @@ impl Configuration {
         }
         let Recipe { privacy, sampling, steps, schedule, .. } = std::mem::take(&mut self.training);
         let own = &mut self.glm;
-        if privacy.noise_multiplier.is_some() {
-            // The noise determines ε.
-            own.privacy.epsilon = None;
-        }
-        own.privacy = Privacy {
-            epsilon: privacy.epsilon.or(own.privacy.epsilon),
-            delta: privacy.delta.or(own.privacy.delta),
-            noise_multiplier: privacy.noise_multiplier.or(own.privacy.noise_multiplier),
-            neighbors: if privacy.neighbors == Neighbors::default() {
-                own.privacy.neighbors
-            } else {
-                privacy.neighbors
-            },
-        };
+        own.privacy = overridden(own.privacy, privacy);
         own.records = sampling.records.or(own.records);
         own.steps = steps.or(own.steps);
         own.sampling_rate = sampling.rate.or(own.sampling_rate);
         own.learning_rate = schedule.map(|schedule| schedule.learning_rate).or(own.learning_rate);
         Ok(())
+    }
+
+    /// Moves the guarantee and the number of records from the section of DP-SGD. They override.
+    fn share_guarantee(&mut self) -> Result<(), Error> {
+        let Recipe { privacy, seed, .. } = self.training;
+        let sampling = Sample { records: self.training.sampling.records, ..Sample::default() };
+        if self.training != (Recipe { privacy, sampling, seed, ..Recipe::default() }) {
+            return Err(Error::Setting {
+                name: "model",
+                found: "one without labels, and there are settings of other models".into(),
+                expected: "no steps, epochs, batches, clipping, learning rate or other settings of training",
+            });
+        }
+        if self.glm != (glm::Recipe { privacy: self.glm.privacy, ..glm::Recipe::default() }) {
+            return Err(Error::Setting {
+                name: "model",
+                found: "one without labels, and there are settings of linear models".into(),
+                expected: "no method, quantile, regularization or other settings of linear models",
+            });
+        }
+        self.glm = glm::Recipe::default();
+        let Recipe { privacy, sampling, .. } = std::mem::take(&mut self.training);
+        let own = &mut self.unsupervised;
+        own.privacy = overridden(own.privacy, privacy);
+        own.records = sampling.records.or(own.records);
+        Ok(())
+    }
+}
+
+/// A guarantee, with the settings of another one where it has some.
+fn overridden(own: Privacy, by: Privacy) -> Privacy {
+    // The noise determines ε.
+    let epsilon = own.epsilon.filter(|_| by.noise_multiplier.is_none());
+    Privacy {
+        epsilon: by.epsilon.or(epsilon),
+        delta: by.delta.or(own.delta),
+        noise_multiplier: by.noise_multiplier.or(own.noise_multiplier),
+        neighbors: if by.neighbors == Neighbors::default() { own.neighbors } else { by.neighbors },
     }
 }
 

@@ -4,14 +4,15 @@ use std::{collections::HashMap, path::Path, sync::Arc};
 
 use safetensors::serialize;
 
-use super::{Configuration, Folder, PaymentRecord};
+use super::{Configuration, Folder, Learner, PaymentRecord};
 use crate::{
     Error,
     data::Examples,
     learner::{
-        Evaluation, Predictor,
+        Evaluation, NetworkModel, Predictor,
         loss::Target,
         tensors::{CONFIGURATION, SHAPE, Tensor, damaged, read_model, text, weights},
+        unsupervised,
     },
     network, run,
 };
@@ -39,6 +40,10 @@ pub enum Prediction {
     Class(String),
     /// A number, in the units of the target.
     Number(f64),
+    /// The number of a cluster, from 1.
+    Cluster(u32),
+    /// The coordinates along the components.
+    Coordinates(Vec<f32>),
 }
 
 impl std::fmt::Display for Prediction {
@@ -46,6 +51,11 @@ impl std::fmt::Display for Prediction {
         match self {
             Self::Class(name) => f.write_str(name),
             Self::Number(number) => number.fmt(f),
+            Self::Cluster(number) => number.fmt(f),
+            Self::Coordinates(numbers) => {
+                let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+                f.write_str(&numbers.join(" "))
+            }
         }
     }
 }
@@ -73,10 +83,19 @@ impl Model {
     /// Predicts like [`Model::predict`], from the features of each example.
     #[must_use]
     pub fn predict_from(&self, features: &Examples) -> Vec<Option<Prediction>> {
+        if let Predictor::Components(components) = &self.predictor {
+            let scores = components.scores(features).into_iter();
+            let is_finite = |scores: &Vec<f32>| scores.iter().all(|score| score.is_finite());
+            return scores
+                .map(|scores| Some(scores).filter(is_finite).map(Prediction::Coordinates))
+                .collect();
+        }
         let schema = self.configuration.data.schema.as_ref();
+        let has_clusters = matches!(self.predictor, Predictor::Clusters(_));
         let named = |class: u32| self.classes.as_ref().and_then(|names| names.get(class as usize)).cloned();
         let predicted = self.predictor.predictions(features).into_iter();
         let convert = |target| match target {
+            Target::Class(cluster) if has_clusters => Some(Prediction::Cluster(cluster + 1)),
             Target::Class(class) => named(class).map(Prediction::Class),
             Target::Number(number) => {
                 let unscaled = schema.and_then(|schema| schema.unscaled(number));
@@ -97,29 +116,42 @@ impl Model {
     /// The blake3 hash of everything that predictions depend on, in hexadecimal digits.
     pub fn digest(&self) -> Result<String, Error> {
         let mut hasher = blake3::Hasher::new();
-        let settings = (self.configuration.write()?, &self.shape, &self.classes, self.predictor.loss);
+        let loss = self.predictor.network().map(|model| model.loss);
+        let settings = (self.configuration.write()?, &self.shape, &self.classes, loss);
         hasher.update(&serde_json::to_vec(&settings).map_err(|_| unwritable())?);
-        self.predictor.weights.iter().for_each(|weight| {
+        let mean: &[f32] = match &self.predictor {
+            Predictor::Components(components) => &components.pca.mean,
+            Predictor::Network(_) | Predictor::Clusters(_) => &[],
+        };
+        self.predictor.weights().iter().chain(mean).for_each(|weight| {
             hasher.update(&weight.to_le_bytes());
         });
         Ok(hasher.finalize().to_hex().to_string())
     }
 
     /// Writes a safetensors file.
-    /// Each tensor is named by the number of its layer. Everything else is text in the metadata.
+    /// The tensors of a network are named by the number of their layer. Everything else is text in the
+    /// metadata.
     pub fn save(&self) -> Result<Vec<u8>, Error> {
         let failed = |_| unwritable();
-        let Predictor { network, weights, loss } = &self.predictor;
-        let tensors =
-            network.tensors().map(|(name, shape, range)| (name, Tensor::shaped(&weights[range], shape)));
-        let metadata = HashMap::from([
+        let tensors: Vec<(String, Tensor)> = match &self.predictor {
+            Predictor::Network(NetworkModel { network, weights, .. }) => network
+                .tensors()
+                .map(|(name, shape, range)| (name, Tensor::shaped(&weights[range], shape)))
+                .collect(),
+            Predictor::Clusters(clusters) => clusters.tensors(),
+            Predictor::Components(components) => components.tensors(),
+        };
+        let mut metadata = HashMap::from([
             (CONFIGURATION.to_owned(), self.configuration.write()?),
             (SHAPE.to_owned(), serde_json::to_string(&self.shape).map_err(failed)?),
-            (LOSS.to_owned(), serde_json::to_string(loss).map_err(failed)?),
             (CLASSES.to_owned(), serde_json::to_string(&self.classes).map_err(failed)?),
             (PAID.to_owned(), serde_json::to_string(&self.paid).map_err(failed)?),
             (STATEMENT.to_owned(), self.statement.clone()),
         ]);
+        if let Some(NetworkModel { loss, .. }) = self.predictor.network() {
+            metadata.insert(LOSS.to_owned(), serde_json::to_string(loss).map_err(failed)?);
+        }
         serialize(tensors, Some(metadata)).map_err(|_| unwritable())
     }
 
@@ -140,22 +172,27 @@ impl Model {
     /// Reads a model from bytes that [`Model::save`] wrote.
     pub fn restore(bytes: &[u8]) -> Result<Self, Error> {
         let text = |name: &str| text(bytes, name);
-        let mut configuration = Configuration::parse(&text(CONFIGURATION)?)?;
+        let configuration = Configuration::parse(&text(CONFIGURATION)?)?;
         let shape: Vec<usize> = serde_json::from_str(&text(SHAPE)?).map_err(|_| damaged(SHAPE))?;
         let classes: Option<Vec<String>> =
             serde_json::from_str(&text(CLASSES)?).map_err(|_| damaged(CLASSES))?;
         let paid = serde_json::from_str(&text(PAID)?).map_err(|_| damaged(PAID))?;
         let statement = text(STATEMENT)?;
+        let features = configuration.features.output_shape(&shape)?;
+        if configuration.learner == Some(Learner::Unsupervised) {
+            let predictor = unsupervised::restore(bytes, features.iter().product())?;
+            return Ok(Self { configuration, shape, classes, paid, statement, predictor });
+        }
+        let mut configuration = configuration;
         let loss = match text(LOSS) {
             Ok(loss) => serde_json::from_str(&loss).map_err(|_| damaged(LOSS))?,
             // Earlier versions stored the loss in the settings alone.
             Err(_) => configuration.training.loss.ok_or_else(|| damaged("the loss"))?,
         };
-        let features = configuration.features.output_shape(&shape)?;
         let network =
             configuration.model.build(&features, loss.outputs(classes.as_ref().map_or(1, Vec::len)))?;
         let weights = weights(bytes, &network)?;
-        let predictor = Predictor { network: Arc::new(network), weights, loss };
+        let predictor = Predictor::network_of(Arc::new(network), weights, loss);
         Ok(Self { configuration, shape, classes, paid, statement, predictor })
     }
 }

@@ -13,6 +13,7 @@ use crate::{
         Method, PublicFacts, Subject,
         dp_sgd::{self, DpSgd},
         glm::{self, Algorithm, FrankWolfe, Glm, Minimized, Minimizer},
+        unsupervised::{self, Unsupervised},
     },
     network::Architecture,
 };
@@ -23,6 +24,7 @@ mod sealed {
     impl Sealed for super::DpSgd {}
     impl Sealed for super::Glm {}
     impl Sealed for super::FrankWolfe {}
+    impl Sealed for super::Unsupervised {}
     impl<M: super::Minimizer> Sealed for super::Minimized<M> {}
 }
 
@@ -30,6 +32,12 @@ mod sealed {
 pub trait Registered: Method + sealed::Sealed {
     /// The settings of this method in a configuration, and the model.
     fn section(configuration: &mut Configuration) -> (&mut Self::Recipe, &mut Architecture);
+
+    /// Whether the method learns to predict a label.
+    #[must_use]
+    fn needs_label() -> bool {
+        true
+    }
 }
 
 impl Registered for DpSgd {
@@ -53,6 +61,16 @@ impl Registered for FrankWolfe {
 impl<M: Minimizer> Registered for Minimized<M> {
     fn section(configuration: &mut Configuration) -> (&mut glm::Recipe, &mut Architecture) {
         (&mut configuration.glm, &mut configuration.model)
+    }
+}
+
+impl Registered for Unsupervised {
+    fn section(configuration: &mut Configuration) -> (&mut unsupervised::Recipe, &mut Architecture) {
+        (&mut configuration.unsupervised, &mut configuration.model)
+    }
+
+    fn needs_label() -> bool {
+        false
     }
 }
 
@@ -94,6 +112,7 @@ trait ForMethod {
 fn with_method<F: ForMethod>(configuration: &Configuration, code: F) -> F::Output {
     match (configuration.learner, configuration.glm.method) {
         (Some(Learner::DpSgd) | None, _) => code.call::<DpSgd>(),
+        (Some(Learner::Unsupervised), _) => code.call::<Unsupervised>(),
         (Some(Learner::Glm), Algorithm::OutputPerturbation) => code.call::<Minimized<OutputPerturbation>>(),
         (Some(Learner::Glm), Algorithm::ObjectivePerturbation) => {
             code.call::<Minimized<ObjectivePerturbation>>()

@@ -46,7 +46,11 @@ impl<M: Registered> Training<M> {
     /// Reads the data and completes the settings. Nothing is paid.
     pub fn new(mut configuration: Configuration) -> Result<Self, Error> {
         configuration.features.pin(&mut configuration.data.scaling)?;
-        let mut dataset = configuration.data.open()?;
+        let mut dataset = if M::needs_label() {
+            configuration.data.open()?
+        } else {
+            configuration.data.open_without_labels()?
+        };
         let shape = dataset.train.shape().to_vec();
         let are_features = !configuration.features.is_raw();
         if are_features {
@@ -241,7 +245,10 @@ impl<M: Registered> Job for Training<M> {
         if is_finished {
             folder.write(Folder::MODEL, &self.model(ledger, folder)?.save()?)?;
         }
-        Ok(outcome(&metrics, position, is_finished, paid, self.configuration.data.target_bounds()))
+        let bounds = self.configuration.data.target_bounds();
+        let mut outcome = outcome(&metrics, position, is_finished, paid, bounds);
+        outcome.remarks.extend(self.method.remarks());
+        Ok(outcome)
     }
 }
 

@@ -133,7 +133,7 @@ impl Way {
             let model = quell::run::Model::restore(&bytes).unwrap();
             public.push((
                 "weights".into(),
-                model.predictor.weights.iter().flat_map(|weight| weight.to_le_bytes()).collect(),
+                model.predictor.weights().iter().flat_map(|weight| weight.to_le_bytes()).collect(),
             ));
         }
         public.extend(left(&mut ledger, &place));

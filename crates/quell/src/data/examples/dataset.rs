@@ -13,7 +13,7 @@ use crate::data::{
     Examples, FormatError, Scaling, Schema, Split, Table, TableError,
     examples::{memory::Memory, users},
     formats::{cifar, folder, idx, numpy, stream},
-    table::encoder,
+    table::encoder::{self, Purpose},
 };
 
 /// Records to train on and, optionally, records to test on.
@@ -51,6 +51,9 @@ pub struct Options {
     /// The default is the shape of the first public image. An image of another shape is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shape: Option<[usize; 3]>,
+    /// Whether the label of a table is not read, because the learner needs none.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ignore_label: bool,
     /// Whether all of the data is public.
     ///
     /// If it is, what is not declared about images is read from them, and an error may mention one of them.
@@ -277,7 +280,7 @@ fn is_same_file(_: &Path, _: &Path) -> bool {
 /// No label is needed, no record is left out, and every target is 0.
 pub fn unlabelled(path: impl AsRef<Path>, schema: &Schema) -> Result<Examples, Error> {
     let path = path.as_ref();
-    encoder::examples(&Table::open(path)?, path, schema, false, &Memory::new(Memory::USUAL))
+    encoder::examples(&Table::open(path)?, path, schema, Purpose::Prediction, &Memory::new(Memory::USUAL))
 }
 
 fn table(path: &Path, options: &Options, memory: &Memory) -> Result<Dataset, Error> {
@@ -285,7 +288,8 @@ fn table(path: &Path, options: &Options, memory: &Memory) -> Result<Dataset, Err
     let Some(schema) = &options.schema else {
         return Err(TableError::NoSchema { path: path.to_owned() }.into());
     };
-    let all = with_users(encoder::examples(&table, path, schema, true, memory)?, path, options, memory)?;
+    let purpose = if options.ignore_label { Purpose::TrainingWithoutLabels } else { Purpose::Training };
+    let all = with_users(encoder::examples(&table, path, schema, purpose, memory)?, path, options, memory)?;
     let public =
         options.public || options.public_test || schema.test.as_ref().is_some_and(|test| test.public);
     let share = schema.test.as_ref().map_or(options.split, |test| test.share.map(|share| Split { share }));
@@ -300,7 +304,7 @@ fn table(path: &Path, options: &Options, memory: &Memory) -> Result<Dataset, Err
                     expected: "a file of other records",
                 });
             }
-            let test = encoder::examples(&Table::open(&file)?, &file, schema, true, memory)?;
+            let test = encoder::examples(&Table::open(&file)?, &file, schema, purpose, memory)?;
             (all, Some(test))
         }
         (Some(_), None) if public && !options.public => {

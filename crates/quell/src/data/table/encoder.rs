@@ -72,14 +72,25 @@ impl<'a> Part<'a> {
     }
 }
 
+/// Which columns of a schema are read besides the features.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::data) enum Purpose {
+    /// The label and the user.
+    Training,
+    /// The user: the learner needs no label.
+    TrainingWithoutLabels,
+    /// Neither: records to predict are not trained on, so their users are not needed.
+    Prediction,
+}
+
 /// Reads a whole table, and holds its features as floats in memory.
 ///
-/// Without labels, every target is 0 and no record is left out.
+/// Without labels, every target is 0 and no record is left out for lack of one.
 pub(in crate::data) fn examples(
     table: &Table,
     path: &Path,
     schema: &Schema,
-    labelled: bool,
+    purpose: Purpose,
     memory: &Memory,
 ) -> Result<Examples, Error> {
     schema.check()?;
@@ -88,12 +99,18 @@ pub(in crate::data) fn examples(
         columns.map(|column| Part::new(table, &column.name, column.bounds, column.categories.as_deref()));
     let parts = parts.collect::<Result<Vec<_>, _>>()?;
     let mut readings: Vec<_> = parts.iter().map(Part::reading).collect();
-    let label = Part::new(table, &schema.label.column, schema.label.bounds, schema.label.classes.as_deref())?;
+    let declared = match (&schema.label, purpose) {
+        (Some(label), Purpose::Training) => Some(label),
+        (None, Purpose::Training) => return Err(TableError::NoLabel.into()),
+        (_, Purpose::TrainingWithoutLabels | Purpose::Prediction) => None,
+    };
+    let label = declared
+        .map(|label| Part::new(table, &label.column, label.bounds, label.classes.as_deref()))
+        .transpose()?;
     let label_slot = readings.len();
-    readings.extend(labelled.then(|| label.reading()));
+    readings.extend(label.as_ref().map(Part::reading));
     let user_slot = readings.len();
-    // Records to predict are not trained on, so their users are not needed.
-    let user = schema.user.as_deref().filter(|_| labelled);
+    let user = schema.user.as_deref().filter(|_| purpose != Purpose::Prediction);
     readings.extend(user.map(|user| (user, Use::Name)));
     mentioned(table, path, schema, &readings)?;
 
@@ -108,18 +125,22 @@ pub(in crate::data) fn examples(
         for (slot, (part, column)) in parts.iter().zip(&schema.columns).enumerate() {
             encode(part, column.categories.as_ref().map(Vec::len), column.unknown, row, slot, &mut values);
         }
-        match (labelled, schema.label.bounds) {
-            (false, _) => numbers.push(0.0),
-            (true, Some(_)) => numbers.push(label.number(row, label_slot).unwrap_or(f32::NAN)),
-            (true, None) => labels.push(label.index(row, label_slot).map_or(NO_CLASS, |index| index as u32)),
+        match &label {
+            None => numbers.push(0.0),
+            Some(label) if matches!(label.meaning, Meaning::Bounds(_)) => {
+                numbers.push(label.number(row, label_slot).unwrap_or(f32::NAN));
+            }
+            Some(label) => {
+                labels.push(label.index(row, label_slot).map_or(NO_CLASS, |index| index as u32));
+            }
         }
         if user.is_some() {
             users.push(row.name(user_slot).and_then(Tag::of_user));
         }
     })?;
     full?;
-    let targets = match &schema.label.classes {
-        Some(names) if labelled => Targets::Classes { labels, names: names.clone() },
+    let targets = match declared.and_then(|label| label.classes.as_ref()) {
+        Some(names) => Targets::Classes { labels, names: names.clone() },
         _ => Targets::Numbers(numbers),
     };
     Examples::assemble(&[width], Features::Numbers(values), 1.0, targets, user.map(|_| users))
@@ -157,7 +178,7 @@ fn mentioned(table: &Table, path: &Path, schema: &Schema, readings: &[(&str, Use
     let known = |name: &String| {
         schema.ignore.contains(name)
             || schema.user.as_ref() == Some(name)
-            || schema.label.column == *name
+            || schema.label.as_ref().is_some_and(|label| label.column == *name)
             || schema.columns.iter().any(|column| column.name == *name)
     };
     let names = table.columns().iter().map(|column| &column.name).filter(|name| !name.is_empty());

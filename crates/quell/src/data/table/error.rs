@@ -73,6 +73,9 @@ pub enum Error {
         /// The table.
         path: PathBuf,
     },
+    /// The schema names no label, and the learner needs one.
+    #[error("the schema has no [label], expected the column that the model learns to predict")]
+    NoLabel,
     /// The schema is invalid. The message describes the schema only, which is public.
     #[error("{} is invalid: {because}", path.as_ref().map_or("the schema".into(), |path| path.display().to_string()))]
     Schema {
@@ -128,6 +131,10 @@ impl Error {
                 text: "age >= 18 and (city in ('Bern', 'Basel') or not income is missing)",
             },
             Self::NoSchema { path } => Hint::WriteSchema { path: path.clone() },
+            Self::NoLabel => Hint::Example {
+                what: "a label",
+                text: "[label] column = \"income\" classes = [\"low\", \"high\"]",
+            },
             Self::Schema { .. } => {
                 Hint::Example { what: "a column", text: "[[column]] name = \"age\" bounds = [18, 90]" }
             }

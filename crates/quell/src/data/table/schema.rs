@@ -46,8 +46,9 @@ pub struct Schema {
     /// The column that identifies users. If it is set, records without a user are left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// The column to learn.
-    pub label: Label,
+    /// The column to learn. Models without labels, such as clusters, need none and do not read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<Label>,
     /// The records to test on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<TestPart>,
@@ -151,7 +152,7 @@ impl Schema {
     /// Refuses a schema that contradicts itself.
     pub fn check(&self) -> Result<(), Error> {
         let mut seen = HashSet::new();
-        let names = self.ignore.iter().chain(&self.user).chain([&self.label.column]);
+        let names = self.ignore.iter().chain(&self.user).chain(self.label.iter().map(|label| &label.column));
         for name in names.chain(self.columns.iter().map(|column| &column.name)) {
             if name.is_empty() || !seen.insert(name) {
                 return Err(wrong(format!(
@@ -162,7 +163,9 @@ impl Schema {
         if self.columns.is_empty() {
             return Err(wrong("there is no column to learn from, expected at least one [[column]]"));
         }
-        check_values("label", self.label.bounds, self.label.classes.as_deref(), "classes")?;
+        if let Some(label) = &self.label {
+            check_values("label", label.bounds, label.classes.as_deref(), "classes")?;
+        }
         for column in &self.columns {
             check_values(
                 &format!("column {:?}", column.name),
@@ -202,10 +205,10 @@ impl Schema {
 
     /// Converts a target in [-1, 1] back to the original scale.
     ///
-    /// Returns `None` if the targets are classes.
+    /// Returns `None` if the targets are classes, or if there are none.
     #[must_use]
     pub fn unscaled(&self, number: f32) -> Option<f64> {
-        let [low, high] = self.label.bounds?;
+        let [low, high] = self.label.as_ref()?.bounds?;
         Some(low + (f64::from(number) * 0.5 + 0.5) * (high - low))
     }
 }

@@ -145,7 +145,7 @@ impl Method for DpSgd {
 
     fn model(&self, state: &Checkpoint) -> Predictor {
         let (network, weights) = (Arc::clone(&self.network), state.model().into_owned());
-        Predictor { network, weights, loss: self.plan.loss }
+        Predictor::network_of(network, weights, self.plan.loss)
     }
 }
 

@@ -193,7 +193,7 @@ impl Method for FrankWolfe {
 
     fn model(&self, state: &Weights) -> Predictor {
         let weights = state.values.iter().map(|weight| *weight as f32).collect();
-        Predictor { network: Arc::clone(&self.network), weights, loss: self.loss }
+        Predictor::network_of(Arc::clone(&self.network), weights, self.loss)
     }
 }
 

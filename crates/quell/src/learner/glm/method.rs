@@ -163,11 +163,7 @@ impl Method for Glm {
     }
 
     fn model(&self, state: &State) -> Predictor {
-        Predictor {
-            network: Arc::clone(&self.network),
-            weights: state.model(&self.plan),
-            loss: self.plan.loss,
-        }
+        Predictor::network_of(Arc::clone(&self.network), state.model(&self.plan), self.plan.loss)
     }
 }
 

@@ -437,8 +437,9 @@ pub(super) fn checked_records(recipe: &Recipe, family: Family, subject: &Subject
     if recipe.quantile.is_some() && family != Family::Quantile {
         return Err(misfit("quantile", "given", "none, except for quantile regression"));
     }
-    let counts_from_zero =
-        subject.schema.is_none_or(|schema| schema.label.bounds.is_none_or(|[low, _]| low == 0.0));
+    let counts_from_zero = subject.schema.is_none_or(|schema| {
+        schema.label.as_ref().and_then(|label| label.bounds).is_none_or(|[low, _]| low == 0.0)
+    });
     if family == Family::Poisson && !counts_from_zero {
         let found = "poisson, and the bounds of the target do not begin at 0";
         return Err(misfit("model", found, "bounds from 0 to the largest count"));

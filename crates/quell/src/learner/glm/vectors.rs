@@ -397,9 +397,10 @@ mod tests {
         let (records, mut chance) = (40, PublicRandom::of(3, 1));
         for label in ["classes = ['n', 'p']", "classes = ['n', 'p', 'q']", "bounds = [0, 5]"] {
             let schema = Schema::parse(&format!("[label]\ncolumn = 'y'\n{label}\n{COLUMNS}")).unwrap();
-            let classes = schema.label.classes.as_ref().map(Vec::len);
+            let names = schema.label.as_ref().and_then(|label| label.classes.clone());
+            let classes = names.as_ref().map(Vec::len);
             let values = (0..5 * records).map(|_| [0.4, -1.0, 1.0, 0.0, 1e30][chance.below(5)]).collect();
-            let targets = match &schema.label.classes {
+            let targets = match &names {
                 Some(names) => Targets::Classes {
                     labels: (0..records).map(|_| chance.below(names.len()) as u32).collect(),
                     names: names.clone(),

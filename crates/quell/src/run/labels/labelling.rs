@@ -209,7 +209,7 @@ impl Labelling {
             classes: Some(self.classes.clone()),
             paid: folder.paid()?,
             statement: Statement::new(ledger.state()?)?.to_string(),
-            predictor: Predictor { network: Arc::new(network), weights, loss: LOSS },
+            predictor: Predictor::network_of(Arc::new(network), weights, LOSS),
         })
     }
 

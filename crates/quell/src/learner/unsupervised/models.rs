@@ -1,0 +1,208 @@
+//! The models: centres of clusters, and directions of components.
+
+use rayon::prelude::*;
+use safetensors::{Dtype, SafeTensors};
+
+use crate::{
+    Error,
+    data::Examples,
+    features::Pca,
+    learner::{
+        Evaluation, Predictor,
+        tensors::{Tensor, damaged, numbers},
+    },
+};
+
+/// The centres of clusters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Clusters {
+    /// Number of features.
+    pub width: usize,
+    /// The centres, one after the other, on the scale of the features.
+    pub centres: Vec<f32>,
+    /// The noisy number of records (or users) of each cluster, if it was released.
+    pub sizes: Option<Vec<f64>>,
+    /// Standard deviation of the noise in a size.
+    pub size_noise: f64,
+}
+
+/// Directions of large variance.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Components {
+    /// The mean and the directions.
+    pub pca: Pca,
+    /// The released variances along all directions that were computed, largest first.
+    ///
+    /// They are those of records that were shortened to a released length, with noise.
+    pub spectrum: Vec<f64>,
+    /// The largest variance that noise alone would show.
+    pub noise: f64,
+}
+
+/// Maps each example, in the order of the examples.
+fn each<T: Send>(examples: &Examples, make: impl Fn(&[f32]) -> T + Sync) -> Vec<T> {
+    let one = |record| {
+        let mut example = vec![0.0; examples.width()];
+        examples.gather(record, &mut example);
+        make(&example)
+    };
+    (0..examples.len()).into_par_iter().map(one).collect()
+}
+
+/// The squared distance between two points.
+fn squared_distance(a: &[f32], b: &[f32]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum()
+}
+
+impl Clusters {
+    /// Number of clusters.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.centres.len() / self.width.max(1)
+    }
+
+    /// The nearest centre of an example, and the squared distance to it; `None` if it is not a number.
+    fn nearest(&self, example: &[f32]) -> Option<(u32, f64)> {
+        let centres = self.centres.chunks_exact(self.width).enumerate();
+        let distances = centres.map(|(number, centre)| (number as u32, squared_distance(example, centre)));
+        distances.filter(|(_, distance)| distance.is_finite()).min_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    /// The cluster of each example; `None` where a feature is not a number.
+    #[must_use]
+    pub fn assignments(&self, examples: &Examples) -> Vec<Option<u32>> {
+        each(examples, |example| self.nearest(example).map(|(cluster, _)| cluster))
+    }
+
+    /// The squared distance of each example to each centre.
+    #[must_use]
+    pub fn distances(&self, examples: &Examples) -> Vec<Vec<f32>> {
+        each(examples, |example| {
+            self.centres
+                .chunks_exact(self.width)
+                .map(|centre| squared_distance(example, centre) as f32)
+                .collect()
+        })
+    }
+
+    /// The mean squared distance to the nearest centre. The result is exact, not private.
+    #[must_use]
+    pub fn evaluate(&self, examples: &Examples) -> Evaluation {
+        let distances = each(examples, |example| self.nearest(example).map_or(f64::NAN, |(_, d)| d));
+        let count = distances.len();
+        Evaluation::Clusters {
+            // The sum of nothing is -0.
+            inertia: (0.0 + distances.iter().sum::<f64>()) / count.max(1) as f64,
+            count: count as u64,
+        }
+    }
+}
+
+impl Components {
+    /// Number of components.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.pca.variances.len()
+    }
+
+    /// The coordinates of each example along the components.
+    #[must_use]
+    pub fn scores(&self, examples: &Examples) -> Vec<Vec<f32>> {
+        each(examples, |example| self.project(example))
+    }
+
+    fn project(&self, example: &[f32]) -> Vec<f32> {
+        let directions = self.pca.components.chunks_exact(self.pca.mean.len().max(1));
+        let along = |direction: &[f32]| {
+            let terms = example.iter().zip(&self.pca.mean).zip(direction);
+            terms.map(|((x, mean), q)| (f64::from(*x) - f64::from(*mean)) * f64::from(*q)).sum::<f64>() as f32
+        };
+        directions.map(along).collect()
+    }
+
+    /// The share of the variance about the mean of the examples that the components explain.
+    ///
+    /// The result is exact, not private.
+    #[must_use]
+    pub fn evaluate(&self, examples: &Examples) -> Evaluation {
+        let variance = |rows: &[Vec<f32>]| -> f64 {
+            let width = rows.first().map_or(0, Vec::len);
+            (0..width)
+                .map(|column| {
+                    let mean = rows.iter().map(|row| f64::from(row[column])).sum::<f64>() / rows.len() as f64;
+                    rows.iter().map(|row| (f64::from(row[column]) - mean).powi(2)).sum::<f64>()
+                })
+                .sum()
+        };
+        let all = variance(&each(examples, <[f32]>::to_vec));
+        let explained = if all == 0.0 { 1.0 } else { variance(&self.scores(examples)) / all };
+        Evaluation::Components { explained, count: examples.len() as u64 }
+    }
+}
+
+impl Clusters {
+    /// The tensors of a model file.
+    pub(crate) fn tensors(&self) -> Vec<(String, Tensor)> {
+        let mut tensors = vec![
+            (CENTRES.into(), Tensor::shaped(&self.centres, vec![self.count(), self.width])),
+            (NOISE.into(), Tensor::double(&[self.size_noise])),
+        ];
+        tensors.extend(self.sizes.as_ref().map(|sizes| (SIZES.into(), Tensor::double(sizes))));
+        tensors
+    }
+}
+
+impl Components {
+    /// The tensors of a model file.
+    pub(crate) fn tensors(&self) -> Vec<(String, Tensor)> {
+        let Pca { mean, components, variances } = &self.pca;
+        vec![
+            (MEAN.into(), Tensor::single(mean)),
+            (COMPONENTS.into(), Tensor::shaped(components, vec![self.count(), mean.len()])),
+            (VARIANCES.into(), Tensor::double(variances)),
+            (SPECTRUM.into(), Tensor::double(&self.spectrum)),
+            (NOISE.into(), Tensor::double(&[self.noise])),
+        ]
+    }
+}
+
+/// Names of the tensors in a model file.
+const CENTRES: &str = "centres";
+const SIZES: &str = "sizes";
+const MEAN: &str = "mean";
+const COMPONENTS: &str = "components";
+const VARIANCES: &str = "variances";
+const SPECTRUM: &str = "spectrum";
+const NOISE: &str = "noise";
+
+/// Reads a model of so many features from the bytes of a model file.
+pub(crate) fn restore(bytes: &[u8], width: usize) -> Result<Predictor, Error> {
+    let file = SafeTensors::deserialize(bytes).map_err(|_| damaged("the file"))?;
+    let single = |name: &str| {
+        let values = numbers(&file, name, Dtype::F32, f32::from_le_bytes);
+        values.filter(|values| values.iter().all(|x| x.is_finite())).ok_or_else(|| damaged(name))
+    };
+    let double = |name: &str| {
+        let values = numbers(&file, name, Dtype::F64, f64::from_le_bytes);
+        values.filter(|values| values.iter().all(|x| x.is_finite())).ok_or_else(|| damaged(name))
+    };
+    let rows = |name: &str| {
+        let values = single(name)?;
+        let fits = !values.is_empty() && values.len().is_multiple_of(width.max(1));
+        if fits { Ok(values) } else { Err(damaged(name)) }
+    };
+    let noise = double(NOISE)?.first().copied().ok_or_else(|| damaged(NOISE))?;
+    if file.tensor(CENTRES).is_ok() {
+        let sizes = file.tensor(SIZES).is_ok().then(|| double(SIZES)).transpose()?;
+        let clusters = Clusters { width, centres: rows(CENTRES)?, sizes, size_noise: noise };
+        if clusters.sizes.as_ref().is_some_and(|sizes| sizes.len() != clusters.count()) {
+            return Err(damaged(SIZES));
+        }
+        return Ok(Predictor::Clusters(clusters));
+    }
+    let pca = Pca { mean: single(MEAN)?, components: rows(COMPONENTS)?, variances: double(VARIANCES)? };
+    if pca.mean.len() != width || pca.variances.len() * width != pca.components.len() {
+        return Err(damaged(COMPONENTS));
+    }
+    Ok(Predictor::Components(Components { pca, spectrum: double(SPECTRUM)?, noise }))
+}
