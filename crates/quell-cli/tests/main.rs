@@ -9,6 +9,7 @@ mod conventions;
 mod curve;
 mod documents;
 mod former_names;
+mod groups;
 mod hostile_text;
 mod kills;
 mod labels;

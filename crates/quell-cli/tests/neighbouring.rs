@@ -234,7 +234,7 @@ fn moved(base: &Seen, other: &Seen, exchanged: bool) -> f64 {
     base.statistics.iter().zip(&other.statistics).map(far).fold(0.0, f64::max)
 }
 
-const COMMANDS: [&str; 42] = [
+const COMMANDS: [&str; 50] = [
     "query people.parquet count --epsilon 1",
     "query people.parquet count --epsilon 1 --where x>=0",
     "query people.parquet mean --column x --bounds -3 3 --epsilon 1",
@@ -262,6 +262,14 @@ const COMMANDS: [&str; 42] = [
     "query people.csv smooth-median --column x --bounds -3 3 --epsilon 1 --delta 1e-9",
     "query people.csv histogram --column c --keys red,blue --epsilon 1",
     "query people.csv histogram --column c --epsilon 1 --delta 1e-9",
+    "query people.csv count --group-by c --groups red,blue,green --epsilon 1",
+    "query people.csv count --group-by c --epsilon 1 --delta 1e-9",
+    "query people.csv sum --column x --bounds -3 3 --group-by c --groups red,blue,green --epsilon 1",
+    "query people.csv mean --column x --bounds -3 3 --group-by c --groups red,blue,green --epsilon 1",
+    "query people.csv histogram --column c --keys red,blue --group-by y --groups a,b --epsilon 1",
+    "query people.csv histogram --column c --group-by y --epsilon 1 --delta 1e-9",
+    "query people.parquet mean --column x --bounds -3 3 --group-by c --groups red,blue --epsilon 1",
+    "query people.parquet histogram --column c --keys red,blue --group-by y --groups a,b --epsilon 1",
     "query people.csv count --epsilon 1 --dry-run",
     "query people.tsv count --epsilon 1",
     "query people.tsv histogram --column c --keys red,blue --epsilon 1",
