@@ -16,6 +16,7 @@ mod labels;
 mod ledger;
 mod model;
 mod models;
+mod naive_bayes;
 mod plan;
 mod public_network;
 mod questions;

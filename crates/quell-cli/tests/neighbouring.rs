@@ -234,7 +234,7 @@ fn moved(base: &Seen, other: &Seen, exchanged: bool) -> f64 {
     base.statistics.iter().zip(&other.statistics).map(far).fold(0.0, f64::max)
 }
 
-const COMMANDS: [&str; 50] = [
+const COMMANDS: [&str; 51] = [
     "query people.parquet count --epsilon 1",
     "query people.parquet count --epsilon 1 --where x>=0",
     "query people.parquet mean --column x --bounds -3 3 --epsilon 1",
@@ -277,6 +277,7 @@ const COMMANDS: [&str; 50] = [
     "schema people.csv --numbers x --within -9 9 --label y --ignore u --epsilon 4",
     "schema people.csv",
     "train people.csv --schema schema.toml --noise-multiplier 2 --steps 2 --sampling full --records 30 --delta 1e-5 --output run",
+    "train people.csv --schema schema.toml --model naive-bayes --noise-multiplier 2 --records 30 --delta 1e-5 --output run",
     "train people.csv --schema schema.toml --noise-multiplier 2 --steps 2 --records 30 --delta 1e-5 --dry-run",
     "train people.csv --schema schema.toml --users --noise-multiplier 2 --steps 2 --records 30",
     "pate people.csv --schema schema.toml --users --epsilon 1",

@@ -480,7 +480,10 @@ fn sums_of_groups_have_independent_noise_of_the_charged_scale() {
         }
         // Shared noise would make the difference of two sums constant.
         let apart: Vec<f64> = of(0).iter().zip(of(2)).map(|(b, a)| b - a).collect();
-        assert!(looks_like(&apart, 40.0, 2.0 * variance, f64::midpoint(kurtosis, 3.0)), "{noise} {neighbors:?}");
+        assert!(
+            looks_like(&apart, 40.0, 2.0 * variance, f64::midpoint(kurtosis, 3.0)),
+            "{noise} {neighbors:?}"
+        );
     }
 }
 

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use quell::{
-    learner::glm::Family,
+    learner::{glm::Family, naive_bayes},
     network::{self, Architecture, Model},
 };
 use serde::Serialize;
@@ -36,6 +36,12 @@ pub(crate) struct Flags {
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+}
+
+/// Names and descriptions of the models that are made for tables.
+fn of_tables() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let linear = Family::ALL.into_iter().map(|family| (family.name(), family.purpose()));
+    linear.chain([(naive_bayes::NAME, naive_bayes::PURPOSE)])
 }
 
 /// Dimensions of an example, channels last.
@@ -79,10 +85,8 @@ impl Flags {
                 }
             };
             let models: Vec<_> = models.map(row).collect();
-            let linear: Vec<_> = Family::ALL
-                .iter()
-                .map(|family| json!({"name": family.name(), "purpose": family.purpose()}))
-                .collect();
+            let linear: Vec<_> =
+                of_tables().map(|(name, purpose)| json!({"name": name, "purpose": purpose})).collect();
             return print::json(
                 &json!({"input": self.input.0, "outputs": self.outputs, "models": models, "linear_models": linear}),
             );
@@ -92,8 +96,8 @@ impl Flags {
             Ok(weights) => vec![model.name.into(), weights.to_string(), model.purpose.into()],
             Err(_) => vec![model.name.into(), "–".into(), format!("{} Not for this shape.", model.purpose)],
         }));
-        let mut linear = vec![["linear model of a table", "description"].map(str::to_owned).to_vec()];
-        linear.extend(Family::ALL.iter().map(|family| vec![family.name().into(), family.purpose().into()]));
+        let mut linear = vec![["model of a table", "description"].map(str::to_owned).to_vec()];
+        linear.extend(of_tables().map(|(name, purpose)| vec![name.into(), purpose.into()]));
         print::lines(&format!("{}\n{}", print::table(&rows, &[1]), print::table(&linear, &[])))
     }
 

@@ -155,6 +155,7 @@ impl Flags {
         if let Some(change) = self.terms.neighbors {
             recipe.privacy.neighbors = change.into();
             asked.glm.privacy.neighbors = change.into();
+            asked.naive_bayes.privacy.neighbors = change.into();
         }
         if self.steps.is_some() || self.epochs.is_some() {
             (recipe.steps, recipe.epochs) = (self.steps, self.epochs);
@@ -196,6 +197,7 @@ impl Flags {
         asked.glm.quantile = self.quantile.or(asked.glm.quantile);
         asked.glm.regularization = self.regularization.or(asked.glm.regularization);
         let delta = asked.training.privacy.delta.or(asked.glm.privacy.delta);
+        let delta = delta.or(asked.naive_bayes.privacy.delta);
         let delta = asked.budget.map(|budget| budget.delta).or(delta);
         asked.budget = self.terms.new_budget(delta)?.or(asked.budget);
         Ok(asked)

@@ -20,6 +20,7 @@
 //! ```
 
 mod activation;
+mod append_squares;
 mod attention;
 mod build;
 mod chain;
@@ -39,6 +40,7 @@ mod standardize;
 mod standardized;
 
 pub use activation::{Activation, Function};
+pub use append_squares::AppendSquares;
 pub use attention::SelfAttention;
 pub use convolution::Convolution;
 pub use dropout::Dropout;

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Error;
 use super::{
-    Activation, BoundLength, Dropout, Function, Layer, Linear, Normalization, Pool, Pooling, Positions,
-    Reshape, Standardize,
+    Activation, AppendSquares, BoundLength, Dropout, Function, Layer, Linear, Normalization, Pool, Pooling,
+    Positions, Reshape, Standardize,
     build::{LARGEST, attention, convolution, divides, embedding, fits, pooling, reshape, residual, within},
     site::{Site, Tally, product},
 };
@@ -133,6 +133,8 @@ pub enum Spec {
     },
     /// Scales examples that are longer than one to length one.
     BoundLength {},
+    /// The numbers of an example, followed by the square of each.
+    AppendSquares {},
 }
 
 /// One number for both sides of a window, or `[rows, columns]`. For a sequence, one number.
@@ -212,6 +214,7 @@ impl Spec {
             Self::HardTanh {} => "hard_tanh",
             Self::Standardize { .. } => "standardize",
             Self::BoundLength {} => "bound_length",
+            Self::AppendSquares {} => "append_squares",
         }
     }
 
@@ -277,6 +280,10 @@ impl Spec {
             }
             Self::Standardize { limit } => Err(site.setting("limit", limit, "a positive number")),
             Self::BoundLength {} => Ok(Box::new(BoundLength::new(input.to_vec()))),
+            Self::AppendSquares {} => {
+                site.check_size(0, 2 * product(input))?;
+                Ok(Box::new(AppendSquares::new(input.iter().product())))
+            }
         }
     }
 

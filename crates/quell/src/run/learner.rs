@@ -10,6 +10,7 @@ use crate::{
         Privacy,
         dp_sgd::{Recipe, Sample},
         glm::{self, Family},
+        naive_bayes,
         schedule::{Schedule, Shape},
     },
 };
@@ -22,6 +23,8 @@ pub enum Learner {
     DpSgd,
     /// Linear models.
     Glm,
+    /// Naive Bayes.
+    NaiveBayes,
 }
 
 impl Configuration {
@@ -30,8 +33,10 @@ impl Configuration {
     /// A linear model takes the settings that it shares with DP-SGD from either section.
     pub(super) fn with_learner(mut self) -> Result<Self, Error> {
         let learner = *self.learner.get_or_insert(self.default_learner());
-        if learner == Learner::Glm {
-            self.share_settings()?;
+        match learner {
+            Learner::Glm => self.share_settings()?,
+            Learner::NaiveBayes => self.share_with_naive_bayes()?,
+            Learner::DpSgd => {}
         }
         Ok(self)
     }
@@ -41,6 +46,9 @@ impl Configuration {
     /// Settings that the default for tables does not have ask for DP-SGD, and so does a model that is not
     /// linear.
     fn default_learner(&self) -> Learner {
+        if self.model.name.as_deref() == Some(naive_bayes::NAME) {
+            return Learner::NaiveBayes;
+        }
         let asks_for_dp_sgd = self.training.sampling.rate.is_some() || !self.training.suits_linear_models();
         let is_table = self.data.schema.is_some() && self.features.is_raw() && self.model.layers.is_empty();
         let is_linear = match self.model.name.as_deref().map(Family::named) {
@@ -49,9 +57,33 @@ impl Configuration {
             Some(family) => family.is_some(),
         };
         // A command sets the neighbours of both.
+        if is_linear || self.has_linear_settings() { Learner::Glm } else { Learner::DpSgd }
+    }
+
+    /// Whether settings of linear models are given. The neighbours do not count.
+    fn has_linear_settings(&self) -> bool {
         let mut no_settings = glm::Recipe::default();
         no_settings.privacy.neighbors = self.glm.privacy.neighbors;
-        if is_linear || self.glm != no_settings { Learner::Glm } else { Learner::DpSgd }
+        self.glm != no_settings
+    }
+
+    /// Moves the settings that naive Bayes has from the section of DP-SGD. They override.
+    fn share_with_naive_bayes(&mut self) -> Result<(), Error> {
+        let Recipe { privacy, sampling, seed, .. } = self.training;
+        let shared = Sample { records: sampling.records, ..Sample::default() };
+        let is_suited = self.training == Recipe { privacy, sampling: shared, seed, ..Recipe::default() };
+        if !is_suited || self.has_linear_settings() {
+            return Err(Error::Setting {
+                name: "model",
+                found: "naive-bayes, and there are settings that it does not have".into(),
+                expected: "no settings but ε, δ, noise, neighbours and the number of records",
+            });
+        }
+        self.training = Recipe::default();
+        let own = &mut self.naive_bayes;
+        own.privacy = overridden(own.privacy, privacy);
+        own.records = sampling.records.or(own.records);
+        Ok(())
     }
 
     /// Moves the settings that both learners have from the section of DP-SGD. They override.
@@ -65,25 +97,25 @@ impl Configuration {
         }
         let Recipe { privacy, sampling, steps, schedule, .. } = std::mem::take(&mut self.training);
         let own = &mut self.glm;
-        if privacy.noise_multiplier.is_some() {
-            // The noise determines ε.
-            own.privacy.epsilon = None;
-        }
-        own.privacy = Privacy {
-            epsilon: privacy.epsilon.or(own.privacy.epsilon),
-            delta: privacy.delta.or(own.privacy.delta),
-            noise_multiplier: privacy.noise_multiplier.or(own.privacy.noise_multiplier),
-            neighbors: if privacy.neighbors == Neighbors::default() {
-                own.privacy.neighbors
-            } else {
-                privacy.neighbors
-            },
-        };
+        own.privacy = overridden(own.privacy, privacy);
         own.records = sampling.records.or(own.records);
         own.steps = steps.or(own.steps);
         own.sampling_rate = sampling.rate.or(own.sampling_rate);
         own.learning_rate = schedule.map(|schedule| schedule.learning_rate).or(own.learning_rate);
         Ok(())
+    }
+}
+
+/// The guarantee of a learner, where another section of the settings overrides it.
+fn overridden(own: Privacy, given: Privacy) -> Privacy {
+    // The noise determines ε.
+    let epsilon = own.epsilon.filter(|_| given.noise_multiplier.is_none());
+    let asks = given.neighbors != Neighbors::default();
+    Privacy {
+        epsilon: given.epsilon.or(epsilon),
+        delta: given.delta.or(own.delta),
+        noise_multiplier: given.noise_multiplier.or(own.noise_multiplier),
+        neighbors: if asks { given.neighbors } else { own.neighbors },
     }
 }
 
