@@ -56,11 +56,12 @@ impl Configuration {
             None | Some(Some(Family::Logistic)) => is_table && !asks_for_dp_sgd,
             Some(family) => family.is_some(),
         };
-        // A command sets the neighbours of both.
         if is_linear || self.has_linear_settings() { Learner::Glm } else { Learner::DpSgd }
     }
 
-    /// Whether settings of linear models are given. The neighbours do not count.
+    /// Whether settings of linear models are given.
+    ///
+    /// The neighbours do not count: a command sets those of all learners.
     fn has_linear_settings(&self) -> bool {
         let mut no_settings = glm::Recipe::default();
         no_settings.privacy.neighbors = self.glm.privacy.neighbors;
