@@ -234,7 +234,7 @@ fn moved(base: &Seen, other: &Seen, exchanged: bool) -> f64 {
     base.statistics.iter().zip(&other.statistics).map(far).fold(0.0, f64::max)
 }
 
-const COMMANDS: [&str; 42] = [
+const COMMANDS: [&str; 51] = [
     "query people.parquet count --epsilon 1",
     "query people.parquet count --epsilon 1 --where x>=0",
     "query people.parquet mean --column x --bounds -3 3 --epsilon 1",
@@ -262,6 +262,14 @@ const COMMANDS: [&str; 42] = [
     "query people.csv smooth-median --column x --bounds -3 3 --epsilon 1 --delta 1e-9",
     "query people.csv histogram --column c --keys red,blue --epsilon 1",
     "query people.csv histogram --column c --epsilon 1 --delta 1e-9",
+    "query people.csv count --group-by c --groups red,blue,green --epsilon 1",
+    "query people.csv count --group-by c --epsilon 1 --delta 1e-9",
+    "query people.csv sum --column x --bounds -3 3 --group-by c --groups red,blue,green --epsilon 1",
+    "query people.csv mean --column x --bounds -3 3 --group-by c --groups red,blue,green --epsilon 1",
+    "query people.csv histogram --column c --keys red,blue --group-by y --groups a,b --epsilon 1",
+    "query people.csv histogram --column c --group-by y --epsilon 1 --delta 1e-9",
+    "query people.parquet mean --column x --bounds -3 3 --group-by c --groups red,blue --epsilon 1",
+    "query people.parquet histogram --column c --keys red,blue --group-by y --groups a,b --epsilon 1",
     "query people.csv count --epsilon 1 --dry-run",
     "query people.tsv count --epsilon 1",
     "query people.tsv histogram --column c --keys red,blue --epsilon 1",
@@ -269,6 +277,7 @@ const COMMANDS: [&str; 42] = [
     "schema people.csv --numbers x --within -9 9 --label y --ignore u --epsilon 4",
     "schema people.csv",
     "train people.csv --schema schema.toml --noise-multiplier 2 --steps 2 --sampling full --records 30 --delta 1e-5 --output run",
+    "train people.csv --schema schema.toml --model naive-bayes --noise-multiplier 2 --records 30 --delta 1e-5 --output run",
     "train people.csv --schema schema.toml --noise-multiplier 2 --steps 2 --records 30 --delta 1e-5 --dry-run",
     "train people.csv --schema schema.toml --users --noise-multiplier 2 --steps 2 --records 30",
     "pate people.csv --schema schema.toml --users --epsilon 1",

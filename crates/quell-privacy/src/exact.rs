@@ -12,7 +12,10 @@
 
 use std::{any::Any, cell::RefCell, fmt::Display};
 
-use crate::noise::random::{Key, Randomness};
+use crate::{
+    mechanism::KeyedNumber,
+    noise::random::{Key, Randomness},
+};
 
 /// The norm in which the distance of two statistics is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,6 +140,9 @@ pub(crate) fn withhold_records(data: &dyn Any) -> bool {
         (buckets(&mut numbers.iter().map(|number| mix(number.to_bits()))), 2.0)
     } else if let Some(keys) = data.downcast_ref::<Vec<Option<String>>>() {
         (buckets(&mut keys.iter().map(text)), 2.0)
+    } else if let Some(records) = data.downcast_ref::<Vec<KeyedNumber>>() {
+        let hash = |(key, number): &KeyedNumber| mix(text(key) ^ number.to_bits());
+        (buckets(&mut records.iter().map(hash)), 2.0)
     } else {
         // Other types must state here how far they move.
         (vec![f64::NAN], 0.0)

@@ -11,10 +11,10 @@ use quell_privacy::{
     Error, Neighbors,
     ledger::{Ledger, Paid},
     mechanism::{
-        Additive, Bounds, Clipper, Clipping, Contributions, Count, Descent, GaussianSparseVector, Histogram,
-        IntegerNoise, Mean, Mechanism, Noise, NoisyMax, NoisyThreshold, Quantile, RandomizedResponse, Range,
-        Rule, Sampling, Selection, Sensitive, SmoothMedian, SparseVector, StableHistogram, Step, Sum,
-        Variance, Vectors, Votes, Within,
+        Additive, Bounds, Clipper, Clipping, Contributions, Count, Descent, GaussianSparseVector,
+        GroupedMean, GroupedSum, Histogram, IntegerNoise, Mean, Mechanism, Noise, NoisyMax, NoisyThreshold,
+        Quantile, RandomizedResponse, Range, Rule, Sampling, Selection, Sensitive, SmoothMedian,
+        SparseVector, StableHistogram, Step, Sum, Variance, Vectors, Votes, Within,
     },
     units::{
         BatchSize, ClipNorm, Delta, Epsilon, LearningRate, NoiseMultiplier, Probability, SamplingRate, Scale,
@@ -445,6 +445,77 @@ fn means_and_variances_are_close_and_within_their_stated_errors() {
     let empty = Sensitive::new(vec![]);
     assert!(seeded(Neighbors::Replace).charge(m).unwrap().run(&empty).unwrap().value.is_finite());
     assert!(seeded(Neighbors::Replace).charge(v).unwrap().run(&empty).unwrap().value.is_finite());
+}
+
+#[test]
+fn sums_of_groups_have_independent_noise_of_the_charged_scale() {
+    let keys = ["b", "nobody", "a"].map(str::to_owned).to_vec();
+    let record = |key: &str, number: f64| (Some(key.to_owned()), number);
+    let records = Sensitive::new(vec![
+        record("a", 30.0),
+        record("a", f64::NAN),
+        record("b", 1e300),
+        record("b", f64::NEG_INFINITY),
+        record("c", 50.0),
+        (None, 50.0),
+    ]);
+    let bounds = Bounds::new(-10.0, 80.0).unwrap();
+    // A replacement moves two sums by 80 each, or one by 90.
+    let root = 2.0_f64.sqrt();
+    for (noise, neighbors, moved, kurtosis) in [
+        (Noise::Laplace, Neighbors::AddRemove, 80.0, 6.0),
+        (Noise::Laplace, Neighbors::Replace, 80.0, 6.0),
+        (Noise::Gaussian, Neighbors::AddRemove, 80.0, 3.0),
+        (Noise::Gaussian, Neighbors::Replace, 80.0 * root / 2.0, 3.0),
+    ] {
+        let sum = Sum { bounds, noise, noise_multiplier: times(2.0) };
+        let released =
+            many(neighbors, GroupedSum { keys: keys.clone(), sum }, RUNS, |paid| paid.run(&records).unwrap());
+        let factor = if noise == Noise::Laplace { 2.0 } else { 1.0 };
+        let variance = factor * (2.0 * moved) * (2.0 * moved);
+        let of = |place: usize| released.iter().map(|bins| bins[place].1.value).collect::<Vec<f64>>();
+        for (place, truth) in [(0, 70.0), (1, 0.0), (2, 30.0)] {
+            assert!(released.iter().all(|bins| bins[place].0 == keys[place]));
+            assert_looks_like(&format!("{noise} {neighbors:?}"), &of(place), truth, variance, kurtosis);
+        }
+        // Shared noise would make the difference of two sums constant.
+        let apart: Vec<f64> = of(0).iter().zip(of(2)).map(|(b, a)| b - a).collect();
+        assert!(
+            looks_like(&apart, 40.0, 2.0 * variance, f64::midpoint(kurtosis, 3.0)),
+            "{noise} {neighbors:?}"
+        );
+    }
+}
+
+#[test]
+fn means_of_groups_are_within_their_error_and_of_nobody_anything() {
+    let keys = ["many", "nobody", "many"].map(str::to_owned).to_vec();
+    let records: Vec<(Option<String>, f64)> =
+        (0..2000).map(|i| (Some("many".to_owned()), f64::from(i % 5))).chain([(None, 9.0)]).collect();
+    let records = Sensitive::new(records);
+    let mean = Mean {
+        bounds: Bounds::new(0.0, 10.0).unwrap(),
+        noise: Noise::Laplace,
+        noise_multiplier: times(5.0),
+        count: laplace(5.0),
+    };
+    let runs = 4000;
+    let released =
+        many(Neighbors::Replace, GroupedMean { keys, mean }, runs, |paid| paid.run(&records).unwrap());
+    let off = released.iter().filter(|bins| {
+        let Within::Value(error) = bins[0].1.within else { panic!("{bins:?}") };
+        (bins[0].1.value - 2.0).abs() > error
+    });
+    // More than one in twenty by chance in one case of a million.
+    let allowed = runs as f64 * 0.05 + 4.9 * (runs as f64 * 0.05 * 0.95).sqrt();
+    assert!((off.count() as f64) < allowed);
+    assert!(released.iter().all(|bins| bins[0] == bins[2] && (0.0..=10.0).contains(&bins[1].1.value)));
+    let empty = Sensitive::new(vec![]);
+    let keys = vec!["a".to_owned()];
+    assert_eq!(
+        seeded(Neighbors::Replace).charge(GroupedMean { keys, mean }).unwrap().run(&empty).unwrap().len(),
+        1
+    );
 }
 
 #[test]

@@ -10,7 +10,7 @@ use quell::{
         mechanism::{Bounds, Count, Histogram, IntegerNoise, Mechanism, Price, StableHistogram},
         units::{Delta, Epsilon, Probability},
     },
-    statistics::{Accuracy, Answer, Question, Statistic},
+    statistics::{Accuracy, Answer, Grouped, Question, Statistic},
     voting::{Recipe, VoteFacts, pate::Ballots},
 };
 use quell_privacy::mechanism::Voters;
@@ -33,6 +33,7 @@ fn people(folder: &Folder) -> Table {
 
 fn every_statistic() -> Vec<Statistic> {
     let (column, bounds) = (|| "age".to_owned(), Bounds::new(0.0, 100.0).unwrap());
+    let (group_by, keys) = (|| "kind".to_owned(), || ["a", "b", "c"].map(str::to_owned).to_vec());
     vec![
         Statistic::Count,
         Statistic::Reaches { threshold: 100 },
@@ -41,6 +42,10 @@ fn every_statistic() -> Vec<Statistic> {
         Statistic::Variance { column: column(), bounds },
         Statistic::Histogram { column: "kind".into(), keys: Some(vec!["a".into(), "b".into()]) },
         Statistic::Histogram { column: "kind".into(), keys: None },
+        Statistic::Grouped(Grouped::Sum { column: column(), bounds, group_by: group_by(), keys: keys() }),
+        Statistic::Grouped(Grouped::Mean { column: column(), bounds, group_by: group_by(), keys: keys() }),
+        Statistic::Grouped(Grouped::Pairs { columns: [group_by(), column()], keys: Some([keys(), keys()]) }),
+        Statistic::Grouped(Grouped::Pairs { columns: [group_by(), column()], keys: None }),
         Statistic::Quantile { column: column(), bounds, quantile: Probability::new(0.9).unwrap() },
         Statistic::Range { column: column(), bounds, inside: Probability::new(0.9).unwrap() },
     ]
@@ -73,6 +78,75 @@ fn answers_are_near_the_truth() {
     };
     // Noise of scale 1/5 exceeds 5 with a probability of e⁻²⁵.
     assert!((release.value - 400.0).abs() < 5.0, "{release:?}");
+}
+
+fn bins(answer: Answer) -> Vec<(String, f64)> {
+    let Answer::Bins(bins) = answer else { panic!("{answer:?}") };
+    bins.into_iter().map(|(key, release)| (key, release.value)).collect()
+}
+
+#[test]
+fn groups_hold_the_records_with_their_key_and_other_records_are_left_out() {
+    let folder = Folder::new();
+    let path = folder.path().join("people.csv");
+    // In the last rows a number or a key is missing or not finite, or the key is not declared.
+    let strange = "nan,a\ninf,a\n,a\nword,a\n1e999,b\n7,\n7\n7,c\n7,\"a,b\"\n";
+    std::fs::write(&path, format!("age,kind\n{}{}{strange}", "30,a\n".repeat(200), "70,b\n".repeat(100)))
+        .unwrap();
+    let (table, bounds) = (Table::open(&path).unwrap(), Bounds::new(0.0, 100.0).unwrap());
+    let (column, group_by) = (|| "age".to_owned(), || "kind".to_owned());
+    let keys = || ["b", "empty", "a", "a,b", "c d"].map(str::to_owned).to_vec();
+    for neighbors in [Neighbors::AddRemove, Neighbors::Replace] {
+        let mut ledger = ledger(Unit::Example, neighbors);
+        let mut ask = |grouped| {
+            let question = Question::new(Statistic::Grouped(grouped), 5.0);
+            question.ask(&mut ledger, &table.all()).unwrap()
+        };
+        let sums = bins(ask(Grouped::Sum { column: column(), bounds, group_by: group_by(), keys: keys() }));
+        let means = bins(ask(Grouped::Mean { column: column(), bounds, group_by: group_by(), keys: keys() }));
+        for (place, (key, sum)) in keys().into_iter().zip([7000.0, 0.0, 6000.0, 7.0, 0.0]).enumerate() {
+            // Noise of scale 40 at most exceeds 1,000 with a probability of e⁻²⁵.
+            assert!(sums[place].0 == key && (sums[place].1 - sum).abs() < 1000.0, "{sums:?}");
+            assert!(means[place].0 == key && (0.0..=100.0).contains(&means[place].1), "{means:?}");
+        }
+        // With 200 records the sum is off by less than 1,000 and the count by less than 20.
+        assert!((means[2].1 - 30.0).abs() < 9.0 && (means[0].1 - 70.0).abs() < 30.0, "{means:?}");
+        let pairs = ask(Grouped::Pairs {
+            columns: [group_by(), column()],
+            keys: Some([keys(), vec!["30".into(), "70".into(), "nan".into()]]),
+        });
+        let Answer::Cells(cells) = pairs else { panic!("{pairs:?}") };
+        assert_eq!(cells.len(), 15);
+        for ([kind, age], release) in cells {
+            let truth = match (kind.as_str(), age.as_str()) {
+                ("a", "30") => 200.0,
+                ("b", "70") => 100.0,
+                ("a", "nan") => 1.0,
+                _ => 0.0,
+            };
+            assert!((release.value - truth).abs() < 20.0, "{kind} {age}: {release:?}");
+        }
+    }
+}
+
+#[test]
+fn groups_of_nobody_are_answered_and_lists_of_keys_are_checked_before_anything_is_paid() {
+    let folder = Folder::new();
+    let path = folder.path().join("people.csv");
+    std::fs::write(&path, "age,kind\n").unwrap();
+    let (table, bounds) = (Table::open(&path).unwrap(), Bounds::new(0.0, 100.0).unwrap());
+    let mut ledger = ledger(Unit::Example, Neighbors::AddRemove);
+    let mut ask = |keys: &[&str]| {
+        let keys = keys.iter().map(ToString::to_string).collect();
+        let grouped = Grouped::Mean { column: "age".into(), bounds, group_by: "kind".into(), keys };
+        Question::new(Statistic::Grouped(grouped), 1.0).ask(&mut ledger, &table.all())
+    };
+    let means = bins(ask(&["a", "b"]).unwrap());
+    assert!(means.len() == 2 && means.iter().all(|(_, mean)| (0.0..=100.0).contains(mean)), "{means:?}");
+    for keys in [&["a", "b", "a"] as &[&str], &[]] {
+        assert!(matches!(ask(keys), Err(Error::Setting { name: "groups", .. })), "{keys:?}");
+    }
+    assert_eq!(ledger.state().unwrap().charges().len(), 1);
 }
 
 #[test]

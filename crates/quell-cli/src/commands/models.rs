@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use quell::{
-    learner::{glm::Family, unsupervised::Kind},
+    learner::{glm::Family, naive_bayes, unsupervised::Kind},
     network::{self, Architecture, Model},
 };
 use serde::Serialize;
@@ -36,6 +36,12 @@ pub(crate) struct Flags {
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+}
+
+/// Names and descriptions of the models that are made for tables.
+fn of_tables() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let linear = Family::ALL.into_iter().map(|family| (family.name(), family.purpose()));
+    linear.chain([(naive_bayes::NAME, naive_bayes::PURPOSE)])
 }
 
 /// Dimensions of an example, channels last.
@@ -79,10 +85,8 @@ impl Flags {
                 }
             };
             let models: Vec<_> = models.map(row).collect();
-            let of_tables: Vec<_> = Family::ALL
-                .iter()
-                .map(|family| json!({"name": family.name(), "purpose": family.purpose()}))
-                .collect();
+            let of_tables: Vec<_> =
+                of_tables().map(|(name, purpose)| json!({"name": name, "purpose": purpose})).collect();
             let unsupervised: Vec<_> = Kind::ALL
                 .iter()
                 .map(|kind| json!({"name": kind.name(), "purpose": kind.purpose()}))
@@ -101,8 +105,7 @@ impl Flags {
             Err(_) => vec![model.name.into(), "–".into(), format!("{} Not for this shape.", model.purpose)],
         }));
         let mut of_tables = vec![["model of a table", "description"].map(str::to_owned).to_vec()];
-        of_tables
-            .extend(Family::ALL.iter().map(|family| vec![family.name().into(), family.purpose().into()]));
+        of_tables.extend(of_tables().map(|(name, purpose)| vec![name.into(), purpose.into()]));
         let mut unsupervised = vec![["model without labels", "description"].map(str::to_owned).to_vec()];
         unsupervised.extend(Kind::ALL.iter().map(|kind| vec![kind.name().into(), kind.purpose().into()]));
         let tables =

@@ -168,6 +168,7 @@ impl Flags {
             recipe.privacy.neighbors = change.into();
             asked.glm.privacy.neighbors = change.into();
             asked.unsupervised.privacy.neighbors = change.into();
+            asked.naive_bayes.privacy.neighbors = change.into();
         }
         if self.steps.is_some() || self.epochs.is_some() {
             (recipe.steps, recipe.epochs) = (self.steps, self.epochs);
@@ -213,6 +214,7 @@ impl Flags {
         asked.unsupervised.components = self.components.map(count).or(asked.unsupervised.components);
         let delta = asked.training.privacy.delta.or(asked.glm.privacy.delta);
         let delta = delta.or(asked.unsupervised.privacy.delta);
+        let delta = delta.or(asked.naive_bayes.privacy.delta);
         let delta = asked.budget.map(|budget| budget.delta).or(delta);
         asked.budget = self.terms.new_budget(delta)?.or(asked.budget);
         Ok(asked)

@@ -21,8 +21,8 @@ pub use descent::{Batches, Clipper, Clipping, Contributions, Descent, PerRecord,
 pub use selection::{AboveThreshold, GaussianSparseVector, RandomizedResponse, Selection, SparseVector};
 use statistics::grid;
 pub use statistics::{
-    Additive, Bounds, Count, Enclosure, Histogram, Mean, NoisyThreshold, Price, Quantile, Range,
-    SmoothMedian, StableHistogram, Sum, Variance,
+    Additive, Bounds, Count, Enclosure, GroupedMean, GroupedSum, Histogram, KeyedNumber, Mean,
+    NoisyThreshold, Price, Quantile, Range, SmoothMedian, StableHistogram, Sum, Variance,
 };
 pub use votes::{
     Answer, Asked, Ballot, Electorate, Finding, Form, NoisyMax, Poll, Polling, ReleasedCost, Rule, Screening,

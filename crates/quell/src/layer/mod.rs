@@ -20,6 +20,7 @@
 //! ```
 
 mod activation;
+mod append_squares;
 mod attention;
 mod build;
 mod chain;
@@ -40,6 +41,7 @@ mod standardized;
 mod waves;
 
 pub use activation::{Activation, Function};
+pub use append_squares::AppendSquares;
 pub use attention::SelfAttention;
 pub use convolution::Convolution;
 pub use dropout::Dropout;

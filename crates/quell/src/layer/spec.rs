@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Error;
 use super::{
-    Activation, BoundLength, Dropout, Function, Layer, Linear, Normalization, Pool, Pooling, Positions,
-    Reshape, Standardize, Waves,
+    Activation, AppendSquares, BoundLength, Dropout, Function, Layer, Linear, Normalization, Pool, Pooling,
+    Positions, Reshape, Standardize, Waves,
     build::{LARGEST, attention, convolution, divides, embedding, fits, pooling, reshape, residual, within},
     site::{Site, Tally, product},
 };
@@ -140,6 +140,8 @@ pub enum Spec {
     },
     /// Scales examples that are longer than one to length one.
     BoundLength {},
+    /// The numbers of an example, followed by the square of each.
+    AppendSquares {},
 }
 
 /// One number for both sides of a window, or `[rows, columns]`. For a sequence, one number.
@@ -220,6 +222,7 @@ impl Spec {
             Self::Standardize { .. } => "standardize",
             Self::Waves { .. } => "waves",
             Self::BoundLength {} => "bound_length",
+            Self::AppendSquares {} => "append_squares",
         }
     }
 
@@ -295,6 +298,10 @@ impl Spec {
                 )
             }
             Self::BoundLength {} => Ok(Box::new(BoundLength::new(input.to_vec()))),
+            Self::AppendSquares {} => {
+                site.check_size(0, 2 * product(input))?;
+                Ok(Box::new(AppendSquares::new(input.iter().product())))
+            }
         }
     }
 

@@ -25,6 +25,7 @@ pub mod glm;
 mod gradients;
 pub mod loss;
 mod method;
+pub mod naive_bayes;
 pub mod optimizer;
 mod parts;
 mod predictor;

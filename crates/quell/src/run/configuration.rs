@@ -10,7 +10,7 @@ use crate::{
     data::{self, Dataset, Examples, Options, Scaling, Schema},
     features::Features,
     file,
-    learner::{self, dp_sgd::Recipe, glm, unsupervised},
+    learner::{self, dp_sgd::Recipe, glm, naive_bayes, unsupervised},
     network::Architecture,
     run::{self, Learner},
     toml_error,
@@ -53,6 +53,9 @@ pub struct Configuration {
     /// How a model without labels is trained.
     #[serde(skip_serializing_if = "is_default")]
     pub unsupervised: unsupervised::Recipe,
+    /// How naive Bayes is fitted.
+    #[serde(skip_serializing_if = "is_default")]
+    pub naive_bayes: naive_bayes::Recipe,
     /// The total budget of the dataset, used if its ledger does not exist yet.
     /// If omitted, the budget is the cost of this run.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -10,6 +10,7 @@ use crate::{
         Privacy,
         dp_sgd::{Recipe, Sample},
         glm::{self, Family},
+        naive_bayes,
         schedule::{Schedule, Shape},
         unsupervised::{self, Kind},
     },
@@ -25,6 +26,8 @@ pub enum Learner {
     Glm,
     /// Models without labels: clusters and principal components.
     Unsupervised,
+    /// Naive Bayes.
+    NaiveBayes,
 }
 
 impl Configuration {
@@ -36,7 +39,7 @@ impl Configuration {
         match learner {
             Learner::DpSgd => {}
             Learner::Glm => self.share_settings()?,
-            Learner::Unsupervised => self.share_guarantee()?,
+            Learner::Unsupervised | Learner::NaiveBayes => self.share_guarantee(learner)?,
         }
         Ok(self)
     }
@@ -51,6 +54,9 @@ impl Configuration {
         if self.model.name.as_deref().and_then(Kind::named).is_some() || self.unsupervised != none {
             return Learner::Unsupervised;
         }
+        if self.model.name.as_deref() == Some(naive_bayes::NAME) {
+            return Learner::NaiveBayes;
+        }
         let asks_for_dp_sgd = self.training.sampling.rate.is_some() || !self.training.suits_linear_models();
         let is_table = self.data.schema.is_some() && self.features.is_raw() && self.model.layers.is_empty();
         let is_linear = match self.model.name.as_deref().map(Family::named) {
@@ -58,10 +64,16 @@ impl Configuration {
             None | Some(Some(Family::Logistic)) => is_table && !asks_for_dp_sgd,
             Some(family) => family.is_some(),
         };
-        // A command sets the neighbours of both.
+        if is_linear || self.has_linear_settings() { Learner::Glm } else { Learner::DpSgd }
+    }
+
+    /// Whether settings of linear models are given.
+    ///
+    /// The neighbours do not count: a command sets those of all learners.
+    fn has_linear_settings(&self) -> bool {
         let mut no_settings = glm::Recipe::default();
         no_settings.privacy.neighbors = self.glm.privacy.neighbors;
-        if is_linear || self.glm != no_settings { Learner::Glm } else { Learner::DpSgd }
+        self.glm != no_settings
     }
 
     /// Moves the settings that both learners have from the section of DP-SGD. They override.
@@ -84,28 +96,27 @@ impl Configuration {
     }
 
     /// Moves the guarantee and the number of records from the section of DP-SGD. They override.
-    fn share_guarantee(&mut self) -> Result<(), Error> {
+    ///
+    /// For learners that share nothing else with DP-SGD.
+    fn share_guarantee(&mut self, learner: Learner) -> Result<(), Error> {
         let Recipe { privacy, seed, .. } = self.training;
         let sampling = Sample { records: self.training.sampling.records, ..Sample::default() };
-        if self.training != (Recipe { privacy, sampling, seed, ..Recipe::default() }) {
+        let of_networks = self.training != (Recipe { privacy, sampling, seed, ..Recipe::default() });
+        if of_networks || self.has_linear_settings() {
+            let name = self.model.name.as_deref().unwrap_or("one without labels");
             return Err(Error::Setting {
                 name: "model",
-                found: "one without labels, and there are settings of other models".into(),
-                expected: "no steps, epochs, batches, clipping, learning rate or other settings of training",
+                found: format!("{name}, and there are settings of other models"),
+                expected: "no steps, epochs, batches, clipping, learning rate, method, quantile or regularization",
             });
         }
-        if self.glm != (glm::Recipe { privacy: self.glm.privacy, ..glm::Recipe::default() }) {
-            return Err(Error::Setting {
-                name: "model",
-                found: "one without labels, and there are settings of linear models".into(),
-                expected: "no method, quantile, regularization or other settings of linear models",
-            });
-        }
-        self.glm = glm::Recipe::default();
-        let Recipe { privacy, sampling, .. } = std::mem::take(&mut self.training);
-        let own = &mut self.unsupervised;
-        own.privacy = overridden(own.privacy, privacy);
-        own.records = sampling.records.or(own.records);
+        (self.training, self.glm) = (Recipe::default(), glm::Recipe::default());
+        let (own, records) = match learner {
+            Learner::NaiveBayes => (&mut self.naive_bayes.privacy, &mut self.naive_bayes.records),
+            _ => (&mut self.unsupervised.privacy, &mut self.unsupervised.records),
+        };
+        *own = overridden(*own, privacy);
+        *records = sampling.records.or(*records);
         Ok(())
     }
 }

@@ -13,6 +13,7 @@ use crate::{
         Method, PublicFacts, Subject,
         dp_sgd::{self, DpSgd},
         glm::{self, Algorithm, FrankWolfe, Glm, Minimized, Minimizer},
+        naive_bayes::{self, NaiveBayes},
         unsupervised::{self, Unsupervised},
     },
     network::Architecture,
@@ -25,6 +26,7 @@ mod sealed {
     impl Sealed for super::Glm {}
     impl Sealed for super::FrankWolfe {}
     impl Sealed for super::Unsupervised {}
+    impl Sealed for super::NaiveBayes {}
     impl<M: super::Minimizer> Sealed for super::Minimized<M> {}
 }
 
@@ -55,6 +57,12 @@ impl Registered for Glm {
 impl Registered for FrankWolfe {
     fn section(configuration: &mut Configuration) -> (&mut glm::Recipe, &mut Architecture) {
         (&mut configuration.glm, &mut configuration.model)
+    }
+}
+
+impl Registered for NaiveBayes {
+    fn section(configuration: &mut Configuration) -> (&mut naive_bayes::Recipe, &mut Architecture) {
+        (&mut configuration.naive_bayes, &mut configuration.model)
     }
 }
 
@@ -113,6 +121,7 @@ fn with_method<F: ForMethod>(configuration: &Configuration, code: F) -> F::Outpu
     match (configuration.learner, configuration.glm.method) {
         (Some(Learner::DpSgd) | None, _) => code.call::<DpSgd>(),
         (Some(Learner::Unsupervised), _) => code.call::<Unsupervised>(),
+        (Some(Learner::NaiveBayes), _) => code.call::<NaiveBayes>(),
         (Some(Learner::Glm), Algorithm::OutputPerturbation) => code.call::<Minimized<OutputPerturbation>>(),
         (Some(Learner::Glm), Algorithm::ObjectivePerturbation) => {
             code.call::<Minimized<ObjectivePerturbation>>()

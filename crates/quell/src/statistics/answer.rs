@@ -23,6 +23,8 @@ pub enum Answer {
     Truth(bool),
     /// A number for each key.
     Bins(Vec<(String, Release)>),
+    /// A number for each pair of keys of two columns.
+    Cells(Vec<([String; 2], Release)>),
     /// Lower and upper end of a range.
     Ends([Release; 2]),
 }
@@ -60,6 +62,9 @@ impl std::fmt::Display for Answer {
             Self::Bins(bins) => {
                 bins.iter().try_for_each(|(key, release)| writeln!(f, "{key:?}: {}", Self::describe(release)))
             }
+            Self::Cells(cells) => cells.iter().try_for_each(|([row, column], release)| {
+                writeln!(f, "{row:?}, {column:?}: {}", Self::describe(release))
+            }),
             Self::Ends([low, high]) => {
                 write!(f, "from: {}\nto: {}", Self::describe(low), Self::describe(high))
             }

@@ -26,8 +26,10 @@
 
 mod accuracy;
 mod answer;
+mod groups;
 mod question;
 
 pub use accuracy::{Accuracy, Score};
 pub use answer::Answer;
+pub use groups::Grouped;
 pub use question::{Question, Statistic, Visitor};

@@ -9,7 +9,7 @@ use quell_privacy::{
     units::{Delta, Epsilon, Probability},
 };
 
-use super::Answer;
+use super::{Answer, Grouped, groups::check_keys};
 use crate::{Error, data::Selection};
 
 /// A statistic of the selected records. Columns, bounds and keys are public.
@@ -51,6 +51,8 @@ pub enum Statistic {
         /// The keys. Without them, the answer shows the keys that many records have, at the cost of a δ.
         keys: Option<Vec<String>>,
     },
+    /// A statistic for each key of a column.
+    Grouped(Grouped),
     /// Quantile of a column.
     Quantile {
         /// Name of the column.
@@ -146,6 +148,8 @@ impl Question {
             };
             Ok::<_, Error>(price.under(neighbors))
         };
+        let stable =
+            |epsilon: f64| Ok(StableHistogram::for_epsilon(Epsilon::new(epsilon)?, own_delta, neighbors)?);
         let number = |name: &'static str| move |release| Answer::Number { name, release };
         Ok(match &self.statistic {
             Statistic::Count => visitor.visit(
@@ -173,16 +177,20 @@ impl Question {
                 || numbers(records, column),
                 |paid, data| paid.run(&data).map(number("variance")),
             ),
-            Statistic::Histogram { column, keys: Some(keys) } => visitor.visit(
-                |epsilon| Ok(Histogram::for_epsilon(keys.clone(), price(epsilon)?)?),
-                || texts(records, column),
-                |paid, data| paid.run(&data).map(Answer::Bins),
-            ),
+            Statistic::Histogram { column, keys: Some(keys) } => {
+                check_keys("keys", keys)?;
+                visitor.visit(
+                    |epsilon| Ok(Histogram::for_epsilon(keys.clone(), price(epsilon)?)?),
+                    || texts(records, column),
+                    |paid, data| paid.run(&data).map(Answer::Bins),
+                )
+            }
             Statistic::Histogram { column, keys: None } => visitor.visit(
-                |epsilon| Ok(StableHistogram::for_epsilon(Epsilon::new(epsilon)?, own_delta, neighbors)?),
+                stable,
                 || texts(records, column),
                 |paid, data| paid.run(&data).map(Answer::Bins),
             ),
+            Statistic::Grouped(grouped) => grouped.visit(records, price, stable, visitor)?,
             Statistic::Quantile { column, bounds, quantile } => visitor.visit(
                 |epsilon| {
                     Ok(Quantile { bounds: *bounds, quantile: *quantile, epsilon: Epsilon::new(epsilon)? })

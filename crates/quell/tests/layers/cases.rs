@@ -68,6 +68,7 @@ const CASES: &[(&str, &[usize])] = &[
     (r#"{"kind":"hard_tanh"}"#, &[11]),
     (r#"{"kind":"standardize","limit":0.75}"#, &[3, 5]),
     (r#"{"kind":"bound_length"}"#, &[2]),
+    (r#"{"kind":"append_squares"}"#, &[3, 2]),
 ];
 
 /// A layer, weights, and examples for it.

@@ -63,22 +63,29 @@ impl Bounds {
         (!value.is_nan()).then(|| value.clamp(self.lower, self.upper))
     }
 
-    /// Scale of the noise on a sum, under the given neighbour relation.
+    /// The largest absolute value between the bounds.
+    pub(super) fn largest(self) -> f64 {
+        self.lower.abs().max(self.upper.abs())
+    }
+
+    /// Scale of the noise on sums, under the given neighbour relation.
     ///
     /// The scale is the noise multiplier times the largest contribution of one record. Under replacement it
-    /// is the multiplier times half of what a replacement can move.
+    /// is the multiplier times half of `replacement`, which is what a replacement can move.
     ///
     /// # Theorem
-    /// A record with a value may also be replaced by a record that is not counted, so a replacement moves the
-    /// sum by at most R = max(|lower|, |upper|, upper - lower), and by one grid step more because two values
+    /// A replacement moves the sums by at most R = `replacement`, and by one grid step more because two values
     /// are rounded. With scale s and step s/2³⁰ it is enough that s = z(R + s/2³⁰)/2.
-    fn scale(self, neighbors: Neighbors, noise_multiplier: NoiseMultiplier) -> f64 {
-        let (z, largest) = (noise_multiplier.get(), self.lower.abs().max(self.upper.abs()));
+    pub(super) fn scale(
+        self,
+        neighbors: Neighbors,
+        noise_multiplier: NoiseMultiplier,
+        replacement: f64,
+    ) -> f64 {
+        let z = noise_multiplier.get();
         match neighbors {
-            Neighbors::AddRemove => z * largest,
-            Neighbors::Replace => {
-                0.5 * z * largest.max(self.upper - self.lower) * (1.0 + 1e-14) / (1.0 - 0.5 * z / GRID as f64)
-            }
+            Neighbors::AddRemove => z * self.largest(),
+            Neighbors::Replace => 0.5 * z * replacement * (1.0 + 1e-14) / (1.0 - 0.5 * z / GRID as f64),
         }
     }
 }
@@ -160,18 +167,33 @@ impl Paid<Sum> {
 
 impl Sum {
     /// Releases the sum of values, each paired with the number of records that have it.
+    ///
+    /// # Theorem
+    /// A record with a value may also be replaced by a record that is not counted, so a replacement moves the
+    /// sum by at most max(|lower|, |upper|, upper - lower).
     pub(super) fn release(
         &self,
         neighbors: Neighbors,
         values: impl Iterator<Item = (f64, u64)>,
         stream: &mut Stream,
     ) -> Result<Release, Error> {
-        let Sum { bounds, noise, noise_multiplier } = *self;
-        let scale = bounds.scale(neighbors, noise_multiplier);
+        let bounds = self.bounds;
+        let replacement = bounds.largest().max(bounds.upper - bounds.lower);
+        let scale = bounds.scale(neighbors, self.noise_multiplier, replacement);
         let grid = Grid::new(scale)?;
-        let held = values.filter_map(|(value, records)| Some((bounds.hold(value)?, records)));
-        let sum =
-            held.map(|(value, records)| i128::from(grid.toward_zero(value)) * i128::from(records)).sum();
-        Ok(Release { value: grid.release(noise, sum, stream), within: Within::Value(noise.error(scale)) })
+        let total = self.total(grid, values);
+        Ok(self.release_total(grid, total, scale, stream))
+    }
+
+    /// Adds up values on a grid, each paired with the number of records that have it.
+    pub(super) fn total(&self, grid: Grid, values: impl Iterator<Item = (f64, u64)>) -> i128 {
+        let held = values.filter_map(|(value, records)| Some((self.bounds.hold(value)?, records)));
+        held.map(|(value, records)| i128::from(grid.toward_zero(value)) * i128::from(records)).sum()
+    }
+
+    /// Adds noise of this scale to a total on the grid of that scale.
+    pub(super) fn release_total(&self, grid: Grid, total: i128, scale: f64, stream: &mut Stream) -> Release {
+        let value = grid.release(self.noise, total, stream);
+        Release { value, within: Within::Value(self.noise.error(scale)) }
     }
 }

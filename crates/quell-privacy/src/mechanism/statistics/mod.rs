@@ -1,4 +1,4 @@
-//! Statistics of one column: counts, sums, means, histograms, quantiles.
+//! Statistics of columns: counts, sums, means, histograms, quantiles, sums and means by group.
 
 mod additive;
 mod bounded;
@@ -6,6 +6,7 @@ mod count;
 mod decimals;
 mod enclosure;
 pub(super) mod grid;
+mod grouped;
 mod histogram;
 mod median;
 mod moments;
@@ -16,6 +17,7 @@ pub use additive::Additive;
 pub use bounded::{Bounds, Sum};
 pub use count::{Count, NoisyThreshold};
 pub use enclosure::Enclosure;
+pub use grouped::{GroupedMean, GroupedSum, KeyedNumber};
 pub use histogram::{Histogram, StableHistogram};
 pub use median::SmoothMedian;
 pub use moments::{Mean, Variance};

@@ -134,13 +134,7 @@ impl Mean {
         let Mean { bounds, noise, noise_multiplier, count } = *self;
         let (radius, scale) = (bounds.radius(), noise_multiplier.get() * bounds.radius());
         let grid = Grid::new(scale)?;
-        let (mut sum, mut number) = (0_i128, 0_i128);
-        for (value, records) in
-            values.filter_map(|(value, records)| Some((bounds.hold(value)?, i128::from(records))))
-        {
-            sum += i128::from(grid.toward_zero((value - bounds.center()).clamp(-radius, radius))) * records;
-            number += records;
-        }
+        let (sum, number) = self.totals(grid, values);
         let number = Noisy::count(count, number, 20.0, stream);
         let sum = Noisy::sum(grid, noise, sum, noise.error(scale), number, stream);
         let offset = (sum.value / number.at_least_one()).clamp(-radius, radius);
@@ -148,6 +142,19 @@ impl Mean {
         let error = farthest(offset, low, high).min(2.0 * radius);
         let value = (bounds.center() + offset).clamp(bounds.lower(), bounds.upper());
         Ok(Release { value, within: Within::Value(error) })
+    }
+
+    /// The sum of differences from the middle of the bounds, on a grid, and the number of records with a value.
+    pub(super) fn totals(&self, grid: Grid, values: impl Iterator<Item = (f64, u64)>) -> (i128, i128) {
+        let (bounds, radius) = (self.bounds, self.bounds.radius());
+        let (mut sum, mut number) = (0_i128, 0_i128);
+        for (value, records) in
+            values.filter_map(|(value, records)| Some((bounds.hold(value)?, i128::from(records))))
+        {
+            sum += i128::from(grid.toward_zero((value - bounds.center()).clamp(-radius, radius))) * records;
+            number += records;
+        }
+        (sum, number)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
 pub struct Weights {
     position: u64,
     taken: u64,
-    pub(super) values: Vec<f64>,
+    pub(in crate::learner) values: Vec<f64>,
 }
 
 /// Names of the tensors in a file.
@@ -24,7 +24,7 @@ const COUNTERS: &str = "counters";
 
 impl Weights {
     /// The state before the first release, or a saved state.
-    pub(super) fn new(parameters: usize, saved: Option<&[u8]>) -> Result<Self, Error> {
+    pub(in crate::learner) fn new(parameters: usize, saved: Option<&[u8]>) -> Result<Self, Error> {
         let start = Self { position: 0, taken: 0, values: vec![0.0; parameters] };
         match saved {
             Some(bytes) => start.restore(bytes),
@@ -33,7 +33,7 @@ impl Weights {
     }
 
     /// Counts a release. `position` is its number.
-    pub(super) fn advance(&mut self, position: u64) {
+    pub(in crate::learner) fn advance(&mut self, position: u64) {
         (self.position, self.taken) = (position + 1, self.taken + 1);
     }
 

@@ -1,12 +1,15 @@
 //! `quell query`: releases a statistic of a table, paid for from its ledger.
 
+mod keys;
+mod shown;
+
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::ValueEnum;
 use quell::{
     data::{Predicate, Table},
-    statistics::{self, Answer, Question},
+    statistics::{self, Grouped, Question},
 };
 use quell_privacy::{
     mechanism::{Bounds, Noise},
@@ -15,13 +18,13 @@ use quell_privacy::{
 use serde::Serialize;
 use serde_json::json;
 
+use self::{keys::Keys, shown::Shown};
 use crate::{
     flags::{
         Format,
         ledger::{Dataset, LedgerArgs},
     },
     payment::{self, AnswerRelease, Payment, path_text},
-    print,
     refusal::Refusal,
 };
 
@@ -32,6 +35,8 @@ Examples:
   quell query census.csv mean --column age --bounds 0 100 --epsilon 0.5
   quell query census.csv histogram --column sex --keys Female,Male --epsilon 0.2
   quell query census.csv histogram --column education --epsilon 0.5
+  quell query census.csv mean --column age --bounds 0 100 --group-by sex --groups Female,Male --epsilon 0.5
+  quell query census.csv histogram --column income --keys '<=50K,>50K' --group-by sex --groups Female,Male --epsilon 0.2
   quell query census.csv quantile --column age --bounds 0 120 --quantile 0.9 --epsilon 0.3 --format json";
 
 /// Release a statistic of a table, charged to the ledger of its dataset
@@ -59,9 +64,22 @@ pub(crate) struct Flags {
     bounds: Option<Vec<f64>>,
     /// Keys of a histogram, separated by commas
     ///
-    /// Without keys, the answer contains the keys that many records have, and costs a δ.
-    #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
-    keys: Option<Vec<String>>,
+    /// Without keys, the answer contains the keys that many records have, and costs a δ. A key with a comma
+    /// stands in double quotes, as in a CSV file.
+    #[arg(long, value_name = "A,B,C", value_parser = keys::parse)]
+    keys: Option<Vec<Keys>>,
+    /// Column whose keys divide the records into groups, for a count, sum, mean or histogram
+    ///
+    /// A record is in one group at most, so all groups together cost one ε. A histogram with groups counts
+    /// the records for each key and group.
+    #[arg(long, value_name = "NAME")]
+    group_by: Option<String>,
+    /// Keys of the groups, separated by commas
+    ///
+    /// Records with another key are left out. Only a count, or a histogram without --keys, can do without
+    /// this list: then the answer contains the groups that many records are in, and costs a δ.
+    #[arg(long, value_name = "A,B,C", value_parser = keys::parse, requires = "group_by")]
+    groups: Option<Vec<Keys>>,
     /// Quantile to release
     #[arg(long, value_name = "P", default_value_t = 0.5, allow_negative_numbers = true)]
     quantile: f64,
@@ -175,7 +193,7 @@ impl Flags {
     }
 
     fn payment(&self) -> Payment {
-        let question = json!({"query": {
+        let mut question = json!({
             "bounds": self.bounds,
             "column": self.column,
             "data": path_text(&self.data),
@@ -183,20 +201,41 @@ impl Flags {
             "delta": self.delta,
             "epsilon": self.epsilon,
             "inside": self.inside,
-            "keys": self.keys,
+            "keys": keys::list(self.keys.as_deref()),
             "noise": Noise::from(self.noise),
             "quantile": self.quantile,
             "statistic": self.statistic,
             "threshold": self.threshold,
             "where": self.condition,
-        }});
+        });
+        // Questions without groups keep the text that they had before there were groups.
+        if let (Some(group_by), Some(fields)) = (&self.group_by, question.as_object_mut()) {
+            fields.insert("group_by".into(), json!(group_by));
+            fields.insert("groups".into(), json!(keys::list(self.groups.as_deref())));
+        }
+        let question = json!({"query": question});
         let output = self.output.clone().map(|path| (path, question));
         Payment { epsilon: self.epsilon, dry_run: self.dry_run, format: self.format, output }
     }
 
     /// Builds the question from the flags.
     fn question(&self) -> Result<Question> {
-        let statistic = match self.statistic {
+        let statistic = match &self.group_by {
+            Some(group_by) => self.grouped(group_by)?,
+            None => self.statistic()?,
+        };
+        Ok(Question {
+            statistic,
+            noise: self.noise.into(),
+            epsilon: self.epsilon,
+            delta: self.delta,
+            one_record_per_user: self.one_record_per_user,
+        })
+    }
+
+    /// Builds a statistic of all selected records.
+    fn statistic(&self) -> Result<statistics::Statistic> {
+        Ok(match self.statistic {
             Statistic::Count => statistics::Statistic::Count,
             Statistic::Reaches => {
                 let missing = || {
@@ -209,9 +248,10 @@ impl Flags {
             Statistic::Variance => {
                 statistics::Statistic::Variance { column: self.column()?, bounds: self.bounds()? }
             }
-            Statistic::Histogram => {
-                statistics::Statistic::Histogram { column: self.column()?, keys: self.keys.clone() }
-            }
+            Statistic::Histogram => statistics::Statistic::Histogram {
+                column: self.column()?,
+                keys: keys::list(self.keys.as_deref()),
+            },
             Statistic::Quantile => statistics::Statistic::Quantile {
                 column: self.column()?,
                 bounds: self.bounds()?,
@@ -225,13 +265,49 @@ impl Flags {
                 bounds: self.bounds()?,
                 inside: Probability::new(self.inside)?,
             },
+        })
+    }
+
+    /// Builds a statistic for each group of the selected records.
+    fn grouped(&self, group_by: &str) -> Result<statistics::Statistic> {
+        let (group_by, groups) = (group_by.to_owned(), keys::list(self.groups.as_deref()));
+        let missing = || {
+            let sentence = "no groups are given, expected the keys of the groups";
+            Refusal::new(sentence, "add --groups A,B,C from public knowledge, not from the data")
         };
-        Ok(Question {
-            statistic,
-            noise: self.noise.into(),
-            epsilon: self.epsilon,
-            delta: self.delta,
-            one_record_per_user: self.one_record_per_user,
+        Ok(match self.statistic {
+            // The number of records in each group is a histogram.
+            Statistic::Count => statistics::Statistic::Histogram { column: group_by, keys: groups },
+            Statistic::Histogram => {
+                let keys = match (keys::list(self.keys.as_deref()), groups) {
+                    (Some(keys), Some(groups)) => Some([keys, groups]),
+                    (None, None) => None,
+                    (Some(_), None) => return Err(missing().into()),
+                    (None, Some(_)) => {
+                        let sentence = "no keys are given, expected keys, because groups are given";
+                        return Err(Refusal::new(sentence, "add --keys, or leave --groups out").into());
+                    }
+                };
+                let columns = [self.column()?, group_by];
+                statistics::Statistic::Grouped(Grouped::Pairs { columns, keys })
+            }
+            Statistic::Sum => statistics::Statistic::Grouped(Grouped::Sum {
+                column: self.column()?,
+                bounds: self.bounds()?,
+                group_by,
+                keys: groups.ok_or_else(missing)?,
+            }),
+            Statistic::Mean => statistics::Statistic::Grouped(Grouped::Mean {
+                column: self.column()?,
+                bounds: self.bounds()?,
+                group_by,
+                keys: groups.ok_or_else(missing)?,
+            }),
+            _ => {
+                let sentence = "this statistic has no groups, expected a count, sum, mean or histogram";
+                let hint = "leave --group-by out, or ask about one group with --where";
+                return Err(Refusal::new(sentence, hint).into());
+            }
         })
     }
 
@@ -248,19 +324,5 @@ impl Flags {
         }
         let hint = "add --bounds LOWER UPPER from public knowledge, not from the data";
         Err(Refusal::new("no bounds are given, expected the range to which numbers are clamped", hint).into())
-    }
-}
-
-/// An answer. Bins are printed as a table.
-#[derive(Serialize)]
-#[serde(transparent)]
-struct Shown(Answer);
-
-impl std::fmt::Display for Shown {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Answer::Bins(bins) = &self.0 else { return self.0.fmt(f) };
-        let rows: Vec<Vec<String>> =
-            bins.iter().map(|(key, release)| vec![key.clone(), Answer::describe(release)]).collect();
-        f.write_str(&print::table(&rows, &[]))
     }
 }

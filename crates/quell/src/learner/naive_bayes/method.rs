@@ -1,0 +1,118 @@
+//! Naive Bayes as a method that a run can pay for.
+
+use std::sync::Arc;
+
+use quell_privacy::{
+    ledger::{Book, Lease, Terms, Unit},
+    mechanism::Descent,
+};
+use serde_json::{Value, json};
+
+use super::{NAME, Plan, Recipe, estimate, vectors::Vectors};
+use crate::{
+    Error,
+    data::Examples,
+    learner::{Control, Method, PlannedCost, Predictor, Subject, Supervised, glm::Weights, privacy},
+    network::{Architecture, Network},
+};
+
+/// Naive Bayes with complete settings.
+pub struct NaiveBayes {
+    network: Arc<Network>,
+    /// The plan of the release.
+    pub plan: Plan,
+    requested: Option<f64>,
+}
+
+impl Method for NaiveBayes {
+    type Recipe = Recipe;
+    type Mechanism = Descent;
+    type Task<'a> = Supervised<'a>;
+    /// The released sum.
+    type State = Weights;
+
+    fn plan(recipe: &mut Recipe, model: &mut Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
+        let plan = Plan::new(recipe, subject)?;
+        model.name = Some(NAME.into());
+        model.layers = plan.layers();
+        let network = model.build(subject.shape, plan.classes)?;
+        let requested = recipe.privacy.epsilon;
+        recipe.privacy.noise_multiplier = Some(plan.descent.noise_multiplier.get());
+        recipe.privacy.delta = Some(plan.delta.get());
+        recipe.records = Some(plan.records);
+        Ok(Self { network: Arc::new(network), plan, requested })
+    }
+
+    fn parameters(&self) -> usize {
+        self.network.parameters()
+    }
+
+    fn cost(&self) -> PlannedCost {
+        let Plan { epsilon, delta, neighbors, .. } = self.plan;
+        PlannedCost { epsilon, delta, neighbors, requested: self.requested }
+    }
+
+    fn mechanism(&self) -> (Descent, u64) {
+        (self.plan.descent.clone(), 1)
+    }
+
+    fn spent_after(&self, runs: u64) -> Result<f64, Error> {
+        privacy::spent_after(&self.plan.descent, runs, self.plan.neighbors, self.plan.delta)
+    }
+
+    fn records(&self) -> u64 {
+        self.plan.records
+    }
+
+    fn settings(&self) -> Vec<(&'static str, Value)> {
+        vec![
+            ("method", json!(NAME)),
+            ("released numbers", json!(self.plan.descent.dimension)),
+            ("noise multiplier", json!(self.plan.descent.noise_multiplier.get())),
+        ]
+    }
+
+    fn releases(&self) -> &'static str {
+        "one sum over all records"
+    }
+
+    fn check(&self, _: &Terms, _: &Examples) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn task<'a>(&self, examples: &'a Examples, unit: Unit) -> Result<Supervised<'a>, Error> {
+        let (neighbors, records) = (self.plan.neighbors, self.plan.records);
+        Supervised::new(examples, Plan::loss(), None).protecting(unit, neighbors, records)
+    }
+
+    fn state(&self, saved: Option<&[u8]>) -> Result<Weights, Error> {
+        Weights::new(self.plan.descent.dimension, saved)
+    }
+
+    fn fit<B: Book>(
+        &self,
+        mut lease: Lease<'_, Descent, B>,
+        task: &mut Supervised<'_>,
+        state: &mut Weights,
+        mut watch: impl FnMut(&Weights) -> Result<Control, Error>,
+    ) -> Result<(), Error> {
+        while let Some(paid) = lease.next() {
+            let (paid, run) = (paid?, lease.position() - 1);
+            let mut batches = paid.start(task.records())?;
+            let Some(released) = batches.next(&mut Vectors::new(&self.plan, task)) else { continue };
+            state.values = released?.sum.iter().map(|sum| f64::from(*sum)).collect();
+            state.advance(run);
+            match watch(state)? {
+                Control::Stop => return Ok(()),
+                Control::Saved => lease.confirm()?,
+                Control::Continue => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn model(&self, state: &Weights) -> Predictor {
+        let weights = estimate::weights(&self.plan, &state.values);
+        Predictor::network_of(Arc::clone(&self.network), weights, Plan::loss())
+    }
+}

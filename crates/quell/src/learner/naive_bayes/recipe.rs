@@ -1,0 +1,16 @@
+//! The settings of naive Bayes, some of which may be missing.
+
+use serde::{Deserialize, Serialize};
+
+use crate::learner::Privacy;
+
+/// The settings of naive Bayes. Missing settings are chosen from public facts alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Recipe {
+    /// The privacy guarantee.
+    pub privacy: Privacy,
+    /// A public number of records (or users). It need not be exact.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub records: Option<u64>,
+}
