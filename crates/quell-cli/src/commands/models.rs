@@ -104,13 +104,12 @@ impl Flags {
             Ok(weights) => vec![model.name.into(), weights.to_string(), model.purpose.into()],
             Err(_) => vec![model.name.into(), "–".into(), format!("{} Not for this shape.", model.purpose)],
         }));
-        let mut of_tables = vec![["model of a table", "description"].map(str::to_owned).to_vec()];
-        of_tables.extend(of_tables().map(|(name, purpose)| vec![name.into(), purpose.into()]));
+        let mut tables = vec![["model of a table", "description"].map(str::to_owned).to_vec()];
+        tables.extend(of_tables().map(|(name, purpose)| vec![name.into(), purpose.into()]));
         let mut unsupervised = vec![["model without labels", "description"].map(str::to_owned).to_vec()];
         unsupervised.extend(Kind::ALL.iter().map(|kind| vec![kind.name().into(), kind.purpose().into()]));
-        let tables =
-            [print::table(&rows, &[1]), print::table(&of_tables, &[]), print::table(&unsupervised, &[])];
-        print::lines(&tables.join("\n"))
+        let shown = [print::table(&rows, &[1]), print::table(&tables, &[]), print::table(&unsupervised, &[])];
+        print::lines(&shown.join("\n"))
     }
 
     fn layers(&self, name: &str) -> Result<()> {
