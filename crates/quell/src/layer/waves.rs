@@ -117,9 +117,11 @@ impl Table {
             }
         };
         // The usual number of waves fills a vector register.
-        if let ([first], [second], [waves]) =
-            (first.as_chunks::<8>().0, second.as_chunks::<8>().0, waves.as_chunks_mut::<8>().0)
-        {
+        if let (Ok(first), Ok(second), Ok(waves)) = (
+            <&[f32; 8]>::try_from(first),
+            <&[f32; 8]>::try_from(second),
+            <&mut [f32; 8]>::try_from(&mut *waves),
+        ) {
             let mut eight = [0.0; 8];
             lines(&mut eight, first, second);
             *waves = eight;

@@ -139,7 +139,7 @@ impl Loss {
         })
     }
 
-    /// Writes the gradient by the outputs, as [`loss_and_gradient`](Self::loss_and_gradient) does, to a part in 2²⁰.
+    /// Writes the gradient by the outputs, as [`loss_and_gradient`](Self::loss_and_gradient) does, to 2⁻²⁰.
     ///
     /// It computes no loss, and exponentials in single precision, so it is several times as fast.
     #[inline(always)]
@@ -238,9 +238,13 @@ impl Loss {
 #[inline(always)]
 fn softmax(outputs: &[f32], probabilities: &mut [f32]) {
     let largest = outputs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    probabilities.iter_mut().zip(outputs).for_each(|(p, output)| *p = exp(output - largest));
+    for (p, output) in probabilities.iter_mut().zip(outputs) {
+        *p = exp(output - largest);
+    }
     let factor = 1.0 / probabilities.iter().sum::<f32>();
-    probabilities.iter_mut().for_each(|p| *p *= factor);
+    for p in probabilities {
+        *p *= factor;
+    }
 }
 
 fn cross_entropy(outputs: &[f32], target: Target, smoothing: f64, gradient: &mut [f32]) -> Option<f32> {

@@ -286,7 +286,9 @@ fn ordered(batch: Vec<Drawn>, most: usize) -> Vec<Drawn> {
     let bits = batch.len().div_ceil(most.max(1)).next_power_of_two().trailing_zeros();
     let pattern = |tag: u64| tag.checked_shr(u64::BITS - bits).unwrap_or(0) as usize;
     let mut ends = vec![0; 1 << bits];
-    batch.iter().for_each(|(tag, _)| ends[pattern(*tag)] += 1);
+    for (tag, _) in &batch {
+        ends[pattern(*tag)] += 1;
+    }
     let mut sum = 0;
     for end in &mut ends {
         // At first the place of the first record of the pattern, and after the second pass the end.

@@ -75,9 +75,10 @@ impl Cells {
         self.values.extend(self.numbers.iter().map(|feature| raw[*feature]));
         for (indicator, feature) in self.indicators.iter().enumerate() {
             let value = raw[*feature];
+            // A value that is not finite counts as 0, as it does in all examples that are read.
             if value == 1.0 {
                 self.present.push(indicator as u32);
-            } else if value != 0.0 {
+            } else if value != 0.0 && value.is_finite() {
                 let patterns = &mut self.patterns;
                 self.present.push(*others.entry((indicator, value.to_bits())).or_insert_with(|| {
                     patterns.push(Pattern { indicator, value });

@@ -64,6 +64,9 @@ pub(super) struct Sums {
     /// The sum of the left factors, of all examples and of those with each pattern.
     left: Vec<f64>,
     patterns: Vec<f64>,
+    /// The patterns of the block, in the order in which they were found, and whether each one is there.
+    found: Vec<u32>,
+    is_found: Vec<bool>,
     biases: Vec<f64>,
 }
 
@@ -177,9 +180,12 @@ impl<'a> Encoding<'a> {
                 *y = y.abs();
             }
         }
-        let indicators: f64 = cell.patterns.iter().map(|pattern| self.squared_steps[*pattern as usize]).sum();
+        let mut indicators = self.zeros_squared;
+        for pattern in cell.patterns {
+            indicators += self.squared_steps[*pattern as usize];
+        }
         // Differences of squares may leave less than nothing, by rounding.
-        squared_length(right) + (self.zeros_squared + indicators).max(0.0)
+        squared_length(right) + if indicators < 0.0 { 0.0 } else { indicators }
     }
 
     /// Writes all features of an example.
@@ -230,6 +236,8 @@ impl<'a> Encoding<'a> {
             numbers: vec![0.0; self.places.len() * lanes],
             left: vec![0.0; lanes],
             patterns: vec![0.0; self.steps.len() * lanes],
+            found: Vec::new(),
+            is_found: vec![false; self.steps.len()],
             biases: vec![0.0; lanes],
         }
     }
@@ -245,9 +253,11 @@ impl<'a> Encoding<'a> {
             for (feature, zero) in self.cells.indicators.iter().zip(&self.zeros) {
                 row[*feature] = zero * sums.left[output];
             }
-            let of_patterns = self.cells.patterns.iter().zip(&self.steps);
-            for ((pattern, step), left) in of_patterns.zip(sums.patterns.iter().skip(output).step_by(lanes)) {
-                row[self.cells.indicators[pattern.indicator]] += step * left;
+            // Only patterns of the block, so that the sum does not depend on other records.
+            for pattern in &sums.found {
+                let pattern = *pattern as usize;
+                let feature = self.cells.indicators[self.cells.patterns[pattern].indicator];
+                row[feature] += self.steps[pattern] * sums.patterns[pattern * lanes + output];
             }
         }
         biases.copy_from_slice(&sums.biases[..biases.len()]);
@@ -287,13 +297,22 @@ impl Sums {
     pub(super) fn clear(&mut self) {
         self.numbers.fill(0.0);
         self.left.fill(0.0);
-        self.patterns.fill(0.0);
+        for pattern in self.found.drain(..) {
+            let pattern = pattern as usize;
+            self.is_found[pattern] = false;
+            self.patterns[pattern * self.lanes..][..self.lanes].fill(0.0);
+        }
         self.biases.fill(0.0);
     }
 
     /// Adds the scaled outer product of the factors of an example.
     #[inline(always)]
     pub(super) fn add(&mut self, scale: f32, left: &[f32], numbers: &[f32], patterns: &[u32], constant: f32) {
+        for pattern in patterns {
+            if !std::mem::replace(&mut self.is_found[*pattern as usize], true) {
+                self.found.push(*pattern);
+            }
+        }
         if let [left] = left {
             let left = scale * left;
             add_scaled(&mut self.numbers, left, numbers);

@@ -155,7 +155,9 @@ impl Plan {
             Some(waves) => waves,
             None if !is_additive => 0,
             // The noise hardly depends on the number of waves.
-            None => curves(&calibrate(MOST_WAVES)?.0, runs, records, columns.count),
+            None => {
+                calibrate(MOST_WAVES).map_or(0, |(descent, _)| curves(&descent, runs, records, columns.count))
+            }
         };
         let waves = amplitudes(waves)?;
         let (descent, epsilon) = calibrate(waves.len())?;
@@ -174,21 +176,8 @@ impl Plan {
             loss,
             steps,
             learning_rate: 0.0,
-            momentum: match algorithm {
-                Algorithm::Standardized if classes.is_some() => 0.8,
-                Algorithm::Standardized => 0.9,
-                Algorithm::Newton => 0.5,
-                _ => 0.0,
-            },
-            average: match algorithm {
-                Algorithm::Standardized if classes.is_some() => Average::Uniform { skip: 7 * (steps / 10) },
-                Algorithm::Standardized | Algorithm::Newton => Average::Uniform { skip: steps / 2 },
-                // The last iterate is the sample.
-                Algorithm::Adassp | Algorithm::Sgld => Average::None,
-                // The rate of a strongly convex loss needs this average.
-                _ if regularization > 0.0 => Average::Linear,
-                _ => Average::Uniform { skip: 0 },
-            },
+            momentum: momentum(algorithm, classes),
+            average: average(algorithm, classes, steps, regularization),
             regularization,
             classes,
             wave_table: WaveTable::new(&waves),
@@ -357,6 +346,29 @@ impl Plan {
     pub(super) fn bounds_lengths(&self) -> bool {
         self.algorithm.standardizes()
             && matches!(self.family, Family::Logistic | Family::Svm | Family::Poisson)
+    }
+}
+
+/// How much of the last step the next one repeats.
+fn momentum(algorithm: Algorithm, classes: Option<usize>) -> f64 {
+    match algorithm {
+        Algorithm::Standardized if classes.is_some() => 0.8,
+        Algorithm::Standardized => 0.9,
+        Algorithm::Newton => 0.5,
+        _ => 0.0,
+    }
+}
+
+/// The average of the iterates that becomes the model.
+fn average(algorithm: Algorithm, classes: Option<usize>, steps: u64, regularization: f64) -> Average {
+    match algorithm {
+        Algorithm::Standardized if classes.is_some() => Average::Uniform { skip: 7 * (steps / 10) },
+        Algorithm::Standardized | Algorithm::Newton => Average::Uniform { skip: steps / 2 },
+        // The last iterate is the sample.
+        Algorithm::Adassp | Algorithm::Sgld => Average::None,
+        // The rate of a strongly convex loss needs this average.
+        _ if regularization > 0.0 => Average::Linear,
+        _ => Average::Uniform { skip: 0 },
     }
 }
 

@@ -169,13 +169,8 @@ impl Standardization {
         // Waves are of standardised numbers, so the gains of numbers follow after them.
         let (width, all) = (plan.columns.width(), plan.features());
         let mut gains = vec![self.wave_gain() as f32; all];
-        for feature in 0..width {
-            let place = 2 * width + feature;
-            gains[feature] = if plan.columns.is_indicator(feature) {
-                1.0
-            } else {
-                std::mem::replace(&mut weights[place], 1.0)
-            };
+        for (feature, (later, first)) in gains.iter_mut().zip(&mut weights[2 * width..]).enumerate() {
+            *later = if plan.columns.is_indicator(feature) { 1.0 } else { std::mem::replace(first, 1.0) };
         }
         weights.extend(std::iter::repeat_n(0.0, all));
         weights.extend(std::iter::repeat_n(1.0, all));

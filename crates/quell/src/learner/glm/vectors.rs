@@ -347,7 +347,7 @@ mod tests {
             ("classes = ['n', 'p', 'q']", "additive"),
         ] {
             let schema = Schema::parse(&format!("[label]\ncolumn = 'y'\n{label}\n{COLUMNS}")).unwrap();
-            let names = schema.label.classes.clone().unwrap();
+            let names = schema.label.as_ref().and_then(|label| label.classes.clone()).unwrap();
             let (classes, records) = (names.len(), 30);
             let row = |chance: &mut PublicRandom| {
                 let mut row = [chance.between(-1.0, 1.0), chance.between(-1.0, 1.0), 0.0, 0.0, 0.0];
@@ -387,6 +387,51 @@ mod tests {
                 assert!(close && scores.len() == classes, "{label} {name}: {scores:?} {own:?}");
                 let spread = own.iter().fold(0.0_f32, |most, p| most.max((p - own[0]).abs()));
                 assert!(spread > 1e-3, "{own:?}");
+            }
+        }
+    }
+
+    /// A record with values that no schema makes, some of them infinite, changes no sum of other records.
+    #[test]
+    fn sums_do_not_depend_on_records_that_are_not_in_them() {
+        let schema =
+            Schema::parse(&format!("[label]\ncolumn = 'y'\nclasses = ['n', 'p']\n{COLUMNS}")).unwrap();
+        let records = 12;
+        let sums = |first: f32, unit: Unit| {
+            let mut chance = PublicRandom::of(6, 1);
+            let values: Vec<f32> = (0..5 * records)
+                .map(|place| if place < 5 { first } else { [0.0, 1.0, 0.1, -0.7][chance.below(4)] })
+                .collect();
+            let names = vec!["n".into(), "p".into()];
+            let labels = (0..records).map(|record| record % 2).collect();
+            let examples = Examples::numbers(&[5], values, Targets::Classes { labels, names }).unwrap();
+            // Numbers are made finite before they are scaled.
+            let scaling = crate::data::Scaling { mean: vec![0.0], deviation: vec![0.5] };
+            let users: Vec<_> = (0..records).map(|record| Some([record as u8])).collect();
+            let examples = examples.with_users(&users).unwrap().scaled(&scaling).unwrap();
+            let mut recipe = Recipe { waves: Some(3), records: Some(40), ..Recipe::default() };
+            recipe.privacy.epsilon = Some(1.0);
+            let facts = PublicFacts { records: None, classes: Some(2) };
+            let subject = Subject { shape: &[5], are_features: false, facts, schema: Some(&schema) };
+            let glm = Glm::plan(&mut recipe, &mut Architecture::default(), &subject).unwrap();
+            let task = glm.task(&examples, unit).unwrap();
+            let cells = Cells::new(&task, &glm.plan.columns);
+            let mut state = State::new(&glm.plan).unwrap();
+            let (standardization, weights) = (state.standardization(&glm.plan), state.weights());
+            let others: Vec<usize> = (1..task.records()).collect();
+            let stages = glm.plan.stages.iter().map(|(stage, _)| {
+                let cells = (&cells, task.is_grouped());
+                let mut vectors =
+                    Vectors::new(&glm.plan, cells, *stage, &standardization, [&weights[0], &weights[1]]);
+                laws::sum(&mut vectors, &others)
+            });
+            stages.collect::<Vec<_>>()
+        };
+        for unit in [Unit::Example, Unit::User] {
+            let usual = sums(1.0, unit);
+            assert!(usual.iter().flatten().all(|x| x.is_finite()) && usual[0].iter().any(|x| *x != 0.0));
+            for hostile in [3e38, -3e38, 0.9, 1e-40] {
+                assert_eq!(sums(hostile, unit), usual, "{hostile} {unit:?}");
             }
         }
     }

@@ -126,7 +126,7 @@ mod tests {
             let hostile = [0.4, -1.0, 1.0, 0.0, 1e30, f32::MAX, 1e-40, -7.0];
             let values = (0..5 * records).map(|_| hostile[chance.below(hostile.len())]).collect();
             let labels = (0..records).map(|_| chance.below(names.len()) as u32).collect();
-            let targets = Targets::Classes { labels, names: schema.label.classes.clone().unwrap() };
+            let targets = Targets::Classes { labels, names: names.iter().map(ToString::to_string).collect() };
             let users: Vec<_> = (0..records).map(|_| Some([chance.below(15) as u8])).collect();
             let examples = Examples::numbers(&[5], values, targets).unwrap().with_users(&users).unwrap();
             for unit in [Unit::Example, Unit::User] {
