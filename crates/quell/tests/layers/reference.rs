@@ -96,24 +96,7 @@ pub(crate) fn forward(
             let number = |i: usize| gains[i] * ((input[i] - centres[i]) * rates[i]).clamp(-limit, limit);
             (shape.to_vec(), (0..input.len()).map(number).collect())
         }
-        Spec::Waves { numbers, amplitudes } => {
-            // Straight lines between the values at multiples of 1/32.
-            let wave = |t: f64, k: usize| {
-                let share = 1.0 / (1.0 + (-1.702 * t).exp());
-                f64::from(amplitudes[k])
-                    * 2_f64.sqrt()
-                    * (std::f64::consts::PI * (k + 1) as f64 * share).cos()
-            };
-            let mut output = input.to_vec();
-            for number in numbers {
-                let t = input[*number].clamp(-8.0, 8.0);
-                let low = ((t * 32.0).floor() / 32.0).min(8.0 - 1.0 / 32.0);
-                let line =
-                    |k: usize| wave(low, k) + (t - low) * 32.0 * (wave(low + 1.0 / 32.0, k) - wave(low, k));
-                output.extend((0..amplitudes.len()).map(line));
-            }
-            (vec![output.len()], output)
-        }
+        Spec::Waves { numbers, amplitudes } => waves(input, numbers, amplitudes),
         Spec::BoundLength {} => {
             let length = input.iter().map(|x| x * x).sum::<f64>().sqrt();
             same(&|x| x / length.max(1.0))
@@ -124,6 +107,22 @@ pub(crate) fn forward(
         }
         other => panic!("{} has no reference", other.name()),
     }
+}
+
+/// All numbers, and straight lines between the waves at multiples of 1/32.
+fn waves(input: &[f64], numbers: &[usize], amplitudes: &[f32]) -> (Vec<usize>, Vec<f64>) {
+    let wave = |t: f64, k: usize| {
+        let share = 1.0 / (1.0 + (-1.702 * t).exp());
+        f64::from(amplitudes[k]) * 2_f64.sqrt() * (std::f64::consts::PI * (k + 1) as f64 * share).cos()
+    };
+    let mut output = input.to_vec();
+    for number in numbers {
+        let t = input[*number].clamp(-8.0, 8.0);
+        let low = ((t * 32.0).floor() / 32.0).min(8.0 - 1.0 / 32.0);
+        let line = |k: usize| wave(low, k) + (t - low) * 32.0 * (wave(low + 1.0 / 32.0, k) - wave(low, k));
+        output.extend((0..amplitudes.len()).map(line));
+    }
+    (vec![output.len()], output)
 }
 
 /// Layers one after the other.
