@@ -100,11 +100,13 @@ impl Table {
     fn around(&self, number: f32) -> (&[f32], &[f32], f32) {
         // NaN fails both comparisons and stays NaN.
         let below = if number > LARGEST { LARGEST } else { number };
-        let position = (if below < -LARGEST { -LARGEST } else { below } + LARGEST) * INTERVALS;
-        let first = (position as usize).min((2.0 * LARGEST * INTERVALS) as usize - 1);
+        let scaled = INTERVALS * if below < -LARGEST { -LARGEST } else { below };
+        // The middle of the table is at zero, so that no digit of a small number is lost.
+        let middle = LARGEST * INTERVALS;
+        let first = ((scaled.floor() + middle) as usize).min((2.0 * middle) as usize - 1);
         let rows = &self.rows[first * self.count..(first + 2) * self.count];
         let (first_row, second_row) = rows.split_at(self.count);
-        (first_row, second_row, position - first as f32)
+        (first_row, second_row, scaled - (first as f32 - middle))
     }
 
     /// Writes the waves of a number, times a factor.
