@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use quell::{
-    learner::{glm::Family, unsupervised::Kind},
+    learner::{factorization, glm::Family, unsupervised::Kind},
     network::{self, Architecture, Model},
 };
 use serde::Serialize;
@@ -85,7 +85,9 @@ impl Flags {
                 .collect();
             let unsupervised: Vec<_> = Kind::ALL
                 .iter()
-                .map(|kind| json!({"name": kind.name(), "purpose": kind.purpose()}))
+                .map(|kind| (kind.name(), kind.purpose()))
+                .chain([(factorization::NAME, factorization::PURPOSE)])
+                .map(|(name, purpose)| json!({"name": name, "purpose": purpose}))
                 .collect();
             return print::json(&json!({
                 "input": self.input.0,
@@ -104,6 +106,7 @@ impl Flags {
         linear.extend(Family::ALL.iter().map(|family| vec![family.name().into(), family.purpose().into()]));
         let mut unsupervised = vec![["model without labels", "description"].map(str::to_owned).to_vec()];
         unsupervised.extend(Kind::ALL.iter().map(|kind| vec![kind.name().into(), kind.purpose().into()]));
+        unsupervised.push(vec![factorization::NAME.into(), factorization::PURPOSE.into()]);
         let tables =
             [print::table(&rows, &[1]), print::table(&linear, &[]), print::table(&unsupervised, &[])];
         print::lines(&tables.join("\n"))

@@ -1,6 +1,6 @@
 //! The choice of a learner.
 
-use quell_privacy::Neighbors;
+use quell_privacy::{Neighbors, ledger::Unit};
 use serde::{Deserialize, Serialize};
 
 use super::Configuration;
@@ -9,6 +9,7 @@ use crate::{
     learner::{
         Privacy,
         dp_sgd::{Recipe, Sample},
+        factorization,
         glm::{self, Family},
         schedule::{Schedule, Shape},
         unsupervised::{self, Kind},
@@ -25,6 +26,8 @@ pub enum Learner {
     Glm,
     /// Models without labels: clusters and principal components.
     Unsupervised,
+    /// Recommendations from ratings.
+    Factorization,
 }
 
 impl Configuration {
@@ -36,7 +39,19 @@ impl Configuration {
         match learner {
             Learner::DpSgd => {}
             Learner::Glm => self.share_settings()?,
-            Learner::Unsupervised => self.share_guarantee()?,
+            Learner::Unsupervised => {
+                let (privacy, records) = self.take_guarantee("one without labels")?;
+                let own = &mut self.unsupervised;
+                own.privacy = overridden(own.privacy, privacy);
+                own.records = records.or(own.records);
+            }
+            Learner::Factorization => {
+                let (privacy, records) = self.take_guarantee("one of ratings")?;
+                let own = &mut self.factorization;
+                own.privacy = overridden(own.privacy, privacy);
+                own.records = records.or(own.records);
+                self.describe_ratings()?;
+            }
         }
         Ok(self)
     }
@@ -46,6 +61,12 @@ impl Configuration {
     /// Settings that the default for tables does not have ask for DP-SGD, and so does a model that is not
     /// linear.
     fn default_learner(&self) -> Learner {
+        let mut no_ratings = factorization::Recipe::default();
+        no_ratings.privacy.neighbors = self.factorization.privacy.neighbors;
+        let has_ratings = self.data.ratings.is_some() || self.factorization != no_ratings;
+        if has_ratings || self.model.name.as_deref() == Some(factorization::NAME) {
+            return Learner::Factorization;
+        }
         let mut none = unsupervised::Recipe::default();
         none.privacy.neighbors = self.unsupervised.privacy.neighbors;
         if self.model.name.as_deref().and_then(Kind::named).is_some() || self.unsupervised != none {
@@ -83,30 +104,47 @@ impl Configuration {
         Ok(())
     }
 
-    /// Moves the guarantee and the number of records from the section of DP-SGD. They override.
-    fn share_guarantee(&mut self) -> Result<(), Error> {
+    /// Checks the settings of ratings. All ratings of one user together are protected.
+    fn describe_ratings(&mut self) -> Result<(), Error> {
+        if self.data.ratings.is_none() {
+            return Err(Error::Setting {
+                name: "the data",
+                found: "not described as ratings".into(),
+                expected: "the columns of users, items and ratings, and a public list of items",
+            });
+        }
+        if !self.features.is_raw() {
+            return Err(Error::Setting {
+                name: "features",
+                found: "given".into(),
+                expected: "none for ratings",
+            });
+        }
+        self.data.unit = Unit::User;
+        Ok(())
+    }
+
+    /// Takes the guarantee and the number of records from the section of DP-SGD. They override.
+    fn take_guarantee(&mut self, model: &str) -> Result<(Privacy, Option<u64>), Error> {
         let Recipe { privacy, seed, .. } = self.training;
         let sampling = Sample { records: self.training.sampling.records, ..Sample::default() };
         if self.training != (Recipe { privacy, sampling, seed, ..Recipe::default() }) {
             return Err(Error::Setting {
                 name: "model",
-                found: "one without labels, and there are settings of other models".into(),
+                found: format!("{model}, and there are settings of other models"),
                 expected: "no steps, epochs, batches, clipping, learning rate or other settings of training",
             });
         }
         if self.glm != (glm::Recipe { privacy: self.glm.privacy, ..glm::Recipe::default() }) {
             return Err(Error::Setting {
                 name: "model",
-                found: "one without labels, and there are settings of linear models".into(),
+                found: format!("{model}, and there are settings of linear models"),
                 expected: "no method, quantile, regularization or other settings of linear models",
             });
         }
         self.glm = glm::Recipe::default();
         let Recipe { privacy, sampling, .. } = std::mem::take(&mut self.training);
-        let own = &mut self.unsupervised;
-        own.privacy = overridden(own.privacy, privacy);
-        own.records = sampling.records.or(own.records);
-        Ok(())
+        Ok((privacy, sampling.records))
     }
 }
 

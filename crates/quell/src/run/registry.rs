@@ -12,6 +12,7 @@ use crate::{
     learner::{
         Method, PublicFacts, Subject,
         dp_sgd::{self, DpSgd},
+        factorization::{self, Factorizing},
         glm::{self, Algorithm, FrankWolfe, Glm, Minimized, Minimizer},
         unsupervised::{self, Unsupervised},
     },
@@ -25,6 +26,7 @@ mod sealed {
     impl Sealed for super::Glm {}
     impl Sealed for super::FrankWolfe {}
     impl Sealed for super::Unsupervised {}
+    impl Sealed for super::Factorizing {}
     impl<M: super::Minimizer> Sealed for super::Minimized<M> {}
 }
 
@@ -74,6 +76,16 @@ impl Registered for Unsupervised {
     }
 }
 
+impl Registered for Factorizing {
+    fn section(configuration: &mut Configuration) -> (&mut factorization::Recipe, &mut Architecture) {
+        (&mut configuration.factorization, &mut configuration.model)
+    }
+
+    fn needs_label() -> bool {
+        false
+    }
+}
+
 /// Code that works for any job.
 pub trait Driver {
     /// The result of the driver.
@@ -113,6 +125,7 @@ fn with_method<F: ForMethod>(configuration: &Configuration, code: F) -> F::Outpu
     match (configuration.learner, configuration.glm.method) {
         (Some(Learner::DpSgd) | None, _) => code.call::<DpSgd>(),
         (Some(Learner::Unsupervised), _) => code.call::<Unsupervised>(),
+        (Some(Learner::Factorization), _) => code.call::<Factorizing>(),
         (Some(Learner::Glm), Algorithm::OutputPerturbation) => code.call::<Minimized<OutputPerturbation>>(),
         (Some(Learner::Glm), Algorithm::ObjectivePerturbation) => {
             code.call::<Minimized<ObjectivePerturbation>>()

@@ -34,7 +34,7 @@
 //! ```
 
 mod algorithm;
-mod cholesky;
+pub(super) mod cholesky;
 mod columns;
 mod frank_wolfe;
 mod method;
