@@ -18,6 +18,7 @@ mod models;
 mod plan;
 mod public_network;
 mod questions;
+mod ratings;
 mod refusals;
 mod schema;
 mod snapshots;

@@ -10,6 +10,7 @@ use clap::{
 use quell::{
     learner::{
         dp_sgd::{Clip, Sampler},
+        factorization,
         glm::Algorithm,
         schedule::{Schedule, Shape},
         unsupervised::Kind,
@@ -229,7 +230,7 @@ impl Flags {
 impl Flags {
     /// Whether the flags name a model that needs no label.
     fn has_no_labels(&self) -> bool {
-        self.model.as_deref().and_then(Kind::named).is_some()
+        self.model.as_deref().is_some_and(|name| Kind::named(name).is_some() || name == factorization::NAME)
     }
 }
 

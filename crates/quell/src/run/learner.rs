@@ -36,6 +36,13 @@ impl Configuration {
     /// A linear model takes the settings that it shares with DP-SGD from either section.
     pub(super) fn with_learner(mut self) -> Result<Self, Error> {
         let learner = *self.learner.get_or_insert(self.default_learner());
+        if self.data.ratings.is_some() && learner != Learner::Factorization {
+            return Err(Error::Setting {
+                name: "model",
+                found: "not for ratings, and the data is described as ratings".into(),
+                expected: "factorization",
+            });
+        }
         match learner {
             Learner::DpSgd => {}
             Learner::Glm => self.share_settings()?,

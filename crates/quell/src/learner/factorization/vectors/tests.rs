@@ -41,7 +41,7 @@ fn hostile(plan: &Plan) -> Ratings {
             values.push(VALUES[chance.below(VALUES.len())]);
         }
     }
-    let names = (0..plan.items + 10).map(|item| item.to_string()).collect();
+    let names = (0..plan.items + 20).map(|item| item.to_string()).collect();
     let examples = Examples::numbers(&[1], values, Targets::Classes { labels, names }).unwrap();
     let examples = examples.with_users(&users).unwrap();
     let unit = (Unit::User, Neighbors::AddRemove, 40);
