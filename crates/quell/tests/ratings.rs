@@ -135,7 +135,7 @@ fn biases_and_popularity_are_about_right_with_little_noise() {
 #[test]
 fn hard_data_gives_models_of_finite_numbers() {
     let odd = [f32::NAN, f32::INFINITY, 3e38, f32::MIN, 5.5];
-    let cases: [(Vec<(u32, u32, f32)>, usize, u64); 6] = [
+    let cases = [
         (Vec::new(), 10, 10),
         (vec![(0, 0, 4.0)], 1, 1),
         (vec![(0, 0, 4.0); 50], 3, 1),
@@ -239,7 +239,7 @@ fn a_table_of_ratings_is_learned_and_an_interrupted_run_goes_on() {
     }
     text.push_str(",3,4\n7,3,\n7,,4\n7,unknown,4\n");
     let table = Scratch::new("ratings.csv", text);
-    let list: String = (0..40).map(|item| format!("{item}\n")).collect();
+    let list = (0..40).map(|item| item.to_string()).collect::<Vec<_>>().join("\n") + "\n";
     let items = Scratch::new("items.txt", &list);
     for (stop, neighbors) in [(1, Neighbors::AddRemove), (2, Neighbors::Replace), (5, Neighbors::AddRemove)] {
         let mut asked = configuration(&table, &items, 3_000);

@@ -92,7 +92,7 @@ impl Method for Factorizing {
         check_unit(terms.unit)
     }
 
-    fn task<'a>(&self, examples: &'a Examples, unit: Unit) -> Result<Ratings, Error> {
+    fn task(&self, examples: &Examples, unit: Unit) -> Result<Ratings, Error> {
         let Plan { neighbors, records, items, scale, .. } = self.plan;
         Ratings::new(examples, (unit, neighbors, records), items, scale)
     }
