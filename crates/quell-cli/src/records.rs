@@ -47,6 +47,16 @@ pub(crate) fn labelled(model: &Model, path: Option<&Path>) -> Result<Labelled> {
             dataset: Dataset::named("digits"),
         });
     };
+    if let Some(columns) = &model.configuration.data.ratings {
+        let is_own = is_training_data(model, path);
+        let paid = is_own.then_some(&model.paid.receipt.dataset);
+        return Ok(Labelled {
+            examples: columns.open(path, model.classes.as_deref().unwrap_or_default())?,
+            access: if is_own { Access::Private } else { Access::Undeclared },
+            is_split: false,
+            dataset: Dataset::of(paid, path).unwrap_or_else(|| Dataset::named("")),
+        });
+    }
     let test = model.configuration.data.schema.as_ref().and_then(|schema| schema.test.as_ref());
     let is_test = is_test_file(model, path);
     let is_own = !is_test && is_training_data(model, path);

@@ -20,6 +20,7 @@ mod naive_bayes;
 mod plan;
 mod public_network;
 mod questions;
+mod ratings;
 mod refusals;
 mod schema;
 mod snapshots;

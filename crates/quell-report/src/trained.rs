@@ -121,6 +121,7 @@ fn headlines(model: &Model, metrics: &Metrics) -> Vec<[String; 3]> {
                 Predictor::Network(_) => "accuracy",
                 Predictor::Clusters(_) => "inertia",
                 Predictor::Components(_) => "explained variance",
+                Predictor::Factorization(_) => "error",
             };
             all.push([name.into(), "not measured".into(), "no public test data".into()]);
         }

@@ -20,6 +20,7 @@ mod neighbors;
 mod parquet;
 mod predicate;
 mod programs;
+mod ratings;
 mod schema;
 mod scratch;
 mod statistics;

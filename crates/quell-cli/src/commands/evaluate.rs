@@ -29,6 +29,7 @@ Examples:
 /// Measure the accuracy of a model on public or private data
 ///
 /// For clusters the measure is the mean squared distance to the centres, and for components the explained variance.
+/// For a model of ratings, each rating is predicted from the other ratings of its user.
 /// On public data (--public), the evaluation is free and shows every result. On private data (--epsilon), the
 /// command charges the ledger of the dataset and releases a noisy accuracy. The printed error holds with 95 %
 /// probability.
@@ -110,8 +111,10 @@ impl Flags {
         let result = model.evaluate(&found.examples);
         if self.format == Format::Json {
             let accuracy = result.accuracy();
+            // The items of ratings are no classes that are predicted.
+            let classes = model.classes.as_ref().filter(|_| model.predictor.is_supervised());
             return print::json(
-                &json!({"public": true, "accuracy": accuracy, "classes": model.classes, "evaluation": result}),
+                &json!({"public": true, "accuracy": accuracy, "classes": classes, "evaluation": result}),
             );
         }
         match (&result, &model.classes) {

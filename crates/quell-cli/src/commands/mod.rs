@@ -10,6 +10,7 @@ pub(crate) mod models;
 pub(crate) mod plan;
 pub(crate) mod predict;
 pub(crate) mod query;
+mod recommend;
 pub(crate) mod report;
 pub(crate) mod schema;
 pub(crate) mod train;

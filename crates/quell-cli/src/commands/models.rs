@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use quell::{
-    learner::{glm::Family, naive_bayes, unsupervised::Kind},
+    learner::{factorization, glm::Family, naive_bayes, unsupervised::Kind},
     network::{self, Architecture, Model},
 };
 use serde::Serialize;
@@ -89,7 +89,9 @@ impl Flags {
                 of_tables().map(|(name, purpose)| json!({"name": name, "purpose": purpose})).collect();
             let unsupervised: Vec<_> = Kind::ALL
                 .iter()
-                .map(|kind| json!({"name": kind.name(), "purpose": kind.purpose()}))
+                .map(|kind| (kind.name(), kind.purpose()))
+                .chain([(factorization::NAME, factorization::PURPOSE)])
+                .map(|(name, purpose)| json!({"name": name, "purpose": purpose}))
                 .collect();
             return print::json(&json!({
                 "input": self.input.0,
@@ -108,6 +110,7 @@ impl Flags {
         tables.extend(of_tables().map(|(name, purpose)| vec![name.into(), purpose.into()]));
         let mut unsupervised = vec![["model without labels", "description"].map(str::to_owned).to_vec()];
         unsupervised.extend(Kind::ALL.iter().map(|kind| vec![kind.name().into(), kind.purpose().into()]));
+        unsupervised.push(vec![factorization::NAME.into(), factorization::PURPOSE.into()]);
         let shown = [print::table(&rows, &[1]), print::table(&tables, &[]), print::table(&unsupervised, &[])];
         print::lines(&shown.join("\n"))
     }

@@ -12,18 +12,20 @@ use serde_json::{Value, json};
 
 use quell_report::escape;
 
-use crate::{flags::Format, print, records};
+use crate::{commands::recommend::Recommended, flags::Format, print, records};
 
 const EXAMPLES: &str = "\
 Examples:
   quell train --output first
   quell predict first
   quell predict first --scores --output predictions.csv
-  quell predict first/model.safetensors --format json";
+  quell predict first/model.safetensors --format json
+  quell predict movies mine.csv --top 5";
 
 /// Predict records with a model, and print CSV
 ///
-/// The prediction of a record is its class or number, its cluster, or its coordinates along the components.
+/// The prediction of a record is its class or number, its cluster, or its coordinates along the components. For a
+/// model of ratings, the records are the ratings of some users, and the predictions are the best items for each user.
 /// Predictions cost no ε of the training data, because they are computed from the released model. Nothing
 /// protects the records that are predicted.
 #[derive(clap::Args)]
@@ -35,6 +37,9 @@ pub(crate) struct Flags {
     ///
     /// A table needs no label. If not given: the test part of the embedded digits.
     data: Option<PathBuf>,
+    /// Number of items that are recommended to each user, for a model of ratings
+    #[arg(long, value_name = "K", default_value_t = 10)]
+    top: usize,
     /// Add a column for each class with its predicted probability (for svm: its score)
     #[arg(long)]
     scores: bool,
@@ -48,14 +53,25 @@ pub(crate) struct Flags {
 
 pub(crate) fn run(flags: &Flags) -> Result<()> {
     let model = Model::open(&flags.model)?;
-    let examples = records::unlabelled(&model, flags.data.as_deref())?;
-    let predicted = {
-        let _progress = crate::progress::Bar::spinner("predicting");
-        Predicted::new(&model, &examples, flags.scores)
-    };
-    let text = match flags.format {
-        Format::Json => escape::json(&serde_json::to_string_pretty(&predicted.objects())?) + "\n",
-        Format::Text => predicted.lines(),
+    let text = match &model.predictor {
+        Predictor::Factorization(factorization) => {
+            let found = Recommended::new(&model, factorization, flags.data.as_deref(), flags.top)?;
+            match flags.format {
+                Format::Json => pretty(&found.objects())?,
+                Format::Text => found.lines(),
+            }
+        }
+        Predictor::Network(_) | Predictor::Clusters(_) | Predictor::Components(_) => {
+            let examples = records::unlabelled(&model, flags.data.as_deref())?;
+            let predicted = {
+                let _progress = crate::progress::Bar::spinner("predicting");
+                Predicted::new(&model, &examples, flags.scores)
+            };
+            match flags.format {
+                Format::Json => pretty(&predicted.objects())?,
+                Format::Text => predicted.lines(),
+            }
+        }
     };
     match &flags.output {
         Some(path) => {
@@ -69,6 +85,11 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
          nothing protects the records that were predicted",
     );
     Ok(())
+}
+
+/// JSON in several lines, safe to show on a terminal.
+fn pretty(objects: &[Value]) -> Result<String> {
+    Ok(escape::json(&serde_json::to_string_pretty(objects)?) + "\n")
 }
 
 /// The predictions for all records.
@@ -88,7 +109,7 @@ impl<'m> Predicted<'m> {
         let names = model.classes.as_deref().filter(|_| has_scores).unwrap_or_default();
         let scores = if names.is_empty() { Vec::new() } else { model.predictor.scores(examples) };
         let columns = match &model.predictor {
-            Predictor::Network(_) => vec!["prediction".to_owned()],
+            Predictor::Network(_) | Predictor::Factorization(_) => vec!["prediction".to_owned()],
             Predictor::Clusters(_) => vec!["cluster".to_owned()],
             Predictor::Components(components) => {
                 (1..=components.count()).map(|number| format!("component_{number}")).collect()
@@ -144,7 +165,7 @@ impl<'m> Predicted<'m> {
 }
 
 /// A CSV cell, quoted if necessary.
-fn cell(text: &str) -> String {
+pub(super) fn cell(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) || text.trim() != text {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {

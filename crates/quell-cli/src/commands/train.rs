@@ -10,6 +10,7 @@ use clap::{
 use quell::{
     learner::{
         dp_sgd::{Clip, Sampler},
+        factorization,
         glm::Algorithm,
         schedule::{Schedule, Shape},
         unsupervised::Kind,
@@ -23,6 +24,7 @@ use crate::{
         Format,
         ledger::LedgerArgs,
         parse_count,
+        ratings::RatingArgs,
         run::{FeatureArgs, RunArgs, SourceArgs, UserArgs},
     },
 };
@@ -34,6 +36,7 @@ Examples:
   quell train --noise-multiplier 4 --sampling-rate 0.25 --steps 40 --model logistic --format json
   quell train census.csv --schema census.toml --records 5000 --epsilon 1
   quell train --model kmeans --clusters 10 --epsilon 1
+  quell train ratings.csv --model factorization --user userId --item movieId --value rating --bounds 0.5 5 --items movies.csv --records 600 --epsilon 1
   quell train --features scattering --model logistic --learning-rate 2
   quell train --dry-run";
 
@@ -41,7 +44,8 @@ Examples:
 ///
 /// DATA is a CSV or Parquet file with a schema, a folder or file of IDX, CIFAR-10, NPY or NPZ, or a folder with
 /// one folder of images for each class. Without DATA, the command trains on the embedded digits. A table gets
-/// an additive model, which needs no setting but ε. The models kmeans and components use no label. Other data, and settings of DP-SGD, get a network that is
+/// an additive model, which needs no setting but ε. The models kmeans and components use no label. The model factorization recommends items: it needs a table of
+/// ratings, a public list of items, and protects each user with all their ratings. Other data, and settings of DP-SGD, get a network that is
 /// trained with DP-SGD: any of ε, noise, steps and sampling rate may be left out. The command does not count the records, because their
 /// number may be private: state it with --records, approximately, or exactly for batches of a fixed size.
 /// Without --delta, δ is a power of ten below 0.1 divided by this number.
@@ -70,6 +74,8 @@ pub(crate) struct Flags {
     /// Number of principal components, for the model `components`
     #[arg(long, value_name = "K", value_parser = parse_count)]
     components: Option<u64>,
+    #[command(flatten)]
+    ratings: RatingArgs,
     /// Weight λ of the penalty λ/2 ‖w‖² of a model of tables
     #[arg(long, value_name = "L", allow_negative_numbers = true)]
     regularization: Option<f64>,
@@ -150,6 +156,7 @@ impl Flags {
         };
         self.source.apply_to(&self.terms, &mut asked.data)?;
         self.users.apply_to(&mut asked.data);
+        self.ratings.apply_to(&mut asked)?;
         asked.data.test = self.test.clone().or(asked.data.test.take());
         self.features.apply_to(&mut asked.features);
         if let Some(model) = &self.model {
@@ -169,6 +176,7 @@ impl Flags {
             asked.glm.privacy.neighbors = change.into();
             asked.unsupervised.privacy.neighbors = change.into();
             asked.naive_bayes.privacy.neighbors = change.into();
+            asked.factorization.privacy.neighbors = change.into();
         }
         if self.steps.is_some() || self.epochs.is_some() {
             (recipe.steps, recipe.epochs) = (self.steps, self.epochs);
@@ -215,6 +223,7 @@ impl Flags {
         let delta = asked.training.privacy.delta.or(asked.glm.privacy.delta);
         let delta = delta.or(asked.unsupervised.privacy.delta);
         let delta = delta.or(asked.naive_bayes.privacy.delta);
+        let delta = delta.or(asked.factorization.privacy.delta);
         let delta = asked.budget.map(|budget| budget.delta).or(delta);
         asked.budget = self.terms.new_budget(delta)?.or(asked.budget);
         Ok(asked)
@@ -224,7 +233,7 @@ impl Flags {
 impl Flags {
     /// Whether the flags name a model that needs no label.
     fn has_no_labels(&self) -> bool {
-        self.model.as_deref().and_then(Kind::named).is_some()
+        self.model.as_deref().is_some_and(|name| Kind::named(name).is_some() || name == factorization::NAME)
     }
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod event;
 pub(crate) mod ledger;
 pub(crate) mod placeholder;
+pub(crate) mod ratings;
 pub(crate) mod run;
 
 use clap::ValueEnum;

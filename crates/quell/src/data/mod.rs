@@ -30,6 +30,7 @@ mod table;
 pub use examples::{
     Examples, Targets,
     dataset::{Dataset, Options, former_names, is_same, name_of, open, shares_records, unlabelled},
+    ratings::{RatingColumns, UserRatings},
     scaling::Scaling,
     split::Split,
 };

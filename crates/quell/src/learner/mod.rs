@@ -20,6 +20,7 @@ mod control;
 pub mod convex;
 pub mod dp_sgd;
 mod evaluation;
+pub mod factorization;
 mod facts;
 pub mod glm;
 mod gradients;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Evaluation, correct, evaluate,
+    factorization::Factorization,
     loss::{Loss, Target},
     predictions, scores,
     unsupervised::{Clusters, Components},
@@ -21,6 +22,8 @@ pub enum Predictor {
     Clusters(Clusters),
     /// Finds the coordinates of an example along a few directions.
     Components(Components),
+    /// Recommends items to a user.
+    Factorization(Factorization),
 }
 
 /// A network with its weights.
@@ -54,17 +57,19 @@ impl Predictor {
     pub fn network(&self) -> Option<&NetworkModel> {
         match self {
             Self::Network(network) => Some(network),
-            Self::Clusters(_) | Self::Components(_) => None,
+            Self::Clusters(_) | Self::Components(_) | Self::Factorization(_) => None,
         }
     }
 
-    /// The weights of all layers, the centres of all clusters, or the directions of all components.
+    /// The weights of all layers, centres of all clusters, directions of all components, or numbers of all
+    /// items.
     #[must_use]
     pub fn weights(&self) -> &[f32] {
         match self {
             Self::Network(network) => &network.weights,
             Self::Clusters(clusters) => &clusters.centres,
             Self::Components(components) => &components.pca.components,
+            Self::Factorization(factorization) => factorization.weights(),
         }
     }
 
@@ -82,7 +87,8 @@ impl Predictor {
 
     /// The class or number that is predicted for each example; `None` where the outputs are not numbers.
     ///
-    /// The class is the cluster where the model has clusters. Components predict nothing.
+    /// The class is the cluster where the model has clusters. Components and factorizations predict
+    /// nothing for one example.
     #[must_use]
     pub fn predictions(&self, examples: &Examples) -> Vec<Option<Target>> {
         match self {
@@ -90,19 +96,20 @@ impl Predictor {
             Self::Clusters(clusters) => {
                 clusters.assignments(examples).into_iter().map(|nearest| nearest.map(Target::Class)).collect()
             }
-            Self::Components(_) => vec![None; examples.len()],
+            Self::Components(_) | Self::Factorization(_) => vec![None; examples.len()],
         }
     }
 
     /// The predicted probabilities of the classes, the predicted number, or the scores of the components.
     ///
-    /// For clusters: the squared distance to each centre.
+    /// For clusters: the squared distance to each centre. For a factorization: nothing.
     #[must_use]
     pub fn scores(&self, examples: &Examples) -> Vec<Vec<f32>> {
         match self {
             Self::Network(model) => scores(&model.network, &model.weights, examples, model.loss),
             Self::Clusters(clusters) => clusters.distances(examples),
             Self::Components(components) => components.scores(examples),
+            Self::Factorization(_) => vec![Vec::new(); examples.len()],
         }
     }
 
@@ -113,7 +120,7 @@ impl Predictor {
     pub fn correct(&self, examples: &Examples) -> Vec<bool> {
         match self {
             Self::Network(model) => correct(&model.network, &model.weights, examples, model.loss),
-            Self::Clusters(_) | Self::Components(_) => vec![false; examples.len()],
+            Self::Clusters(_) | Self::Components(_) | Self::Factorization(_) => vec![false; examples.len()],
         }
     }
 
@@ -124,6 +131,7 @@ impl Predictor {
             Self::Network(model) => evaluate(&model.network, &model.weights, examples, model.loss),
             Self::Clusters(clusters) => clusters.evaluate(examples),
             Self::Components(components) => components.evaluate(examples),
+            Self::Factorization(factorization) => factorization.evaluate(examples),
         }
     }
 }

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
     Error,
-    data::{self, Dataset, Examples, Options, Scaling, Schema},
+    data::{self, Dataset, Examples, Options, RatingColumns, Scaling, Schema},
     features::Features,
     file,
-    learner::{self, dp_sgd::Recipe, glm, naive_bayes, unsupervised},
+    learner::{self, dp_sgd::Recipe, factorization, glm, naive_bayes, unsupervised},
     network::Architecture,
     run::{self, Learner},
     toml_error,
@@ -56,6 +56,9 @@ pub struct Configuration {
     /// How naive Bayes is fitted.
     #[serde(skip_serializing_if = "is_default")]
     pub naive_bayes: naive_bayes::Recipe,
+    /// How a factorization of ratings is trained.
+    #[serde(skip_serializing_if = "is_default")]
+    pub factorization: factorization::Recipe,
     /// The total budget of the dataset, used if its ledger does not exist yet.
     /// If omitted, the budget is the cost of this run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,6 +115,9 @@ pub struct Source {
     /// The public description of the columns of a table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Schema>,
+    /// The columns of a table of ratings, and the public list of items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ratings: Option<RatingColumns>,
 }
 
 impl Source {
@@ -128,6 +134,9 @@ impl Source {
     }
 
     fn read(&self, needs_label: bool) -> Result<Dataset, Error> {
+        if let Some(columns) = &self.ratings {
+            return self.read_ratings(columns);
+        }
         let Some(path) = &self.path else {
             if self.classes.is_some() || self.shape.is_some() {
                 let name = if self.classes.is_some() { "classes" } else { "shape" };
@@ -175,6 +184,51 @@ impl Source {
             (dataset.test, dataset.test_is_public) = (Some(test), true);
         }
         Ok(dataset)
+    }
+
+    /// Reads ratings. All of the test file is test data.
+    fn read_ratings(&self, columns: &RatingColumns) -> Result<Dataset, Error> {
+        let others = [
+            ("schema", self.schema.is_some()),
+            ("classes", self.classes.is_some()),
+            ("shape", self.shape.is_some()),
+            ("users", self.users.is_some()),
+            ("scaling", self.scaling.is_some()),
+            ("public_test", self.public_test),
+        ];
+        if let Some((name, _)) = others.into_iter().find(|(_, is_given)| *is_given) {
+            let expected = "none: ratings are described by their columns and the list of items";
+            return Err(Error::Setting { name, found: "given".into(), expected });
+        }
+        let Some(path) = &self.path else {
+            let found = "not given".into();
+            return Err(Error::Setting { name: "the data", found, expected: "a table of ratings" });
+        };
+        // A list that is read from private ratings would be a release that nobody pays for.
+        let is_private = |other: &Path| data::shares_records(other, path);
+        if is_private(&columns.items) {
+            return Err(Error::Setting {
+                name: "the list of items",
+                found: "the data that is trained on".into(),
+                expected: "another file with all items, which is public",
+            });
+        }
+        if self.test.as_deref().is_some_and(is_private) {
+            return Err(Error::Setting {
+                name: "test",
+                found: "the data that is trained on".into(),
+                expected: "ratings of other users, which are public",
+            });
+        }
+        let items = columns.list()?;
+        let test = self.test.as_ref().map(|test| columns.open(test, &items)).transpose()?;
+        let test_is_public = test.is_some();
+        Ok(Dataset { name: self.name(), train: columns.open(path, &items)?, test, test_is_public })
+    }
+
+    /// Records what the public files hold, and refuses files that changed since.
+    pub(super) fn pin(&mut self) -> Result<(), Error> {
+        self.ratings.as_mut().map_or(Ok(()), RatingColumns::pin)
     }
 
     /// Checks that the data can be protected as the settings ask.

@@ -1,6 +1,6 @@
 //! The choice of a learner.
 
-use quell_privacy::Neighbors;
+use quell_privacy::{Neighbors, ledger::Unit};
 use serde::{Deserialize, Serialize};
 
 use super::Configuration;
@@ -9,6 +9,7 @@ use crate::{
     learner::{
         Privacy,
         dp_sgd::{Recipe, Sample},
+        factorization,
         glm::{self, Family},
         naive_bayes,
         schedule::{Schedule, Shape},
@@ -28,6 +29,8 @@ pub enum Learner {
     Unsupervised,
     /// Naive Bayes.
     NaiveBayes,
+    /// Recommendations from ratings.
+    Factorization,
 }
 
 impl Configuration {
@@ -36,10 +39,21 @@ impl Configuration {
     /// A linear model takes the settings that it shares with DP-SGD from either section.
     pub(super) fn with_learner(mut self) -> Result<Self, Error> {
         let learner = *self.learner.get_or_insert(self.default_learner());
+        if self.data.ratings.is_some() && learner != Learner::Factorization {
+            return Err(Error::Setting {
+                name: "model",
+                found: "not for ratings, and the data is described as ratings".into(),
+                expected: "factorization",
+            });
+        }
         match learner {
             Learner::DpSgd => {}
             Learner::Glm => self.share_settings()?,
             Learner::Unsupervised | Learner::NaiveBayes => self.share_guarantee(learner)?,
+            Learner::Factorization => {
+                self.share_guarantee(learner)?;
+                self.describe_ratings()?;
+            }
         }
         Ok(self)
     }
@@ -49,6 +63,12 @@ impl Configuration {
     /// Settings that the default for tables does not have ask for DP-SGD, and so does a model that is not
     /// linear.
     fn default_learner(&self) -> Learner {
+        let mut no_ratings = factorization::Recipe::default();
+        no_ratings.privacy.neighbors = self.factorization.privacy.neighbors;
+        let has_ratings = self.data.ratings.is_some() || self.factorization != no_ratings;
+        if has_ratings || self.model.name.as_deref() == Some(factorization::NAME) {
+            return Learner::Factorization;
+        }
         let mut none = unsupervised::Recipe::default();
         none.privacy.neighbors = self.unsupervised.privacy.neighbors;
         if self.model.name.as_deref().and_then(Kind::named).is_some() || self.unsupervised != none {
@@ -95,6 +115,26 @@ impl Configuration {
         Ok(())
     }
 
+    /// Checks the settings of ratings. All ratings of one user together are protected.
+    fn describe_ratings(&mut self) -> Result<(), Error> {
+        if self.data.ratings.is_none() {
+            return Err(Error::Setting {
+                name: "the data",
+                found: "not described as ratings".into(),
+                expected: "the columns of users, items and ratings, and a public list of items",
+            });
+        }
+        if !self.features.is_raw() {
+            return Err(Error::Setting {
+                name: "features",
+                found: "given".into(),
+                expected: "none for ratings",
+            });
+        }
+        self.data.unit = Unit::User;
+        Ok(())
+    }
+
     /// Moves the guarantee and the number of records from the section of DP-SGD. They override.
     ///
     /// For learners that share nothing else with DP-SGD.
@@ -113,6 +153,7 @@ impl Configuration {
         (self.training, self.glm) = (Recipe::default(), glm::Recipe::default());
         let (own, records) = match learner {
             Learner::NaiveBayes => (&mut self.naive_bayes.privacy, &mut self.naive_bayes.records),
+            Learner::Factorization => (&mut self.factorization.privacy, &mut self.factorization.records),
             _ => (&mut self.unsupervised.privacy, &mut self.unsupervised.records),
         };
         *own = overridden(*own, privacy);

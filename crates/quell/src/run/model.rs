@@ -9,7 +9,7 @@ use crate::{
     Error,
     data::Examples,
     learner::{
-        Evaluation, NetworkModel, Predictor,
+        Evaluation, NetworkModel, Predictor, factorization,
         loss::Target,
         tensors::{CONFIGURATION, SHAPE, Tensor, damaged, read_model, text, weights},
         unsupervised,
@@ -121,8 +121,16 @@ impl Model {
         hasher.update(&serde_json::to_vec(&settings).map_err(|_| unwritable())?);
         let mean: &[f32] = match &self.predictor {
             Predictor::Components(components) => &components.pca.mean,
-            Predictor::Network(_) | Predictor::Clusters(_) => &[],
+            Predictor::Network(_) | Predictor::Clusters(_) | Predictor::Factorization(_) => &[],
         };
+        if let Predictor::Factorization(factorization) = &self.predictor {
+            factorization.kept().iter().for_each(|item| {
+                hasher.update(&item.to_le_bytes());
+            });
+            factorization.shares().iter().for_each(|share| {
+                hasher.update(&share.to_le_bytes());
+            });
+        }
         self.predictor.weights().iter().chain(mean).for_each(|weight| {
             hasher.update(&weight.to_le_bytes());
         });
@@ -141,6 +149,7 @@ impl Model {
                 .collect(),
             Predictor::Clusters(clusters) => clusters.tensors(),
             Predictor::Components(components) => components.tensors(),
+            Predictor::Factorization(factorization) => factorization.tensors(),
         };
         let mut metadata = HashMap::from([
             (CONFIGURATION.to_owned(), self.configuration.write()?),
@@ -181,6 +190,11 @@ impl Model {
         let features = configuration.features.output_shape(&shape)?;
         if configuration.learner == Some(Learner::Unsupervised) {
             let predictor = unsupervised::restore(bytes, features.iter().product())?;
+            return Ok(Self { configuration, shape, classes, paid, statement, predictor });
+        }
+        if configuration.learner == Some(Learner::Factorization) {
+            let items = classes.as_ref().map_or(0, Vec::len);
+            let predictor = Predictor::Factorization(factorization::restore(bytes, items)?);
             return Ok(Self { configuration, shape, classes, paid, statement, predictor });
         }
         let mut configuration = configuration;

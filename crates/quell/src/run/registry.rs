@@ -12,6 +12,7 @@ use crate::{
     learner::{
         Method, PublicFacts, Subject,
         dp_sgd::{self, DpSgd},
+        factorization::{self, Factorizing},
         glm::{self, Algorithm, FrankWolfe, Glm, Minimized, Minimizer},
         naive_bayes::{self, NaiveBayes},
         unsupervised::{self, Unsupervised},
@@ -27,6 +28,7 @@ mod sealed {
     impl Sealed for super::FrankWolfe {}
     impl Sealed for super::Unsupervised {}
     impl Sealed for super::NaiveBayes {}
+    impl Sealed for super::Factorizing {}
     impl<M: super::Minimizer> Sealed for super::Minimized<M> {}
 }
 
@@ -82,6 +84,16 @@ impl Registered for Unsupervised {
     }
 }
 
+impl Registered for Factorizing {
+    fn section(configuration: &mut Configuration) -> (&mut factorization::Recipe, &mut Architecture) {
+        (&mut configuration.factorization, &mut configuration.model)
+    }
+
+    fn needs_label() -> bool {
+        false
+    }
+}
+
 /// Code that works for any job.
 pub trait Driver {
     /// The result of the driver.
@@ -122,6 +134,7 @@ fn with_method<F: ForMethod>(configuration: &Configuration, code: F) -> F::Outpu
         (Some(Learner::DpSgd) | None, _) => code.call::<DpSgd>(),
         (Some(Learner::Unsupervised), _) => code.call::<Unsupervised>(),
         (Some(Learner::NaiveBayes), _) => code.call::<NaiveBayes>(),
+        (Some(Learner::Factorization), _) => code.call::<Factorizing>(),
         (Some(Learner::Glm), Algorithm::OutputPerturbation) => code.call::<Minimized<OutputPerturbation>>(),
         (Some(Learner::Glm), Algorithm::ObjectivePerturbation) => {
             code.call::<Minimized<ObjectivePerturbation>>()

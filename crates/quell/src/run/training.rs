@@ -46,6 +46,7 @@ impl<M: Registered> Training<M> {
     /// Reads the data and completes the settings. Nothing is paid.
     pub fn new(mut configuration: Configuration) -> Result<Self, Error> {
         configuration.features.pin(&mut configuration.data.scaling)?;
+        configuration.data.pin()?;
         let mut dataset = if M::needs_label() {
             configuration.data.open()?
         } else {

@@ -8,7 +8,7 @@ use quell_privacy::{
     ledger::{Ledger, Terms},
 };
 
-use crate::{datasets::Record, made::Folder};
+use crate::made::Folder;
 
 /// The public output of a run, and its statistics before noise.
 pub(crate) struct Seen {
@@ -43,11 +43,11 @@ pub(crate) fn left(ledger: &mut Ledger<Volume>, run: &Run) -> Vec<(String, Vec<u
 ///
 /// Returns the number of compared statistics and the largest distance as a share of the allowed distance, or
 /// a description of a forbidden difference.
-pub(crate) fn compare(
+pub(crate) fn compare<R>(
     neighbors: Neighbors,
-    all: &[Record],
-    others: impl Iterator<Item = Vec<Record>>,
-    run: impl Fn(&[Record]) -> Seen,
+    all: &[R],
+    others: impl Iterator<Item = Vec<R>>,
+    run: impl Fn(&[R]) -> Seen,
 ) -> Result<(usize, f64), String> {
     let base = run(all);
     if base.statistics.is_empty() {

@@ -18,6 +18,7 @@ mod datasets;
 mod faults;
 #[path = "../made/mod.rs"]
 mod made;
+mod ratings;
 mod training;
 mod voting;
 

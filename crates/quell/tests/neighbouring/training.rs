@@ -186,7 +186,7 @@ impl Way {
 }
 
 /// Runs a job in a folder, and returns everything that it shows.
-struct Show<'a>(&'a Folder);
+pub(crate) struct Show<'a>(pub(crate) &'a Folder);
 
 impl Driver for Show<'_> {
     type Output = Vec<(String, Vec<u8>)>;

@@ -5,6 +5,7 @@
 
 pub(super) mod dataset;
 pub(super) mod memory;
+pub(super) mod ratings;
 pub(super) mod scaling;
 pub(super) mod split;
 pub(super) mod users;

@@ -2,7 +2,7 @@
 
 /// The lower triangle L with LLᵀ = A.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Cholesky {
+pub(in crate::learner) struct Cholesky {
     side: usize,
     lower: Vec<f64>,
 }
@@ -10,7 +10,7 @@ pub(super) struct Cholesky {
 impl Cholesky {
     /// Factors `matrix + shift · I`, of which the lower triangle is read; `None` if it is not positive
     /// definite.
-    pub(super) fn new(matrix: &[f64], side: usize, shift: f64) -> Option<Self> {
+    pub(in crate::learner) fn new(matrix: &[f64], side: usize, shift: f64) -> Option<Self> {
         let mut lower = vec![0.0; side * side];
         for row in 0..side {
             let (above, own) = lower.split_at_mut(row * side);
@@ -41,7 +41,7 @@ impl Cholesky {
     ///
     /// A multiple of the identity is added, and nothing if the smallest eigenvalue is large enough. `None` if
     /// the matrix is not finite.
-    pub(super) fn raised(matrix: &[f64], side: usize, smallest: f64) -> Option<Self> {
+    pub(in crate::learner) fn raised(matrix: &[f64], side: usize, smallest: f64) -> Option<Self> {
         let reaches = |shift: f64| Self::new(matrix, side, shift - smallest).is_some();
         let (mut low, mut high) = (0.0, 0.0);
         if !reaches(0.0) {
@@ -61,7 +61,7 @@ impl Cholesky {
     }
 
     /// Solves A x = b in place.
-    pub(super) fn solve(&self, numbers: &mut [f64]) {
+    pub(in crate::learner) fn solve(&self, numbers: &mut [f64]) {
         let side = self.side;
         for row in 0..side {
             let (before, own) = numbers.split_at_mut(row);

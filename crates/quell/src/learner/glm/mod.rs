@@ -35,7 +35,7 @@
 
 mod algorithm;
 mod cells;
-mod cholesky;
+pub(super) mod cholesky;
 mod columns;
 mod encoding;
 mod frank_wolfe;

@@ -1,0 +1,98 @@
+//! `quell train --model factorization`, from the table of ratings to recommendations.
+
+use std::{fmt::Write, fs, path::Path};
+
+use quell::random::PublicRandom;
+
+use crate::command::{Ran, charges, folder, json, run};
+
+/// Two groups of users and the two halves of a list of items that they rate.
+fn tables(here: &Path) {
+    let mut chance = PublicRandom::new(5);
+    for (name, users, first) in [("ratings.csv", 2_000, 0), ("public.csv", 50, 9_000)] {
+        let mut text = String::from("user,film,stars\n");
+        for user in first..first + users {
+            for item in 0..15 {
+                let stars = 3 + chance.below(3);
+                writeln!(text, "{user},film {},{stars}", (user % 2) * 15 + item).unwrap();
+            }
+        }
+        fs::write(here.join(name), text).unwrap();
+    }
+    let mut list = String::from("film,year\n");
+    (0..30).for_each(|item| writeln!(list, "film {item},1999").unwrap());
+    fs::write(here.join("films.csv"), list).unwrap();
+    fs::write(
+        here.join("mine.csv"),
+        "user,film,stars\nada,film 1,5\nada,film 2,5\nbob,film 16,4\nbob,film 17,5\n",
+    )
+    .unwrap();
+}
+
+fn works(ran: &Ran) {
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+}
+
+const TRAIN: &str = "train ratings.csv --model factorization --user user --item film --value stars --bounds 0.5 5 \
+     --records 2000 --epsilon 1.5";
+
+#[test]
+fn items_are_learned_recommended_measured_and_reported() {
+    let here = folder("ratings");
+    tables(&here);
+    let ran = run(&here, &format!("{TRAIN} --items films.csv --test public.csv --output one"));
+    works(&ran);
+    assert!(ran.stdout.starts_with("root mean square error: 0."), "{}", ran.stdout);
+    assert_eq!(charges(&here, "ratings"), 1);
+
+    let predicted = run(&here, "predict one mine.csv --top 3");
+    works(&predicted);
+    let lines: Vec<&str> = predicted.stdout.lines().collect();
+    assert_eq!((lines[0], lines.len()), ("user,rank,film,prediction", 7));
+    for (line, (user, half)) in lines[1..].iter().zip([("ada", 0), ("bob", 1)].iter().flat_map(|of| [of; 3]))
+    {
+        let cells: Vec<&str> = line.split(',').collect();
+        let film: usize = cells[2].strip_prefix("film ").unwrap().parse().unwrap();
+        assert!(cells[0] == *user && film / 15 == *half && ![1, 2, 16, 17].contains(&film), "{line}");
+    }
+    let objects = json(&here, "predict one mine.csv --format json");
+    assert_eq!(objects[1]["items"].as_array().map(Vec::len), Some(10), "{objects}");
+
+    let measured = json(&here, "evaluate one public.csv --public --format json");
+    assert!(measured["evaluation"]["numbers"]["error"].as_f64().unwrap() < 1.0, "{measured}");
+    let private = run(&here, "evaluate one ratings.csv --public");
+    assert!(private.code == 2 && private.stderr.contains("private"), "{}", private.stderr);
+    let report = run(&here, "report one");
+    works(&report);
+    assert!(report.stdout.contains("factorization on ratings"), "{}", report.stdout);
+    let audited = run(&here, "models");
+    assert!(audited.stdout.contains("\nfactorization "), "{}", audited.stdout);
+}
+
+#[test]
+fn ratings_that_cannot_be_learned_are_refused_in_words() {
+    let here = folder("ratings refused");
+    tables(&here);
+    let film = "--item film --value stars --items films.csv";
+    for (flags, words) in [
+        (String::from("--bounds 0.5 5"), "not described as ratings"),
+        (format!("--bounds 0.5 5 {film}"), "--user is not given"),
+        (format!("--user user {film}"), "bounds is not given"),
+        (format!("--user user --bounds 5 1 {film}"), "bounds is 5 and 1"),
+        (format!("--user who --bounds 0.5 5 {film}"), "who"),
+        (format!("--user user --bounds 0.5 5 {film} --steps 5"), "settings of other models"),
+        (
+            String::from("--user user --item film --value stars --bounds 1 5 --items ratings.csv"),
+            "trained on",
+        ),
+    ] {
+        let ran =
+            run(&here, &format!("train ratings.csv --model factorization --records 20 --epsilon 1 {flags}"));
+        assert!(ran.code == 2 && ran.stderr.contains(words), "{flags}: {}", ran.stderr);
+    }
+    // A ledger that protects examples does not protect users.
+    works(&run(&here, "ledger create ratings --epsilon 10 --delta 1e-6"));
+    let ran = run(&here, &format!("{TRAIN} --items films.csv --output one"));
+    assert!(ran.code == 2 && ran.stderr.contains("unit"), "{}", ran.stderr);
+    assert_eq!(charges(&here, "ratings"), 0);
+}

@@ -1,0 +1,94 @@
+//! The complete plan of a factorization.
+
+use quell_privacy::{
+    Bound, Neighbors,
+    mechanism::{Clipping, Descent, Sampling},
+    units::{ClipNorm, Delta},
+};
+
+use super::{Recipe, recipe::Scale};
+use crate::{
+    Error, Input,
+    learner::{Subject, default_delta},
+};
+
+/// All settings of a run, fixed before the first rating is read.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The mechanism that the ledger is charged for: sums of vectors of length at most one.
+    pub descent: Descent,
+    /// Number of runs of the mechanism that are paid for.
+    pub runs: u64,
+    /// When two datasets are neighbours.
+    pub neighbors: Neighbors,
+    /// δ of the guarantee.
+    pub delta: Delta,
+    /// ε of the whole plan, as an interval.
+    pub epsilon: Bound,
+    /// Number of users that the plan was made for: a public number.
+    pub records: u64,
+    /// Number of items in the public list.
+    pub items: usize,
+    /// Number of items with a bias.
+    pub kept: usize,
+    /// Number of items with factors; zero if no factors are found.
+    pub paired: usize,
+    pub(super) scale: Scale,
+}
+
+/// Runs for popularity and biases.
+pub(super) const FIRST_RUNS: u64 = 2;
+/// Runs for second moments.
+const MOMENT_RUNS: u64 = 4;
+/// The least number of users, in standard deviations of one release, with which factors are found.
+const ENOUGH: f64 = 300.0;
+/// The most items with factors. Second moments have half the square of this many numbers.
+const MOST_PAIRED: u64 = 500;
+
+impl Plan {
+    /// Completes the settings for so many items, from public facts. Nothing is charged yet.
+    pub fn new(recipe: &Recipe, subject: &Subject<'_>) -> Result<Self, Error> {
+        let scale = recipe.scale()?;
+        let records = recipe.records.or(subject.facts.records).filter(|records| *records > 0);
+        let records = records.ok_or(Error::Missing { what: Input::RecordCount })?;
+        let items = subject.facts.classes.filter(|items| *items > 0);
+        let items = items.filter(|_| subject.shape == [1]).ok_or_else(|| Error::Setting {
+            name: "the data",
+            found: "not a table of ratings with a public list of items".into(),
+            expected: "a column for the user, the item and the rating, and a list of items",
+        })?;
+        let delta = Delta::new(recipe.privacy.delta.unwrap_or_else(|| default_delta(records)))?;
+        let has_factors = match recipe.factors {
+            Some(given) => given,
+            None => records as f64 / single_noise(recipe, delta)? >= ENOUGH,
+        };
+        let at_most = |count: u64| usize::try_from(count).unwrap_or(usize::MAX).min(items);
+        let kept = at_most(records.div_ceil(2));
+        let paired = if has_factors { at_most(records.div_ceil(3).min(MOST_PAIRED)) } else { 0 };
+        let runs = FIRST_RUNS + if has_factors { MOMENT_RUNS } else { 0 };
+        let dimension = items.max(2 * kept).max(paired * (paired + 1) / 2);
+        let clipping = Clipping::Flat { norm: ClipNorm::new(1.0)? };
+        let (descent, epsilon) = recipe.privacy.calibrate(delta, runs, |noise_multiplier| {
+            Ok(Descent { sampling: Sampling::Full, clipping: clipping.clone(), noise_multiplier, dimension })
+        })?;
+        let neighbors = recipe.privacy.neighbors;
+        Ok(Self { descent, runs, neighbors, delta, epsilon, records, items, kept, paired, scale })
+    }
+
+    /// A remark on public facts that make the model poor.
+    pub(super) fn remark(&self) -> Option<String> {
+        (self.paired == 0).then(|| {
+            "with so few users at this ε, noise hides factors: everyone gets the most popular items that \
+             they have not rated"
+                .into()
+        })
+    }
+}
+
+/// The noise multiplier of one release with the whole guarantee.
+fn single_noise(recipe: &Recipe, delta: Delta) -> Result<f64, Error> {
+    match recipe.privacy.noise_multiplier {
+        Some(noise) => Ok(noise / ((FIRST_RUNS + MOMENT_RUNS) as f64).sqrt()),
+        None => recipe.privacy.gaussian_noise(delta, 1),
+    }
+}

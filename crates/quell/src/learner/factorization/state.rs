@@ -1,0 +1,256 @@
+//! The state of a run: everything that was released, and the estimates that follow from it.
+
+use safetensors::{Dtype, SafeTensors, serialize};
+
+use super::{
+    Factorization, Plan,
+    plan::FIRST_RUNS,
+    vectors::{NO_PLACE, SHARE_OF_ITEMS, SHARE_OF_RATINGS, Stage},
+};
+use crate::{
+    Error,
+    features::eigen::{eigen, leading_eigenvectors},
+    learner::{
+        Snapshot,
+        tensors::{Tensor, numbers},
+    },
+};
+
+/// All releases of a run so far. It is public.
+#[derive(Clone, Debug)]
+pub struct State {
+    plan: Plan,
+    /// The items that are kept, at first by the list, then by their popularity.
+    kept: Vec<u32>,
+    /// The place of each item among the kept ones.
+    places: Vec<u32>,
+    /// The popularity of each kept item.
+    popularity: Vec<f64>,
+    /// The bias of each kept item, in stars.
+    biases: Vec<f64>,
+    /// The sum of all releases of pairs, and their number.
+    pairs: (Vec<f64>, usize),
+    /// The releases, in the order of the runs; `None` for a run that was lost.
+    releases: Vec<Option<Vec<f32>>>,
+}
+
+/// The name of the tensor with the number of runs that are over.
+const POSITION: &str = "position";
+/// The usual size of a bias, in stars.
+const USUAL_BIAS: f64 = 0.35;
+/// The variance of ratings of one item, in parts of its popularity.
+const RATING_VARIANCE: f64 = 0.15;
+/// The most factors.
+pub(super) const MOST_FACTORS: usize = 20;
+/// Up to this many items, all eigenvectors are computed.
+const SMALL: usize = 64;
+
+impl State {
+    /// The state before the first run, or a saved state.
+    pub(super) fn new(plan: &Plan, saved: Option<&[u8]>) -> Result<Self, Error> {
+        let mut state = Self {
+            plan: plan.clone(),
+            kept: Vec::new(),
+            places: Vec::new(),
+            popularity: vec![0.0; plan.kept],
+            biases: vec![0.0; plan.kept],
+            pairs: (Vec::new(), 0),
+            releases: Vec::new(),
+        };
+        state.keep((0..plan.kept as u32).collect());
+        if let Some(bytes) = saved {
+            state.restore(bytes)?;
+        }
+        Ok(state)
+    }
+
+    /// What the next run sums; `None` if all runs are over.
+    pub(super) fn stage(&self) -> Option<Stage<'_>> {
+        let places = &self.places;
+        match self.releases.len() as u64 {
+            0 => Some(Stage::Popularity { items: self.plan.items }),
+            1 => Some(Stage::Biases { places, count: self.plan.kept }),
+            run if run < self.plan.runs => Some(Stage::Pairs { places, count: self.plan.paired }),
+            _ => None,
+        }
+    }
+
+    /// Counts runs as lost until `position` runs are over.
+    pub(super) fn skip_to(&mut self, position: u64) {
+        while (self.releases.len() as u64) < position {
+            self.apply(None);
+        }
+    }
+
+    /// Uses the release of the next run; `None` if it was lost.
+    pub(super) fn apply(&mut self, released: Option<&[f32]>) {
+        // A vector of the stage may be shorter than a release. The rest is noise.
+        let length = self.stage().map_or(0, |stage| stage.length());
+        let released = released.map(|released| released[..length.min(released.len())].to_vec());
+        if let Some(released) = &released {
+            let wide: Vec<f64> = released.iter().map(|x| f64::from(*x)).collect();
+            match self.releases.len() as u64 {
+                0 => self.select(&wide),
+                1 => self.estimate(&wide),
+                _ => {
+                    let (sum, count) = &mut self.pairs;
+                    sum.resize(wide.len(), 0.0);
+                    sum.iter_mut().zip(&wide).for_each(|(sum, x)| *sum += x);
+                    *count += 1;
+                }
+            }
+        }
+        self.releases.push(released);
+        if self.releases.len() as u64 == FIRST_RUNS {
+            self.order();
+        }
+    }
+
+    /// Keeps the items with the largest numbers.
+    fn select(&mut self, released: &[f64]) {
+        let mut items: Vec<u32> = (0..self.plan.items as u32).collect();
+        // Of equal numbers, the first in the list.
+        items.sort_by(|a, b| released[*b as usize].total_cmp(&released[*a as usize]));
+        items.truncate(self.plan.kept);
+        self.popularity = items.iter().map(|item| released[*item as usize]).collect();
+        self.keep(items);
+    }
+
+    /// Estimates the biases of the kept items, each of which is drawn to zero as noise demands.
+    fn estimate(&mut self, released: &[f64]) {
+        let (weights, sums) = released.split_at(self.plan.kept);
+        let noise = self.plan.descent.noise_multiplier.get();
+        let noise_of_sum = noise * noise / SHARE_OF_RATINGS;
+        self.popularity = weights.iter().map(|weight| weight / SHARE_OF_ITEMS.sqrt()).collect();
+        let usual = USUAL_BIAS * USUAL_BIAS;
+        let bias = |(popularity, sum): (&f64, &f64)| {
+            let weight = popularity.max(0.0);
+            let spread = weight * weight * usual + noise_of_sum + RATING_VARIANCE * weight;
+            weight * (sum / SHARE_OF_RATINGS.sqrt()) * usual / spread
+        };
+        self.biases = self.popularity.iter().zip(sums).map(bias).collect();
+    }
+
+    /// Puts the kept items in the order of their popularity.
+    fn order(&mut self) {
+        let mut order: Vec<usize> = (0..self.kept.len()).collect();
+        order.sort_by(|a, b| self.popularity[*b].total_cmp(&self.popularity[*a]));
+        self.popularity = order.iter().map(|place| self.popularity[*place]).collect();
+        self.biases = order.iter().map(|place| self.biases[*place]).collect();
+        self.keep(order.iter().map(|place| self.kept[*place]).collect());
+    }
+
+    fn keep(&mut self, items: Vec<u32>) {
+        self.places = vec![NO_PLACE; self.plan.items];
+        for (place, item) in items.iter().enumerate() {
+            self.places[*item as usize] = place as u32;
+        }
+        self.kept = items;
+    }
+
+    /// The model that follows from the releases so far.
+    pub(super) fn model(&self) -> Factorization {
+        let (factors, shares) = self.factors();
+        let numbers = [&*self.popularity, &*self.biases, &*factors].concat();
+        Factorization {
+            scale: self.plan.scale,
+            items: self.plan.items,
+            kept: self.kept.clone(),
+            paired: if shares.is_empty() { 0 } else { self.plan.paired },
+            weights: numbers.iter().map(|x| *x as f32).collect(),
+            shares,
+        }
+    }
+
+    /// The eigenvectors of pairs that stand out from noise, and how much each is to be trusted.
+    fn factors(&self) -> (Vec<f64>, Vec<f64>) {
+        let (width, (sums, count)) = (self.plan.paired, &self.pairs);
+        if *count == 0 || width == 0 {
+            return (Vec::new(), Vec::new());
+        }
+        let runs = *count as f64;
+        let noise = self.plan.descent.noise_multiplier.get();
+        // The largest eigenvalue of noise alone: √(width/2) is for off-diagonals that were divided by √2.
+        let edge = 2.0 * (0.5 * width as f64).sqrt() * noise / runs.sqrt();
+        let mut matrix = vec![0.0; width * width];
+        let mut sums = sums.iter();
+        for row in 0..width {
+            for column in row..width {
+                let sum = sums.next().copied().unwrap_or(0.0) / runs;
+                let sum = if row == column { sum } else { sum * std::f64::consts::FRAC_1_SQRT_2 };
+                matrix[row * width + column] = sum;
+                matrix[column * width + row] = sum;
+            }
+        }
+        let (values, vectors) = largest(matrix, width, edge);
+        let above = values.iter().take(MOST_FACTORS).filter(|value| **value > edge).count();
+        let number = above.clamp(1, MOST_FACTORS.min(width));
+        let share = |value: &f64| {
+            if *value <= 0.5 * edge { 0.0 } else { (1.0 - (0.5 * edge / value).powi(2)).sqrt() }
+        };
+        (vectors[..number * width].to_vec(), values[..number].iter().map(share).collect())
+    }
+
+    /// Repeats what was done with the releases that [`Snapshot::save`] wrote.
+    fn restore(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let damaged =
+            |part: &str| Error::saved(part, "missing or damaged", "the contents of a checkpoint of this run");
+        let file = SafeTensors::deserialize(bytes).map_err(|_| damaged("the file"))?;
+        let position = numbers(&file, POSITION, Dtype::F64, f64::from_le_bytes);
+        let position = position.and_then(|position| position.first().copied());
+        let position = position.filter(|position| (0.0..=self.plan.runs as f64).contains(position));
+        for run in 0..position.ok_or_else(|| damaged(POSITION))? as u64 {
+            let (name, length) = (release_name(run), self.stage().map_or(0, |stage| stage.length()));
+            if file.tensor(&name).is_err() {
+                self.apply(None);
+                continue;
+            }
+            let release = numbers(&file, &name, Dtype::F32, f32::from_le_bytes)
+                .filter(|values| values.len() == length && values.iter().all(|value| value.is_finite()))
+                .ok_or_else(|| damaged(&name))?;
+            self.apply(Some(&release));
+        }
+        Ok(())
+    }
+}
+
+/// The largest eigenvalues of a symmetric matrix with noise up to `edge`, and their eigenvectors as rows.
+fn largest(mut matrix: Vec<f64>, width: usize, edge: f64) -> (Vec<f64>, Vec<f64>) {
+    if width <= SMALL {
+        return eigen(matrix, width);
+    }
+    // The iteration finds eigenvalues of the largest size. Noise makes some of them negative.
+    let shift = 2.0 * edge;
+    let most = matrix.iter().fold(shift, |most: f64, x| most.max(x.abs())).max(f64::MIN_POSITIVE);
+    (0..width).for_each(|at| matrix[at * (width + 1)] += shift);
+    let narrow: Vec<f32> = matrix.iter().map(|x| (x / most) as f32).collect();
+    let (vectors, values) = leading_eigenvectors(&narrow, width, MOST_FACTORS);
+    let values = values.iter().map(|value| value * most - shift).collect();
+    (values, vectors.iter().map(|x| f64::from(*x)).collect())
+}
+
+/// The name of the tensor with the release of a run.
+fn release_name(run: u64) -> String {
+    format!("release.{run}")
+}
+
+impl Snapshot for State {
+    fn position(&self) -> u64 {
+        self.releases.len() as u64
+    }
+
+    fn taken(&self) -> u64 {
+        self.releases.iter().flatten().count() as u64
+    }
+
+    /// The file is a safetensors file.
+    fn save(&self) -> Result<Vec<u8>, Error> {
+        let releases =
+            self.releases.iter().enumerate().filter_map(|(run, release)| {
+                Some((release_name(run as u64), Tensor::single(release.as_ref()?)))
+            });
+        let position = (POSITION.to_owned(), Tensor::double(&[self.releases.len() as f64]));
+        serialize(releases.chain([position]), None)
+            .map_err(|_| Error::saved("checkpoint", "not writable", "tensors"))
+    }
+}
