@@ -19,8 +19,7 @@ Examples:
   quell train --output first
   quell predict first
   quell predict first --scores --output predictions.csv
-  quell predict first/model.safetensors --format json
-  quell predict movies mine.csv --top 5";
+  quell predict first/model.safetensors --format json";
 
 /// Predict records with a model, and print CSV
 ///

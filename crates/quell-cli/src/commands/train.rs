@@ -36,7 +36,6 @@ Examples:
   quell train --noise-multiplier 4 --sampling-rate 0.25 --steps 40 --model logistic --format json
   quell train census.csv --schema census.toml --records 5000 --epsilon 1
   quell train --model kmeans --clusters 10 --epsilon 1
-  quell train ratings.csv --model factorization --user userId --item movieId --value rating --bounds 0.5 5 --items movies.csv --records 600 --epsilon 1
   quell train --features scattering --model logistic --learning-rate 2
   quell train --dry-run";
 
