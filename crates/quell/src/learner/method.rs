@@ -150,6 +150,22 @@ pub struct Subject<'a> {
     pub schema: Option<&'a Schema>,
 }
 
+impl Subject<'_> {
+    /// Checks that an example has the features that the schema describes.
+    pub(crate) fn check_schema(&self) -> Result<(), Error> {
+        let (described, width) =
+            (self.schema.map(|schema| schema.features().len()), self.shape.iter().product::<usize>());
+        if described.is_none_or(|features| features == width) {
+            return Ok(());
+        }
+        Err(Error::Setting {
+            name: "the schema",
+            found: "of other features than those of an example".into(),
+            expected: "the schema of this table, or none for data that is no table",
+        })
+    }
+}
+
 /// The privacy cost of a method.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlannedCost {

@@ -436,6 +436,7 @@ fn stages(algorithm: Algorithm, steps: u64, has_numbers: bool) -> Vec<(Stage, u6
 
 /// Checks that model, method and data fit to each other. Returns the public number of records.
 pub(super) fn checked_records(recipe: &Recipe, family: Family, subject: &Subject<'_>) -> Result<u64, Error> {
+    subject.check_schema()?;
     let classes = subject.facts.classes;
     let misfit = |name, found: &str, expected| Error::Setting { name, found: found.into(), expected };
     if family != Family::Additive && family.classifies() != classes.is_some() {

@@ -32,7 +32,7 @@ pub(super) fn weights(plan: &Plan, released: &[f64]) -> Vec<f32> {
     let (block, length) = (&plan.block, plan.block.length());
     let classes = released.chunks_exact(block.len());
     // Noise beyond single precision leaves no number; then the sum is not known.
-    let number = |x: &f64| if x.is_finite() { x * length } else { 0.0 };
+    let number = |x: &f64| if x.abs() < f64::from(f32::MAX) { x * length } else { 0.0 };
     let sums = Sums {
         classes: classes.map(|sum| sum.iter().map(number).collect()).collect(),
         noise: plan.descent.noise_multiplier.get() * length,
@@ -171,7 +171,8 @@ mod tests {
         let mut recipe = Recipe { records: Some(records), ..Recipe::default() };
         recipe.privacy.noise_multiplier = Some(noise_multiplier);
         let facts = PublicFacts { records: None, classes: Some(classes) };
-        let subject = Subject { shape: &[9], are_features: false, facts, schema: Some(&schema) };
+        let shape = [schema.features().len()];
+        let subject = Subject { shape: &shape, are_features: false, facts, schema: Some(&schema) };
         Plan::new(&recipe, &subject).unwrap()
     }
 

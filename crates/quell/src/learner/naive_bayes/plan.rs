@@ -34,6 +34,7 @@ pub struct Plan {
 impl Plan {
     /// Completes the settings from public facts. Nothing is charged yet.
     pub fn new(recipe: &Recipe, subject: &Subject<'_>) -> Result<Self, Error> {
+        subject.check_schema()?;
         let classes = subject.facts.classes.filter(|classes| *classes > 0).ok_or(Error::Setting {
             name: "model",
             found: "naive-bayes, and the target is a number".into(),

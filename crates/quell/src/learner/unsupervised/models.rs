@@ -9,6 +9,7 @@ use crate::{
     features::Pca,
     learner::{
         Evaluation, Predictor,
+        supervised::gather,
         tensors::{Tensor, damaged, numbers},
     },
 };
@@ -43,7 +44,8 @@ pub struct Components {
 fn each<T: Send>(examples: &Examples, make: impl Fn(&[f32]) -> T + Sync) -> Vec<T> {
     let one = |record| {
         let mut example = vec![0.0; examples.width()];
-        examples.gather(record, &mut example);
+        // As in training: images with channels last.
+        gather(examples, record, &mut example);
         make(&example)
     };
     (0..examples.len()).into_par_iter().map(one).collect()
@@ -205,4 +207,45 @@ pub(crate) fn restore(bytes: &[u8], width: usize) -> Result<Predictor, Error> {
         return Err(damaged(COMPONENTS));
     }
     Ok(Predictor::Components(Components { pca, spectrum: double(SPECTRUM)?, noise }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        data::{Schema, Targets},
+        learner::{Method, PublicFacts, Subject, glm, naive_bayes},
+        network::Architecture,
+    };
+
+    #[test]
+    fn images_with_channels_are_measured_as_they_are_trained_on() {
+        // Two images of three channels and two pixels, channels first.
+        let values = vec![0.1, 0.2, 0.3, 0.4, 0.5, 0.6, -0.1, -0.2, -0.3, -0.4, -0.5, -0.6];
+        let examples = Examples::numbers(&[3, 1, 2], values, Targets::Numbers(vec![0.0; 2])).unwrap();
+        // The first image, channels last.
+        let centres = vec![0.1, 0.3, 0.5, 0.2, 0.4, 0.6];
+        let clusters = Clusters { width: 6, centres, sizes: None, size_noise: 0.0 };
+        let distances = clusters.distances(&examples);
+        assert!(distances[0][0] < 1e-12 && distances[1][0] > 1.0, "{distances:?}");
+    }
+
+    #[test]
+    fn a_schema_of_other_features_is_refused_before_anything_is_paid() {
+        let text = "[label]\ncolumn = 'y'\nclasses = ['n', 'p']\n[[column]]\nname = 'a'\nbounds = [0, 1]\n";
+        let schema = Schema::parse(text).unwrap();
+        let facts = PublicFacts { records: Some(10), classes: Some(2) };
+        let subject = Subject { shape: &[2], are_features: false, facts, schema: Some(&schema) };
+        let mut recipe = naive_bayes::Recipe::default();
+        recipe.privacy.epsilon = Some(1.0);
+        let mut linear = glm::Recipe { privacy: recipe.privacy, ..glm::Recipe::default() };
+        let refusals = [
+            naive_bayes::NaiveBayes::plan(&mut recipe, &mut Architecture::default(), &subject).err(),
+            glm::Glm::plan(&mut linear, &mut Architecture::default(), &subject).err(),
+        ];
+        for refusal in refusals {
+            let refusal = refusal.unwrap().to_string();
+            assert!(refusal.starts_with("the schema is of other features"), "{refusal}");
+        }
+    }
 }
