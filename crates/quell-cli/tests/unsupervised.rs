@@ -109,7 +109,7 @@ fn missing_and_contradicting_settings_are_refused_in_a_sentence() {
         ("--model components --components 3", "components is 3"),
         ("--model components --clusters 3", "clusters is given"),
         ("--model kmeans --clusters 2 --steps 5", "settings of other models"),
-        ("--model kmeans --clusters 2 --regularization 5", "settings of linear models"),
+        ("--model kmeans --clusters 2 --regularization 5", "settings of other models"),
         ("--model logistic --clusters 2", "a model without labels"),
     ] {
         let ran = run(&here, &format!("{table} {flags}"));
