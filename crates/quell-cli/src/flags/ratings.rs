@@ -22,7 +22,9 @@ pub(crate) struct RatingArgs {
     /// Smallest and largest possible rating; a rating beyond them counts as the nearer one
     #[arg(long, value_names = ["LOW", "HIGH"], num_args = 2, allow_negative_numbers = true)]
     bounds: Option<Vec<f64>>,
-    /// Public list of items: a table with the column --item, or a text file with one item a line
+    /// Public list of items
+    ///
+    /// A table with the column --item, or a text file with one item a line.
     ///
     /// Ratings of other items are ignored.
     #[arg(long, value_name = "FILE")]
