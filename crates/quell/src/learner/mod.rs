@@ -16,6 +16,7 @@
 
 pub mod average;
 pub mod bayes;
+mod blocks;
 mod control;
 pub mod convex;
 pub mod dp_sgd;

@@ -8,15 +8,15 @@ use quell_privacy::{
     ledger::Unit,
     mechanism::{Clipper, Contributions},
 };
-use rayon::prelude::*;
 
 use super::recipe::{Scale, merged};
 use crate::{
     Error,
     data::Examples,
-    kernel::numbers::{add_totals, squared_length},
+    kernel::numbers::squared_length,
     learner::{
         Supervised,
+        blocks::add_blocks,
         loss::{Loss, Target},
     },
     network::Task,
@@ -194,14 +194,7 @@ impl Contributions for Vectors<'_> {
     }
 
     fn add_clipped(&mut self, blocks: &[&[usize]], clipper: &Clipper, sum: &mut [f64]) {
-        let threads = rayon::current_num_threads().clamp(1, blocks.len().max(1));
-        let share = blocks.len().div_ceil(threads).max(1);
-        let totals: Vec<Vec<f64>> =
-            blocks.par_chunks(share).map(|blocks| self.total(blocks, clipper)).collect();
-        // In the order of the blocks, whichever thread is first.
-        for total in &totals {
-            add_totals(&mut sum[..total.len()], total);
-        }
+        add_blocks(blocks, sum, |blocks| self.total(blocks, clipper));
     }
 }
 

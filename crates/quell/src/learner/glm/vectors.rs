@@ -1,7 +1,6 @@
 //! The vector of each record in each stage: its values, its deviations, products of them, or its gradient.
 
 use quell_privacy::mechanism::{Clipper, Contributions};
-use rayon::prelude::*;
 
 use super::{
     Plan, Standardization,
@@ -16,7 +15,10 @@ use crate::{
         fast,
         numbers::{add_scaled, add_totals, add_wide, squared_length},
     },
-    learner::loss::{Loss, Target},
+    learner::{
+        blocks::add_blocks,
+        loss::{Loss, Target},
+    },
 };
 
 /// The vectors of all records in one stage.
@@ -300,22 +302,13 @@ impl Contributions for Vectors<'_> {
     }
 
     fn add_clipped(&mut self, blocks: &[&[usize]], clipper: &Clipper, sum: &mut [f64]) {
-        let threads = rayon::current_num_threads().clamp(1, blocks.len().max(1));
-        let share = blocks.len().div_ceil(threads).max(1);
-        let totals: Vec<Vec<f64>> = blocks
-            .par_chunks(share)
-            .map(|blocks| {
-                let mut buffers = self.buffers();
-                for block in blocks {
-                    self.add_block(block, clipper, &mut buffers);
-                }
-                buffers.total
-            })
-            .collect();
-        // In the order of the blocks, whichever thread is first.
-        for total in &*totals {
-            add_totals(&mut sum[..self.encoding.vector_length()], total);
-        }
+        add_blocks(blocks, sum, |blocks| {
+            let mut buffers = self.buffers();
+            for block in blocks {
+                self.add_block(block, clipper, &mut buffers);
+            }
+            buffers.total
+        });
     }
 }
 

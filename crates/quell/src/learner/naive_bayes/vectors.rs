@@ -1,12 +1,11 @@
 //! The vector of each record: its block, at the place of its class.
 
 use quell_privacy::mechanism::{Clipper, Contributions};
-use rayon::prelude::*;
 
 use super::Plan;
 use crate::{
-    kernel::numbers::{add_scaled, add_totals, add_wide, squared_length},
-    learner::{Supervised, loss::Target},
+    kernel::numbers::{add_scaled, add_wide, squared_length},
+    learner::{Supervised, blocks::add_blocks, loss::Target},
     network::Task,
 };
 
@@ -75,26 +74,17 @@ impl Contributions for Vectors<'_> {
     }
 
     fn add_clipped(&mut self, blocks: &[&[usize]], clipper: &Clipper, sum: &mut [f64]) {
-        let threads = rayon::current_num_threads().clamp(1, blocks.len().max(1));
-        let share = blocks.len().div_ceil(threads).max(1);
-        let totals: Vec<Vec<f64>> = blocks
-            .par_chunks(share)
-            .map(|blocks| {
-                let mut buffers = self.buffers();
-                for block in blocks {
-                    buffers.block.fill(0.0);
-                    for record in *block {
-                        self.add_record(*record, clipper, &mut buffers);
-                    }
-                    add_wide(&mut buffers.total, &buffers.block);
+        add_blocks(blocks, sum, |blocks| {
+            let mut buffers = self.buffers();
+            for block in blocks {
+                buffers.block.fill(0.0);
+                for record in *block {
+                    self.add_record(*record, clipper, &mut buffers);
                 }
-                buffers.total
-            })
-            .collect();
-        // In the order of the blocks, whichever thread is first.
-        for total in &*totals {
-            add_totals(sum, total);
-        }
+                add_wide(&mut buffers.total, &buffers.block);
+            }
+            buffers.total
+        });
     }
 }
 

@@ -4,15 +4,14 @@
 //! does not depend on it.
 
 use quell_privacy::mechanism::{Clipper, Contributions};
-use rayon::prelude::*;
 
 use super::{lloyd::Lloyd, survey::Distance, tree::Tree};
 use crate::{
     kernel::{
         fast,
-        numbers::{add_scaled, add_totals, add_wide, squared_length},
+        numbers::{add_scaled, add_wide, squared_length},
     },
-    learner::Supervised,
+    learner::{Supervised, blocks::add_blocks},
     network::Task,
 };
 
@@ -222,22 +221,13 @@ impl Contributions for Vectors<'_> {
     }
 
     fn add_clipped(&mut self, blocks: &[&[usize]], clipper: &Clipper, sum: &mut [f64]) {
-        let threads = rayon::current_num_threads().clamp(1, blocks.len().max(1));
-        let share = blocks.len().div_ceil(threads).max(1);
-        let totals: Vec<Vec<f64>> = blocks
-            .par_chunks(share)
-            .map(|blocks| {
-                let mut buffers = self.buffers();
-                for block in blocks {
-                    self.add_block(block, clipper, &mut buffers);
-                }
-                buffers.total
-            })
-            .collect();
-        // In the order of the blocks, whichever thread is first.
-        for total in &*totals {
-            add_totals(&mut sum[..self.length], total);
-        }
+        add_blocks(blocks, sum, |blocks| {
+            let mut buffers = self.buffers();
+            for block in blocks {
+                self.add_block(block, clipper, &mut buffers);
+            }
+            buffers.total
+        });
     }
 }
 
