@@ -80,12 +80,12 @@ impl<'a> Encoding<'a> {
         let width = plan.columns.width();
         let is_mean = matches!(stage, Stage::Means | Stage::Deviations);
         let has_target = is_mean && plan.classes.is_none();
-        let has_gradients = matches!(stage, Stage::Gradient | Stage::Reference | Stage::Correction);
+        let has_scores = !is_mean && stage != Stage::Moments;
         let (targets, outputs) = (usize::from(plan.classes.is_none()), plan.outputs());
         let outputs = match stage {
             Stage::Means | Stage::Deviations => 1,
             Stage::Moments => width + 1 + targets,
-            Stage::Gradient | Stage::Reference | Stage::Correction => outputs,
+            Stage::Gradient | Stage::Reference | Stage::Correction | Stage::Calibration => outputs,
         };
         // Centre, rate and gain of a feature, or of the target, which is the last one.
         let constants = standardization.weights(plan);
@@ -117,7 +117,7 @@ impl<'a> Encoding<'a> {
             cells.numbers.iter().copied().chain(has_target.then_some(width)).collect();
         let column = |kind: usize| places.iter().map(|place| of(*place)[kind]).collect();
         let [centres, rates, gains] = [0, 1, 2].map(column);
-        let waves = Some(&plan.wave_table).filter(|table| has_gradients && table.count > 0);
+        let waves = Some(&plan.wave_table).filter(|table| has_scores && table.count > 0);
         let columns =
             width + usize::from(has_target) + cells.numbers.len() * waves.map_or(0, |table| table.count);
         places.extend(width + usize::from(has_target)..columns);

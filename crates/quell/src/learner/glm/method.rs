@@ -82,6 +82,7 @@ impl Method for Glm {
             (Stage::Gradient, "gradient steps"),
             (Stage::Reference, "steps that find reference gradients"),
             (Stage::Correction, "steps that correct gradients"),
+            (Stage::Calibration, "steps that calibrate predictions"),
         ] {
             settings.extend(of(stage).map(|steps| (name, json!(steps))));
         }
@@ -141,10 +142,11 @@ impl Method for Glm {
             let (paid, run) = (paid?, lease.position() - 1);
             let mut batches = paid.start(task.records())?;
             let mut is_saved = false;
-            for position in run * self.steps_per_run().. {
+            let first = run * self.steps_per_run();
+            for position in first..first + self.steps_per_run() {
                 let (stage, _) = plan.stage(position);
                 let standardization = state.standardization(plan);
-                let [weights, anchor] = state.weights();
+                let [weights, anchor] = state.weights(plan, stage);
                 let mut vectors = Vectors::new(plan, cells, stage, &standardization, [&weights, &anchor]);
                 let Some(released) = batches.next(&mut vectors) else { break };
                 state.apply(plan, &released?.sum, position)?;
