@@ -142,7 +142,7 @@ fn is_test_file(model: &Model, path: &Path) -> bool {
 
 /// Returns whether this path shares records with the model's training data.
 fn is_training_data(model: &Model, path: &Path) -> bool {
-    model.configuration.data.path.as_deref().is_some_and(|own| data::shares_records(path, own))
+    model.configuration.data.has_records_of(path)
 }
 
 /// Computes the model's features for records of the same shape as its training records.

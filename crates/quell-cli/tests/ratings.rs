@@ -96,3 +96,55 @@ fn ratings_that_cannot_be_learned_are_refused_in_words() {
     assert!(ran.code == 2 && ran.stderr.contains("unit"), "{}", ran.stderr);
     assert_eq!(charges(&here, "ratings"), 0);
 }
+
+/// What a file with private records holds must not decide an answer, whatever it is named as.
+#[test]
+fn private_records_named_as_public_files_are_refused_before_they_are_read() {
+    let here = folder("ratings oracle");
+    let people = [("with", "user,film,stars\nada,a,5\nbob,b,4\n"), ("without", "user,film,stars\n")];
+    // The hash of the items of the first table, which a guess could name.
+    let guess = "items = 'ratings.csv'\ndigest = 'b97be8c19c3ab0d2ac3a33f8c9f7e62a7ec1a5a5a2a8a0e9d6cd6b4e1f1c8a9d'\n";
+    let ratings = "[data.ratings]\nuser = 'user'\nitem = 'film'\nvalue = 'stars'\n";
+    let settings = format!(
+        "[data]\npath = 'ratings.csv'\n{ratings}{guess}[factorization]\nbounds = [1, 5]\nrecords = 9\n"
+    );
+    let network =
+        "[data]\npath = 'ratings.csv'\n[features]\nkind = 'network'\npath = 'ratings.csv'\ndigest = '00'\n";
+    let mut answers = Vec::new();
+    for (name, text) in people {
+        let place = here.join(name);
+        fs::create_dir(&place).unwrap();
+        fs::write(place.join("ratings.csv"), text).unwrap();
+        fs::write(place.join("guess.toml"), &settings).unwrap();
+        fs::write(place.join("network.toml"), network).unwrap();
+        answers.push(["guess", "network"].map(|file| {
+            let ran = run(&place, &format!("train --config {file}.toml --epsilon 1 --dry-run"));
+            assert!(ran.code == 2 && ran.stderr.contains("the data that is trained on"), "{}", ran.stderr);
+            ran.stderr
+        }));
+    }
+    assert_eq!(answers[0], answers[1]);
+}
+
+#[test]
+fn training_data_is_recognised_from_another_folder() {
+    let here = folder("ratings elsewhere");
+    let inner = here.join("inner");
+    fs::create_dir(&inner).unwrap();
+    tables(&inner);
+    works(&run(&inner, &format!("{TRAIN} --items films.csv --output one")));
+    let outside = run(&here, "evaluate inner/one inner/ratings.csv --public");
+    assert!(outside.code == 2 && outside.stderr.contains("private"), "{} {}", outside.stdout, outside.stderr);
+    works(&run(&here, "evaluate inner/one inner/public.csv --public"));
+}
+
+#[test]
+fn more_users_than_memory_are_refused_in_words() {
+    let here = folder("ratings many");
+    tables(&here);
+    for many in ["18446744073709551615", "100000000000"] {
+        let flags = format!("--items films.csv --neighbors replace --delta 1e-5 --records {many}");
+        let ran = run(&here, &TRAIN.replace("--records 2000", &flags));
+        assert!(ran.code == 2 && ran.stderr.contains("at most 268435456 users"), "{}", ran.stderr);
+    }
+}

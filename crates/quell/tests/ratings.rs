@@ -6,7 +6,7 @@ use quell::{
     Error,
     data::{Examples, RatingColumns, Targets},
     learner::{
-        Control, Evaluation, Method, Predictor, PublicFacts, Subject,
+        Control, Evaluation, Method, Predictor, PublicFacts, Snapshot, Subject,
         factorization::{Factorization, Factorizing, Recipe},
     },
     ledger::InMemory,
@@ -161,6 +161,22 @@ fn hard_data_gives_models_of_finite_numbers() {
             assert!(error.is_finite() && error <= 4.5, "{error}");
         }
     }
+}
+
+/// With surplus users, an added user may take the place of another one. That is paid for under `Replace` alone.
+#[test]
+fn a_lease_of_a_ledger_with_other_neighbours_is_refused() {
+    let mut replaced = recipe(1.0, 1);
+    replaced.privacy.neighbors = Neighbors::Replace;
+    let planned = planned(replaced, 5).unwrap();
+    let data = examples(&[(0, 0, 4.0), (1, 1, 4.0)], 5);
+    let (mut task, mut state) = (planned.task(&data, Unit::User).unwrap(), planned.state(None).unwrap());
+    let mut ledger = ledger(9.0, Unit::User);
+    let (mechanism, runs) = planned.mechanism();
+    let lease = ledger.reserve(mechanism, runs).unwrap();
+    let refused = planned.fit(lease, &mut task, &mut state, |_| Ok(Control::Continue));
+    assert!(matches!(refused, Err(Error::OtherTerms { .. })), "{refused:?}");
+    assert_eq!(state.position(), 0);
 }
 
 #[test]

@@ -50,6 +50,9 @@ enum Units {
     Users(Vec<Vec<u32>>),
 }
 
+/// The most users where one may be replaced: users without examples are records, too.
+const MOST_USERS: usize = 1 << 28;
+
 /// The error if the ledger protects users and the data does not name them.
 pub(crate) const NO_USERS: Error = Error::Missing { what: Input::Users };
 
@@ -111,7 +114,14 @@ impl<'a> Supervised<'a> {
             (Unit::Example, Neighbors::AddRemove) => Some(self),
             (Unit::Example, Neighbors::Replace) => Some(self.by_row()),
             (Unit::User, Neighbors::AddRemove) => self.by_user(),
-            (Unit::User, Neighbors::Replace) => self.by_users(users as usize),
+            (Unit::User, Neighbors::Replace) => {
+                let count = usize::try_from(users).ok().filter(|users| *users <= MOST_USERS);
+                self.by_users(count.ok_or_else(|| Error::Setting {
+                    name: "records",
+                    found: users.to_string(),
+                    expected: "at most 268435456 users, where one may be replaced",
+                })?)
+            }
         };
         task.ok_or(NO_USERS)
     }

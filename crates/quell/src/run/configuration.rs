@@ -115,6 +115,9 @@ pub struct Source {
     /// The public description of the columns of a table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Schema>,
+    /// BLAKE3 hash of the absolute path of the data, in a model: private records are recognised by it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<String>,
     /// The columns of a table of ratings, and the public list of items.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratings: Option<RatingColumns>,
@@ -204,16 +207,7 @@ impl Source {
             let found = "not given".into();
             return Err(Error::Setting { name: "the data", found, expected: "a table of ratings" });
         };
-        // A list that is read from private ratings would be a release that nobody pays for.
-        let is_private = |other: &Path| data::shares_records(other, path);
-        if is_private(&columns.items) {
-            return Err(Error::Setting {
-                name: "the list of items",
-                found: "the data that is trained on".into(),
-                expected: "another file with all items, which is public",
-            });
-        }
-        if self.test.as_deref().is_some_and(is_private) {
+        if self.test.as_deref().is_some_and(|test| data::shares_records(test, path)) {
             return Err(Error::Setting {
                 name: "test",
                 found: "the data that is trained on".into(),
@@ -227,8 +221,43 @@ impl Source {
     }
 
     /// Records what the public files hold, and refuses files that changed since.
-    pub(super) fn pin(&mut self) -> Result<(), Error> {
+    ///
+    /// A file with private records is refused before anything of it is read: whether it is empty, or has a
+    /// certain hash, would be a release that nobody pays for.
+    pub(super) fn pin(&mut self, features: &mut Features) -> Result<(), Error> {
+        let is_private =
+            |public: &Path| self.path.as_deref().is_some_and(|path| data::shares_records(public, path));
+        if let Features::Network { path, .. } = &*features
+            && is_private(path)
+        {
+            return Err(Error::Setting {
+                name: "the public network",
+                found: "the data that is trained on".into(),
+                expected: "another file, with a model that is public",
+            });
+        }
+        if self.ratings.as_ref().is_some_and(|columns| is_private(&columns.items)) {
+            return Err(Error::Setting {
+                name: "the list of items",
+                found: "the data that is trained on".into(),
+                expected: "another file with all items, which is public",
+            });
+        }
+        features.pin(&mut self.scaling)?;
         self.ratings.as_mut().map_or(Ok(()), RatingColumns::pin)
+    }
+
+    /// Whether a file or folder shares records with the data.
+    ///
+    /// The path of the data may be relative to a folder that nobody knows any more. Its location is not.
+    #[must_use]
+    pub fn has_records_of(&self, path: &Path) -> bool {
+        let is_there = || {
+            let location = self.location.as_deref()?;
+            let places = data::whole(path);
+            places.ancestors().find(|place| data::location(place) == location).map(|_| ())
+        };
+        self.path.as_deref().is_some_and(|own| data::shares_records(path, own)) || is_there().is_some()
     }
 
     /// Checks that the data can be protected as the settings ask.

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Error,
-    data::{Dataset, Examples},
+    data::{self, Dataset, Examples},
     learner::{Control, Evaluation, Method, PlannedCost, PublicFacts, Snapshot, Subject},
     run,
 };
@@ -45,8 +45,7 @@ const POINTS: u64 = 25;
 impl<M: Registered> Training<M> {
     /// Reads the data and completes the settings. Nothing is paid.
     pub fn new(mut configuration: Configuration) -> Result<Self, Error> {
-        configuration.features.pin(&mut configuration.data.scaling)?;
-        configuration.data.pin()?;
+        configuration.data.pin(&mut configuration.features)?;
         let mut dataset = if M::needs_label() {
             configuration.data.open()?
         } else {
@@ -163,8 +162,11 @@ impl<M: Registered> Training<M> {
     pub fn model<B: Book>(&self, ledger: &mut Ledger<B>, folder: &Folder) -> Result<Model, Error> {
         let bytes =
             folder.checkpoint()?.ok_or_else(|| run::Error::NotFound { path: folder.path().to_owned() })?;
+        let mut configuration = self.configuration.clone();
+        configuration.data.location =
+            configuration.data.path.as_deref().map(|path| data::location(&data::whole(path)));
         Ok(Model {
-            configuration: self.configuration.clone(),
+            configuration,
             shape: self.shape.clone(),
             classes: self.dataset.train.classes().map(<[String]>::to_vec),
             paid: folder.paid()?,

@@ -257,8 +257,13 @@ pub fn is_same(one: &Path, two: &Path) -> bool {
     is_same_file(one, two) || whole(one) == whole(two)
 }
 
+/// The BLAKE3 hash of a path, in hexadecimal digits.
+pub(crate) fn location(path: &Path) -> String {
+    blake3::hash(path.as_os_str().as_encoded_bytes()).to_hex().to_string()
+}
+
 /// Returns the canonical path without the extension of a gzipped file.
-fn whole(path: &Path) -> PathBuf {
+pub(crate) fn whole(path: &Path) -> PathBuf {
     unpacked(&path.canonicalize().unwrap_or_else(|_| path.to_owned()))
 }
 

@@ -87,6 +87,6 @@ impl Row<'_> {
                 Values::Numbers(_) | Values::Texts(_) => return None,
             },
         };
-        (!bytes.trim_ascii().is_empty()).then_some(bytes)
+        Some(bytes.trim_ascii()).filter(|bytes| !bytes.is_empty())
     }
 }

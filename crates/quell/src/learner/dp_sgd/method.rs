@@ -17,6 +17,7 @@ use crate::{
     learner::{Control, Gradients, Method, PlannedCost, Predictor, Subject, Supervised},
     network::{Architecture, Network, Workspace},
     random::PublicRandom,
+    terms,
 };
 
 /// DP-SGD with complete settings, for one network.
@@ -181,6 +182,7 @@ pub fn train<B: Book>(
     checkpoint: &mut Checkpoint,
     mut watch: impl FnMut(&Checkpoint) -> Result<Control, Error>,
 ) -> Result<(), Error> {
+    terms::check_lease(&mut lease, plan.neighbors)?;
     let mut workspace = Workspace::default();
     while let Some(paid) = lease.next() {
         let (paid, run) = (paid?, lease.position() - 1);

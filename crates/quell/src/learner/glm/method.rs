@@ -14,6 +14,7 @@ use crate::{
     data::Examples,
     learner::{Control, Method, PlannedCost, Predictor, Subject, Supervised, privacy},
     network::{Architecture, Network, Task},
+    terms,
 };
 
 /// A linear model with complete settings.
@@ -136,6 +137,7 @@ impl Method for Glm {
         mut watch: impl FnMut(&State) -> Result<Control, Error>,
     ) -> Result<(), Error> {
         let plan = &self.plan;
+        terms::check_lease(&mut lease, plan.neighbors)?;
         let cells = Cells::new(task, &plan.columns);
         let cells = (&cells, task.is_grouped());
         while let Some(paid) = lease.next() {

@@ -14,6 +14,7 @@ use crate::{
     data::Examples,
     learner::{Control, Method, PlannedCost, Predictor, Subject, Supervised, glm::Weights, sums::Sums},
     network::{Architecture, Network},
+    terms,
 };
 
 /// Naive Bayes with complete settings.
@@ -91,6 +92,7 @@ impl Method for NaiveBayes {
         state: &mut Weights,
         mut watch: impl FnMut(&Weights) -> Result<Control, Error>,
     ) -> Result<(), Error> {
+        terms::check_lease(&mut lease, self.plan.sums.neighbors)?;
         while let Some(paid) = lease.next() {
             let (paid, run) = (paid?, lease.position() - 1);
             let mut batches = paid.start(task.records())?;

@@ -16,7 +16,7 @@ use quell_privacy::{
 };
 
 use super::{Control, PlannedCost, Privacy, privacy};
-use crate::Error;
+use crate::{Error, terms};
 
 /// Runs of one mechanism, each of which sums one vector for each record, and their cost.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,6 +88,7 @@ impl Sums {
         state: &mut Releases<E>,
         mut watch: impl FnMut(&Releases<E>) -> Result<Control, Error>,
     ) -> Result<(), Error> {
+        terms::check_lease(&mut lease, self.neighbors)?;
         while let Some(paid) = lease.next() {
             let (paid, run) = (paid?, lease.position() - 1);
             state.skip_to(run);

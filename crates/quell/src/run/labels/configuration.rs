@@ -161,9 +161,9 @@ impl Configuration {
     /// Records the hashes of the public networks that compute features.
     /// Also records the scaling of their inputs, which must be the same for voters and student.
     pub(super) fn pin(&mut self) -> Result<(), Error> {
-        self.features.pin(&mut self.data.scaling)?;
+        self.data.pin(&mut self.features)?;
         let scaling = self.data.scaling.clone();
-        self.student.features.pin(&mut self.data.scaling)?;
+        self.data.pin(&mut self.student.features)?;
         match (&self.features, &self.student.features) {
             (Features::Network { .. }, Features::Network { path, .. }) if scaling != self.data.scaling => {
                 let found = "was trained on records with another scaling than the voters use".into();
