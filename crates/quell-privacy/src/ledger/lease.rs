@@ -144,7 +144,8 @@ impl<M: Mechanism, B: Book> Iterator for Lease<'_, M, B> {
                 }
             }
         }
+        let mechanism = self.mechanism.clone().at_run(self.next);
         self.next += 1;
-        Some(Ok(self.ledger.hand_out(self.mechanism.clone(), self.receipt.clone())))
+        Some(Ok(self.ledger.hand_out(mechanism, self.receipt.clone())))
     }
 }

@@ -101,7 +101,7 @@ impl<B: Book> Ledger<B> {
     /// Pays for one run.
     pub fn charge<M: Mechanism>(&mut self, mechanism: M) -> Result<Paid<M>, Error> {
         let receipt = self.pay(&mechanism, 1)?;
-        Ok(self.hand_out(mechanism, receipt))
+        Ok(self.hand_out(mechanism.at_run(0), receipt))
     }
 
     /// Pays for `steps` runs before the first of them.
@@ -167,7 +167,7 @@ impl<B: Book> Ledger<B> {
         };
         mechanism.check(self.state.terms().neighbors)?;
         let steps = account.charge.steps;
-        let distance = mechanism.distance() * steps as f64 * (1.0 + 1e-9);
+        let distance = mechanism.distance_of_runs(steps) * (1.0 + 1e-9);
         let neighbors = self.state.terms().neighbors;
         // A recorded cost is not trusted: whoever wrote it may have computed it differently.
         let is_covered = account.charge.cost.covers(&account.charge.plan.event, neighbors)?;
@@ -207,8 +207,7 @@ impl<B: Book> Ledger<B> {
         if self.randomness.is_seeded() {
             return Event::NonPrivate;
         }
-        let event = mechanism.event(self.state.terms().neighbors);
-        if steps == 1 { event } else { event.repeated(steps) }
+        mechanism.event_of_runs(self.state.terms().neighbors, steps)
     }
 
     fn price<M: Mechanism>(&self, mechanism: &M, steps: u64) -> Result<Charge, Error> {
@@ -220,7 +219,7 @@ impl<B: Book> Ledger<B> {
             let slack = self.state.slack_left() * SLACK_PER_PLAN;
             // No slack left: a plan that needs slack then finds no bound, and is refused.
             let allowance = Delta::new(slack).or_else(|_| Delta::new(f64::MIN_POSITIVE))?;
-            let distance = mechanism.distance() * steps as f64 * (1.0 + 1e-9);
+            let distance = mechanism.distance_of_runs(steps) * (1.0 + 1e-9);
             let terms = self.state.terms();
             Cost::new(
                 &plan,

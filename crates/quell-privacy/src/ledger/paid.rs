@@ -24,6 +24,12 @@ impl<M> Paid<M> {
         Self { mechanism, neighbors, randomness, receipt }
     }
 
+    /// The same payment for the part of the mechanism that this run is.
+    pub(crate) fn map<N>(self, part: impl FnOnce(M) -> N) -> Paid<N> {
+        let Self { mechanism, neighbors, randomness, receipt } = self;
+        Paid { mechanism: part(mechanism), neighbors, randomness, receipt }
+    }
+
     /// The receipt of the charge, to be kept with the release.
     #[must_use]
     pub fn receipt(&self) -> &Receipt {

@@ -17,7 +17,10 @@ pub use convex::{
     OutputPerturbation, PosteriorSample, Rows,
 };
 pub(crate) use descent::{BLOCK, DRIFT, LENGTH_ERROR, TERM_ROUNDINGS};
-pub use descent::{Batches, Clipper, Clipping, Contributions, Descent, PerRecord, Sampling, Step, Vectors};
+pub use descent::{
+    Batches, Clipper, Clipping, Contributions, Descends, Descent, PerRecord, Sampling, StagedDescent, Step,
+    Vectors,
+};
 pub use selection::{AboveThreshold, GaussianSparseVector, RandomizedResponse, Selection, SparseVector};
 use statistics::grid;
 pub use statistics::{
@@ -48,8 +51,10 @@ pub(crate) use sealed::Sealed;
 ///
 /// # Contract
 /// One run is within `distance` in total variation of a mechanism to which `event` applies, for every
-/// dataset. The `Display` text tells the reader of the ledger what is done, and contains only public
-/// settings.
+/// dataset. Of a plan with several runs, run number k is a run of `at_run(k)`. The first n runs together are
+/// within `distance_of_runs(n)` of mechanisms to which `event_of_runs(n)` applies, where each run may depend
+/// on what earlier runs released. The `Display` text tells the reader of the ledger what is done, and contains
+/// only public settings.
 pub trait Mechanism: Sealed + Clone + std::fmt::Display {
     /// The privacy event of one run.
     fn event(&self, neighbors: Neighbors) -> Event;
@@ -64,6 +69,23 @@ pub trait Mechanism: Sealed + Clone + std::fmt::Display {
     /// It is zero for noise drawn in exact arithmetic.
     fn distance(&self) -> f64 {
         0.0
+    }
+
+    /// The mechanism of a run, by its number in the plan, counted from 0.
+    #[must_use]
+    fn at_run(self, _: u64) -> Self {
+        self
+    }
+
+    /// The privacy event of the first runs of a plan.
+    fn event_of_runs(&self, neighbors: Neighbors, runs: u64) -> Event {
+        let event = self.event(neighbors);
+        if runs == 1 { event } else { event.repeated(runs) }
+    }
+
+    /// The distance of the first runs of a plan together.
+    fn distance_of_runs(&self, runs: u64) -> f64 {
+        self.distance() * runs as f64
     }
 }
 

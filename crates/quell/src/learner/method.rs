@@ -117,7 +117,7 @@ pub trait Method: Sized {
     /// The privacy event of the whole method.
     fn event(&self) -> Event {
         let (mechanism, runs) = self.mechanism();
-        mechanism.event(self.cost().neighbors).repeated(runs)
+        mechanism.event_of_runs(self.cost().neighbors, runs)
     }
 
     /// Number of steps.

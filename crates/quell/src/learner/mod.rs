@@ -31,6 +31,7 @@ pub mod naive_bayes;
 pub mod optimizer;
 mod parts;
 mod predictor;
+pub mod prepared;
 mod privacy;
 pub mod schedule;
 pub mod sums;

@@ -1,12 +1,14 @@
 //! A fitted model: what predicts, without its data, settings or payment.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use super::{
     Evaluation, correct, evaluate,
     factorization::Factorization,
     loss::{Loss, Target},
-    predictions, scores,
+    predictions,
+    prepared::Transform,
+    scores,
     unsupervised::{Clusters, Components},
 };
 use crate::{data::Examples, network::Network};
@@ -35,6 +37,8 @@ pub struct NetworkModel {
     pub weights: Vec<f32>,
     /// The loss that was minimised. It defines the meaning of the outputs.
     pub loss: Loss,
+    /// What transforms every record before the network, if it was trained on prepared records.
+    pub preparation: Option<Transform>,
 }
 
 impl std::fmt::Debug for NetworkModel {
@@ -46,10 +50,26 @@ impl std::fmt::Debug for NetworkModel {
     }
 }
 
+impl NetworkModel {
+    /// The records as the network reads them. A record of another width is read as it is.
+    fn prepared<'e>(&self, examples: &'e Examples) -> Cow<'e, Examples> {
+        let transformed = self.preparation.as_ref().and_then(|transform| transform.apply(examples).ok());
+        transformed.map_or(Cow::Borrowed(examples), Cow::Owned)
+    }
+}
+
 impl Predictor {
     /// A network with its weights, and the loss that was minimised.
     pub(crate) fn network_of(network: Arc<Network>, weights: Vec<f32>, loss: Loss) -> Self {
-        Self::Network(NetworkModel { network, weights, loss })
+        Self::Network(NetworkModel { network, weights, loss, preparation: None })
+    }
+
+    /// The same model on records that are transformed first.
+    pub(crate) fn prepared_by(mut self, transform: Transform) -> Self {
+        if let Self::Network(model) = &mut self {
+            model.preparation = Some(transform);
+        }
+        self
     }
 
     /// The network; `None` if the model is no network.
@@ -92,7 +112,9 @@ impl Predictor {
     #[must_use]
     pub fn predictions(&self, examples: &Examples) -> Vec<Option<Target>> {
         match self {
-            Self::Network(model) => predictions(&model.network, &model.weights, examples, model.loss),
+            Self::Network(model) => {
+                predictions(&model.network, &model.weights, &model.prepared(examples), model.loss)
+            }
             Self::Clusters(clusters) => {
                 clusters.assignments(examples).into_iter().map(|nearest| nearest.map(Target::Class)).collect()
             }
@@ -106,7 +128,9 @@ impl Predictor {
     #[must_use]
     pub fn scores(&self, examples: &Examples) -> Vec<Vec<f32>> {
         match self {
-            Self::Network(model) => scores(&model.network, &model.weights, examples, model.loss),
+            Self::Network(model) => {
+                scores(&model.network, &model.weights, &model.prepared(examples), model.loss)
+            }
             Self::Clusters(clusters) => clusters.distances(examples),
             Self::Components(components) => components.scores(examples),
             Self::Factorization(_) => vec![Vec::new(); examples.len()],
@@ -119,7 +143,9 @@ impl Predictor {
     #[must_use]
     pub fn correct(&self, examples: &Examples) -> Vec<bool> {
         match self {
-            Self::Network(model) => correct(&model.network, &model.weights, examples, model.loss),
+            Self::Network(model) => {
+                correct(&model.network, &model.weights, &model.prepared(examples), model.loss)
+            }
             Self::Clusters(_) | Self::Components(_) | Self::Factorization(_) => vec![false; examples.len()],
         }
     }
@@ -128,7 +154,9 @@ impl Predictor {
     #[must_use]
     pub fn evaluate(&self, examples: &Examples) -> Evaluation {
         match self {
-            Self::Network(model) => evaluate(&model.network, &model.weights, examples, model.loss),
+            Self::Network(model) => {
+                evaluate(&model.network, &model.weights, &model.prepared(examples), model.loss)
+            }
             Self::Clusters(clusters) => clusters.evaluate(examples),
             Self::Components(components) => components.evaluate(examples),
             Self::Factorization(factorization) => factorization.evaluate(examples),

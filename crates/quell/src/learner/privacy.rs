@@ -99,9 +99,10 @@ impl Privacy {
                     // Report an error in the settings as such, and not as a failed calibration.
                     mechanism(NoiseMultiplier::new(1.0)?)?.check(neighbors)?;
                     let event = |noise| {
-                        mechanism(noise).map_or(Event::NonPrivate, |mechanism| mechanism.event(neighbors))
+                        let mechanism = mechanism(noise);
+                        mechanism.map_or(Event::NonPrivate, |planned| planned.event_of_runs(neighbors, runs))
                     };
-                    Calibration::new(target, neighbors).least_noise(|noise| event(noise).repeated(runs))?
+                    Calibration::new(target, neighbors).least_noise(event)?
                 }
                 (None, None) => return Err(Error::Missing { what: Input::Epsilon }),
             };
@@ -152,7 +153,7 @@ fn ideal<M: Mechanism>(
     runs: u64,
     neighbors: Neighbors,
 ) -> impl Fn(Delta) -> Result<Bound, quell_privacy::Error> {
-    let event = mechanism.event(neighbors).repeated(runs);
+    let event = mechanism.event_of_runs(neighbors, runs);
     move |delta| match Pld::default().epsilon(&event, neighbors, delta) {
         Err(quell_privacy::Error::Unsupported { .. }) => Ok(best(&event, neighbors, delta)?.1.epsilon),
         epsilon => epsilon,
@@ -166,7 +167,7 @@ pub(super) fn cost<M: Mechanism>(
     neighbors: Neighbors,
     delta: Delta,
 ) -> Result<Bound, Error> {
-    Ok(distance::epsilon(&ideal(mechanism, runs, neighbors), mechanism.distance() * runs as f64, delta)?)
+    Ok(distance::epsilon(&ideal(mechanism, runs, neighbors), mechanism.distance_of_runs(runs), delta)?)
 }
 
 /// Upper bound on ε of the first `runs` runs at δ.
@@ -179,5 +180,5 @@ pub(super) fn spent_after<M: Mechanism>(
     if runs == 0 {
         return Ok(0.0);
     }
-    Ok(distance::upper(&ideal(mechanism, runs, neighbors), mechanism.distance() * runs as f64, delta)?)
+    Ok(distance::upper(&ideal(mechanism, runs, neighbors), mechanism.distance_of_runs(runs), delta)?)
 }

@@ -11,6 +11,7 @@ use crate::{
     learner::{
         Evaluation, NetworkModel, Predictor, factorization,
         loss::Target,
+        prepared::{Preparation, Transform},
         tensors::{CONFIGURATION, SHAPE, Tensor, damaged, read_model, text, weights},
         unsupervised,
     },
@@ -131,6 +132,8 @@ impl Model {
                 hasher.update(&share.to_le_bytes());
             });
         }
+        let preparation = self.predictor.network().and_then(|model| model.preparation.as_ref());
+        let mean = mean.iter().chain(preparation.into_iter().flat_map(Transform::numbers));
         self.predictor.weights().iter().chain(mean).for_each(|weight| {
             hasher.update(&weight.to_le_bytes());
         });
@@ -143,9 +146,10 @@ impl Model {
     pub fn save(&self) -> Result<Vec<u8>, Error> {
         let failed = |_| unwritable();
         let tensors: Vec<(String, Tensor)> = match &self.predictor {
-            Predictor::Network(NetworkModel { network, weights, .. }) => network
+            Predictor::Network(NetworkModel { network, weights, preparation, .. }) => network
                 .tensors()
                 .map(|(name, shape, range)| (name, Tensor::shaped(&weights[range], shape)))
+                .chain(preparation.iter().flat_map(Transform::tensors))
                 .collect(),
             Predictor::Clusters(clusters) => clusters.tensors(),
             Predictor::Components(components) => components.tensors(),
@@ -203,10 +207,21 @@ impl Model {
             // Earlier versions stored the loss in the settings alone.
             Err(_) => configuration.training.loss.ok_or_else(|| damaged("the loss"))?,
         };
+        let (preparation, features) = match configuration.training.preparation {
+            Some(Preparation::Components { count, .. }) => {
+                let transform = Transform::restore(bytes, features.iter().product(), count)?;
+                (Some(transform), vec![count])
+            }
+            None => (None, features),
+        };
         let network =
             configuration.model.build(&features, loss.outputs(classes.as_ref().map_or(1, Vec::len)))?;
         let weights = weights(bytes, &network)?;
         let predictor = Predictor::network_of(Arc::new(network), weights, loss);
+        let predictor = match preparation {
+            Some(transform) => predictor.prepared_by(transform),
+            None => predictor,
+        };
         Ok(Self { configuration, shape, classes, paid, statement, predictor })
     }
 }

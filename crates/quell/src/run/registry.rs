@@ -15,6 +15,7 @@ use crate::{
         factorization::{self, Factorizing},
         glm::{self, Algorithm, FrankWolfe, Glm, Minimized, Minimizer},
         naive_bayes::{self, NaiveBayes},
+        prepared::Prepared,
         unsupervised::{self, Unsupervised},
     },
     network::Architecture,
@@ -24,6 +25,7 @@ use crate::{
 mod sealed {
     pub trait Sealed {}
     impl Sealed for super::DpSgd {}
+    impl Sealed for super::Prepared {}
     impl Sealed for super::Glm {}
     impl Sealed for super::FrankWolfe {}
     impl Sealed for super::Unsupervised {}
@@ -45,6 +47,12 @@ pub trait Registered: Method + sealed::Sealed {
 }
 
 impl Registered for DpSgd {
+    fn section(configuration: &mut Configuration) -> (&mut dp_sgd::Recipe, &mut Architecture) {
+        (&mut configuration.training, &mut configuration.model)
+    }
+}
+
+impl Registered for Prepared {
     fn section(configuration: &mut Configuration) -> (&mut dp_sgd::Recipe, &mut Architecture) {
         (&mut configuration.training, &mut configuration.model)
     }
@@ -131,6 +139,9 @@ trait ForMethod {
 /// Calls `code` for the method that a configuration asks for.
 fn with_method<F: ForMethod>(configuration: &Configuration, code: F) -> F::Output {
     match (configuration.learner, configuration.glm.method) {
+        (Some(Learner::DpSgd) | None, _) if configuration.training.preparation.is_some() => {
+            code.call::<Prepared>()
+        }
         (Some(Learner::DpSgd) | None, _) => code.call::<DpSgd>(),
         (Some(Learner::Unsupervised), _) => code.call::<Unsupervised>(),
         (Some(Learner::NaiveBayes), _) => code.call::<NaiveBayes>(),

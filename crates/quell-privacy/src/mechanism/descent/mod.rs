@@ -7,12 +7,14 @@ mod batches;
 mod clipping;
 mod contributions;
 mod sampling;
+mod staged;
 mod summation;
 
 pub use batches::Batches;
 pub use clipping::{Clipper, Clipping};
 pub use contributions::{Contributions, PerRecord, Vectors};
 pub use sampling::Sampling;
+pub use staged::{Descends, StagedDescent};
 pub use summation::Step;
 pub(crate) use summation::{BLOCK, DRIFT, LENGTH_ERROR, TERM_ROUNDINGS};
 

@@ -1,6 +1,6 @@
 //! The state of a DP-SGD run. It is public, because it follows from released values alone.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashMap};
 
 use quell_privacy::{mechanism::Step, units::ClipNorm};
 use safetensors::{Dtype, SafeTensors, serialize};
@@ -39,6 +39,9 @@ struct Counters {
     averaged: u64,
     clip_norm: Option<f64>,
 }
+
+/// Texts of a file by their keys.
+type Metadata = HashMap<String, String>;
 
 /// Key of the counters in the metadata of a file.
 const COUNTERS: &str = "quell.progress";
@@ -136,6 +139,14 @@ impl Snapshot for Checkpoint {
 
     /// The file is a safetensors file.
     fn save(&self) -> Result<Vec<u8>, Error> {
+        let (tensors, metadata) = self.tensors()?;
+        serialize(tensors, Some(metadata)).map_err(|_| Error::saved("checkpoint", "not writable", "tensors"))
+    }
+}
+
+impl Checkpoint {
+    /// The tensors of a file, and its metadata.
+    pub(in crate::learner) fn tensors(&self) -> Result<(Vec<(String, Tensor)>, Metadata), Error> {
         let counters = Counters {
             position: self.position,
             taken: self.taken,
@@ -155,7 +166,18 @@ impl Snapshot for Checkpoint {
                 .into_iter()
                 .map(|(name, values)| (format!("optimizer.{name}"), Tensor::single(values))),
         );
-        let metadata = [(COUNTERS.to_owned(), text)].into();
-        serialize(tensors, Some(metadata)).map_err(|_| Error::saved("checkpoint", "not writable", "tensors"))
+        Ok((tensors, [(COUNTERS.to_owned(), text)].into()))
+    }
+}
+
+impl AsRef<Self> for Checkpoint {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
+impl AsMut<Self> for Checkpoint {
+    fn as_mut(&mut self) -> &mut Self {
+        self
     }
 }

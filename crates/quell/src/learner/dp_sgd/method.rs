@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quell_privacy::{
     ledger::{Book, Lease, Terms, Unit},
-    mechanism::{Descent, Sampling},
+    mechanism::{Descends, Descent, Sampling},
     number::format_brief,
     units::ClipNorm,
 };
@@ -36,25 +36,14 @@ impl Method for DpSgd {
     type State = Checkpoint;
 
     fn plan(recipe: &mut Recipe, model: &mut Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
-        let classes = subject.facts.classes;
-        let loss = recipe.loss(classes);
-        let misfit = |name, found: &str, expected| Error::Setting { name, found: found.into(), expected };
-        if subject.are_features && recipe.augmentation.is_some() {
-            let expected = "none: features are computed from the unchanged images";
-            return Err(misfit("augmentation", "several versions of every image", expected));
+        if recipe.preparation.is_some() {
+            return Err(Error::Setting {
+                name: "preparation",
+                found: "given, and the method is dp-sgd alone".into(),
+                expected: "the method `Prepared`",
+            });
         }
-        if loss.classifies() != classes.is_some() {
-            let found = if classes.is_some() {
-                "one for numbers, and the targets are classes"
-            } else {
-                "one for classes, and the targets are numbers"
-            };
-            return Err(misfit("loss", found, "one that fits the targets"));
-        }
-        let network = model.build(subject.shape, loss.outputs(classes.unwrap_or(1)))?;
-        let plan = recipe.plan(&subject.facts, &network)?;
-        recipe.complete(&plan, subject.facts.records);
-        Ok(Self { network: Arc::new(network), plan, recipe: recipe.clone() })
+        Self::plan_after(Vec::new(), recipe, model, subject)
     }
 
     fn parameters(&self) -> usize {
@@ -141,12 +130,46 @@ impl Method for DpSgd {
         state: &mut Checkpoint,
         watch: impl FnMut(&Checkpoint) -> Result<Control, Error>,
     ) -> Result<(), Error> {
-        train(lease, &self.plan, &self.network, task, state, watch)
+        train(lease, 0, (&self.plan, &self.network), task, state, watch)
     }
 
     fn model(&self, state: &Checkpoint) -> Predictor {
         let (network, weights) = (Arc::clone(&self.network), state.model().into_owned());
         Predictor::network_of(network, weights, self.plan.loss)
+    }
+}
+
+impl DpSgd {
+    /// Completes the settings for records that are prepared first, by runs that are paid for in the same plan.
+    pub(in crate::learner) fn plan_after(
+        preparation: Vec<(Descent, u64)>,
+        recipe: &mut Recipe,
+        model: &mut Architecture,
+        subject: &Subject<'_>,
+    ) -> Result<Self, Error> {
+        let classes = subject.facts.classes;
+        let loss = recipe.loss(classes);
+        let misfit = |name, found: &str, expected| Error::Setting { name, found: found.into(), expected };
+        if subject.are_features && recipe.augmentation.is_some() {
+            let expected = "none: features are computed from the unchanged images";
+            return Err(misfit("augmentation", "several versions of every image", expected));
+        }
+        if loss.classifies() != classes.is_some() {
+            let found = if classes.is_some() {
+                "one for numbers, and the targets are classes"
+            } else {
+                "one for classes, and the targets are numbers"
+            };
+            return Err(misfit("loss", found, "one that fits the targets"));
+        }
+        let network = model.build(subject.shape, loss.outputs(classes.unwrap_or(1)))?;
+        let plan = recipe.plan_after(preparation, &subject.facts, &network)?;
+        if !plan.preparation.is_empty() && plan.steps_per_run() > 1 {
+            let expected = "Poisson sampling, full batches or batches of a fixed size";
+            return Err(misfit("sampling", "shuffled, on records that are prepared first", expected));
+        }
+        recipe.complete(&plan, subject.facts.records);
+        Ok(Self { network: Arc::new(network), plan, recipe: recipe.clone() })
     }
 }
 
@@ -174,30 +197,33 @@ impl Recipe {
 }
 
 /// Takes all remaining steps of the lease, and calls `watch` with public progress after each.
-pub fn train<B: Book>(
-    mut lease: Lease<'_, Descent, B>,
-    plan: &Plan,
-    network: &Network,
+///
+/// The first `before` runs of the lease are over: they prepared the records.
+pub fn train<M: Descends, B: Book, S: AsRef<Checkpoint> + AsMut<Checkpoint>>(
+    mut lease: Lease<'_, M, B>,
+    before: u64,
+    (plan, network): (&Plan, &Network),
     task: &mut Supervised<'_>,
-    checkpoint: &mut Checkpoint,
-    mut watch: impl FnMut(&Checkpoint) -> Result<Control, Error>,
+    state: &mut S,
+    mut watch: impl FnMut(&S) -> Result<Control, Error>,
 ) -> Result<(), Error> {
     terms::check_lease(&mut lease, plan.neighbors)?;
     let mut workspace = Workspace::default();
     while let Some(paid) = lease.next() {
-        let (paid, run) = (paid?, lease.position() - 1);
-        let mut batches = paid.start(task.records())?;
-        if let Some(norm) = checkpoint.clip_norm() {
+        let (paid, run) = (paid?, lease.position() - 1 - before);
+        let mut batches = M::start(paid, task.records())?;
+        if let Some(norm) = state.as_ref().clip_norm() {
             batches = batches.with_clip_norm(norm);
         }
         let mut is_saved = false;
         for position in run * plan.steps_per_run().. {
             task.reseed(PublicRandom::of(plan.seed, position).bits());
+            let checkpoint = state.as_mut();
             let noise = plan.noise(checkpoint);
             let mut gradients = Gradients::new(network, &*task, checkpoint.weights(), &mut workspace);
             let Some(released) = batches.next(&mut gradients) else { break };
             checkpoint.apply(plan, &released?, position, noise)?;
-            let control = watch(checkpoint)?;
+            let control = watch(state)?;
             if control == Control::Stop {
                 return Ok(());
             }

@@ -4,7 +4,7 @@ use quell_privacy::{
     Bound, Event, Neighbors,
     accounting::{Calibration, Target},
     ledger::{Book, Ledger, Terms, Unit},
-    mechanism::{Clipping, Descent, Mechanism, Sampling},
+    mechanism::{Clipping, Descent, Mechanism, Sampling, StagedDescent},
     units::{
         BatchSize, ClipNorm, Delta, LearningRate, NoiseMultiplier, Probability, SamplingRate, Scale,
         Stability,
@@ -30,9 +30,11 @@ use crate::{
 /// All settings of a run, fixed before the first record is read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The mechanism that the ledger is charged for.
+    /// Runs that prepare the records, and how many there are of each kind. They are paid for, too.
+    pub preparation: Vec<(Descent, u64)>,
+    /// The mechanism of the steps that the ledger is charged for.
     pub descent: Descent,
-    /// Number of runs of the mechanism that are paid for.
+    /// Number of runs of the mechanism that are paid for, without preparation.
     pub runs: u64,
     /// When two datasets are neighbours.
     pub neighbors: Neighbors,
@@ -62,7 +64,14 @@ impl Plan {
     /// The privacy event of the whole plan.
     #[must_use]
     pub fn event(&self) -> Event {
-        self.descent.event(self.neighbors).repeated(self.runs)
+        let (staged, runs) = self.staged();
+        staged.event_of_runs(self.neighbors, runs)
+    }
+
+    /// The mechanism with its preparation, and the number of all runs.
+    #[must_use]
+    pub fn staged(&self) -> (StagedDescent, u64) {
+        staged(&self.preparation, self.descent.clone(), self.runs)
     }
 
     /// Number of steps of the optimizer.
@@ -112,7 +121,7 @@ impl Plan {
         let mut task = self.task(examples, unit)?;
         let mut checkpoint = Checkpoint::new(network, self)?;
         let lease = ledger.reserve(self.descent.clone(), self.runs)?;
-        train(lease, self, network, &mut task, &mut checkpoint, |_| Ok(Control::Continue))?;
+        train(lease, 0, (self, network), &mut task, &mut checkpoint, |_| Ok(Control::Continue))?;
         Ok(checkpoint.model().into_owned())
     }
 
@@ -137,15 +146,25 @@ impl Plan {
     }
 
     /// The records, one for each privacy unit.
-    pub(super) fn task<'a>(&self, examples: &'a Examples, unit: Unit) -> Result<Supervised<'a>, Error> {
+    pub(in crate::learner) fn task<'a>(
+        &self,
+        examples: &'a Examples,
+        unit: Unit,
+    ) -> Result<Supervised<'a>, Error> {
         let task = Supervised::new(examples, self.loss, self.augmentation);
         task.protecting(unit, self.neighbors, self.records)
     }
 
     /// Upper bound on ε after the first `runs` runs.
     pub(crate) fn spent_after(&self, runs: u64) -> Result<f64, Error> {
-        privacy::spent_after(&self.descent, runs, self.neighbors, self.delta)
+        privacy::spent_after(&self.staged().0, runs, self.neighbors, self.delta)
     }
+}
+
+/// A mechanism with its preparation, and the number of all runs.
+fn staged(preparation: &[(Descent, u64)], descent: Descent, runs: u64) -> (StagedDescent, u64) {
+    let before: u64 = preparation.iter().map(|(_, runs)| runs).sum();
+    (StagedDescent { preparation: preparation.to_vec(), descent }, before + runs)
 }
 
 /// The most versions of an image.
@@ -162,12 +181,23 @@ const SMALLEST_BATCH: f64 = 64.0;
 impl Recipe {
     /// Completes the settings for a network, from public facts. Nothing is charged yet.
     pub fn plan(&self, facts: &PublicFacts, network: &Network) -> Result<Plan, Error> {
-        let records = self
-            .sampling
-            .records
-            .or(facts.records)
-            .filter(|records| *records > 0)
-            .ok_or(Error::Missing { what: Input::RecordCount })?;
+        self.plan_after(Vec::new(), facts, network)
+    }
+
+    /// The public number of records.
+    pub(in crate::learner) fn records(&self, facts: &PublicFacts) -> Result<u64, Error> {
+        let records = self.sampling.records.or(facts.records).filter(|records| *records > 0);
+        records.ok_or(Error::Missing { what: Input::RecordCount })
+    }
+
+    /// Completes the settings for a network on records that are prepared first.
+    pub(super) fn plan_after(
+        &self,
+        preparation: Vec<(Descent, u64)>,
+        facts: &PublicFacts,
+        network: &Network,
+    ) -> Result<Plan, Error> {
+        let records = self.records(facts)?;
         let delta = self.privacy.delta_for(records)?;
         let loss = self.loss(facts.classes);
         let optimizer = self.optimizer.unwrap_or(Optimizer::Momentum {
@@ -183,11 +213,15 @@ impl Recipe {
         self.average.check()?;
         self.check_augmentation()?;
         let neighbors = self.privacy.neighbors;
-        let plan = |target| self.mechanism(records, network, target);
-        let cost = |(descent, runs, _): &(Descent, u64, f64)| privacy::cost(descent, *runs, neighbors, delta);
+        let plan = |target| self.mechanism(&preparation, records, network, target);
+        let cost = |(descent, runs, _): &(Descent, u64, f64)| {
+            let (staged, runs) = staged(&preparation, descent.clone(), *runs);
+            privacy::cost(&staged, runs, neighbors, delta)
+        };
         let ((descent, runs, expected_batch), epsilon) = self.privacy.meet(delta, plan, cost)?;
         let (average, augmentation, seed) = (self.average, self.augmentation, self.seed);
         Ok(Plan {
+            preparation,
             descent,
             runs,
             neighbors,
@@ -229,6 +263,7 @@ impl Recipe {
     /// Determines sampling rate, steps and noise. A missing one follows from the others.
     fn mechanism(
         &self,
+        preparation: &[(Descent, u64)],
         records: u64,
         network: &Network,
         target: Option<Target>,
@@ -243,7 +278,8 @@ impl Recipe {
         // Events do not depend on clipping.
         let event = |rate: f64, noise: NoiseMultiplier, steps: u64| {
             let (descent, runs, _) = self.assemble(records, rate, noise, steps, network)?;
-            Ok::<_, Error>(descent.event(neighbors).repeated(runs))
+            let (staged, runs) = staged(preparation, descent, runs);
+            Ok::<_, Error>(staged.event_of_runs(neighbors, runs))
         };
         let or_non_private = |event: Result<Event, Error>| event.unwrap_or(Event::NonPrivate);
         let rate = match (rate, target, noise, self.steps) {

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::learner::{
-    Augmentation, Privacy, average::Average, loss::Loss, optimizer::Optimizer, schedule::Schedule,
+    Augmentation, Privacy, average::Average, loss::Loss, optimizer::Optimizer, prepared::Preparation,
+    schedule::Schedule,
 };
 
 /// The settings of a training run. Missing settings are chosen from public facts alone.
@@ -35,6 +36,9 @@ pub struct Recipe {
     pub schedule: Option<Schedule>,
     /// The average of the iterates that becomes the model.
     pub average: Average,
+    /// What is found about all records first, in the same plan, and used to transform them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preparation: Option<Preparation>,
     /// Augmentation of images.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub augmentation: Option<Augmentation>,

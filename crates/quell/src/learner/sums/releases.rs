@@ -80,6 +80,15 @@ impl<E: Estimates> Releases<E> {
         self.releases.push(kept);
     }
 
+    /// The tensors of a checkpoint.
+    pub(in crate::learner) fn tensors(&self) -> impl Iterator<Item = (String, Tensor)> {
+        let releases =
+            self.releases.iter().enumerate().filter_map(|(run, release)| {
+                Some((release_name(run as u64), Tensor::single(release.as_ref()?)))
+            });
+        releases.chain([(POSITION.to_owned(), Tensor::double(&[self.releases.len() as f64]))])
+    }
+
     /// Repeats what was done with the releases that [`Snapshot::save`] wrote.
     fn restore(&mut self, bytes: &[u8], runs: u64) -> Result<(), Error> {
         let damaged =
@@ -119,12 +128,6 @@ impl<E: Estimates> Snapshot for Releases<E> {
 
     /// The file is a safetensors file.
     fn save(&self) -> Result<Vec<u8>, Error> {
-        let releases =
-            self.releases.iter().enumerate().filter_map(|(run, release)| {
-                Some((release_name(run as u64), Tensor::single(release.as_ref()?)))
-            });
-        let position = (POSITION.to_owned(), Tensor::double(&[self.releases.len() as f64]));
-        serialize(releases.chain([position]), None)
-            .map_err(|_| Error::saved("checkpoint", "not writable", "tensors"))
+        serialize(self.tensors(), None).map_err(|_| Error::saved("checkpoint", "not writable", "tensors"))
     }
 }

@@ -4,7 +4,7 @@ use super::{Components, Facts, survey::Survey, vectors::Stage};
 use crate::features::Pca;
 
 /// Number of runs: mean and distance, then moments.
-pub(super) const RUNS: u64 = 12;
+pub(crate) const RUNS: u64 = 12;
 
 /// The estimates so far.
 #[derive(Clone, Debug)]

@@ -46,6 +46,7 @@ mod survey;
 mod tree;
 mod vectors;
 
+pub(crate) use components::RUNS as COMPONENT_RUNS;
 pub use method::Unsupervised;
 pub(crate) use models::restore;
 pub use models::{Clusters, Components};

@@ -33,7 +33,7 @@ enum Found {
 
 impl Plan {
     /// The state before the first run, or a saved state.
-    pub(super) fn state(&self, saved: Option<&[u8]>) -> Result<State, Error> {
+    pub(in crate::learner) fn state(&self, saved: Option<&[u8]>) -> Result<State, Error> {
         let facts = self.facts();
         let goal = match self.goal {
             Goal::Clusters(schedule) => Found::Clusters(Box::new(KMeans::new(facts, schedule))),
@@ -53,7 +53,7 @@ impl Findings {
     }
 
     /// The model that follows from the releases so far.
-    pub(super) fn model(&self) -> Predictor {
+    pub(in crate::learner) fn model(&self) -> Predictor {
         match &self.goal {
             Found::Clusters(clusters) => Predictor::Clusters(clusters.model()),
             Found::Components(directions) => Predictor::Components(directions.model()),

@@ -1,0 +1,172 @@
+//! DP-SGD on privately prepared records, as a method that a run can pay for.
+
+use quell_privacy::{
+    ledger::{Book, Lease, Terms, Unit},
+    mechanism::{Descends, StagedDescent},
+};
+use serde_json::{Value, json};
+
+use super::{Preparation, State};
+use crate::{
+    Error,
+    data::Examples,
+    learner::{
+        Control, Method, PlannedCost, Predictor, Privacy, Subject, Supervised,
+        dp_sgd::{DpSgd, Recipe, train},
+        loss::Loss,
+        sums::Estimates,
+        unsupervised::{self, Kind, Plan},
+    },
+    network::Architecture,
+    terms,
+};
+
+/// DP-SGD on privately prepared records, with complete settings.
+pub struct Prepared {
+    /// The plan of the preparation.
+    pub preparation: Plan,
+    /// The network and its plan, which includes the cost of the preparation.
+    pub training: DpSgd,
+    /// Number of features after the preparation.
+    outputs: usize,
+}
+
+/// The records, before and after the preparation.
+pub struct Task<'a> {
+    examples: &'a Examples,
+    unit: Unit,
+    records: Supervised<'a>,
+}
+
+/// Noise of a preparation, over that of one release with the whole guarantee: a sixteenth of the budget.
+const SHARE: f64 = 4.0;
+
+impl Method for Prepared {
+    type Recipe = Recipe;
+    type Mechanism = StagedDescent;
+    type Task<'a> = Task<'a>;
+    type State = State;
+
+    fn plan(recipe: &mut Recipe, model: &mut Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
+        let Some(Preparation::Components { count, noise_multiplier }) = recipe.preparation else {
+            return Err(Error::Setting {
+                name: "preparation",
+                found: "not given".into(),
+                expected: "what is to be found about all records first",
+            });
+        };
+        let records = recipe.records(&subject.facts)?;
+        let Privacy { epsilon, neighbors, .. } = recipe.privacy;
+        let delta = recipe.privacy.delta_for(records)?;
+        let whole = Privacy { epsilon, delta: Some(delta.get()), noise_multiplier: None, neighbors };
+        let noise = match noise_multiplier {
+            Some(noise) => noise,
+            None => SHARE * whole.gaussian_noise(delta, 1)?,
+        };
+        let noise_of_run = noise * (unsupervised::COMPONENT_RUNS as f64).sqrt();
+        let found = unsupervised::Recipe {
+            privacy: Privacy { epsilon: None, noise_multiplier: Some(noise_of_run), ..whole },
+            records: Some(records),
+            components: Some(count),
+            ..unsupervised::Recipe::default()
+        };
+        let preparation = Plan::new(&found, Kind::Components, subject)?;
+        recipe.preparation = Some(Preparation::Components { count, noise_multiplier: Some(noise) });
+        let subject =
+            Subject { shape: &[count], are_features: true, facts: subject.facts.clone(), schema: None };
+        let before = vec![preparation.sums.mechanism()];
+        let training = DpSgd::plan_after(before, recipe, model, &subject)?;
+        Ok(Self { preparation, training, outputs: count })
+    }
+
+    fn parameters(&self) -> usize {
+        self.training.parameters()
+    }
+
+    fn cost(&self) -> PlannedCost {
+        self.training.cost()
+    }
+
+    fn mechanism(&self) -> (StagedDescent, u64) {
+        self.training.plan.staged()
+    }
+
+    fn spent_after(&self, runs: u64) -> Result<f64, Error> {
+        self.training.spent_after(runs)
+    }
+
+    fn records(&self) -> u64 {
+        self.training.records()
+    }
+
+    fn settings(&self) -> Vec<(&'static str, Value)> {
+        let sums = &self.preparation.sums;
+        let noise = sums.noise() / (sums.runs as f64).sqrt();
+        let mut settings = vec![
+            ("principal components", json!(self.outputs)),
+            ("runs that find components", json!(sums.runs)),
+            ("noise multiplier of these runs, as one release", json!(noise)),
+        ];
+        settings.extend(self.training.settings());
+        settings
+    }
+
+    fn releases(&self) -> &'static str {
+        "the noisy sums of the preparation and every iterate"
+    }
+
+    fn check(&self, terms: &Terms, examples: &Examples) -> Result<(), Error> {
+        self.training.check(terms, examples)
+    }
+
+    fn task<'a>(&self, examples: &'a Examples, unit: Unit) -> Result<Task<'a>, Error> {
+        let (neighbors, count) = (self.cost().neighbors, self.records());
+        // The loss is not used: the preparation reads no target.
+        let records = Supervised::new(examples, Loss::Squared, None).protecting(unit, neighbors, count)?;
+        Ok(Task { examples, unit, records })
+    }
+
+    fn state(&self, saved: Option<&[u8]>) -> Result<State, Error> {
+        State::new(&self.preparation, self.training.state(saved)?, saved)
+    }
+
+    fn fit<B: Book>(
+        &self,
+        mut lease: Lease<'_, StagedDescent, B>,
+        task: &mut Task<'_>,
+        state: &mut State,
+        mut watch: impl FnMut(&State) -> Result<Control, Error>,
+    ) -> Result<(), Error> {
+        terms::check_lease(&mut lease, self.cost().neighbors)?;
+        let (runs, dimension) = (self.preparation.sums.runs, self.preparation.sums.descent.dimension);
+        while lease.position() < runs {
+            let Some(paid) = lease.next() else { break };
+            let (paid, run) = (paid?, lease.position() - 1);
+            state.preparation.skip_to(run.min(runs));
+            let Some(mut vectors) = state.preparation.estimates().vectors(&task.records, dimension) else {
+                break;
+            };
+            let Some(released) = StagedDescent::start(paid, task.records.records())?.next(&mut vectors)
+            else {
+                continue;
+            };
+            state.preparation.apply(Some(&released?.sum));
+            match watch(state)? {
+                Control::Stop => return Ok(()),
+                Control::Saved => lease.confirm()?,
+                Control::Continue => {}
+            }
+        }
+        // A kill after the last lease of the preparation loses its last runs.
+        state.preparation.skip_to(runs);
+        // From here on a record is transformed by what was released, and by nothing else.
+        let prepared = state.transform(self.preparation.width, self.outputs).apply(task.examples)?;
+        let mut records = self.training.plan.task(&prepared, task.unit)?;
+        train(lease, runs, (&self.training.plan, &self.training.network), &mut records, state, watch)
+    }
+
+    fn model(&self, state: &State) -> Predictor {
+        let transform = state.transform(self.preparation.width, self.outputs);
+        self.training.model(&state.checkpoint).prepared_by(transform)
+    }
+}
