@@ -38,7 +38,9 @@ impl Columns {
         let shown = figures.iter().flat_map(|figure| &figure.series).flat_map(|series| &series.points);
         let ends =
             shown.fold([0.0_f64; 2], |[low, high], point| [low.min(point.upper), high.max(point.upper)]);
-        figures.iter_mut().for_each(|figure| figure.y.includes = ends.to_vec());
+        for figure in &mut figures {
+            figure.y.includes = ends.to_vec();
+        }
         let rows = columns.iter().map(|column| row(&column.column, words(column))).collect();
         Self { reading: reading(curves, more), figures, rows }
     }
@@ -61,7 +63,7 @@ fn reading(curves: &Curves, more: usize) -> String {
         text += " Figures show the six classes that the column changes most.";
     }
     if more > 0 {
-        text += &format!(" {more} more columns are in the report as JSON.");
+        text = format!("{text} {more} more columns are in the report as JSON.");
     }
     text
 }

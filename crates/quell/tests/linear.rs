@@ -538,7 +538,7 @@ fn settings_that_do_not_fit_are_refused_by_name() {
     assert_eq!(refused(&classes, &|asked| asked.glm.steps = Some(0)), "steps");
     assert_eq!(refused(&classes, &|asked| asked.glm.learning_rate = Some(1e7)), "learning_rate");
     let diverging = |asked: &mut Configuration| {
-        (asked.glm.learning_rate, asked.glm.regularization) = (Some(9.0), Some(1.0))
+        (asked.glm.learning_rate, asked.glm.regularization) = (Some(9.0), Some(1.0));
     };
     assert_eq!(refused(&classes, &diverging), "learning_rate");
     assert_eq!(refused(&classes, &|asked| asked.training.sampling.records = Some(0)), "records");

@@ -120,8 +120,9 @@ impl Curves {
                 linear += 1;
                 true
             }
-            Spec::Standardize { .. } | Spec::Waves { .. } | Spec::AppendSquares {} => linear == 0,
-            Spec::BoundLength {} => linear == 0,
+            Spec::Standardize { .. } | Spec::Waves { .. } | Spec::AppendSquares {} | Spec::BoundLength {} => {
+                linear == 0
+            }
             Spec::HardTanh {} => linear == 1,
             _ => false,
         });
@@ -201,7 +202,9 @@ impl Scores<'_> {
                 // Probabilities depend on differences of scores alone.
                 if matches!(self.model.loss, Loss::CrossEntropy { .. }) {
                     let mean = scores.iter().sum::<f64>() / scores.len() as f64;
-                    scores.iter_mut().for_each(|score| *score -= mean);
+                    for score in &mut scores {
+                        *score -= mean;
+                    }
                 }
                 results.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[example] = scores;
             },
@@ -225,7 +228,9 @@ impl Scores<'_> {
         let means: Vec<f64> = (0..lines)
             .map(|line| all[..names.len()].iter().map(|adds| adds[line]).sum::<f64>() / names.len() as f64)
             .collect();
-        all.iter_mut().for_each(|adds| subtract(adds, &means));
+        for adds in &mut all {
+            subtract(adds, &means);
+        }
         let unknown = if column.unknown { all.pop() } else { None };
         let spread = spread(all.iter());
         let named = names.iter().cloned().zip(all);

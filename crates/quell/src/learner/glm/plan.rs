@@ -99,13 +99,7 @@ impl Plan {
     /// Completes the settings for a model, from public facts. Nothing is charged yet.
     pub fn new(recipe: &Recipe, family: Family, subject: &Subject<'_>) -> Result<Self, Error> {
         let (classes, algorithm) = (subject.facts.classes, recipe.method);
-        if !algorithm.takes_steps() {
-            return Err(Error::Setting {
-                name: "method",
-                found: format!("{}, which another type plans", algorithm.name()),
-                expected: "a method whose steps are noisy sums, such as standardized or newton",
-            });
-        }
+        check_steps(algorithm)?;
         let records = checked_records(recipe, family, subject)?;
         let is_additive = family == Family::Additive;
         let family = family.linear(classes);
@@ -394,6 +388,18 @@ impl Plan {
         self.algorithm.standardizes()
             && matches!(self.family, Family::Logistic | Family::Svm | Family::Poisson)
     }
+}
+
+/// Refuses an algorithm whose steps are no noisy sums. Other types plan it.
+fn check_steps(algorithm: Algorithm) -> Result<(), Error> {
+    if algorithm.takes_steps() {
+        return Ok(());
+    }
+    Err(Error::Setting {
+        name: "method",
+        found: format!("{}, which another type plans", algorithm.name()),
+        expected: "a method whose steps are noisy sums, such as standardized or newton",
+    })
 }
 
 /// How much of the last step the next one repeats.
