@@ -35,7 +35,9 @@ const SMALLER_EPSILON: &str = "give a smaller --epsilon";
 /// `verb` is added to the name of the folder; it is empty for `quell train`.
 pub(crate) fn start(job: &impl Job, terms: &RunArgs, verb: &str) -> Result<()> {
     let (dataset, public) = (Dataset::of_job(job), job.is_demonstration());
+    let remark = || job.remarks().iter().for_each(|remark| print::status(remark));
     if terms.dry_run {
+        remark();
         report_cost(job, terms.format)?;
         return ledger::preview(
             &terms.ledgers,
@@ -48,6 +50,8 @@ pub(crate) fn start(job: &impl Job, terms: &RunArgs, verb: &str) -> Result<()> {
     let mut opened = terms.ledgers.open_or_create(&dataset, || Ok(job.terms()?), public)?;
     let epsilon_after = job.quote(&mut opened)?;
     ledger::check_budget(&mut opened, &dataset.name, epsilon_after, SMALLER_EPSILON, public)?;
+    // Whoever reads it can still stop: nothing is paid yet.
+    remark();
     let folder = terms.folder(&format!("{}{verb}", dataset.name))?;
     run_job(job, &mut opened, &folder, terms.format)
 }

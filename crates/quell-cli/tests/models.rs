@@ -55,6 +55,21 @@ fn printed_layers_are_a_valid_configuration() {
 }
 
 #[test]
+fn models_without_fixed_layers_are_described() {
+    for name in ["additive", "naive-bayes", "kmeans", "factorization"] {
+        let ran = quell_with(&["models", name], "");
+        assert!(
+            ran.code == 0 && ran.stdout.starts_with(&format!("{name}: ")),
+            "{} {}",
+            ran.stdout,
+            ran.stderr
+        );
+        let json = quell_with(&["models", name, "--format", "json"], "").json();
+        assert_eq!(json["name"], name);
+    }
+}
+
+#[test]
 fn unknown_names_and_shapes_are_refused() {
     for (arguments, says) in [
         ("models ccn", "ccn"),

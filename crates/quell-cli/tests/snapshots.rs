@@ -286,6 +286,8 @@ fn wrong_flags_are_errors() {
             "calibrate --noise-multiplier 2 --epsilon 1 --delta 1e-5",
             "curve tradeoff --output plot.pdf",
             "models nonsense",
+            "models additiv",
+            "plan --records 500 --dimension 10 --epsilon 1 --plot records",
         ],
     );
 }
@@ -351,6 +353,14 @@ fn runs_and_models_that_are_absent_are_errors() {
             "train census.csv --epsilon 1",
             "train census.csv --schema census.toml --epsilon 1",
             "train census.csv --schema census.toml --records 5000 --budget 3 --epsilon 1",
+            "train census.csv --schema census.toml --records 5000 --epsilon 1 --model additiv",
+            "train census.csv --schema census.toml --records 5000 --epsilon 1 --model something",
+            "train census.csv --schema census.toml --records 5000 --epsilon 1 --model linear",
+            "train census.csv --schema census.toml --records 5000 --epsilon 1 --model linear --method dp-sgd",
+            "train census.csv --schema census.toml --records 5000 --epsilon 1 --model additive --epochs 3",
+            "train census.csv --schema census.toml --records 5000 --epsilon 1 --method dp-sgd --quantile 0.3",
+            "train census.csv --schema census.toml --records 5000 --epsilon -1",
+            "train census.csv --schema census.toml --records 5000 --epsilon 1 --learning-rate 1e7",
         ],
     );
 }

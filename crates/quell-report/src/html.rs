@@ -35,6 +35,13 @@ pub(crate) fn page(facts: &Report) -> String {
                         }
                     }
                 }
+                @if let Some(columns) = &facts.columns {
+                    h2 { "What each column adds" }
+                    p { (visible(&columns.reading)) }
+                    div.columns {
+                        @for figure in &columns.figures { figure { (PreEscaped(figure.small_svg())) } }
+                    }
+                }
                 @if !facts.figures.is_empty() {
                     h2 { "Figures" }
                     div.figures {

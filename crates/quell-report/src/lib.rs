@@ -4,6 +4,7 @@
 //! data that was declared public. This crate reads no private record, writes no file and prints nothing.
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
 
+mod columns;
 pub mod escape;
 mod facts;
 mod figures;

@@ -27,9 +27,17 @@ pub(crate) fn page(facts: &Report) -> String {
         let word = if word.is_empty() { String::new() } else { format!("**{}:** ", text(word)) };
         let _ = writeln!(page, "- {word}{}", text(sentence));
     }
+    let listed = |rows: &[[String; 2]]| -> Vec<Vec<String>> {
+        rows.iter().map(|[name, value]| vec![text(name), text(value)]).collect()
+    };
     for (heading, rows) in &facts.lists {
-        let rows: Vec<Vec<String>> = rows.iter().map(|[name, value]| vec![text(name), text(value)]).collect();
+        let rows = listed(rows);
         let _ = write!(page, "\n## {heading}\n\n{}", table(&[String::new(), String::new()], &rows, 0));
+    }
+    if let Some(columns) = &facts.columns {
+        let head = ["column", "adds"].map(str::to_owned);
+        let table = table(&head, &listed(&columns.rows), 0);
+        let _ = write!(page, "\n## What each column adds\n\n{}\n\n{table}", text(&columns.reading));
     }
     if let Some(confusion) = &facts.confusion {
         let _ = write!(page, "\n## Confusion matrix on public data\n\n{}", matrix(confusion));

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::{Interval, plot::Figure};
 use crate::{
+    columns::Columns,
     facts::{
         List, Report, architecture, confusion, cost, describe, dimensions, duration, features, guarantee,
         layers, ledger_entry, percent, row, sentences, shortened, source,
@@ -20,7 +21,8 @@ use crate::{
 pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Error> {
     let (mut metrics, configuration) = (folder.metrics()?, &model.configuration);
     let bounds = configuration.data.target_bounds();
-    metrics.evaluation = metrics.evaluation.map(|evaluation| evaluation.in_units(bounds));
+    metrics.evaluation = metrics.evaluation_in_units(bounds);
+    metrics.in_target_units = true;
     let method = model.description()?;
     let attack = format!(
         "a membership test for one record, given all releases of this run, including {}",
@@ -36,6 +38,7 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
     .into_iter()
     .flatten()
     .collect();
+    let curves = model.curves()?;
     let drawings: Vec<&Figure> = figures.iter().map(|(figure, _)| figure).collect();
     let PaymentRecord { receipt, epsilon, delta } = &model.paid;
     let name = architecture(&configuration.model);
@@ -50,7 +53,8 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         "statement": model.statement,
         "accuracy": metrics.evaluation.as_ref().and_then(Evaluation::accuracy),
         "metrics": metrics,
-        "model": {"name": name, "shape": model.shape, "classes": model.classes, "weights": model.predictor.parameters()},
+        "model": {"name": name, "shape": model.shape, "classes": model.classes, "weights": method.weights},
+        "columns": curves,
         "configuration": configuration,
         "figures": drawings,
     });
@@ -73,6 +77,7 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         statement: sentences(&model.statement),
         lists,
         figures,
+        columns: curves.as_ref().map(Columns::new),
         confusion,
         document,
     })
@@ -118,6 +123,7 @@ fn headlines(model: &Model, metrics: &Metrics) -> Vec<[String; 3]> {
         ]),
         None => {
             let name = match &model.predictor {
+                Predictor::Network(_) if model.classes.is_none() => "error",
                 Predictor::Network(_) => "accuracy",
                 Predictor::Clusters(_) => "inertia",
                 Predictor::Components(_) => "explained variance",
@@ -199,7 +205,7 @@ fn data(model: &Model, records: u64) -> Vec<[String; 2]> {
 fn settings(model: &Model, method: &Description) -> Vec<[String; 2]> {
     let mut rows = vec![
         row("model", architecture(&model.configuration.model)),
-        row("weights", model.predictor.parameters().to_string()),
+        row("weights", method.weights.to_string()),
     ];
     if model.predictor.is_supervised() {
         rows.insert(1, row("layers", layers(&model.configuration.model.layers)));

@@ -145,8 +145,8 @@ impl Error {
             Self::Absent { .. } | Self::TooLong { .. } => Hint::CheckPath,
             Self::Unreadable { .. } => Hint::CheckPermissions,
             Self::Unwritable { .. } => Hint::FreeSpace,
-            Self::Setting { name, .. } | Self::OutOfRange { what: name, .. } => Hint::ChangeSetting { name },
-            Self::Length { .. } => return None,
+            // The message says what is expected.
+            Self::Setting { .. } | Self::OutOfRange { .. } | Self::Length { .. } => return None,
             Self::Sizes { .. } => Hint::MatchRecords,
             Self::Missing { what } => Hint::Give { what: *what },
             Self::OtherTerms { .. } => Hint::MatchLedger,
@@ -189,9 +189,8 @@ impl Error {
 fn privacy_hint(error: &quell_privacy::Error) -> Option<Hint> {
     use quell_privacy::Error as Privacy;
     match error {
-        Privacy::OutOfRange { what, .. } => Some(Hint::ChangeSetting { name: what }),
         Privacy::Refused { .. } => Some(Hint::SpendLess),
-        Privacy::Book { .. } | Privacy::NoEntropy => None,
+        Privacy::OutOfRange { .. } | Privacy::Book { .. } | Privacy::NoEntropy => None,
         _ => Some(Hint::ChangePrivacy),
     }
 }

@@ -77,11 +77,6 @@ pub enum Hint {
         /// The column.
         name: String,
     },
-    /// Change a setting.
-    ChangeSetting {
-        /// The name of the setting.
-        name: &'static str,
-    },
     /// Change a layer, or the layer before it.
     ChangeLayer,
     /// Make the kernel of a layer fit its input.
@@ -152,7 +147,6 @@ impl fmt::Display for Hint {
                 let name = quoted(name);
                 return write!(f, "give it bounds or categories, or add it to the list: ignore = [{name}]");
             }
-            Self::ChangeSetting { name } => return write!(f, "change {name}"),
             Self::ResumeRun { folder } => {
                 return write!(f, "choose another folder, or resume the run in {}", folder.display());
             }
@@ -280,11 +274,25 @@ impl fmt::Display for Input {
     }
 }
 
-/// Finds the name that is nearest to a misspelt one. At most a third of the letters differ.
+/// Finds the name that is nearest to a misspelt one. At most a third of the letters differ, besides case.
 pub(crate) fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = name.to_lowercase();
     let distance = |other: &str| strsim::levenshtein(&other.to_lowercase(), &lower);
     let (distance, near) =
         names.into_iter().map(|other| (distance(other), other)).min_by_key(|(distance, _)| *distance)?;
-    (distance * 3 <= name.chars().count().max(3)).then_some(near)
+    (distance * 3 <= name.chars().count()).then_some(near)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn only_close_names_are_suggested() {
+        assert_eq!(nearest("additiv", ["logistic", "additive"]), Some("additive"));
+        assert_eq!(nearest("X", ["x", "y"]), Some("x"));
+        for far in ["z", "ab", "income"] {
+            assert_eq!(nearest(far, ["x", "y", "age"]), None, "{far}");
+        }
+    }
 }

@@ -191,8 +191,131 @@ fn an_additive_model_learns_curves() {
     let refusal = fit(asked).err().unwrap().to_string();
     assert!(refusal.starts_with("method is newton, and the model is additive"), "{refusal}");
     let mut asked = classes.configuration(1.0);
-    asked.glm.waves = Some(65);
-    assert_eq!(fit(asked).err().unwrap().to_string(), "waves is 65, expected a number in [0, 64]");
+    asked.glm.waves = Some(9);
+    assert_eq!(fit(asked).err().unwrap().to_string(), "waves is 9, expected a number in [0, 8]");
+    let mut asked = classes.configuration(1.0);
+    (asked.model.name, asked.glm.waves) = (Some("logistic".into()), Some(5));
+    let refusal = fit(asked).err().unwrap().to_string();
+    assert_eq!(refusal, "waves is 5, and the model is logistic, expected 0, or the model additive");
+}
+
+/// The curve of the column that decides has its shape, in the units of the column and of the target.
+#[test]
+fn the_curves_of_a_model_are_those_of_the_data() {
+    let numbers = made("bounds = [0, 2]", 3_000, |_, b, _, _| (b * b).to_string());
+    let fitted = model(numbers.configuration(10.0));
+    let curves = fitted.curves().unwrap().unwrap();
+    assert_eq!((curves.score.as_str(), curves.are_shortened), ("the predicted y", false));
+    let [a, b, c] = curves.columns.as_slice() else { panic!("{curves:?}") };
+    assert!(b.spread > 0.7 && b.spread < 1.3 && a.spread < 0.3 && c.spread < 0.2, "{curves:?}");
+    assert!(c.unknown.is_some() && a.unknown.is_none());
+    let at = |x: f64| b.values.at(x).unwrap()[0];
+    assert!((at(-5.0) - at(0.0) - 1.0).abs() < 0.25 && (at(5.0) - at(0.0) - 1.0).abs() < 0.25, "{b:?}");
+    // A network mixes columns.
+    let mut asked = numbers.configuration(10.0);
+    (asked.model.name, asked.training.steps) = (Some("mlp-tanh".into()), Some(2));
+    assert_eq!(model(asked).curves().unwrap(), None);
+}
+
+/// Weights shrink with each step by the learning rate times the penalty, so that product is limited.
+#[test]
+fn a_large_penalty_does_not_make_the_weights_infinite() {
+    for (made, least) in [(&classes(300), 0.4), (&numbers(300), -0.5)] {
+        for penalty in [1.0, 1e3] {
+            let mut asked = made.configuration(1.0);
+            asked.glm.regularization = Some(penalty);
+            assert!(made.score(&model(asked)) > least);
+        }
+    }
+}
+
+/// Remarks depend on public facts, so they can be read before anything is paid.
+#[test]
+fn remarks_say_what_noise_does_and_which_model_is_fitted() {
+    struct Remarks;
+    impl Driver for Remarks {
+        type Output = String;
+
+        fn drive<J: Job>(self, job: &J) -> String {
+            job.remarks().join("\n")
+        }
+    }
+    let made = classes(300);
+    let said = |asked: Configuration| train(asked, Remarks).unwrap();
+    assert!(said(made.configuration(0.01)).contains("will be mostly noise"));
+    assert!(said(made.configuration(0.3)).contains("each number gets a straight line"));
+    assert_eq!(said(made.configuration(10.0)), "");
+    let newton = said(made.with(Algorithm::Newton, 10.0));
+    assert_eq!(newton, "the model is logistic: the method newton fits no additive model");
+    let hidden = said(made.with(Algorithm::HiddenState, 10.0));
+    assert_eq!(hidden, "the model is logistic: the method hidden-state fits no additive model");
+    let mut named = made.with(Algorithm::Newton, 10.0);
+    named.model.name = Some("logistic".into());
+    assert_eq!(said(named), "");
+    // The settings in a report say how many waves there are, and why there are none.
+    let description = model(made.configuration(0.3)).description().unwrap();
+    let waves = description.settings.iter().find(|(name, _)| *name == "waves for each number").unwrap();
+    assert!(waves.1.as_str().unwrap().starts_with("0: the noise is too large"), "{waves:?}");
+}
+
+/// All numbers that a run writes about errors have the units of the target.
+#[test]
+fn errors_in_the_folder_of_a_run_have_the_units_of_the_target() {
+    let (made, test) = (numbers(300), numbers(40));
+    let mut asked = made.configuration(5.0);
+    asked.data.test = Some(test.table.path().to_owned());
+    let fitted = fit(asked).unwrap();
+    let metrics = Folder::open(&fitted.folder).unwrap().metrics().unwrap();
+    let expected = fitted.model.as_ref().unwrap().evaluate(&test.examples());
+    assert_eq!(metrics.evaluation, Some(expected));
+}
+
+/// The features and the number of classes are public, so a mistake costs nothing.
+#[test]
+fn data_of_another_shape_than_the_plan_is_refused_before_payment() {
+    fn check<M: Method<Recipe = Recipe>>() {
+        let (made, other) = (classes(50), numbers(50));
+        let examples = made.examples();
+        let mut recipe = Recipe { records: Some(50), ..Recipe::default() };
+        (recipe.privacy.epsilon, recipe.privacy.delta) = (Some(1.0), Some(1e-3));
+        let facts = PublicFacts { records: None, classes: Some(2) };
+        let subject = Subject { shape: &[5], are_features: false, facts, schema: Some(&made.schema) };
+        let method = M::plan(&mut recipe, &mut Architecture::default(), &subject).unwrap();
+        let (epsilon, delta) = (Epsilon::new(1.0).unwrap(), Delta::new(1e-3).unwrap());
+        let mut ledger = InMemory::ledger("linear", epsilon, delta).unwrap();
+        let narrow =
+            quell::data::Examples::numbers(&[4], vec![0.0; 200], examples.targets().clone()).unwrap();
+        for wrong in [&other.examples(), &narrow] {
+            let refusal = method.train(wrong, &mut ledger).unwrap_err();
+            assert!(matches!(refusal, Error::Setting { name: "the data", .. }), "{refusal}");
+        }
+        assert_eq!(ledger.state().unwrap().charges().len(), 0);
+        method.train(&examples, &mut ledger).unwrap();
+    }
+    check::<Glm>();
+    check::<Minimized<OutputPerturbation>>();
+    check::<FrankWolfe>();
+}
+
+#[test]
+fn each_type_plans_its_own_method() {
+    let made = classes(50);
+    let facts = PublicFacts { records: Some(50), classes: Some(2) };
+    let subject = Subject { shape: &[5], are_features: false, facts, schema: Some(&made.schema) };
+    let recipe = |method: Algorithm| {
+        let mut recipe = Recipe { method, ..Recipe::default() };
+        recipe.privacy.epsilon = Some(1.0);
+        recipe
+    };
+    let mut own = recipe(Algorithm::Standardized);
+    FrankWolfe::plan(&mut own, &mut Architecture::default(), &subject).unwrap();
+    assert_eq!(own.method, Algorithm::FrankWolfe);
+    let mut own = recipe(Algorithm::Newton);
+    Minimized::<ObjectivePerturbation>::plan(&mut own, &mut Architecture::default(), &subject).unwrap();
+    assert_eq!(own.method, Algorithm::ObjectivePerturbation);
+    let mut other = recipe(Algorithm::OutputPerturbation);
+    let refusal = Glm::plan(&mut other, &mut Architecture::default(), &subject).err().unwrap();
+    assert!(matches!(refusal, Error::Setting { name: "method", .. }), "{refusal}");
 }
 
 /// With so much budget the noise is small, so what an algorithm reaches is what it does without noise.
@@ -459,6 +582,25 @@ fn settings_that_do_not_fit_are_refused_by_name() {
     assert_eq!(refused(&classes, &|asked| asked.glm.regularization = Some(-1.0)), "regularization");
     assert_eq!(refused(&classes, &|asked| asked.glm.learning_rate = Some(0.0)), "learning_rate");
     assert_eq!(refused(&classes, &|asked| asked.glm.steps = Some(0)), "steps");
+    assert_eq!(refused(&classes, &|asked| asked.glm.learning_rate = Some(1e7)), "learning_rate");
+    let diverging = |asked: &mut Configuration| {
+        (asked.glm.learning_rate, asked.glm.regularization) = (Some(9.0), Some(1.0));
+    };
+    assert_eq!(refused(&classes, &diverging), "learning_rate");
+    assert_eq!(refused(&classes, &|asked| asked.training.sampling.records = Some(0)), "records");
+    assert_eq!(refused(&classes, &|asked| asked.training.privacy.epsilon = Some(-1.0)), "epsilon");
+    // Settings of other learners are not swallowed.
+    let other = |learner: Learner, change: &dyn Fn(&mut Configuration)| {
+        refused(&classes, &|asked| {
+            asked.learner = Some(learner);
+            change(asked);
+        })
+    };
+    assert_eq!(other(Learner::DpSgd, &|asked| asked.glm.regularization = Some(0.5)), "learner");
+    assert_eq!(other(Learner::DpSgd, &|asked| asked.glm.waves = Some(2)), "learner");
+    assert_eq!(other(Learner::Glm, &|asked| asked.unsupervised.clusters = Some(2)), "learner");
+    assert_eq!(other(Learner::Unsupervised, &|asked| asked.naive_bayes.records = Some(9)), "learner");
+    assert_eq!(other(Learner::DpSgd, &|asked| asked.model.name = Some("linear".into())), "method");
     // A setting that the method does not have is not swallowed.
     for (method, name) in [
         (Algorithm::OutputPerturbation, "steps"),

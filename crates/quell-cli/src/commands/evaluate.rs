@@ -77,6 +77,14 @@ pub(crate) struct Flags {
     format: Format,
 }
 
+/// Hint for a model that cannot be evaluated on private data.
+const ONLY_PUBLIC: &str = "evaluate it on other records, which are public; or declare the test part public in the schema, if everyone may know it";
+
+/// Whether the model predicts classes. Other measures are not released with noise.
+fn predicts_classes(model: &Model) -> bool {
+    model.predictor.is_supervised() && model.classes.is_some()
+}
+
 pub(crate) fn run(flags: &Flags) -> Result<()> {
     if let Some(epsilon) = flags.epsilon {
         payment::check_positive(epsilon)?;
@@ -95,12 +103,22 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         (None, _, Access::Public) | (None, true, Access::Undeclared) => flags.show(&model, &found),
         (None, true, Access::Private) => {
             let sentence = "the records belong to the private training data of the model";
-            let hint = "release a noisy accuracy with --epsilon; or declare the test part public in the schema, if everyone may know it";
+            let hint = if predicts_classes(&model) {
+                "release a noisy accuracy with --epsilon; or declare the test part public in the schema, if everyone may know it"
+            } else {
+                ONLY_PUBLIC
+            };
             Err(Refusal::new(sentence, hint).into())
         }
         (None, false, Access::Private | Access::Undeclared) => {
             let sentence = "the data is declared neither public nor private, expected --public or --epsilon";
-            let hint = "add --public if everyone may know the data; for private data, release a noisy accuracy with --epsilon E";
+            let hint = match found.access {
+                _ if predicts_classes(&model) => {
+                    "add --public if everyone may know the data; for private data, release a noisy accuracy with --epsilon E"
+                }
+                Access::Private => ONLY_PUBLIC,
+                _ => "add --public if everyone may know the data; a private measure exists for classes alone",
+            };
             Err(Refusal::new(sentence, hint).into())
         }
     }
@@ -162,13 +180,17 @@ impl Flags {
     }
 
     fn pay(&self, model: &Model, found: &Labelled, epsilon: f64) -> Result<()> {
-        if !model.predictor.is_supervised() {
-            let sentence = "the model predicts no target, expected a model that predicts classes";
-            return Err(Refusal::new(sentence, "evaluate it on public data with --public").into());
-        }
-        if model.classes.is_none() {
-            let sentence = "the model predicts numbers, expected a model that predicts classes";
-            return Err(Refusal::new(sentence, "evaluate it on public data with --public").into());
+        if !predicts_classes(model) {
+            let sentence = if model.predictor.is_supervised() {
+                "the model predicts numbers, expected a model that predicts classes"
+            } else {
+                "the model predicts no target, expected a model that predicts classes"
+            };
+            let hint = match found.access {
+                Access::Private => ONLY_PUBLIC,
+                Access::Public | Access::Undeclared => "evaluate it on public data with --public",
+            };
+            return Err(Refusal::new(sentence, hint).into());
         }
         if self.records.is_some() && found.is_split {
             let sentence = "--records is given, but the evaluated records are a share of the data, whose number of records is not public";

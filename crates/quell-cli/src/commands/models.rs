@@ -4,6 +4,7 @@ use anyhow::Result;
 use quell::{
     learner::{factorization, glm::Family, naive_bayes, unsupervised::Kind},
     network::{self, Architecture, Model},
+    run::model_names,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -23,7 +24,7 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
-    /// Network whose layers are printed (all models are listed if not given)
+    /// Network whose layers are printed, or model that is described (all models are listed if not given)
     name: Option<String>,
     /// Shape of an example
     ///
@@ -42,6 +43,12 @@ pub(crate) struct Flags {
 fn of_tables() -> impl Iterator<Item = (&'static str, &'static str)> {
     let linear = Family::ALL.into_iter().map(|family| (family.name(), family.purpose()));
     linear.chain([(naive_bayes::NAME, naive_bayes::PURPOSE)])
+}
+
+/// Names and descriptions of the models that need no label.
+fn without_labels() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let kinds = Kind::ALL.into_iter().map(|kind| (kind.name(), kind.purpose()));
+    kinds.chain([(factorization::NAME, factorization::PURPOSE)])
 }
 
 /// Dimensions of an example, channels last.
@@ -87,12 +94,8 @@ impl Flags {
             let models: Vec<_> = models.map(row).collect();
             let of_tables: Vec<_> =
                 of_tables().map(|(name, purpose)| json!({"name": name, "purpose": purpose})).collect();
-            let unsupervised: Vec<_> = Kind::ALL
-                .iter()
-                .map(|kind| (kind.name(), kind.purpose()))
-                .chain([(factorization::NAME, factorization::PURPOSE)])
-                .map(|(name, purpose)| json!({"name": name, "purpose": purpose}))
-                .collect();
+            let unsupervised: Vec<_> =
+                without_labels().map(|(name, purpose)| json!({"name": name, "purpose": purpose})).collect();
             return print::json(&json!({
                 "input": self.input.0,
                 "outputs": self.outputs,
@@ -109,10 +112,22 @@ impl Flags {
         let mut tables = vec![["model of a table", "description"].map(str::to_owned).to_vec()];
         tables.extend(of_tables().map(|(name, purpose)| vec![name.into(), purpose.into()]));
         let mut unsupervised = vec![["model without labels", "description"].map(str::to_owned).to_vec()];
-        unsupervised.extend(Kind::ALL.iter().map(|kind| vec![kind.name().into(), kind.purpose().into()]));
-        unsupervised.push(vec![factorization::NAME.into(), factorization::PURPOSE.into()]);
+        unsupervised.extend(without_labels().map(|(name, purpose)| vec![name.into(), purpose.into()]));
         let shown = [print::table(&rows, &[1]), print::table(&tables, &[]), print::table(&unsupervised, &[])];
         print::lines(&shown.join("\n"))
+    }
+
+    /// Describes a model whose layers follow from the columns of a table, or that has none.
+    fn describe(&self, name: &str) -> Result<()> {
+        let Some((name, purpose)) = of_tables().chain(without_labels()).find(|(known, _)| *known == name)
+        else {
+            let models = model_names();
+            return Err(quell::Error::from(network::Error::NoModel { name: name.into(), models }).into());
+        };
+        if self.format == Format::Json {
+            return print::json(&json!({"name": name, "purpose": purpose}));
+        }
+        print::line(&format!("{name}: {purpose}"))
     }
 
     fn layers(&self, name: &str) -> Result<()> {
@@ -120,6 +135,10 @@ impl Flags {
         #[derive(Serialize)]
         struct Part {
             model: Architecture,
+        }
+        let is_network = network::models().iter().any(|model| model.name == name);
+        if !is_network {
+            return self.describe(name);
         }
         let layers = network::layers_of(name, &self.input.0, self.outputs)?;
         let weights = network::build(&self.input.0, &layers)?.parameters();

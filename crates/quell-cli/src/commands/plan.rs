@@ -73,7 +73,7 @@ pub(crate) struct Flags {
     #[arg(long, value_enum)]
     loss: Option<Class>,
     /// Plot the bounds over this number, for one --loss
-    #[arg(long, value_enum, requires = "loss")]
+    #[arg(long, value_enum)]
     plot: Option<Over>,
     /// File of the plot: .svg or .png (drawn in the terminal if not given)
     #[arg(long, value_name = "FILE", requires = "plot")]
@@ -133,6 +133,13 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     let (problem, privacy, factor) =
         (flags.problem(), flags.privacy(flags.epsilon)?, Factor::new(flags.factor)?);
     problem.check()?;
+    if flags.plot.is_some() && flags.loss.is_none() {
+        return Err(Refusal::new(
+            "--plot is given without a class of losses, expected --loss",
+            "for example, add --loss convex; `quell plan` without --plot shows all classes",
+        )
+        .into());
+    }
     let losses: Vec<Loss> = match flags.loss {
         Some(class) => {
             let loss = class.into();

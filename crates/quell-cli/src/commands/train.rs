@@ -43,7 +43,7 @@ Examples:
 ///
 /// DATA is a CSV or Parquet file with a schema, a folder or file of IDX, CIFAR-10, NPY or NPZ, or a folder with
 /// one folder of images for each class. Without DATA, the command trains on the embedded digits. A table gets
-/// an additive model, which needs no setting but ε. The models kmeans and components use no label. The model factorization recommends items: it needs a table of
+/// an additive model, which needs no setting but ε and a rough number of records. The models kmeans and components use no label. The model factorization recommends items: it needs a table of
 /// ratings, a public list of items, and protects each user with all their ratings. Other data, and settings of DP-SGD, get a network that is
 /// trained with DP-SGD: any of ε, noise, steps and sampling rate may be left out. The command does not count the records, because their
 /// number may be private: state it with --records, approximately, or exactly for batches of a fixed size.
@@ -76,6 +76,9 @@ pub(crate) struct Flags {
     #[command(flatten)]
     ratings: RatingArgs,
     /// Weight λ of the penalty λ/2 ‖w‖² of a model of tables
+    ///
+    /// For methods that standardise columns, w are the weights of standardised columns, and waves count like
+    /// columns.
     #[arg(long, value_name = "L", allow_negative_numbers = true)]
     regularization: Option<f64>,
     /// ε of the run

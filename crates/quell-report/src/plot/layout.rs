@@ -2,10 +2,17 @@
 
 use super::{Figure, Series, ticks::Frame};
 
-/// Width of the page.
-pub(super) const WIDTH: f64 = 820.0;
-/// Height of the page.
-pub(super) const HEIGHT: f64 = 520.0;
+/// Width and height of a page.
+#[derive(Clone, Copy)]
+pub(super) struct Sheet {
+    pub(super) width: f64,
+    pub(super) height: f64,
+}
+
+/// The page of a figure that stands alone.
+pub(super) const LARGE: Sheet = Sheet { width: 820.0, height: 520.0 };
+/// The page of one of many figures.
+pub(super) const SMALL: Sheet = Sheet { width: 400.0, height: 250.0 };
 
 /// Red, green, blue.
 pub(super) type Ink = [u8; 3];
@@ -39,15 +46,15 @@ pub(super) enum Font {
     Body,
 }
 
-const BLACK: Ink = [0x22, 0x22, 0x22];
-const GRAY: Ink = [0x66, 0x66, 0x66];
-const PALE: Ink = [0xe4, 0xe4, 0xe4];
+pub(super) const BLACK: Ink = [0x22, 0x22, 0x22];
+pub(super) const GRAY: Ink = [0x66, 0x66, 0x66];
+pub(super) const PALE: Ink = [0xe4, 0xe4, 0xe4];
 const WHITE: Ink = [0xff, 0xff, 0xff];
 
 /// Colours that most people can tell apart [Okabe and Ito].
 ///
 /// Dashes and markers help everyone else.
-const INKS: [Ink; 6] = [
+pub(super) const INKS: [Ink; 6] = [
     [0x00, 0x72, 0xb2],
     [0xd5, 0x5e, 0x00],
     [0x00, 0x9e, 0x73],
@@ -78,34 +85,73 @@ impl Page {
 }
 
 /// Upper estimate of the average width of a letter in body text.
-const LETTER: f64 = 6.6;
+pub(super) const LETTER: f64 = 6.6;
+
+/// Distance between two lines of text.
+const LINE: f64 = 16.0;
 
 /// All shapes of the figure, in painting order.
-pub(super) fn layout(figure: &Figure) -> Vec<Shape> {
+pub(super) fn layout(figure: &Figure, sheet: Sheet) -> Vec<Shape> {
     let (x, y) = figure.frames();
-    let (left, right) = (78.0, WIDTH - 28.0);
+    let is_small = sheet.width < LARGE.width;
+    let (left, right) = if is_small { (58.0, sheet.width - 20.0) } else { (78.0, sheet.width - 28.0) };
     let mut shapes = Vec::new();
-    text(&mut shapes, (left, 30.0), Anchor::Start, Font::Title, BLACK, &figure.title);
-    text(&mut shapes, (left, 51.0), Anchor::Start, Font::Body, GRAY, &figure.subtitle);
-    let top = legend(&mut shapes, figure, left, right) + 20.0;
-    let page = Page { left, top, right, bottom: HEIGHT - 58.0, x, y };
-    axes(&mut shapes, figure, &page);
+    let title = if is_small { 24.0 } else { 30.0 };
+    text(&mut shapes, (left, title), Anchor::Start, Font::Title, BLACK, &figure.title);
+    let mut below = title + 21.0;
+    for line in wrapped(&figure.subtitle, ((right - left) / LETTER) as usize) {
+        text(&mut shapes, (left, below), Anchor::Start, Font::Body, GRAY, &line);
+        below += LINE;
+    }
+    // One line is named by the title of a small figure.
+    let has_legend = !is_small || figure.series.len() > 1;
+    let top = if has_legend { legend(&mut shapes, figure, (left, right), below + 9.0) + 20.0 } else { below };
+    let bottom = sheet.height - if figure.x.label.is_empty() { 34.0 } else { 58.0 };
+    let page = Page { left, top, right, bottom, x, y };
+    axes(&mut shapes, figure, &page, sheet);
     for (number, series) in figure.series.iter().enumerate() {
         band(&mut shapes, series, number, &page);
     }
     for (number, series) in figure.series.iter().enumerate() {
-        curve(&mut shapes, series, number, &page);
+        curve(&mut shapes, series, number, &page, has_legend);
     }
     shapes
 }
 
-fn text(shapes: &mut Vec<Shape>, at: (f64, f64), anchor: Anchor, font: Font, ink: Ink, text: &str) {
+/// Breaks a text into lines of at most so many letters, where it has spaces.
+pub(super) fn wrapped(text: &str, letters: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= letters => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+pub(super) fn text(
+    shapes: &mut Vec<Shape>,
+    at: (f64, f64),
+    anchor: Anchor,
+    font: Font,
+    ink: Ink,
+    text: &str,
+) {
     shapes.push(Shape::Text { at, anchor, font, ink, text: text.to_owned() });
 }
 
 /// Adds the legend above the plot; returns the y coordinate of its last row.
-fn legend(shapes: &mut Vec<Shape>, figure: &Figure, left: f64, right: f64) -> f64 {
-    let (mut x, mut y) = (left, 76.0);
+pub(super) fn legend(
+    shapes: &mut Vec<Shape>,
+    figure: &Figure,
+    (left, right): (f64, f64),
+    first_row: f64,
+) -> f64 {
+    let (mut x, mut y) = (left, first_row);
     for (number, series) in figure.series.iter().enumerate() {
         let width = 45.0 + LETTER * series.name.chars().count() as f64;
         if x > left && x + width > right {
@@ -120,7 +166,7 @@ fn legend(shapes: &mut Vec<Shape>, figure: &Figure, left: f64, right: f64) -> f6
     y
 }
 
-fn axes(shapes: &mut Vec<Shape>, figure: &Figure, page: &Page) {
+fn axes(shapes: &mut Vec<Shape>, figure: &Figure, page: &Page, sheet: Sheet) {
     let line = |from, to, width, ink| Shape::Line { points: vec![from, to], width, ink, dash: &[] };
     let Page { left, top, right, bottom, .. } = *page;
     for (value, label) in &page.y.ticks {
@@ -134,13 +180,19 @@ fn axes(shapes: &mut Vec<Shape>, figure: &Figure, page: &Page) {
         shapes.push(line((at, bottom), (at, bottom + 5.0), 1.0, BLACK));
         text(shapes, (at, bottom + 19.0), Anchor::Middle, Font::Body, BLACK, label);
     }
+    // Zero is a line of its own where values have both signs.
+    if page.y.ticks.iter().any(|(value, _)| *value < 0.0)
+        && let Some(at) = page.y_position(0.0)
+    {
+        shapes.push(line((left, at), (right, at), 1.0, GRAY));
+    }
     shapes.push(line((left, top), (left, bottom), 1.0, BLACK));
     shapes.push(line((left, bottom), (right, bottom), 1.0, BLACK));
     let longest = page.y.ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
     let label_x = (left - 22.0 - LETTER * longest as f64).max(16.0);
     text(
         shapes,
-        (f64::midpoint(left, right), HEIGHT - 16.0),
+        (f64::midpoint(left, right), sheet.height - 16.0),
         Anchor::Middle,
         Font::Body,
         BLACK,
@@ -171,7 +223,7 @@ fn band(shapes: &mut Vec<Shape>, series: &Series, number: usize, page: &Page) {
     shapes.push(Shape::Area { points, ink: INKS[number % INKS.len()], opacity: 0.18 });
 }
 
-fn curve(shapes: &mut Vec<Shape>, series: &Series, number: usize, page: &Page) {
+fn curve(shapes: &mut Vec<Shape>, series: &Series, number: usize, page: &Page, has_markers: bool) {
     let (ink, dash) = (INKS[number % INKS.len()], DASHES[number % DASHES.len()]);
     let positions = series.points.iter().map(|point| {
         let value = Some(point.at(series.claim)).filter(|v| v.is_finite())?;
@@ -184,7 +236,7 @@ fn curve(shapes: &mut Vec<Shape>, series: &Series, number: usize, page: &Page) {
     }
     // Few markers, at different positions for each series, so that touching curves can be told apart.
     let mut next = page.left + 40.0 + 22.0 * number as f64;
-    for place in positions.iter().flatten() {
+    for place in positions.iter().flatten().filter(|_| has_markers) {
         if place.0 >= next && place.0 < page.right - 12.0 {
             marker(shapes, *place, number, ink);
             next = (next + 110.0).max(place.0 + 55.0);
@@ -235,20 +287,25 @@ mod tests {
 
     #[test]
     fn an_interval_is_a_band_only_where_it_can_be_seen() {
-        assert_eq!(bands(&layout(&figure(1e-3, &["narrow"]))), 0);
-        assert_eq!(bands(&layout(&figure(0.5, &["wide"]))), 1);
+        assert_eq!(bands(&layout(&figure(1e-3, &["narrow"]), LARGE)), 0);
+        assert_eq!(bands(&layout(&figure(0.5, &["wide"]), LARGE)), 1);
     }
 
     #[test]
     fn everything_stays_on_the_sheet() {
         let long = "a name that takes a third of the whole row";
-        for shape in layout(&figure(0.5, &[long; 7])) {
+        let mut crowded = figure(0.5, &[long; 7]);
+        crowded.subtitle = "words of a subtitle that is too long for one line ".repeat(3);
+        for shape in layout(&crowded, LARGE) {
             let points = match shape {
                 Shape::Line { points, .. } | Shape::Area { points, .. } => points,
+                Shape::Text { at, anchor: Anchor::Start, font: Font::Body, text, .. } => {
+                    vec![at, (at.0 + LETTER * text.chars().count() as f64, at.1)]
+                }
                 Shape::Text { at, .. } => vec![at],
             };
             for (x, y) in points {
-                assert!((0.0..=WIDTH).contains(&x) && (0.0..=HEIGHT).contains(&y), "({x}, {y})");
+                assert!((0.0..=LARGE.width).contains(&x) && (0.0..=LARGE.height).contains(&y), "({x}, {y})");
             }
         }
     }
@@ -256,12 +313,12 @@ mod tests {
     #[test]
     fn a_curve_is_broken_where_it_is_infinite() {
         let mut broken = figure(0.0, &["broken"]);
-        let whole = layout(&broken)
+        let whole = layout(&broken, LARGE)
             .iter()
             .filter(|s| matches!(s, Shape::Line { width, .. } if *width == 2.2))
             .count();
         broken.series[0].points[10].upper = f64::INFINITY;
-        let pieces = layout(&broken)
+        let pieces = layout(&broken, LARGE)
             .iter()
             .filter(|s| matches!(s, Shape::Line { width, .. } if *width == 2.2))
             .count();

@@ -4,6 +4,7 @@
 //! `svg` and `png` write these shapes, so both show the same picture. `terminal` draws the figure with
 //! characters.
 
+mod bars;
 mod canvas;
 mod layout;
 mod letters;
@@ -36,19 +37,25 @@ pub struct Axis {
     pub label: String,
     /// Scale of the axis.
     pub scale: Scale,
+    /// Names of the values 0, 1 and so on, for a chart of bars.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// Values that the axis shows besides those of the curves.
+    #[serde(skip)]
+    pub includes: Vec<f64>,
 }
 
 impl Axis {
     /// Creates an axis with a linear scale.
     #[must_use]
     pub fn linear(label: impl Into<String>) -> Self {
-        Self { label: label.into(), scale: Scale::Linear }
+        Self { label: label.into(), scale: Scale::Linear, names: Vec::new(), includes: Vec::new() }
     }
 
     /// Creates an axis with a logarithmic scale.
     #[must_use]
     pub fn logarithmic(label: impl Into<String>) -> Self {
-        Self { label: label.into(), scale: Scale::Logarithmic }
+        Self { scale: Scale::Logarithmic, ..Self::linear(label) }
     }
 }
 
@@ -112,13 +119,24 @@ impl Point {
 impl Figure {
     /// Renders the figure as a PNG file.
     pub fn png(&self) -> Result<Vec<u8>, ::png::EncodingError> {
-        png::draw(&layout::layout(self))
+        png::draw(&layout::layout(self, layout::LARGE), layout::LARGE)
     }
 
     /// Renders the figure as SVG, as a file or for embedding in a page.
     #[must_use]
     pub fn svg(&self) -> String {
-        svg::draw(&self.title, &self.subtitle, &layout::layout(self))
+        svg::draw(&self.title, &self.subtitle, &layout::layout(self, layout::LARGE), layout::LARGE)
+    }
+
+    /// Renders the figure as a small SVG: bars if the values of x have names, and lines if not.
+    #[must_use]
+    pub fn small_svg(&self) -> String {
+        let (shapes, sheet) = if self.x.names.is_empty() {
+            (layout::layout(self, layout::SMALL), layout::SMALL)
+        } else {
+            bars::layout(self)
+        };
+        svg::draw(&self.title, &self.subtitle, &shapes, sheet)
     }
 
     /// Renders the figure with characters for a terminal.
@@ -136,12 +154,10 @@ impl Figure {
 
     /// The ranges of both axes, with their ticks.
     fn frames(&self) -> (ticks::Frame, ticks::Frame) {
-        let x = ticks::Frame::around(self.x.scale, self.values(|_, point| point.x), ticks::Fit::Tight);
-        let y = ticks::Frame::around(
-            self.y.scale,
-            self.values(|series, point| point.at(series.claim)),
-            ticks::Fit::Loose,
-        );
+        let xs = self.values(|_, point| point.x).chain(self.x.includes.iter().copied());
+        let x = ticks::Frame::around(self.x.scale, xs, ticks::Fit::Tight);
+        let ys = self.values(|series, point| point.at(series.claim)).chain(self.y.includes.iter().copied());
+        let y = ticks::Frame::around(self.y.scale, ys, ticks::Fit::Loose);
         (x, y)
     }
 }
@@ -160,12 +176,13 @@ mod tests {
             for axis in [Axis::linear, Axis::logarithmic] {
                 let series = vec![Series { name: "odd".into(), claim: Edge::Upper, points: points.clone() }];
                 let (title, subtitle) = ("odd".to_owned(), String::new());
-                let figure = Figure { title, subtitle, x: axis("x"), y: axis("y"), series };
-                assert!(figure.characters().contains("odd"));
-                let shapes = layout::layout(&figure);
-                let svg = svg::draw(&figure.title, &figure.subtitle, &shapes);
-                assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
-                assert!(png::draw(&shapes).is_ok());
+                let mut figure = Figure { title, subtitle, x: axis("x"), y: axis("y"), series };
+                assert!(figure.characters().contains("odd") && figure.png().is_ok());
+                let lines = [figure.svg(), figure.small_svg()];
+                figure.x.names = vec!["a".into(), "b".into()];
+                for svg in lines.into_iter().chain([figure.small_svg()]) {
+                    assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+                }
             }
         }
     }

@@ -2,15 +2,15 @@
 
 use super::{
     canvas::Canvas,
-    layout::{HEIGHT, Shape, WIDTH},
+    layout::{Shape, Sheet},
     letters,
 };
 
 const SCALE: f64 = 2.0;
 
 /// Renders the PNG file.
-pub(super) fn draw(shapes: &[Shape]) -> Result<Vec<u8>, png::EncodingError> {
-    let mut canvas = Canvas::new((SCALE * WIDTH) as usize, (SCALE * HEIGHT) as usize);
+pub(super) fn draw(shapes: &[Shape], sheet: Sheet) -> Result<Vec<u8>, png::EncodingError> {
+    let mut canvas = Canvas::new((SCALE * sheet.width) as usize, (SCALE * sheet.height) as usize);
     let scaled =
         |points: &[(f64, f64)]| points.iter().map(|(x, y)| (SCALE * x, SCALE * y)).collect::<Vec<_>>();
     for shape in shapes {

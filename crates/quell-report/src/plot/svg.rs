@@ -2,19 +2,19 @@
 
 use std::fmt::Write;
 
-use super::layout::{Anchor, Font, HEIGHT, Ink, Shape, WIDTH};
+use super::layout::{Anchor, Font, Ink, Shape, Sheet};
 use crate::escape;
 
 const FAMILY: &str =
     "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'DejaVu Sans', Helvetica, Arial, sans-serif";
 
 /// Renders the SVG document.
-pub(super) fn draw(title: &str, subtitle: &str, shapes: &[Shape]) -> String {
+pub(super) fn draw(title: &str, subtitle: &str, shapes: &[Shape], Sheet { width, height }: Sheet) -> String {
     let mut svg = format!(
-        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" font-family="{FAMILY}">
+        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" font-family="{FAMILY}">
 <title>{}</title>
 <desc>{}</desc>
-<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>
+<rect width="{width}" height="{height}" fill="#ffffff"/>
 "##,
         escaped(title),
         escaped(subtitle),

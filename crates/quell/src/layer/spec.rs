@@ -128,7 +128,8 @@ pub enum Spec {
     HardTanh {},
     /// Subtracts a centre from each number, multiplies by a rate, clamps, and multiplies by a gain.
     Standardize {
-        /// The largest absolute value before the gain.
+        /// The largest absolute value before the gain; none if omitted.
+        #[serde(default = "no_limit", skip_serializing_if = "is_no_limit")]
         limit: f32,
     },
     /// Appends waves of some numbers, from which a linear layer forms smooth curves.
@@ -142,6 +143,15 @@ pub enum Spec {
     BoundLength {},
     /// The numbers of an example, followed by the square of each.
     AppendSquares {},
+}
+
+fn no_limit() -> f32 {
+    f32::MAX
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_no_limit(limit: &f32) -> bool {
+    *limit == f32::MAX
 }
 
 /// One number for both sides of a window, or `[rows, columns]`. For a sequence, one number.

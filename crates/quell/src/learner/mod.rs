@@ -47,5 +47,6 @@ pub use gradients::Gradients;
 pub use method::{Method, PlannedCost, Snapshot, Subject};
 pub use predictor::{NetworkModel, Predictor};
 pub use privacy::Privacy;
+pub(crate) use privacy::budget_for;
 pub(crate) use supervised::NO_USERS;
 pub use supervised::{Augmentation, Supervised};

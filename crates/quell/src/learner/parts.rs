@@ -8,7 +8,7 @@ const PARTS: f64 = (1 << 30) as f64;
 
 /// The number in parts of its bound, clamped to [-bound, bound] and rounded towards zero.
 ///
-/// A number that is not one becomes zero.
+/// NaN becomes zero.
 pub(super) fn parts(number: f64, bound: f64) -> i64 {
     // |number| ≤ bound, so the quotient is at most one in floating-point arithmetic, too.
     (number.clamp(-bound, bound) / bound * PARTS) as i64

@@ -12,7 +12,7 @@ use quell_privacy::{
 use serde::{Deserialize, Serialize};
 
 use super::default_delta;
-use crate::{Error, Input};
+use crate::{Error, Input, range::POSITIVE};
 
 /// The privacy guarantee of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -25,6 +25,8 @@ pub struct Privacy {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delta: Option<f64>,
     /// Standard deviation of the noise divided by the clip norm.
+    ///
+    /// Mechanisms without such noise use it as their scale of privacy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise_multiplier: Option<f64>,
     /// When two datasets are neighbours.
@@ -56,6 +58,7 @@ impl Privacy {
         plan: impl Fn(Option<Target>) -> Result<P, Error>,
         cost: impl Fn(&P) -> Result<Bound, Error>,
     ) -> Result<(P, Bound), Error> {
+        self.epsilon.map_or(Ok(()), |epsilon| POSITIVE.check("epsilon", epsilon))?;
         let (mut least, mut share) = (f64::INFINITY, 1.0);
         for attempt in 1..=ATTEMPTS {
             let target = |epsilon: f64| {
@@ -112,22 +115,30 @@ impl Privacy {
         };
         self.meet(delta, plan, |mechanism| {
             let ideal = cost(mechanism, runs, neighbors, delta)?;
-            let upper = ideal.upper.max(self.charged(mechanism, runs, delta)?);
+            let budget = self.epsilon.unwrap_or_else(|| budget_for(ideal.upper));
+            let upper = ideal.upper.max(self.charged(mechanism, runs, delta, budget)?);
             Ok(Bound { upper, ..ideal })
         })
     }
 }
 
 impl Privacy {
-    /// ε that a ledger without other charges, opened for this run, would charge.
+    /// ε that a ledger without other charges, opened with this budget for this run, would charge.
     ///
     /// For most mechanisms it is the ε of the accountant. Selections compose by another theorem in a ledger.
-    fn charged<M: Mechanism>(&self, mechanism: &M, runs: u64, delta: Delta) -> Result<f64, Error> {
+    fn charged<M: Mechanism>(
+        &self,
+        mechanism: &M,
+        runs: u64,
+        delta: Delta,
+        budget: f64,
+    ) -> Result<f64, Error> {
+        let epsilon = Some(budget).filter(|budget| *budget > 0.0 && budget.is_finite());
         let terms = Terms {
             dataset: "plan".into(),
             unit: Unit::Example,
             neighbors: self.neighbors,
-            budget: Budget { epsilon: self.epsilon.map(Epsilon::new).transpose()?, delta },
+            budget: Budget { epsilon: epsilon.map(Epsilon::new).transpose()?, delta },
             composition: Composition::Combined,
         };
         let mut ledger = Ledger::create(InMemory::new("plan"), terms)?;
@@ -141,10 +152,19 @@ impl Privacy {
         if let Some(noise) = self.noise_multiplier {
             return Ok(noise);
         }
-        let epsilon = Epsilon::new(self.epsilon.ok_or(Error::Missing { what: Input::Epsilon })?)?;
+        let epsilon = self.epsilon.ok_or(Error::Missing { what: Input::Epsilon })?;
+        POSITIVE.check("epsilon", epsilon)?;
+        let epsilon = Epsilon::new(epsilon)?;
         let calibration = Calibration::new(Target::EpsilonDelta { epsilon, delta }, self.neighbors);
         Ok(calibration.least_noise(|noise| Event::gaussian(noise).repeated(runs))?.get())
     }
+}
+
+/// The ε of a budget that pays for a run of this ε: a little more, rounded up to four digits.
+pub(crate) fn budget_for(epsilon: f64) -> f64 {
+    // Accountants of later versions may find a slightly larger ε.
+    let enough = epsilon * 1.001;
+    format_rounded(enough, 4, Toward::Up).parse().unwrap_or(enough)
 }
 
 /// Returns a function that computes ε of the ideal mechanism at any δ.

@@ -17,10 +17,7 @@ pub struct Model {
 }
 
 const MODELS: [Model; 9] = [
-    Model {
-        name: "logistic",
-        purpose: "One linear layer: logistic or linear regression, the first thing to try on a table.",
-    },
+    Model { name: "logistic", purpose: "One linear layer: logistic or linear regression." },
     Model { name: "mlp", purpose: "One hidden layer of 1000 and ReLU, for unordered features." },
     Model {
         name: "mlp-tanh",

@@ -9,7 +9,11 @@ use quell_privacy::{
 use serde_json::{Map, Value};
 
 use super::{Folder, NewBudget, PaymentRecord};
-use crate::{Error, learner::Control, terms};
+use crate::{
+    Error,
+    learner::{Control, budget_for},
+    terms,
+};
 
 /// Work that is planned, paid for, saved in a folder, and resumable.
 ///
@@ -31,6 +35,11 @@ pub trait Job {
 
     /// The complete settings.
     fn settings(&self) -> Result<Settings, Error>;
+
+    /// Remarks on the settings, for the person who pays. They depend on public facts alone.
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// The terms with which to open a ledger that does not exist yet.
     fn terms(&self) -> Result<Terms, Error>;
@@ -119,8 +128,7 @@ impl Guarantee {
     ) -> Result<Terms, Error> {
         let (epsilon, delta) = match budget {
             Some(budget) => (budget.epsilon, Delta::new(budget.delta)?),
-            // The budget has a small margin for rounding.
-            None => (requested.unwrap_or(self.epsilon.upper * 1.001), self.delta),
+            None => (requested.unwrap_or_else(|| budget_for(self.epsilon.upper)), self.delta),
         };
         let budget = Budget { epsilon: Some(Epsilon::new(epsilon)?), delta };
         let Self { unit, neighbors, .. } = *self;

@@ -13,8 +13,9 @@ use crate::{
         glm::{self, Family},
         naive_bayes,
         schedule::{Schedule, Shape},
-        unsupervised::{self, Kind},
+        unsupervised::Kind,
     },
+    network,
 };
 
 /// A learner, by the name of its section in a configuration.
@@ -39,6 +40,8 @@ impl Configuration {
     /// A linear model takes the settings that it shares with DP-SGD from either section.
     pub(super) fn with_learner(mut self) -> Result<Self, Error> {
         let learner = *self.learner.get_or_insert(self.default_learner());
+        self.check_model(learner)?;
+        self.check_sections(learner)?;
         if self.data.ratings.is_some() && learner != Learner::Factorization {
             return Err(Error::Setting {
                 name: "model",
@@ -58,20 +61,67 @@ impl Configuration {
         Ok(self)
     }
 
+    /// Checks that the name of the model is known, and that the learner has such a model.
+    fn check_model(&self, learner: Learner) -> Result<(), Error> {
+        let Some(name) = self.model.name.as_deref().filter(|_| self.model.layers.is_empty()) else {
+            return Ok(());
+        };
+        let all = model_names();
+        if !all.iter().any(|known| known == name) {
+            return Err(network::Error::NoModel { name: name.into(), models: all }.into());
+        }
+        if learner == Learner::DpSgd && !network::models().iter().any(|model| model.name == name) {
+            return Err(Error::Setting {
+                name: "method",
+                found: format!("dp-sgd, and the model {name} is no network"),
+                expected: "no method, or a network such as logistic or mlp",
+            });
+        }
+        Ok(())
+    }
+
+    /// Refuses settings in the sections of learners that do not train the model.
+    fn check_sections(&self, learner: Learner) -> Result<(), Error> {
+        let is_given = |of: Learner| match of {
+            Learner::DpSgd => false,
+            Learner::Glm => self.has_linear_settings(),
+            Learner::Unsupervised => has_settings(&self.unsupervised, |own| &mut own.privacy),
+            Learner::NaiveBayes => has_settings(&self.naive_bayes, |own| &mut own.privacy),
+            Learner::Factorization => has_settings(&self.factorization, |own| &mut own.privacy),
+        };
+        // Some settings of DP-SGD are shared by all, and each learner checks the others.
+        let sections = [
+            (Learner::Glm, "glm, such as quantile, regularization, radius or waves"),
+            (Learner::Unsupervised, "unsupervised, such as clusters or components"),
+            (Learner::NaiveBayes, "naive_bayes"),
+            (Learner::Factorization, "factorization"),
+        ];
+        // The other learners name the settings of linear models that they do not have.
+        let checks_linear = matches!(learner, Learner::DpSgd | Learner::Glm);
+        let other = sections
+            .into_iter()
+            .find(|(of, _)| *of != learner && is_given(*of) && (checks_linear || *of != Learner::Glm));
+        other.map_or(Ok(()), |(_, section)| {
+            Err(Error::Setting {
+                name: "learner",
+                found: format!("{}, and there are settings of {section}", learner.name()),
+                expected: "settings of this learner alone",
+            })
+        })
+    }
+
     /// The learner for settings that name none: a linear model for tables, and DP-SGD for other data.
     ///
     /// Settings that the default for tables does not have ask for DP-SGD, and so does a model that is not
     /// linear.
     fn default_learner(&self) -> Learner {
-        let mut no_ratings = factorization::Recipe::default();
-        no_ratings.privacy.neighbors = self.factorization.privacy.neighbors;
-        let has_ratings = self.data.ratings.is_some() || self.factorization != no_ratings;
+        let has_ratings =
+            self.data.ratings.is_some() || has_settings(&self.factorization, |own| &mut own.privacy);
         if has_ratings || self.model.name.as_deref() == Some(factorization::NAME) {
             return Learner::Factorization;
         }
-        let mut none = unsupervised::Recipe::default();
-        none.privacy.neighbors = self.unsupervised.privacy.neighbors;
-        if self.model.name.as_deref().and_then(Kind::named).is_some() || self.unsupervised != none {
+        let is_unsupervised = self.model.name.as_deref().and_then(Kind::named).is_some();
+        if is_unsupervised || has_settings(&self.unsupervised, |own| &mut own.privacy) {
             return Learner::Unsupervised;
         }
         if self.model.name.as_deref() == Some(naive_bayes::NAME) {
@@ -91,18 +141,20 @@ impl Configuration {
     ///
     /// The neighbours do not count: a command sets those of all learners.
     fn has_linear_settings(&self) -> bool {
-        let mut no_settings = glm::Recipe::default();
-        no_settings.privacy.neighbors = self.glm.privacy.neighbors;
-        self.glm != no_settings
+        has_settings(&self.glm, |own| &mut own.privacy)
     }
 
     /// Moves the settings that both learners have from the section of DP-SGD. They override.
     fn share_settings(&mut self) -> Result<(), Error> {
         if !self.training.suits_linear_models() {
+            let name = self.model.name.as_deref().unwrap_or("a linear model");
             return Err(Error::Setting {
                 name: "model",
-                found: "a linear model, and there are settings that only networks have".into(),
-                expected: "no epochs, batches of fixed size, clipping, optimizer or schedule, or the method dp-sgd",
+                found: format!(
+                    "{name}, which has no {}",
+                    self.training.settings_of_networks().join(" and no ")
+                ),
+                expected: "a network, or no such setting",
             });
         }
         let Recipe { privacy, sampling, steps, schedule, .. } = std::mem::take(&mut self.training);
@@ -162,6 +214,29 @@ impl Configuration {
     }
 }
 
+/// Whether a section has settings besides the neighbours, which a command sets in all sections.
+fn has_settings<R: Clone + Default + PartialEq>(own: &R, privacy: fn(&mut R) -> &mut Privacy) -> bool {
+    let mut none = R::default();
+    privacy(&mut none).neighbors = privacy(&mut own.clone()).neighbors;
+    *own != none
+}
+
+/// The names of all models: those of tables, those without labels, and networks.
+#[must_use]
+pub fn model_names() -> Vec<String> {
+    let tables = Family::ALL.into_iter().map(Family::name).chain([naive_bayes::NAME]);
+    let without_labels = Kind::ALL.into_iter().map(Kind::name).chain([factorization::NAME]);
+    let networks = network::models().iter().map(|model| model.name);
+    let mut names: Vec<String> = Vec::new();
+    for name in tables.chain(without_labels).chain(networks) {
+        // Logistic regression is both.
+        if !names.iter().any(|known| known == name) {
+            names.push(name.into());
+        }
+    }
+    names
+}
+
 /// A guarantee, with the settings of another one where it has some.
 fn overridden(own: Privacy, by: Privacy) -> Privacy {
     // The noise determines ε.
@@ -174,14 +249,44 @@ fn overridden(own: Privacy, by: Privacy) -> Privacy {
     }
 }
 
+impl Learner {
+    /// The name, as a configuration writes it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::DpSgd => "dp-sgd",
+            Self::Glm => "glm",
+            Self::Unsupervised => "unsupervised",
+            Self::NaiveBayes => "naive-bayes",
+            Self::Factorization => "factorization",
+        }
+    }
+}
+
 impl Recipe {
+    /// The settings that are given and that linear models do not have.
+    fn settings_of_networks(&self) -> Vec<&'static str> {
+        let usual = Self::default();
+        let has_schedule = self
+            .schedule
+            .is_some_and(|schedule| schedule != Schedule { warm_up: 0, shape: Shape::Constant, ..schedule });
+        [
+            ("epochs", self.epochs.is_some()),
+            ("batch size", self.sampling.batch.is_some()),
+            ("choice of sampling", self.sampling.by != usual.sampling.by),
+            ("clip norm", self.clipping != usual.clipping),
+            ("choice of loss", self.loss.is_some()),
+            ("optimizer", self.optimizer.is_some()),
+            ("schedule", has_schedule),
+            ("choice of average", self.average != usual.average),
+            ("augmentation", self.augmentation.is_some()),
+        ]
+        .into_iter()
+        .filter_map(|(name, is_given)| is_given.then_some(name))
+        .collect()
+    }
+
     /// Whether linear models have all settings that are given.
     fn suits_linear_models(&self) -> bool {
-        let sampling =
-            Sample { records: self.sampling.records, rate: self.sampling.rate, ..Sample::default() };
-        let Self { privacy, steps, seed, .. } = *self;
-        let schedule =
-            self.schedule.map(|schedule| Schedule { warm_up: 0, shape: Shape::Constant, ..schedule });
-        *self == Self { privacy, sampling, steps, schedule, seed, ..Self::default() }
+        self.settings_of_networks().is_empty()
     }
 }

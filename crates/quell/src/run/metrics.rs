@@ -29,7 +29,39 @@ pub struct Metrics {
     pub seconds: f64,
     /// The metrics over the course of the run.
     pub points: Vec<Point>,
-    /// The evaluation of the model on public test data. An error is on the scale of training.
+    /// The evaluation of the model on public test data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evaluation: Option<Evaluation>,
+    /// Whether the error of numbers is in the units of the target.
+    ///
+    /// Earlier versions wrote errors on the scale of training, [-1, 1], and not this field.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_target_units: bool,
+}
+
+impl Metrics {
+    /// The evaluation in the units of the target, whose declared bounds are given.
+    #[must_use]
+    pub fn evaluation_in_units(&self, bounds: Option<[f64; 2]>) -> Option<Evaluation> {
+        let bounds = bounds.filter(|_| !self.in_target_units);
+        self.evaluation.as_ref().map(|evaluation| evaluation.in_units(bounds))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_of_earlier_versions_are_read_in_the_units_of_the_target() {
+        let old = r#"{"steps":1,"taken":1,"seconds":0.5,"points":[],"evaluation":{"numbers":{"error":0.1,"count":9}}}"#;
+        let mut metrics: Metrics = serde_json::from_str(old).unwrap();
+        let error = |metrics: &Metrics| match metrics.evaluation_in_units(Some([0.0, 100.0])) {
+            Some(Evaluation::Numbers { error, .. }) => error,
+            _ => f64::NAN,
+        };
+        assert!((error(&metrics) - 5.0).abs() < 1e-12);
+        metrics.in_target_units = true;
+        assert_eq!(error(&metrics), 0.1);
+    }
 }

@@ -109,7 +109,7 @@ pub use configuration::{Configuration, NewBudget, Source};
 pub use error::Error;
 pub use folder::Folder;
 pub use job::{Covered, Guarantee, Job, Outcome, Progress, Settings, Watch};
-pub use learner::Learner;
+pub use learner::{Learner, model_names};
 use lock::Lock;
 pub use metrics::{Metrics, Point};
 pub use model::{Model, Prediction};

@@ -10,6 +10,7 @@ use crate::{
     data::Examples,
     learner::{
         Evaluation, NetworkModel, Predictor, factorization,
+        glm::Curves,
         loss::Target,
         prepared::{Preparation, Transform},
         tensors::{CONFIGURATION, SHAPE, Tensor, damaged, read_model, text, weights},
@@ -112,6 +113,19 @@ impl Model {
     #[must_use]
     pub fn evaluate(&self, features: &Examples) -> Evaluation {
         self.predictor.evaluate(features).in_units(self.configuration.data.target_bounds())
+    }
+
+    /// What each column of a table adds to the scores; `None` if the model is no sum over columns.
+    ///
+    /// This follows from the released weights and the schema, so it costs nothing.
+    pub fn curves(&self) -> Result<Option<Curves>, Error> {
+        let Configuration { data, features, model, .. } = &self.configuration;
+        match (&self.predictor, &data.schema) {
+            (Predictor::Network(network), Some(schema)) if features.is_raw() => {
+                Curves::new(network, &model.layers, schema, self.classes.as_deref())
+            }
+            _ => Ok(None),
+        }
     }
 
     /// The blake3 hash of everything that predictions depend on, in hexadecimal digits.

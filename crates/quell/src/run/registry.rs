@@ -176,6 +176,8 @@ pub struct Description {
     pub neighbors: Neighbors,
     /// Number of records (or users) that the training was planned for: a public number.
     pub records: u64,
+    /// Number of weights that were fitted. Constants that standardise columns do not count.
+    pub weights: usize,
     /// What was released, as a noun phrase.
     pub releases: &'static str,
     /// The settings of the method: names and values.
@@ -210,6 +212,7 @@ fn describe<M: Registered>(model: &Model) -> Result<Description, Error> {
         event: method.event(),
         neighbors: method.cost().neighbors,
         records: method.records(),
+        weights: method.parameters(),
         releases: method.releases(),
         settings: method.settings(),
     })

@@ -137,7 +137,9 @@ impl<M: Registered> Training<M> {
         metrics.taken = state.taken();
         metrics.seconds = before + begun.elapsed().as_secs_f64();
         if finished {
-            metrics.evaluation = self.evaluate(&state);
+            let bounds = self.configuration.data.target_bounds();
+            metrics.evaluation = self.evaluate(&state).map(|evaluation| evaluation.in_units(bounds));
+            metrics.in_target_units = true;
         }
         folder.write_metrics(&metrics)?;
         Ok((metrics, state.position(), finished))
@@ -215,6 +217,10 @@ impl<M: Registered> Job for Training<M> {
         })
     }
 
+    fn remarks(&self) -> Vec<String> {
+        self.method.remarks()
+    }
+
     fn terms(&self) -> Result<Terms, Error> {
         let Configuration { data, budget, .. } = &self.configuration;
         self.guarantee().terms(data.name(), *budget, self.method.cost().requested)
@@ -248,29 +254,25 @@ impl<M: Registered> Job for Training<M> {
         if is_finished {
             folder.write(Folder::MODEL, &self.model(ledger, folder)?.save()?)?;
         }
-        let bounds = self.configuration.data.target_bounds();
-        let mut outcome = outcome(&metrics, position, is_finished, paid, bounds);
-        outcome.remarks.extend(self.method.remarks());
-        Ok(outcome)
+        Ok(outcome(&metrics, position, is_finished, paid, self.configuration.model.name.as_deref()))
     }
 }
 
-/// The outcome of a training run.
-///
-/// `bounds` are the declared bounds of a numeric target.
+/// The outcome of a training run. `model` is the name of the model, if it has one.
 fn outcome(
     metrics: &Metrics,
     position: u64,
     is_finished: bool,
     paid: PaymentRecord,
-    bounds: Option<[f64; 2]>,
+    model: Option<&str>,
 ) -> Outcome {
     let lost = metrics.steps - metrics.taken.min(metrics.steps);
     let lost = (is_finished && lost > 0)
         .then(|| format!("{lost} of {} steps were charged and lost when the run was killed", metrics.steps));
     let json = serde_json::json!({
         "accuracy": metrics.evaluation.as_ref().and_then(Evaluation::accuracy),
-        "evaluation": metrics.evaluation.as_ref().map(|evaluation| evaluation.in_units(bounds)),
+        "evaluation": metrics.evaluation,
+        "model": model,
         "steps": metrics.steps,
         "taken": metrics.taken,
         "seconds": metrics.seconds,
@@ -282,7 +284,8 @@ fn outcome(
         results: metrics
             .evaluation
             .iter()
-            .map(|evaluation| evaluation.in_units(bounds).describe("public test records"))
+            .map(|evaluation| evaluation.describe("public test records"))
+            .chain(model.map(|name| format!("model: {name}")))
             .collect(),
         remarks: lost.into_iter().collect(),
         json: json.as_object().cloned().unwrap_or_default(),

@@ -12,7 +12,7 @@ use parquet::{
     schema::parser::parse_message_type,
 };
 use quell::{
-    data::{Examples, Schema},
+    data::{Examples, Label, Schema},
     random::PublicRandom,
     run::Source,
 };
@@ -97,6 +97,21 @@ impl Record {
     fn any(chance: &mut PublicRandom, users: usize) -> Self {
         let hostile = chance.below(2) == 0;
         Self::new(chance, users, hostile)
+    }
+
+    /// The cell of the column of categories: one of two that are declared, none, or another one.
+    fn category(&self) -> &'static str {
+        ["p", "q", "", "other"][(self.identity % 4) as usize]
+    }
+
+    /// The class in the cell of the label, some of which are not declared.
+    fn class(&self) -> &'static str {
+        ["a", "b", "", "c"][usize::from(self.label)]
+    }
+
+    /// The numeric target, which may be missing or beyond its bounds.
+    fn number(&self) -> f32 {
+        [0.0, 0.7, f32::NAN, 1e30][usize::from(self.label)]
     }
 
     fn bytes(&self) -> [u8; WIDTH] {
@@ -232,8 +247,9 @@ fn parquet(all: &[Record]) -> Vec<u8> {
         column.close().unwrap();
     }
     let numbers: String = (0..WIDTH).map(|i| format!("optional float x{i}; ")).collect();
-    let schema =
-        format!("message people {{ optional binary u (UTF8); {numbers} optional binary y (UTF8); }}");
+    let schema = format!(
+        "message people {{ optional binary u (UTF8); {numbers} optional binary c (UTF8); optional float z; optional binary y (UTF8); }}"
+    );
     let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
     let schema = Arc::new(parse_message_type(&schema).unwrap());
     let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties)).unwrap();
@@ -252,10 +268,13 @@ fn parquet(all: &[Record]) -> Vec<u8> {
                 records.iter().map(|record| (!record.damaged).then_some(record.values[i])).collect();
             column::<FloatType>(&mut group, &numbers);
         }
+        column::<ByteArrayType>(&mut group, &texts(&|record| Some(record.category().to_owned())));
+        let targets: Vec<Option<f32>> = records.iter().map(|record| Some(record.number())).collect();
+        column::<FloatType>(&mut group, &targets);
         let label = |record: &Record| match (record.damaged, record.long) {
             (true, _) => None,
             (false, true) => Some("c".repeat(17 << 20)),
-            (false, false) => Some(["a", "b", "", "c"][usize::from(record.label)].to_owned()),
+            (false, false) => Some(record.class().to_owned()),
         };
         column::<ByteArrayType>(&mut group, &texts(&label));
         group.close().unwrap();
@@ -283,32 +302,35 @@ pub(crate) fn write(
     };
     let users = || folder.put("users.txt", users());
     let schema = || {
-        let user = if by_user { "user = 'u'\n" } else { "ignore = ['u']\n" };
-        let columns: String =
+        let user = if by_user { "ignore = ['z']\nuser = 'u'\n" } else { "ignore = ['z', 'u']\n" };
+        let mut columns: String =
             (0..WIDTH).map(|i| format!("[[column]]\nname = 'x{i}'\nbounds = [-3, 3]\n")).collect();
+        columns += "[[column]]\nname = 'c'\ncategories = ['p', 'q']\nunknown = true\n";
         let test = share.map(|share| format!("[test]\nshare = {share}\n")).unwrap_or_default();
         Some(Schema::parse(&format!("{user}{SCHEMA}{test}{columns}")).unwrap())
     };
     match format {
         Format::Table | Format::Tabs => {
-            let mut text = String::from("u,x0,x1,x2,x3,y\n");
-            for Record { user, values, label, damaged, long, .. } in all {
-                let mut cells: Vec<String> = values.iter().map(ToString::to_string).collect();
-                if *long {
+            let mut text = String::from("u,x0,x1,x2,x3,c,z,y\n");
+            for record in all {
+                let mut cells: Vec<String> = record.values.iter().map(ToString::to_string).collect();
+                if record.long {
                     cells[1] = "1".repeat(17 << 20);
                 }
-                if *damaged && format == Format::Tabs {
+                if record.damaged && format == Format::Tabs {
                     cells[0].insert(0, '"');
                 }
-                let (user, label) = (
-                    user.map(|user| format!("u{user}")).unwrap_or_default(),
-                    ["a", "b", "", "c"][usize::from(*label)],
-                );
+                let user = record.user.map(|user| format!("u{user}")).unwrap_or_default();
                 // A damaged row ends early.
-                let row = if *damaged {
+                let row = if record.damaged {
                     format!("{user},{}", cells[0])
                 } else {
-                    format!("{user},{},{label}", cells.join(","))
+                    let [category, number, class] = [
+                        record.category().to_owned(),
+                        record.number().to_string(),
+                        record.class().to_owned(),
+                    ];
+                    format!("{user},{},{category},{number},{class}", cells.join(","))
                 };
                 writeln!(text, "{row}").unwrap();
             }
@@ -406,6 +428,12 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
         let (from, to) = (entry.path(), to.join(entry.file_name()));
         if from.is_dir() { copy(&from, &to) } else { std::fs::copy(from, to).map(drop).unwrap() }
     }
+}
+
+/// Makes the numeric column of a table the label, in place of the class.
+pub(crate) fn predict_numbers(schema: &mut Schema) {
+    schema.ignore.iter_mut().filter(|name| *name == "z").for_each(|name| *name = "y".into());
+    schema.label = Some(Label { column: "z".into(), classes: None, bounds: Some([0.0, 1.0]) });
 }
 
 /// Who the records of examples are, in their order: records as they were written, which pictures in folders are not.

@@ -81,7 +81,7 @@ impl Method for Factorizing {
     }
 
     fn releases(&self) -> &'static str {
-        "everything that is computed from the ratings, in each run"
+        "the noisy sum of each run"
     }
 
     fn check(&self, terms: &Terms, _: &Examples) -> Result<(), Error> {

@@ -8,6 +8,8 @@ pub(super) struct Columns {
     /// Whether each feature is an indicator, which is 0 or 1.
     is_indicator: Vec<bool>,
     /// Number of columns of the table. The features of one column have length at most one together.
+    ///
+    /// Data without a schema may be longer; the mechanism clips it.
     pub(super) count: usize,
 }
 

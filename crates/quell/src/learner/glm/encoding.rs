@@ -99,6 +99,7 @@ impl<'a> Encoding<'a> {
         };
         let limit = match stage {
             Stage::Means => f32::INFINITY,
+            // So that Plan::deviation_scale makes the vector at most one long.
             Stage::Deviations => 1.0,
             _ => limit(plan.classes) as f32,
         };

@@ -16,7 +16,10 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use super::{
-    Algorithm, Columns, Family, Recipe, minimized::declared_layers, plan::checked_records, weights::Weights,
+    Algorithm, Columns, Family, Recipe,
+    minimized::declared_layers,
+    plan::{check_examples, checked_records},
+    weights::Weights,
 };
 use crate::{
     Error,
@@ -40,11 +43,13 @@ pub struct FrankWolfe {
     network: Arc<Network>,
     columns: Columns,
     loss: Loss,
+    classes: Option<usize>,
     records: u64,
     neighbors: Neighbors,
     delta: Delta,
     epsilon: Bound,
     requested: Option<f64>,
+    remark: Option<String>,
 }
 
 /// The default radius, for features in [-1, 1].
@@ -60,6 +65,8 @@ impl Method for FrankWolfe {
     type State = Weights;
 
     fn plan(recipe: &mut Recipe, model: &mut Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
+        recipe.method = Algorithm::FrankWolfe;
+        let is_chosen = model.name.is_none();
         let family = Family::of(model, subject, recipe.method)?;
         let records = checked_records(recipe, family, subject)?;
         let loss = family.loss(subject.facts.classes, recipe.quantile)?;
@@ -79,8 +86,9 @@ impl Method for FrankWolfe {
         if steps == 0 {
             return Err(Error::Setting { name: "steps", found: "0".into(), expected: "at least 1" });
         }
-        // A slope is at most one, and so is a feature: one record moves each utility by at most one part of
-        // the radius. Replacing a record moves it twice.
+        // A utility is a slope of the sum of all losses, without the radius. Slopes by scores are clamped to
+        // [-1, 1], and so are products with features. So one record moves a utility by at most one, and
+        // replacing a record by at most two.
         let sensitivity = ClipNorm::new(match neighbors {
             Neighbors::AddRemove => 1.0,
             Neighbors::Replace => 2.0,
@@ -103,11 +111,13 @@ impl Method for FrankWolfe {
             network,
             columns,
             loss,
+            classes: subject.facts.classes,
             records,
             neighbors,
             delta,
             epsilon,
             requested,
+            remark: family.remark(Algorithm::FrankWolfe, is_chosen),
         })
     }
 
@@ -143,12 +153,16 @@ impl Method for FrankWolfe {
         ]
     }
 
+    fn remarks(&self) -> Vec<String> {
+        self.remark.iter().cloned().collect()
+    }
+
     fn releases(&self) -> &'static str {
         "the corner that each step moves to"
     }
 
-    fn check(&self, _: &Terms, _: &Examples) -> Result<(), Error> {
-        Ok(())
+    fn check(&self, _: &Terms, examples: &Examples) -> Result<(), Error> {
+        check_examples(examples, &self.columns, self.classes)
     }
 
     fn task<'a>(&self, examples: &'a Examples, unit: Unit) -> Result<Supervised<'a>, Error> {

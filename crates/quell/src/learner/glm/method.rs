@@ -8,7 +8,12 @@ use quell_privacy::{
 };
 use serde_json::{Value, json};
 
-use super::{Family, Plan, Recipe, State, cells::Cells, plan::Stage, vectors::Vectors};
+use super::{
+    Family, Plan, Recipe, State,
+    cells::Cells,
+    plan::{Stage, check_examples},
+    vectors::Vectors,
+};
 use crate::{
     Error,
     data::Examples,
@@ -24,6 +29,10 @@ pub struct Glm {
     /// The training plan.
     pub plan: Plan,
     requested: Option<f64>,
+    /// The model as its name says, which an additive one is before it is planned as a linear one.
+    family: Family,
+    /// Whether no model was named.
+    is_chosen: bool,
 }
 
 impl Method for Glm {
@@ -33,6 +42,7 @@ impl Method for Glm {
     type State = State;
 
     fn plan(recipe: &mut Recipe, model: &mut Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
+        let is_chosen = model.name.is_none();
         let family = Family::of(model, subject, recipe.method)?;
         let plan = Plan::new(recipe, family, subject)?;
         model.name = Some(family.name().into());
@@ -40,7 +50,7 @@ impl Method for Glm {
         let network = model.build(subject.shape, plan.outputs())?;
         let requested = recipe.privacy.epsilon;
         recipe.complete(&plan);
-        Ok(Self { network: Arc::new(network), plan, requested })
+        Ok(Self { network: Arc::new(network), plan, requested, family, is_chosen })
     }
 
     fn parameters(&self) -> usize {
@@ -97,8 +107,15 @@ impl Method for Glm {
         if let Some(power) = plan.langevin_power() {
             settings.push(("power of the likelihood in the limit of short steps", json!(power)));
         }
-        if !plan.waves.is_empty() {
-            settings.push(("waves for each number", json!(plan.waves.len())));
+        if self.family == Family::Additive {
+            let waves = match plan.waves.len() {
+                0 if plan.is_too_noisy_for_curves() => {
+                    json!("0: the noise is too large for curves, so each number has a straight line")
+                }
+                0 => json!("0: each number has a straight line"),
+                waves => json!(waves),
+            };
+            settings.push(("waves for each number", waves));
         }
         if plan.regularization > 0.0 {
             settings.push(("regularization", json!(plan.regularization)));
@@ -106,12 +123,33 @@ impl Method for Glm {
         settings
     }
 
-    fn releases(&self) -> &'static str {
-        "everything that is computed from the records, in each step"
+    fn remarks(&self) -> Vec<String> {
+        let plan = &self.plan;
+        let mut remarks = Vec::new();
+        remarks.extend(self.family.remark(plan.algorithm, self.is_chosen));
+        let has_lines = self.family == Family::Additive && plan.waves.is_empty();
+        if plan.is_mostly_noise() {
+            remarks.push(
+                "with so few records and so much noise, the model will be mostly noise: more records, fewer \
+                 columns or a larger ε changes that"
+                    .into(),
+            );
+        } else if has_lines && plan.columns.numbers() > 0 && plan.is_too_noisy_for_curves() {
+            remarks.push(
+                "the noise is too large for curves, so each number gets a straight line: more records or a \
+                 larger ε changes that"
+                    .into(),
+            );
+        }
+        remarks
     }
 
-    fn check(&self, _: &Terms, _: &Examples) -> Result<(), Error> {
-        Ok(())
+    fn releases(&self) -> &'static str {
+        "the noisy sum of each step"
+    }
+
+    fn check(&self, _: &Terms, examples: &Examples) -> Result<(), Error> {
+        check_examples(examples, &self.plan.columns, self.plan.classes)
     }
 
     fn task<'a>(&self, examples: &'a Examples, unit: Unit) -> Result<Supervised<'a>, Error> {

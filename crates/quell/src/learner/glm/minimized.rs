@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::{
     Columns, Family, Recipe,
     minimizer::{MOST_RECORDS, Minimizer, Problem},
-    plan::checked_records,
+    plan::{check_examples, checked_records},
     rows::Rows,
     weights::Weights,
 };
@@ -34,11 +34,13 @@ pub struct Minimized<M> {
     network: Arc<Network>,
     columns: Columns,
     loss: Loss,
+    classes: Option<usize>,
     records: u64,
     neighbors: Neighbors,
     delta: Delta,
     epsilon: Bound,
     requested: Option<f64>,
+    remark: Option<String>,
 }
 
 impl<M: Minimizer> Method for Minimized<M> {
@@ -48,6 +50,8 @@ impl<M: Minimizer> Method for Minimized<M> {
     type State = Weights;
 
     fn plan(recipe: &mut Recipe, model: &mut Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
+        recipe.method = M::ALGORITHM;
+        let is_chosen = model.name.is_none();
         let family = Family::of(model, subject, recipe.method)?;
         let records = checked_records(recipe, family, subject)?;
         let classes = subject.facts.classes;
@@ -77,7 +81,20 @@ impl<M: Minimizer> Method for Minimized<M> {
         recipe.privacy.delta = Some(delta.get());
         recipe.records = Some(records);
         mechanism.complete(recipe);
-        Ok(Self { mechanism, runs, network, columns, loss, records, neighbors, delta, epsilon, requested })
+        Ok(Self {
+            mechanism,
+            runs,
+            network,
+            columns,
+            loss,
+            classes,
+            records,
+            neighbors,
+            delta,
+            epsilon,
+            requested,
+            remark: family.remark(M::ALGORITHM, is_chosen),
+        })
     }
 
     fn parameters(&self) -> usize {
@@ -110,6 +127,10 @@ impl<M: Minimizer> Method for Minimized<M> {
         settings
     }
 
+    fn remarks(&self) -> Vec<String> {
+        self.remark.iter().cloned().collect()
+    }
+
     fn releases(&self) -> &'static str {
         "the weights of the model, and nothing that they were computed from"
     }
@@ -122,6 +143,7 @@ impl<M: Minimizer> Method for Minimized<M> {
                 expected: "a method that protects users, such as standardized or dp-sgd",
             });
         }
+        check_examples(examples, &self.columns, self.classes)?;
         // The theorems need a limit. Beyond it, the refusal tells that there are so many records.
         if examples.row_count() as u64 > MOST_RECORDS {
             return Err(Error::Setting {

@@ -1,10 +1,10 @@
 //! Generalised linear models: private regression and classification of tables.
 //!
-//! A [`Recipe`] holds the settings, some of which may be missing. A [`Plan`] is complete: all its numbers are
-//! public and fixed before the first record is read. [`Glm`] offers it to
+//! A [`Recipe`] holds the settings, some of which may be missing. A [`Plan`] is complete: all its numbers
+//! follow from the recipe and public facts, and from no record. [`Glm`] offers it to
 //! [`Training`](crate::run::Training), which pays and keeps the results.
 //!
-//! The default method needs no setting but ε. Every run of its one mechanism releases a noisy sum over all
+//! The default method needs no setting but ε and a rough number of records. Every run of its one mechanism releases a noisy sum over all
 //! records. The first runs find the mean of every column, the next ones its spread. Both standardise the
 //! columns. All other runs are gradients of the loss.
 //!
@@ -38,6 +38,7 @@ mod calibration;
 mod cells;
 pub(super) mod cholesky;
 mod columns;
+mod curves;
 mod encoding;
 mod frank_wolfe;
 mod method;
@@ -54,6 +55,7 @@ mod weights;
 
 pub use algorithm::Algorithm;
 use columns::Columns;
+pub use curves::{Category, Curve, Curves, Knot, Values};
 pub use frank_wolfe::FrankWolfe;
 pub use method::Glm;
 pub use minimized::Minimized;

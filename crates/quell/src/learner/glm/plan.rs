@@ -11,12 +11,13 @@ use super::{
 };
 use crate::{
     Error, Input,
+    data::Examples,
     layer::{Spec, WaveTable},
     learner::{Subject, average::Average, loss::Loss},
     range::{NOT_NEGATIVE, POSITIVE},
 };
 
-/// All settings of a run, fixed before the first record is read.
+/// All settings of a run. They follow from the recipe and public facts, and from no record.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The mechanism that the ledger is charged for: sums of vectors of length at most one.
@@ -53,7 +54,7 @@ pub struct Plan {
     pub waves: Vec<f32>,
     /// The waves, as a table.
     pub(super) wave_table: WaveTable,
-    /// The uses of the steps: so many of each, in this order.
+    /// The uses of the steps: so many of each, in this order. Those of SVRG alternate.
     pub(super) stages: Vec<(Stage, u64)>,
     pub(super) columns: Columns,
     /// How the outputs of the fitted model are calibrated.
@@ -65,7 +66,7 @@ pub struct Plan {
 pub(super) enum Stage {
     /// The sum of all examples.
     Means,
-    /// The sum of the absolute deviations from the centres.
+    /// The sum of the absolute deviations from the centres. Deviations above one count as one.
     Deviations,
     /// The sum of the products of all pairs of features, and of features and a numeric target.
     Moments,
@@ -79,12 +80,19 @@ pub(super) enum Stage {
     Calibration,
 }
 
-/// Default number of gradient steps for classes. Twice as many gain nothing (docs/evidence.md).
+/// Default number of gradient steps of logistic regression. Twice as many gain nothing (docs/evidence.md).
 ///
-/// Other losses have twice as many: with longer steps they diverge where all columns say the same.
+/// All other losses have twice as many: with longer steps they diverge where all columns say the same.
 pub(super) const STEPS: u64 = 45;
 /// Number of gradient steps for which the learning rates were found.
 const REFERENCE_STEPS: f64 = 100.0;
+/// The length of the noise in the mean of all gradients, beyond which it hides them.
+///
+/// Clipped gradients, and so their mean, are at most this long.
+const MOST_NOISE: f64 = 1.0;
+
+/// The largest learning rate, far beyond any use. A run that diverges has paid, and has no model.
+const FASTEST: f64 = 1e6;
 /// The most steps, far beyond any use.
 const MOST_STEPS: u64 = 1 << 32;
 
@@ -97,6 +105,7 @@ impl Plan {
     /// Completes the settings for a model, from public facts. Nothing is charged yet.
     pub fn new(recipe: &Recipe, family: Family, subject: &Subject<'_>) -> Result<Self, Error> {
         let (classes, algorithm) = (subject.facts.classes, recipe.method);
+        check_steps(algorithm)?;
         let records = checked_records(recipe, family, subject)?;
         let is_additive = family == Family::Additive;
         let family = family.linear(classes);
@@ -115,7 +124,7 @@ impl Plan {
             Algorithm::Svrg => 10 * u64::from(BATCHES),
             Algorithm::Adassp => 18,
             Algorithm::Newton => 30,
-            // These are fitted at once, by another method.
+            // Refused above.
             Algorithm::OutputPerturbation
             | Algorithm::ObjectivePerturbation
             | Algorithm::HiddenState
@@ -195,7 +204,7 @@ impl Plan {
             calibration,
         };
         plan.learning_rate = recipe.learning_rate.unwrap_or_else(|| plan.default_learning_rate());
-        POSITIVE.check("learning_rate", plan.learning_rate)?;
+        plan.check_learning_rate()?;
         Ok(plan)
     }
 
@@ -256,6 +265,8 @@ impl Plan {
     }
 
     /// The factor that makes an example, and its numeric target, a vector of length at most one.
+    ///
+    /// Data without a schema may be longer; the mechanism clips it.
     pub(super) fn mean_scale(&self) -> f64 {
         (self.columns.count as f64 + self.target_columns()).sqrt().recip()
     }
@@ -291,8 +302,38 @@ impl Plan {
         noise * ((self.columns.width() + 1) as f64 * outputs as f64).sqrt() / self.records as f64
     }
 
-    /// The learning rate. It falls with the noise.
+    /// Whether an additive model has straight lines without a setting, because curves would fit noise.
+    pub(super) fn is_too_noisy_for_curves(&self) -> bool {
+        curves(&self.descent, self.runs, self.records, self.columns.count) == 0
+    }
+
+    /// Whether the noise in the mean gradient is longer than any mean gradient.
+    pub(super) fn is_mostly_noise(&self) -> bool {
+        self.noise_share() > MOST_NOISE
+    }
+
+    /// Refuses steps with which the weights grow beyond all numbers, whatever the records are.
+    fn check_learning_rate(&self) -> Result<(), Error> {
+        POSITIVE.check("learning_rate", self.learning_rate)?;
+        let (value, range) = (self.learning_rate, "(0, 1e6], and at most 2 divided by the regularization");
+        // Each step multiplies a weight by 1 - ηλ. Newton's method divides by λ or more.
+        let is_penalty_stable =
+            self.algorithm == Algorithm::Newton || self.learning_rate * self.regularization <= 2.0;
+        if self.learning_rate > FASTEST || !is_penalty_stable {
+            return Err(Error::OutOfRange { what: "learning_rate", value, range });
+        }
+        Ok(())
+    }
+
+    /// The learning rate. It falls with the noise, and is at most one over the weight of the penalty.
     fn default_learning_rate(&self) -> f64 {
+        let most =
+            if self.algorithm == Algorithm::Newton { f64::INFINITY } else { 1.0 / self.regularization };
+        self.unpenalized_learning_rate().min(most)
+    }
+
+    /// The learning rate for a loss without penalty.
+    fn unpenalized_learning_rate(&self) -> f64 {
         let noise = self.noise_share();
         match self.algorithm {
             Algorithm::Standardized if self.classes.is_some() => {
@@ -358,6 +399,18 @@ impl Plan {
     }
 }
 
+/// Refuses an algorithm whose steps are no noisy sums. Other types plan it.
+fn check_steps(algorithm: Algorithm) -> Result<(), Error> {
+    if algorithm.takes_steps() {
+        return Ok(());
+    }
+    Err(Error::Setting {
+        name: "method",
+        found: format!("{}, which another type plans", algorithm.name()),
+        expected: "a method whose steps are noisy sums, such as standardized or newton",
+    })
+}
+
 /// How much of the last step the next one repeats.
 fn momentum(algorithm: Algorithm, classes: Option<usize>) -> f64 {
     match algorithm {
@@ -391,7 +444,7 @@ fn curvature(loss: Loss) -> f64 {
     }
 }
 
-/// The most waves that are chosen without a setting.
+/// The most waves of a number.
 const MOST_WAVES: usize = 8;
 
 /// Chooses the number of waves: eight where noise is small for each column, or none.
@@ -404,15 +457,15 @@ fn curves(descent: &Descent, runs: u64, records: u64, columns: usize) -> u64 {
 
 /// The amplitudes of so many waves. Curves of one or two waves stay close to lines.
 fn amplitudes(waves: u64) -> Result<Vec<f32>, Error> {
-    if waves > 64 {
-        let expected = "a number in [0, 64]";
+    if waves > MOST_WAVES as u64 {
+        let expected = "a number in [0, 8]";
         return Err(Error::Setting { name: "waves", found: waves.to_string(), expected });
     }
     let [strength, decay] = if waves <= 2 { [0.5, 1.0] } else { [1.0, 0.5] };
     Ok((1..=waves).map(|order| (strength * (order as f64).powf(-decay)) as f32).collect())
 }
 
-/// The uses of all steps. A twentieth of the budget finds means, and a twentieth spreads.
+/// The uses of all steps. About a twentieth of them find means, and as many find spreads; at least one each.
 fn stages(algorithm: Algorithm, steps: u64, has_numbers: bool, is_calibrated: bool) -> Vec<(Stage, u64)> {
     let share = |part: u64| ((steps + part / 2) / part).max(1);
     let mut stages = Vec::new();
@@ -450,12 +503,12 @@ pub(super) fn checked_records(recipe: &Recipe, family: Family, subject: &Subject
     let classes = subject.facts.classes;
     let misfit = |name, found: &str, expected| Error::Setting { name, found: found.into(), expected };
     if family != Family::Additive && family.classifies() != classes.is_some() {
-        let found = if classes.is_some() {
-            "one for numbers, and the targets are classes"
+        let (found, expected) = if classes.is_some() {
+            ("one for numbers, and the targets are classes", "additive, logistic or svm")
         } else {
-            "one for classes, and the targets are numbers"
+            ("one for classes, and the targets are numbers", "additive, linear, ridge, poisson or quantile")
         };
-        return Err(misfit("model", found, "one that fits the targets"));
+        return Err(misfit("model", &format!("{}, {found}", family.name()), expected));
     }
     if recipe.quantile.is_some() && family != Family::Quantile {
         return Err(misfit("quantile", "given", "none, except for quantile regression"));
@@ -480,13 +533,47 @@ pub(super) fn checked_records(recipe: &Recipe, family: Family, subject: &Subject
             return Err(misfit(name, &found, "a method with this setting, or no such setting"));
         }
     }
+    if family != Family::Additive && recipe.waves.is_some_and(|waves| waves > 0) {
+        let found = format!("{}, and the model is {}", recipe.waves.unwrap_or(0), family.name());
+        return Err(misfit("waves", &found, "0, or the model additive"));
+    }
+    if recipe.records == Some(0) {
+        return Err(misfit("records", "0", "at least 1"));
+    }
     let is_regression = matches!(family, Family::Linear | Family::Ridge);
     if matches!(recipe.method, Algorithm::Adassp | Algorithm::OnePosterior) && !is_regression {
         let found = format!("{}, and the model is {}", recipe.method.name(), family.name());
-        return Err(misfit("method", &found, "the model linear or ridge, or another method"));
+        let expected = if classes.is_some() {
+            "another method: this one is for numeric targets"
+        } else {
+            "another method, or the model linear or ridge"
+        };
+        return Err(misfit("method", &found, expected));
     }
     let records = recipe.records.or(subject.facts.records).filter(|records| *records > 0);
     records.ok_or(Error::Missing { what: Input::RecordCount })
+}
+
+/// Checks that examples have the features and the classes that a model was planned for: public facts.
+pub(super) fn check_examples(
+    examples: &Examples,
+    columns: &Columns,
+    classes: Option<usize>,
+) -> Result<(), Error> {
+    let found = (examples.width(), examples.classes().map(<[String]>::len));
+    if found == (columns.width(), classes) {
+        return Ok(());
+    }
+    let name = |(width, classes): (usize, Option<usize>)| match classes {
+        Some(classes) => format!("of {width} features and {classes} classes"),
+        None => format!("of {width} features and a number"),
+    };
+    let planned = name((columns.width(), classes));
+    Err(Error::Setting {
+        name: "the data",
+        found: format!("{}, and the plan is for data {planned}", name(found)),
+        expected: "data with the features and the targets of the plan",
+    })
 }
 
 #[cfg(test)]

@@ -27,6 +27,8 @@ pub struct Recipe {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub learning_rate: Option<f64>,
     /// The weight λ of the penalty λ/2 ‖w‖², relative to the mean loss.
+    ///
+    /// For methods that standardise, w are the weights of standardised columns, and waves count like columns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regularization: Option<f64>,
     /// Probability that a record enters the batch of a step, for stochastic gradient descent.
@@ -39,6 +41,8 @@ pub struct Recipe {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quantile: Option<f32>,
     /// Number of waves of each number, from which an additive model forms curves.
+    ///
+    /// At most eight. Zero gives lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waves: Option<u64>,
 }
@@ -123,6 +127,13 @@ impl Family {
         Ok(family)
     }
 
+    /// A remark on a model that was chosen because the method has no additive one.
+    pub(super) fn remark(self, method: Algorithm, is_chosen: bool) -> Option<String> {
+        (is_chosen && method != Algorithm::Standardized).then(|| {
+            format!("the model is {}: the method {} fits no additive model", self.name(), method.name())
+        })
+    }
+
     /// The linear model with the loss of this family: an additive model is one on curves.
     pub(super) fn linear(self, classes: Option<usize>) -> Self {
         match (self, classes) {
@@ -132,7 +143,7 @@ impl Family {
         }
     }
 
-    /// Whether the family predicts classes.
+    /// Whether the family predicts classes alone.
     ///
     /// An additive model predicts classes or numbers, whichever the targets are.
     #[must_use]

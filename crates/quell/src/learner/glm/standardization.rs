@@ -2,7 +2,7 @@
 //!
 //! A linear model learns fastest from columns of mean zero and spread one. Both numbers are private, so they
 //! are paid for: averages of noisy means, and averages of noisy mean deviations. What is done with them here
-//! is post-processing. Estimates with much noise are shrunk towards their common mean (James and Stein 1961).
+//! is post-processing. Estimates with much noise are shrunk towards their common mean.
 
 use super::{Algorithm, Columns, Plan};
 
@@ -49,6 +49,8 @@ const CLASS_GAIN: f64 = 0.8;
 
 impl Standardization {
     /// The constants that use nothing but the declared bounds: no example is longer than the radius.
+    ///
+    /// Data without a schema may be longer; the mechanism clips it.
     pub(super) fn declared(plan: &Plan) -> Self {
         let width = plan.columns.width();
         Self {
@@ -98,7 +100,8 @@ impl Standardization {
         spreads.resize(spreads.len().max(columns.width()), 0.0);
         let target_spread = if plan.classes.is_none() { spreads.pop() } else { None };
         shrink(columns, &mut spreads, noise);
-        // Spreads that noise alone could explain are no smaller than the noise.
+        // A spread that noise alone could explain is raised to three times the noise, but to no more than half
+        // the range.
         let floor = (3.0 * deviations.noise).min(0.5);
         let bounded = |spread: f64| spread.max(floor).clamp(SPREADS[0], SPREADS[1]);
         for (feature, spread) in spreads.iter_mut().enumerate() {
@@ -181,7 +184,8 @@ impl Standardization {
 
 /// Shrinks the estimates of all numeric features towards their mean, as far as noise explains their spread.
 ///
-/// The estimator of James and Stein for four or more numbers with equal noise.
+/// The positive-part estimator of James and Stein around the mean (Efron and Morris 1973), for four or more
+/// numbers with equal noise.
 fn shrink(columns: &Columns, estimates: &mut [f64], noise: f64) {
     let numbers: Vec<usize> =
         (0..columns.width()).filter(|feature| !columns.is_indicator(*feature)).collect();

@@ -26,6 +26,18 @@ use crate::{
 /// The vector of an example is an outer product: a left factor with one number for each output, times a right
 /// factor with one number for each feature, and where the stage has biases, the left factor times a constant.
 /// A record with several examples has the mean of their vectors.
+///
+/// # Theorem
+/// The clauses of the contract of [`Contributions`] hold:
+///
+/// 1. *Length.* An outer product is as long as the product of the lengths of its factors, and the constant is
+///    one more number of the right factor. The mean of several vectors is measured as it is.
+/// 2. *One record.* A vector follows from the cells of its record, and from centres, spreads and weights that
+///    follow from released sums alone. So does the value of a category that is absent.
+/// 3. *Scale zero.* A vector whose scale is zero is not added, so it may be infinite or NaN.
+/// 4. *Precision.* Numbers of a block are added in single precision, in the order of its records. Sums of
+///    categories are added in double precision, and only categories of the block have one. `add_blocks` deals
+///    blocks to threads by their position.
 pub(super) struct Vectors<'a> {
     plan: &'a Plan,
     cells: &'a Cells,
@@ -385,6 +397,18 @@ mod tests {
     const COLUMNS: &str = "[[column]]\nname = 'a'\nbounds = [0, 1]\n[[column]]\nname = 'b'\nbounds = [0, 1]\n\
          [[column]]\nname = 'c'\ncategories = ['x', 'y', 'z']\n";
 
+    /// A state after random releases of means and deviations, so that absent categories have values, too.
+    fn standardized(plan: &Plan, chance: &mut PublicRandom) -> State {
+        let mut state = State::new(plan).unwrap();
+        let before =
+            plan.stages.iter().filter(|(stage, _)| matches!(stage, Stage::Means | Stage::Deviations));
+        for step in 0..before.map(|(_, steps)| steps).sum::<u64>() {
+            let released: Vec<f32> = (0..plan.descent.dimension).map(|_| chance.between(0.0, 20.0)).collect();
+            state.apply(plan, &released, step).unwrap();
+        }
+        state
+    }
+
     /// Scores during training are those of the finished model, so gradients are those of its loss.
     #[test]
     fn scores_in_training_are_those_of_the_model() {
@@ -465,7 +489,7 @@ mod tests {
             let glm = Glm::plan(&mut recipe, &mut Architecture::default(), &subject).unwrap();
             let task = glm.task(&examples, unit).unwrap();
             let cells = Cells::new(&task, &glm.plan.columns);
-            let mut state = State::new(&glm.plan).unwrap();
+            let mut state = standardized(&glm.plan, &mut chance);
             let (standardization, weights) =
                 (state.standardization(&glm.plan), state.weights(&glm.plan, Stage::Gradient));
             let others: Vec<usize> = (1..task.records()).collect();
@@ -527,7 +551,7 @@ mod tests {
                 let glm = Glm::plan(&mut recipe, &mut Architecture::default(), &subject).unwrap();
                 let task = glm.task(&examples, unit).unwrap();
                 let cells = Cells::new(&task, &glm.plan.columns);
-                let mut state = State::new(&glm.plan).unwrap();
+                let mut state = standardized(&glm.plan, &mut chance);
                 let standardization = state.standardization(&glm.plan);
                 let mut weights = state.weights(&glm.plan, Stage::Gradient);
                 weights.iter_mut().flatten().for_each(|weight| *weight = chance.normal());

@@ -84,7 +84,7 @@ impl Method for Unsupervised {
     }
 
     fn releases(&self) -> &'static str {
-        "everything that is computed from the records, in each run"
+        "the noisy sum of each run"
     }
 
     fn check(&self, _: &Terms, _: &Examples) -> Result<(), Error> {
