@@ -6,8 +6,8 @@ use quell_privacy::{
     accounting::{Pld, closed},
     ledger::{Budget, Composition, Ledger, Line, State, Theorem},
     mechanism::{
-        Additive, Clipping, Count, Descent, GaussianSparseVector, IntegerNoise, Mechanism, Noise, Sampling,
-        Sensitive, StableHistogram, Vectors,
+        Additive, Clipping, Count, Descends, Descent, GaussianSparseVector, IntegerNoise, Mechanism, Noise,
+        Sampling, Sensitive, StableHistogram, StagedDescent, Vectors,
     },
     units::{ClipNorm, Delta, Epsilon, NoiseMultiplier, SamplingRate, Scale},
 };
@@ -93,6 +93,40 @@ fn a_plan_that_fills_the_budget_by_the_tight_accountant_is_granted_whole_and_not
     let spent = enough.state().unwrap().spent();
     assert!(spent.theorem == Theorem::Whole && spent.epsilon <= whole * 1.0001, "{spent:?}");
     assert!(matches!(enough.charge(count(0.001)).err(), Some(Error::Refused { .. })));
+}
+
+/// Two runs of another kind, then steps of DP-SGD: charged as a whole, handed out in their turn, also after a
+/// kill.
+#[test]
+fn a_staged_plan_hands_out_each_stage_in_its_turn() {
+    let before = Descent { sampling: Sampling::Full, dimension: 5, ..step(7.0, 1.0) };
+    let staged = StagedDescent { preparation: vec![(before.clone(), 2)], descent: step(4.0, 0.01) };
+    let neighbors = Neighbors::AddRemove;
+    let all = Event::Composed(vec![
+        before.event(neighbors).repeated(2),
+        step(4.0, 0.01).event(neighbors).repeated(10),
+    ]);
+    let truth = Pld::default().epsilon(&all, neighbors, delta(1e-5)).unwrap();
+    let (mut ledger, _) = ledger(truth.upper * 1.001);
+    let mut kinds = Vec::new();
+    let lease = ledger.reserve(staged.clone(), 12).unwrap().in_blocks_of(1);
+    let charge = lease.entry();
+    for paid in lease.take(1) {
+        let mut batches = StagedDescent::start(paid.unwrap(), 3).unwrap();
+        kinds.push(batches.next(&mut Vectors::new(5, vec![])).unwrap().unwrap().sum.len());
+    }
+    // Killed and resumed: the second run is still one of the preparation.
+    for paid in ledger.resume(staged.clone(), charge).unwrap().in_blocks_of(1) {
+        let mut batches = StagedDescent::start(paid.unwrap(), 3).unwrap();
+        let dimension = if kinds.len() < 2 { 5 } else { 2 };
+        kinds.push(batches.next(&mut Vectors::new(dimension, vec![])).unwrap().unwrap().sum.len());
+    }
+    assert_eq!(kinds, [5, 5, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]);
+    let spent = ledger.state().unwrap().spent();
+    assert!(spent.epsilon >= truth.lower && spent.epsilon <= truth.upper * 1.001, "{spent:?} {truth:?}");
+    // Another order, or another number of runs of the preparation, is another plan.
+    let other = StagedDescent { preparation: vec![(before, 3)], ..staged };
+    assert!(matches!(ledger.resume(other, charge).err(), Some(Error::Book { .. })));
 }
 
 #[test]

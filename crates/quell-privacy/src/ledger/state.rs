@@ -111,6 +111,8 @@ impl State {
             Line::Charged(charge) => match &charge.plan.event {
                 Event::NonPrivate => Ok(()),
                 Event::Repeated { count, .. } if *count == charge.steps => Ok(()),
+                // Stages one after the other: see `StagedDescent`.
+                Event::Composed(stages) if steps_of(stages) == Some(charge.steps) => Ok(()),
                 _ if charge.steps == 1 => Ok(()),
                 _ => invalid("pays for a different number of steps than it hands out"),
             },
@@ -257,4 +259,12 @@ impl State {
         let promised = if rule.promised.is_finite() { rule.promised } else { 0.0 };
         self.terms.composition.slack(rule.delta) - Composition::slack_used(&self.sum, promised)
     }
+}
+
+/// Number of steps that stages consist of; `None` if it is too large.
+fn steps_of(stages: &[Event]) -> Option<u64> {
+    stages.iter().try_fold(0_u64, |sum, stage| match stage {
+        Event::Repeated { count, .. } => sum.checked_add(*count),
+        _ => sum.checked_add(1),
+    })
 }
