@@ -46,6 +46,8 @@ const CASES: &[(&str, &[usize])] = &[
             {"kind":"linear","outputs":3}]}"#,
         &[3],
     ),
+    (r#"{"kind":"leaves","columns":[0,3,0,1],"trees":9,"seed":5}"#, &[6]),
+    (r#"{"kind":"leaves","columns":[0],"trees":3,"seed":1}"#, &[1]),
     (r#"{"kind":"flatten"}"#, &[3, 2, 5]),
     (r#"{"kind":"reshape","shape":[5,6]}"#, &[3, 2, 5]),
     (r#"{"kind":"self_attention","heads":3}"#, &[7, 6]),

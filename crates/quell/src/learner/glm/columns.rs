@@ -9,23 +9,32 @@ pub(super) struct Columns {
     is_indicator: Vec<bool>,
     /// Number of columns of the table. The features of one column have length at most one together.
     pub(super) count: usize,
+    /// For trees: the number of indicators that exclude each other, or 0 for a number.
+    pub(super) questions: Vec<usize>,
 }
 
 impl Columns {
     /// The columns of a schema. Without a schema, each of `width` features is a number.
     pub(super) fn new(schema: Option<&Schema>, width: usize) -> Self {
         let Some(schema) = schema else {
-            return Self { is_indicator: vec![false; width], count: width };
+            return Self { is_indicator: vec![false; width], count: width, questions: vec![0; width] };
         };
-        let mut is_indicator = Vec::new();
+        let (mut is_indicator, mut questions) = (Vec::new(), Vec::new());
         for column in &schema.columns {
+            let unknown = usize::from(column.unknown);
             match &column.categories {
-                Some(categories) => is_indicator.extend(categories.iter().map(|_| true)),
-                None => is_indicator.push(false),
+                Some(categories) => {
+                    is_indicator.extend(categories.iter().map(|_| true));
+                    questions.push(categories.len() + unknown);
+                }
+                None => {
+                    is_indicator.push(false);
+                    questions.extend([0, unknown].into_iter().take(1 + unknown));
+                }
             }
             is_indicator.extend(column.unknown.then_some(true));
         }
-        Self { is_indicator, count: schema.columns.len() }
+        Self { is_indicator, count: schema.columns.len(), questions }
     }
 
     /// Number of features.

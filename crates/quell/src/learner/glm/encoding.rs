@@ -90,7 +90,9 @@ impl<'a> Encoding<'a> {
         // Centre, rate and gain of a feature, or of the target, which is the last one.
         let constants = standardization.weights(plan);
         let scale = plan.scale(stage) as f32;
+        let leaf_gain = standardization.leaf_gain(plan) as f32;
         let of = |feature: usize| match stage {
+            _ if has_gradients && feature >= width => [plan.leaf_share(feature - width), 1.0, leaf_gain],
             Stage::Means => [0.0, 1.0, scale],
             Stage::Deviations if feature == width => [standardization.target[0] as f32, 1.0, scale],
             Stage::Deviations if plan.columns.is_indicator(feature) => [0.0, 1.0, 0.0],
@@ -118,9 +120,9 @@ impl<'a> Encoding<'a> {
         let column = |kind: usize| places.iter().map(|place| of(*place)[kind]).collect();
         let [centres, rates, gains] = [0, 1, 2].map(column);
         let waves = Some(&plan.wave_table).filter(|table| has_gradients && table.count > 0);
-        let columns =
-            width + usize::from(has_target) + cells.numbers.len() * waves.map_or(0, |table| table.count);
-        places.extend(width + usize::from(has_target)..columns);
+        let before_waves = width + usize::from(has_target) + if has_gradients { plan.leaves() } else { 0 };
+        let columns = before_waves + cells.numbers.len() * waves.map_or(0, |table| table.count);
+        places.extend(before_waves..columns);
         Self {
             cells,
             outputs,

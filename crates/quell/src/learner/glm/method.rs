@@ -95,6 +95,9 @@ impl Method for Glm {
         if let Some(power) = plan.langevin_power() {
             settings.push(("power of the likelihood in the limit of short steps", json!(power)));
         }
+        if let Some((trees, seed)) = plan.trees {
+            settings.extend([("random trees", json!(trees)), ("public seed of the trees", json!(seed))]);
+        }
         if !plan.waves.is_empty() {
             settings.push(("waves for each number", json!(plan.waves.len())));
         }
@@ -135,8 +138,8 @@ impl Method for Glm {
         mut watch: impl FnMut(&State) -> Result<Control, Error>,
     ) -> Result<(), Error> {
         let plan = &self.plan;
-        let cells = Cells::new(task, &plan.columns);
-        let cells = (&cells, task.is_grouped());
+        let mut cells = Cells::new(task, &plan.columns);
+        let mut has_leaves = false;
         while let Some(paid) = lease.next() {
             let (paid, run) = (paid?, lease.position() - 1);
             let mut batches = paid.start(task.records())?;
@@ -144,7 +147,13 @@ impl Method for Glm {
             for position in run * self.steps_per_run().. {
                 let (stage, _) = plan.stage(position);
                 let standardization = state.standardization(plan);
+                // Thresholds do not change once gradients are computed.
+                if let (Some(trees), Stage::Gradient, false) = (&plan.forest, stage, has_leaves) {
+                    cells = cells.with_leaves(task, trees, &plan.thresholds(&standardization));
+                    has_leaves = true;
+                }
                 let [weights, anchor] = state.weights();
+                let cells = (&cells, task.is_grouped());
                 let mut vectors = Vectors::new(plan, cells, stage, &standardization, [&weights, &anchor]);
                 let Some(released) = batches.next(&mut vectors) else { break };
                 state.apply(plan, &released?.sum, position)?;
@@ -174,6 +183,7 @@ impl Recipe {
         self.privacy.delta = Some(plan.delta.get());
         self.records = Some(plan.records);
         self.waves = plan.algorithm.has("waves").then_some(plan.waves.len() as u64);
+        (self.trees, self.tree_seed) = plan.trees.unzip();
         self.steps = Some(plan.steps);
         self.learning_rate = plan.algorithm.has("learning_rate").then_some(plan.learning_rate);
         self.regularization = Some(plan.regularization);
