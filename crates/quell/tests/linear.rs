@@ -195,7 +195,7 @@ fn an_additive_model_learns_curves() {
     assert_eq!(fit(asked).err().unwrap().to_string(), "waves is 65, expected a number in [0, 64]");
 }
 
-/// The class depends on two columns together, so an additive model is no better than a guess.
+/// The class depends on two columns together, so an additive model is right in three of four quadrants.
 #[test]
 fn a_forest_learns_what_columns_say_together() {
     let classes = made("classes = ['same', 'different']", 4_000, |a, b, _, _| {
@@ -203,7 +203,7 @@ fn a_forest_learns_what_columns_say_together() {
     });
     let numbers =
         made("bounds = [0, 2]", 4_000, |a, _, red, _| if red { 1.0 + a } else { 1.0 - a }.to_string());
-    for (made, least, most) in [(&classes, 0.8, 0.65), (&numbers, 0.7, 0.2)] {
+    for (made, least, most) in [(&classes, 0.9, 0.8), (&numbers, 0.7, 0.2)] {
         let additive = made.score(&model(made.configuration(10.0)));
         let mut asked = made.configuration(10.0);
         asked.model.name = Some("forest".into());

@@ -2,8 +2,8 @@
 
 use super::Error;
 use super::{
-    Convolution, Embedding, Layer, Leaves, Pool, Pooling, Reshape, Residual, SelfAttention, Sides, Spec,
-    StandardizedConvolution,
+    Convolution, DecisionTree, Embedding, Layer, Leaves, Pool, Pooling, Reshape, Residual, SelfAttention,
+    Sides, Spec, StandardizedConvolution,
     site::{Site, product},
 };
 
@@ -185,6 +185,20 @@ pub(super) fn leaves(
     // At most four questions and sixteen leaves.
     site.check_size(4 * trees as u128, width + 16 * trees as u128)?;
     Ok(Box::new(Leaves::new(columns, trees, seed)))
+}
+
+pub(super) fn decision_tree(
+    input: &[usize],
+    depth: usize,
+    outputs: usize,
+    site: &Site<'_>,
+) -> Result<Box<dyn Layer>, Error> {
+    let outputs = within(site, "outputs", outputs, LARGEST)?;
+    if depth > DecisionTree::DEEPEST {
+        return Err(site.setting("depth", &depth, format!("at most {}", DecisionTree::DEEPEST)));
+    }
+    site.check_size((2 + outputs as u128) << depth, outputs as u128)?;
+    fits(DecisionTree::new(input.iter().product(), depth, outputs), input, site)
 }
 
 pub(super) fn reshape(input: &[usize], shape: &[usize], site: &Site<'_>) -> Result<Box<dyn Layer>, Error> {

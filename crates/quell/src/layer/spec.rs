@@ -7,7 +7,8 @@ use super::{
     Activation, AppendSquares, BoundLength, Dropout, Function, Layer, Linear, Normalization, Pool, Pooling,
     Positions, Reshape, Standardize, Waves,
     build::{
-        LARGEST, attention, convolution, divides, embedding, fits, leaves, pooling, reshape, residual, within,
+        LARGEST, attention, convolution, decision_tree, divides, embedding, fits, leaves, pooling, reshape,
+        residual, within,
     },
     site::{Site, Tally, product},
 };
@@ -149,6 +150,13 @@ pub enum Spec {
         /// The seed of the trees.
         seed: u64,
     },
+    /// A decision tree: comparisons of numbers with thresholds, and values at its leaves.
+    DecisionTree {
+        /// The depth of all leaves.
+        depth: usize,
+        /// Number of outputs.
+        outputs: usize,
+    },
     /// Scales examples that are longer than one to length one.
     BoundLength {},
     /// The numbers of an example, followed by the square of each.
@@ -233,6 +241,7 @@ impl Spec {
             Self::Standardize { .. } => "standardize",
             Self::Waves { .. } => "waves",
             Self::Leaves { .. } => "leaves",
+            Self::DecisionTree { .. } => "decision_tree",
             Self::BoundLength {} => "bound_length",
             Self::AppendSquares {} => "append_squares",
         }
@@ -310,6 +319,7 @@ impl Spec {
                 )
             }
             Self::Leaves { columns, trees, seed } => leaves(input, columns, (*trees, *seed), site),
+            Self::DecisionTree { depth, outputs } => decision_tree(input, *depth, *outputs, site),
             Self::BoundLength {} => Ok(Box::new(BoundLength::new(input.to_vec()))),
             Self::AppendSquares {} => {
                 site.check_size(0, 2 * product(input))?;

@@ -13,6 +13,7 @@ use crate::{
         glm::{self, Family},
         naive_bayes,
         schedule::{Schedule, Shape},
+        tree,
         unsupervised::{self, Kind},
     },
 };
@@ -29,6 +30,8 @@ pub enum Learner {
     Unsupervised,
     /// Naive Bayes.
     NaiveBayes,
+    /// A decision tree.
+    Tree,
     /// Recommendations from ratings.
     Factorization,
 }
@@ -49,7 +52,7 @@ impl Configuration {
         match learner {
             Learner::DpSgd => {}
             Learner::Glm => self.share_settings()?,
-            Learner::Unsupervised | Learner::NaiveBayes => self.share_guarantee(learner)?,
+            Learner::Unsupervised | Learner::NaiveBayes | Learner::Tree => self.share_guarantee(learner)?,
             Learner::Factorization => {
                 self.share_guarantee(learner)?;
                 self.describe_ratings()?;
@@ -76,6 +79,9 @@ impl Configuration {
         }
         if self.model.name.as_deref() == Some(naive_bayes::NAME) {
             return Learner::NaiveBayes;
+        }
+        if self.model.name.as_deref() == Some(tree::NAME) {
+            return Learner::Tree;
         }
         let asks_for_dp_sgd = self.training.sampling.rate.is_some() || !self.training.suits_linear_models();
         let is_table = self.data.schema.is_some() && self.features.is_raw() && self.model.layers.is_empty();
@@ -153,6 +159,7 @@ impl Configuration {
         (self.training, self.glm) = (Recipe::default(), glm::Recipe::default());
         let (own, records) = match learner {
             Learner::NaiveBayes => (&mut self.naive_bayes.privacy, &mut self.naive_bayes.records),
+            Learner::Tree => (&mut self.tree.privacy, &mut self.tree.records),
             Learner::Factorization => (&mut self.factorization.privacy, &mut self.factorization.records),
             _ => (&mut self.unsupervised.privacy, &mut self.unsupervised.records),
         };

@@ -48,6 +48,8 @@ const CASES: &[(&str, &[usize])] = &[
     ),
     (r#"{"kind":"leaves","columns":[0,3,0,1],"trees":9,"seed":5}"#, &[6]),
     (r#"{"kind":"leaves","columns":[0],"trees":3,"seed":1}"#, &[1]),
+    (r#"{"kind":"decision_tree","depth":2,"outputs":3}"#, &[4]),
+    (r#"{"kind":"decision_tree","depth":0,"outputs":1}"#, &[2]),
     (r#"{"kind":"flatten"}"#, &[3, 2, 5]),
     (r#"{"kind":"reshape","shape":[5,6]}"#, &[3, 2, 5]),
     (r#"{"kind":"self_attention","heads":3}"#, &[7, 6]),

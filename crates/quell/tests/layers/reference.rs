@@ -101,6 +101,16 @@ pub(crate) fn forward(
         }
         Spec::Waves { numbers, amplitudes } => waves(input, numbers, amplitudes),
         Spec::Leaves { columns, trees, seed } => leaves(input, columns, (*trees, *seed), weights),
+        Spec::DecisionTree { depth, outputs } => {
+            let questions = (1 << depth) - 1;
+            let [features, thresholds] = [(); 2].map(|()| take(weights, questions));
+            let values = take(weights, (questions + 1) * outputs);
+            let leaf = (0..*depth).fold(0, |node, _| {
+                let feature = (features[node].max(0.0).floor() as usize).min(input.len() - 1);
+                2 * node + if input[feature] > thresholds[node] { 2 } else { 1 }
+            }) - questions;
+            (vec![*outputs], values[leaf * outputs..][..*outputs].to_vec())
+        }
         Spec::BoundLength {} => {
             let length = input.iter().map(|x| x * x).sum::<f64>().sqrt();
             same(&|x| x / length.max(1.0))

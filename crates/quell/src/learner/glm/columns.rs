@@ -4,18 +4,18 @@ use crate::data::Schema;
 
 /// Which features are numbers, and which are indicators of a category.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Columns {
+pub(in crate::learner) struct Columns {
     /// Whether each feature is an indicator, which is 0 or 1.
     is_indicator: Vec<bool>,
     /// Number of columns of the table. The features of one column have length at most one together.
     pub(super) count: usize,
     /// For trees: the number of indicators that exclude each other, or 0 for a number.
-    pub(super) questions: Vec<usize>,
+    pub(in crate::learner) questions: Vec<usize>,
 }
 
 impl Columns {
     /// The columns of a schema. Without a schema, each of `width` features is a number.
-    pub(super) fn new(schema: Option<&Schema>, width: usize) -> Self {
+    pub(in crate::learner) fn new(schema: Option<&Schema>, width: usize) -> Self {
         let Some(schema) = schema else {
             return Self { is_indicator: vec![false; width], count: width, questions: vec![0; width] };
         };

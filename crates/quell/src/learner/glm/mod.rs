@@ -52,7 +52,7 @@ mod vectors;
 mod weights;
 
 pub use algorithm::Algorithm;
-use columns::Columns;
+pub(in crate::learner) use columns::Columns;
 pub use frank_wolfe::FrankWolfe;
 pub use method::Glm;
 pub use minimized::Minimized;
