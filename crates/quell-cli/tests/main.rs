@@ -27,4 +27,5 @@ mod snapshots;
 mod surveys;
 mod train;
 mod trained;
+mod trees;
 mod unsupervised;

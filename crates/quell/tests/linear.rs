@@ -211,8 +211,16 @@ fn a_forest_learns_what_columns_say_together() {
         assert!(forest > least && additive < most, "{forest} {additive}");
     }
     for (model, trees, refusal) in [
-        (Some("forest"), 0, "trees is 0, expected a number in [1, 4096]"),
-        (Some("forest"), 5_000, "trees is 5000, expected a number in [1, 4096]"),
+        (
+            Some("forest"),
+            0,
+            "trees is 0, expected a number in [1, 4096], and less for columns with very many categories",
+        ),
+        (
+            Some("forest"),
+            5_000,
+            "trees is 5000, expected a number in [1, 4096], and less for columns with very many categories",
+        ),
         (None, 9, "trees is given, expected none, except for a forest"),
     ] {
         let mut asked = classes.configuration(1.0);

@@ -3,7 +3,7 @@
 use super::Error;
 use super::{
     Convolution, DecisionTree, Embedding, Layer, Leaves, Pool, Pooling, Reshape, Residual, SelfAttention,
-    Sides, Spec, StandardizedConvolution,
+    Sides, Spec, StandardizedConvolution, Trees,
     site::{Site, product},
 };
 
@@ -181,6 +181,9 @@ pub(super) fn leaves(
         let expected =
             format!("numbers of categories, or 0 for a number, that make {} inputs", product(input));
         return Err(site.setting("columns", &format!("{width} inputs"), expected));
+    }
+    if !Trees::fit(columns, trees) {
+        return Err(site.setting("trees", &trees, "fewer for columns with so many categories"));
     }
     // At most four questions and sixteen leaves.
     site.check_size(4 * trees as u128, width + 16 * trees as u128)?;

@@ -102,7 +102,17 @@ enum Kind {
 /// The depths of trees, in turn. Deeper trees see more columns together, and have fewer records in each leaf.
 const DEPTHS: [usize; 4] = [1, 2, 3, 4];
 
+/// The most categories of all questions: their sets are kept in memory.
+const MOST_CATEGORIES: usize = 1 << 26;
+
 impl Trees {
+    /// Whether so many trees are few enough for these columns.
+    pub(crate) fn fit(columns: &[usize], trees: usize) -> bool {
+        let categories = columns.iter().copied().max().unwrap_or(0).max(1);
+        let questions = trees.saturating_mul(DEPTHS[DEPTHS.len() - 1]);
+        questions.saturating_mul(categories) <= MOST_CATEGORIES
+    }
+
     pub(crate) fn new(columns: &[usize], trees: usize, seed: u64) -> Self {
         let mut first = 0;
         let columns: Vec<(usize, usize)> = columns
@@ -117,12 +127,13 @@ impl Trees {
         for tree in 0..trees {
             let mut random = PublicRandom::of(seed, tree as u64);
             let depth = DEPTHS[tree % DEPTHS.len()].min(columns.len());
-            // The first columns of a random order.
-            let mut order: Vec<usize> = (0..columns.len()).collect();
-            for place in 0..depth {
-                let other = place + random.below(order.len() - place);
-                order.swap(place, other);
-                let column = order[place];
+            let mut asked = Vec::with_capacity(depth);
+            while asked.len() < depth {
+                let column = random.below(columns.len());
+                if asked.contains(&column) {
+                    continue;
+                }
+                asked.push(column);
                 let kind = match columns[column].1 {
                     0 => Kind::Number { share: f64::from(random.between(0.0, 1.0)) },
                     categories => Kind::Category { is_in: subset(categories, &mut random) },

@@ -149,12 +149,14 @@ fn leaves(
     let mut output = input.to_vec();
     for tree in 0..trees {
         let mut chance = PublicRandom::of(seed, tree as u64);
-        let mut rest: Vec<usize> = (0..columns.len()).collect();
+        let mut asked = Vec::new();
         let (mut leaf, mut count) = (0, 1);
-        for place in 0..(1 + tree % 4).min(columns.len()) {
-            let other = place + chance.below(rest.len() - place);
-            rest.swap(place, other);
-            let column = rest[place];
+        while asked.len() < (1 + tree % 4).min(columns.len()) {
+            let column = chance.below(columns.len());
+            if asked.contains(&column) {
+                continue;
+            }
+            asked.push(column);
             let first: usize = columns[..column].iter().map(|categories| (*categories).max(1)).sum();
             let answer = if columns[column] == 0 {
                 chance.between(0.0, 1.0);

@@ -7,6 +7,7 @@ use quell::{
         dp_sgd::{Clip, Sampler},
         glm::Algorithm,
         naive_bayes,
+        tree::Splits,
         unsupervised::Kind,
     },
     random::PublicRandom,
@@ -43,7 +44,7 @@ struct Way {
 const USERS: usize = 9;
 
 /// Models that are asked for by their name alone.
-const NAMED: [&str; 2] = [naive_bayes::NAME, "forest"];
+const NAMED: [&str; 3] = [naive_bayes::NAME, "forest", "tree"];
 
 impl Way {
     fn new(chance: &mut PublicRandom, format: Format) -> Self {
@@ -114,6 +115,10 @@ impl Way {
         asked.model.name = Some(self.model.into());
         if NAMED.contains(&self.model) {
             recipe.steps = (self.model == "forest").then_some(4);
+            // With so few records, splits would be random ones.
+            if self.model == "tree" {
+                (asked.tree.splits, asked.tree.depth) = (Some(Splits::Measured), Some(2));
+            }
             (recipe.privacy.noise_multiplier, recipe.privacy.neighbors) = (Some(2.0), self.neighbors);
             (recipe.privacy.delta, recipe.sampling.records) = (Some(1e-5), Some(count as u64));
             return asked;

@@ -93,7 +93,7 @@ impl Cells {
 
     /// Adds the leaves that each example is in, as indicators after all features.
     ///
-    /// They follow from the example and from thresholds that were released.
+    /// They follow from the example and from thresholds that were released (THEORY, Forests).
     pub(super) fn with_leaves(mut self, task: &Supervised<'_>, trees: &Trees, thresholds: &[f32]) -> Self {
         let (width, own) = (self.numbers.len() + self.indicators.len(), self.indicators.len());
         let leaves = trees.leaves();

@@ -126,11 +126,23 @@ impl Cells {
         })
     }
 
-    /// A random question: a column, and a threshold or a category of it.
-    pub(super) fn draw(&self, random: &mut PublicRandom) -> Question {
-        let column = self.columns[random.below(self.columns.len())];
-        let count = if column.categories == 0 { BINS - 1 } else { column.categories };
-        column.question(random.below(count))
+    /// A random question: whether a number is above the middle of its bounds, or whether a category is there.
+    ///
+    /// The column is none of those that were asked about before, as long as there are others. After that,
+    /// thresholds are random ones in the middle half of the bounds.
+    pub(super) fn draw(&self, before: &[usize], random: &mut PublicRandom) -> (usize, Question) {
+        let fresh: Vec<usize> = (0..self.columns.len()).filter(|column| !before.contains(column)).collect();
+        let number = match fresh.len() {
+            0 => random.below(self.columns.len()),
+            count => fresh[random.below(count)],
+        };
+        let column = self.columns[number];
+        let place = match column.categories {
+            0 if !before.contains(&number) => BINS / 2 - 1,
+            0 => BINS / 4 - 1 + random.below(BINS / 2 + 1),
+            categories => random.below(categories),
+        };
+        (number, column.question(place))
     }
 
     /// The cells of each column.

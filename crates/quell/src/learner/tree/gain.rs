@@ -131,7 +131,7 @@ mod tests {
         // Six standard deviations above half of them.
         assert!(splits < 142, "{splits}");
         // A column that separates the classes is found.
-        let mut counts = vec![100.0; 2 * cells.count()];
+        let mut counts = [75.0, 125.0].repeat(cells.count());
         for cell in 0..16 {
             (counts[2 * cell], counts[2 * cell + 1]) = if cell < 6 { (200.0, 0.0) } else { (0.0, 200.0) };
         }

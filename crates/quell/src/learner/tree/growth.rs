@@ -52,16 +52,26 @@ impl Growth {
             measured: 0,
         };
         if plan.splits == Splits::Random {
-            let mut random = PublicRandom::of(plan.seed, 0);
-            for _ in 0..plan.depth {
-                for node in std::mem::take(&mut growth.live) {
-                    let question = growth.cells.draw(&mut random);
-                    growth.split(node, question);
-                }
-            }
+            growth.draw(0, plan.depth, &mut Vec::new(), &mut PublicRandom::of(plan.seed, 0));
+            growth.live.clear();
         }
         growth.number();
         growth
+    }
+
+    /// Splits a leaf at random, and its leaves, down to a depth. `before` are the columns of the questions above.
+    fn draw(&mut self, node: usize, depth: usize, before: &mut Vec<usize>, random: &mut PublicRandom) {
+        if depth == 0 {
+            return;
+        }
+        let (column, question) = self.cells.draw(before, random);
+        self.split(node, question);
+        before.push(column);
+        if let Some((_, children)) = self.nodes[node].split {
+            self.draw(children, depth - 1, before, random);
+            self.draw(children + 1, depth - 1, before, random);
+        }
+        before.pop();
     }
 
     /// Turns a leaf into a node with two leaves.

@@ -33,7 +33,7 @@ const SEED: u64 = 1;
 /// The deepest trees that are chosen without a setting.
 const DEEPEST: f64 = 8.0;
 /// The deepest trees with random splits that are chosen without a setting.
-const DEEPEST_RANDOM: f64 = 7.0;
+const DEEPEST_RANDOM: f64 = 8.0;
 /// The most numbers of a release.
 const MOST_NUMBERS: usize = 1 << 24;
 /// A usual number of runs, for settings that state the noise of a run instead of ε.
@@ -61,7 +61,7 @@ impl Plan {
         let splits = recipe.splits.unwrap_or(if signal < LEAST { Splits::Random } else { Splits::Measured });
         let usual = match splits {
             Splits::Measured => (signal.log2() - 3.3).round().clamp(1.0, DEEPEST),
-            Splits::Random => (records as f64 / (5.0 * noise)).log2().floor().clamp(0.0, DEEPEST_RANDOM),
+            Splits::Random => (3.0 * records as f64 / noise).log2().floor().clamp(0.0, DEEPEST_RANDOM),
         };
         let mut depth = recipe.depth.unwrap_or(usual as usize);
         let too_deep = |depth: usize| {
