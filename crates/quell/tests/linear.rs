@@ -251,6 +251,52 @@ fn the_trees_of_a_forest_are_a_public_setting() {
 }
 
 /// With so much budget the noise is small, so what an algorithm reaches is what it does without noise.
+/// Few large numbers among many small ones: the median is far from the mean.
+#[test]
+fn numbers_are_expected_values_where_the_target_is_skewed() {
+    let skewed = made("bounds = [0, 10]", 10_000, |a, _, _, chance| {
+        let large = if chance.below(10) == 0 { 7.0 } else { 0.3 };
+        (large + 0.2 * a).to_string()
+    });
+    let examples = skewed.examples();
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let targets: Vec<f64> = (0..examples.len()).map(|row| examples.number(row).unwrap().into()).collect();
+    for (algorithm, family) in [
+        (Algorithm::Standardized, "additive"),
+        (Algorithm::Standardized, "linear"),
+        (Algorithm::Newton, "linear"),
+        (Algorithm::Adassp, "linear"),
+        (Algorithm::Standardized, "poisson"),
+    ] {
+        let mut asked = skewed.with(algorithm, 3.0);
+        asked.model.name = Some(family.into());
+        let fitted = model(asked);
+        let predicted: Vec<f64> = fitted.predictor.scores(&examples).iter().map(|s| s[0].into()).collect();
+        let (found, expected) = (mean(&predicted), mean(&targets));
+        // Half of the range is one. Without calibration, the difference is more than a tenth.
+        assert!((found - expected).abs() < 0.03, "{algorithm:?} {family}: {found} {expected}");
+    }
+}
+
+/// Classes with much chance in them: probabilities are far from 0 and 1.
+#[test]
+fn probabilities_are_shares_of_what_is_the_case() {
+    for label in ["classes = ['no', 'yes']", "classes = ['no', 'yes', 'never']"] {
+        let uncertain = made(label, 20_000, |a, b, _, chance| {
+            let share = 1.0 / (1.0 + f64::exp(-(2.0 * a - b)));
+            if f64::from(chance.between(0.0, 1.0)) < share { "yes" } else { "no" }.into()
+        });
+        let examples = uncertain.examples();
+        let scores = model(uncertain.configuration(3.0)).predictor.scores(&examples);
+        let sure: Vec<usize> = (0..examples.len()).filter(|row| scores[*row][1] > 0.8).collect();
+        let said = sure.iter().map(|row| f64::from(scores[*row][1])).sum::<f64>() / sure.len() as f64;
+        let right = sure.iter().filter(|row| examples.label(**row) == Some(1)).count() as f64;
+        let share = right / sure.len() as f64;
+        // About 3,000 records: the share has a standard deviation of 0.006.
+        assert!(sure.len() > 1_000 && (said - share).abs() < 0.035, "{label}: {said} {share}");
+    }
+}
+
 #[test]
 fn every_algorithm_learns_and_is_charged_what_was_asked() {
     let (classes, numbers) = (classes(2_000), numbers(2_000));

@@ -82,6 +82,7 @@ impl Method for Glm {
             (Stage::Gradient, "gradient steps"),
             (Stage::Reference, "steps that find reference gradients"),
             (Stage::Correction, "steps that correct gradients"),
+            (Stage::Calibration, "steps that calibrate predictions"),
         ] {
             settings.extend(of(stage).map(|steps| (name, json!(steps))));
         }
@@ -144,15 +145,16 @@ impl Method for Glm {
             let (paid, run) = (paid?, lease.position() - 1);
             let mut batches = paid.start(task.records())?;
             let mut is_saved = false;
-            for position in run * self.steps_per_run().. {
+            let first = run * self.steps_per_run();
+            for position in first..first + self.steps_per_run() {
                 let (stage, _) = plan.stage(position);
                 let standardization = state.standardization(plan);
                 // Thresholds do not change once gradients are computed.
-                if let (Some(trees), Stage::Gradient, false) = (&plan.forest, stage, has_leaves) {
+                if let (Some(trees), true, false) = (&plan.forest, stage.has_scores(), has_leaves) {
                     cells = cells.with_leaves(task, trees, &plan.thresholds(&standardization));
                     has_leaves = true;
                 }
-                let [weights, anchor] = state.weights();
+                let [weights, anchor] = state.weights(plan, stage);
                 let cells = (&cells, task.is_grouped());
                 let mut vectors = Vectors::new(plan, cells, stage, &standardization, [&weights, &anchor]);
                 let Some(released) = batches.next(&mut vectors) else { break };

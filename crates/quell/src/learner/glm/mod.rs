@@ -34,6 +34,7 @@
 //! ```
 
 mod algorithm;
+mod calibration;
 mod cells;
 pub(super) mod cholesky;
 mod columns;

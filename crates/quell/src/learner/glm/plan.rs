@@ -6,7 +6,10 @@ use quell_privacy::{
     units::{ClipNorm, Delta, SamplingRate},
 };
 
-use super::{Algorithm, Columns, Family, Recipe, Standardization, standardization::limit, theory::Theory};
+use super::{
+    Algorithm, Columns, Family, Recipe, Standardization, calibration::Calibration, standardization::limit,
+    theory::Theory,
+};
 use crate::{
     Error, Input,
     layer::{MOST_TREES, Spec, Trees, WaveTable},
@@ -58,6 +61,8 @@ pub struct Plan {
     /// The uses of the steps: so many of each, in this order.
     pub(super) stages: Vec<(Stage, u64)>,
     pub(super) columns: Columns,
+    /// How the outputs of the fitted model are calibrated.
+    pub(super) calibration: Option<Calibration>,
 }
 
 /// The use of one step of the mechanism.
@@ -75,6 +80,15 @@ pub(super) enum Stage {
     Reference,
     /// The sum of the differences between gradients and those at the reference.
     Correction,
+    /// The sum from which scale and offset of the fitted outputs are corrected.
+    Calibration,
+}
+
+impl Stage {
+    /// Whether scores of examples are computed, from standardised columns, leaves and waves.
+    pub(super) fn has_scores(self) -> bool {
+        !matches!(self, Self::Means | Self::Deviations | Self::Moments)
+    }
 }
 
 /// Default number of gradient steps for classes. Twice as many gain nothing (docs/evidence.md).
@@ -128,7 +142,8 @@ impl Plan {
             });
         }
         let has_numbers = columns.numbers() > 0 || classes.is_none();
-        let stages = stages(algorithm, steps, has_numbers);
+        let calibration = Calibration::of(algorithm, loss);
+        let stages = stages(algorithm, steps, has_numbers, calibration.is_some());
         let sampling = match algorithm {
             Algorithm::NoisySgd | Algorithm::Sgld => {
                 let usual = if algorithm == Algorithm::Sgld { RATE } else { theory.sampling_rate };
@@ -152,6 +167,7 @@ impl Plan {
                 Stage::Gradient | Stage::Reference | Stage::Correction => {
                     outputs * (features + leaves + waves * columns.numbers())
                 }
+                Stage::Calibration => calibration.map_or(0, Calibration::length),
             });
             let dimension = dimension.max().unwrap_or(0);
             recipe.privacy.calibrate(delta, runs, |noise_multiplier| {
@@ -193,6 +209,7 @@ impl Plan {
             forest,
             stages,
             columns,
+            calibration,
         };
         plan.learning_rate = recipe.learning_rate.unwrap_or_else(|| plan.default_learning_rate());
         POSITIVE.check("learning_rate", plan.learning_rate)?;
@@ -305,7 +322,7 @@ impl Plan {
             (Stage::Deviations, _) => self.deviation_scale(),
             (Stage::Correction, _) => 4.0,
             // Slopes are at most one for classes, and so are examples on the declared bounds.
-            (Stage::Moments, _)
+            (Stage::Moments | Stage::Calibration, _)
             | (_, Algorithm::NoisyGd | Algorithm::NoisySgd | Algorithm::Svrg | Algorithm::Sgld) => 1.0,
             _ if self.classes.is_some() => 7.0,
             _ => 1.5,
@@ -469,7 +486,7 @@ fn amplitudes(waves: u64) -> Result<Vec<f32>, Error> {
 }
 
 /// The uses of all steps. A twentieth of the budget finds means, and a twentieth spreads.
-fn stages(algorithm: Algorithm, steps: u64, has_numbers: bool) -> Vec<(Stage, u64)> {
+fn stages(algorithm: Algorithm, steps: u64, has_numbers: bool, is_calibrated: bool) -> Vec<(Stage, u64)> {
     let share = |part: u64| ((steps + part / 2) / part).max(1);
     let mut stages = Vec::new();
     if algorithm.standardizes() {
@@ -496,6 +513,7 @@ fn stages(algorithm: Algorithm, steps: u64, has_numbers: bool) -> Vec<(Stage, u6
         | Algorithm::FrankWolfe
         | Algorithm::OnePosterior => {}
     }
+    stages.extend(is_calibrated.then_some((Stage::Calibration, share(22))));
     stages
 }
 
@@ -583,7 +601,7 @@ mod tests {
         let steps = 200_000;
         let mut squares = 0.0;
         for step in 0..steps {
-            let [weights, _] = state.weights();
+            let [weights, _] = state.weights(&plan, Stage::Gradient);
             let gradient: Vec<f32> = weights
                 .iter()
                 .zip(normal(&mut random))

@@ -3,7 +3,13 @@
 use safetensors::{Dtype, SafeTensors, serialize};
 use serde::{Deserialize, Serialize};
 
-use super::{Algorithm, Plan, Standardization, cholesky::Cholesky, plan::Stage, standardization::Estimate};
+use super::{
+    Algorithm, Plan, Standardization,
+    calibration::{Calibration, Correction},
+    cholesky::Cholesky,
+    plan::Stage,
+    standardization::Estimate,
+};
 use crate::{
     Error,
     learner::{
@@ -39,6 +45,7 @@ struct Sums {
     deviations: Vec<f64>,
     moments: Vec<f64>,
     reference: Vec<f64>,
+    calibration: Vec<f64>,
 }
 
 /// Numbers of steps, and of releases in each sum.
@@ -52,6 +59,7 @@ struct Counters {
     moments: u64,
     reference: u64,
     averaged: u64,
+    calibration: u64,
 }
 
 /// Key of the counters in the metadata of a file.
@@ -76,6 +84,7 @@ impl State {
                 deviations: zeros(Stage::Deviations, columns),
                 moments: zeros(Stage::Moments, (columns + 1) * (plan.columns.width() + 1)),
                 reference: zeros(Stage::Reference, weights),
+                calibration: zeros(Stage::Calibration, plan.calibration.map_or(0, Calibration::length)),
             },
             weights: vec![0.0; weights],
             velocity: vec![0.0; weights],
@@ -86,9 +95,13 @@ impl State {
         })
     }
 
-    /// The weights at which the next gradients are computed, and those of the reference.
-    pub(super) fn weights(&self) -> [Vec<f32>; 2] {
-        [&self.weights, &self.anchor].map(|weights| weights.iter().map(|weight| *weight as f32).collect())
+    /// The weights at which the next vectors are computed, and those of the reference.
+    pub(super) fn weights(&self, plan: &Plan, stage: Stage) -> [Vec<f32>; 2] {
+        let own = match (stage, &self.standardization) {
+            (Stage::Calibration, Some(standardization)) => &self.fitted(plan, standardization.radius),
+            _ => &self.weights,
+        };
+        [own, &self.anchor].map(|weights| weights.iter().map(|weight| *weight as f32).collect())
     }
 
     /// The constants for the current stage. They are final once gradients are computed.
@@ -127,6 +140,10 @@ impl State {
                 self.counters.reference += 1;
             }
             Stage::Correction => self.correct(plan, released)?,
+            Stage::Calibration => {
+                add(&mut self.sums.calibration);
+                self.counters.calibration += 1;
+            }
         }
         self.counters.position = position + 1;
         self.counters.taken += 1;
@@ -219,6 +236,9 @@ impl State {
             Loss::Poisson => (1.0, mean_count(centre).ln()),
             Loss::CrossEntropy { .. } | Loss::BinaryCrossEntropy | Loss::Hinge { .. } => (1.0, 0.0),
         };
+        let Correction { scale, offset: shift } =
+            plan.correction(&self.sums.calibration, self.counters.calibration);
+        let (factor, offset) = (scale * factor, scale * offset + shift);
         let matrix = matrix.iter().map(|weight| factor * weight);
         // The constant feature of the bias is 1/radius, like one number of an example.
         let biases = biases.iter().map(|bias| factor * bias / radius + offset);
@@ -253,12 +273,13 @@ impl State {
         Ok(state)
     }
 
-    fn tensors_mut(&mut self) -> [(&'static str, &mut Vec<f64>); 7] {
+    fn tensors_mut(&mut self) -> [(&'static str, &mut Vec<f64>); 8] {
         [
             ("means", &mut self.sums.means),
             ("deviations", &mut self.sums.deviations),
             ("moments", &mut self.sums.moments),
             ("reference", &mut self.sums.reference),
+            ("calibration", &mut self.sums.calibration),
             ("anchor", &mut self.anchor),
             ("weights", &mut self.weights),
             ("velocity", &mut self.velocity),

@@ -86,16 +86,32 @@ impl<'a> Vectors<'a> {
             Stage::Means | Stage::Deviations | Stage::Moments => {
                 [PackedWeights::default(), PackedWeights::default()]
             }
-            Stage::Gradient | Stage::Reference => [encoding.pack(weights[0]), PackedWeights::default()],
+            Stage::Gradient | Stage::Reference | Stage::Calibration => {
+                [encoding.pack(weights[0]), PackedWeights::default()]
+            }
             Stage::Correction => weights.map(|weights| encoding.pack(weights)),
         };
         Self { plan, cells, is_grouped, stage, standardization, encoding, weights }
     }
 
+    /// Number of numbers in the vector of a record.
+    fn length(&self) -> usize {
+        match (self.stage, self.plan.calibration) {
+            (Stage::Calibration, Some(calibration)) => calibration.length(),
+            _ => self.encoding.vector_length(),
+        }
+    }
+
+    /// Whether the vectors of a block are added up number by number.
+    fn is_dense(&self) -> bool {
+        self.is_grouped || matches!(self.stage, Stage::Moments | Stage::Calibration)
+    }
+
     fn buffers(&self) -> Buffers {
         let lanes = self.encoding.lanes();
-        let numbers = self.encoding.vector_length();
+        let numbers = self.length();
         let is_moments = self.stage == Stage::Moments;
+        let is_dense = self.is_dense();
         let left = if is_moments { self.encoding.outputs } else { lanes };
         Buffers {
             right: vec![0.0; self.encoding.numbers()],
@@ -105,8 +121,8 @@ impl<'a> Vectors<'a> {
             sums: if is_moments { Sums::default() } else { self.encoding.sums() },
             vector: vec![0.0; if is_moments { 0 } else { numbers }],
             dense: vec![0.0; if is_moments { self.plan.columns.width() } else { 0 }],
-            own: vec![0.0; if self.is_grouped { numbers } else { 0 }],
-            block: vec![0.0; if self.is_grouped || is_moments { numbers } else { 0 }],
+            own: vec![0.0; if is_dense { numbers } else { 0 }],
+            block: vec![0.0; if is_dense { numbers } else { 0 }],
             total: vec![0.0; numbers],
         }
     }
@@ -119,7 +135,7 @@ impl<'a> Vectors<'a> {
             #[inline(always)]
             || {
                 for record in block {
-                    if self.is_grouped {
+                    if self.is_grouped || self.stage == Stage::Calibration {
                         self.add_group(*record, clipper, buffers);
                     } else {
                         self.add_single(*record, clipper, buffers);
@@ -127,7 +143,7 @@ impl<'a> Vectors<'a> {
                 }
             },
         );
-        if self.is_grouped || self.stage == Stage::Moments {
+        if self.is_dense() {
             add_wide(&mut buffers.total, &buffers.block);
         } else {
             self.encoding.combine(&buffers.sums, &mut buffers.vector);
@@ -166,6 +182,10 @@ impl<'a> Vectors<'a> {
         let share = 1.0 / examples.len() as f32;
         for example in examples {
             let cell = self.cells.example(example);
+            if self.stage == Stage::Calibration {
+                self.add_outputs(cell, share, buffers);
+                continue;
+            }
             let right = self.factors(cell, buffers);
             let Buffers { left, right: numbers, sums, dense, own, .. } = buffers;
             if self.stage == Stage::Moments {
@@ -174,13 +194,28 @@ impl<'a> Vectors<'a> {
                 sums.add(share, left, numbers, cell.patterns, right.constant);
             }
         }
-        if self.stage != Stage::Moments {
+        if !matches!(self.stage, Stage::Moments | Stage::Calibration) {
             self.encoding.combine(&buffers.sums, &mut buffers.vector);
             buffers.own.iter_mut().zip(&buffers.vector).for_each(|(own, x)| *own = *x as f32);
         }
         clipper.scales(&[squared_length(&buffers.own)], &mut scale);
         if scale[0] != 0.0 {
             add_scaled(&mut buffers.block, scale[0], &buffers.own);
+        }
+    }
+
+    /// Adds what the fitted model says about an example, and its target, to the vector of its record.
+    fn add_outputs(&self, cell: Cell<'_>, share: f32, buffers: &mut Buffers) {
+        let Buffers { right, scores, own, .. } = buffers;
+        let features = self.encoding.encode(cell, right);
+        let length = if self.plan.bounds_lengths() { features.sqrt().max(1.0).recip() } else { 1.0 };
+        self.scores(cell, &self.weights[0], (right, length), scores);
+        if let Loss::Squared | Loss::Huber { .. } = self.plan.loss {
+            let [centre, spread] = self.standardization.target;
+            scores[0] = (centre + spread * f64::from(scores[0])) as f32;
+        }
+        if let Some(calibration) = self.plan.calibration {
+            calibration.add(&scores[..self.encoding.outputs], cell.target, share, own);
         }
     }
 
@@ -250,6 +285,29 @@ impl<'a> Vectors<'a> {
         of_right
     }
 
+    /// Writes the scores of an example, in units of the spread of a numeric target.
+    ///
+    /// The example is multiplied by `length`.
+    #[inline(always)]
+    fn scores(
+        &self,
+        cell: Cell<'_>,
+        weights: &PackedWeights,
+        (numbers, length): (&[f32], f64),
+        scores: &mut [f32],
+    ) {
+        let constants = self.standardization;
+        let offset = match self.plan.loss {
+            Loss::Poisson => mean_count(constants.target[0]).ln() as f32,
+            _ => 0.0,
+        };
+        weights.scores(numbers, cell.patterns, scores);
+        let (part, length) = (constants.radius.recip() as f32, length as f32);
+        for (score, bias) in scores.iter_mut().zip(&weights.biases) {
+            *score = length * *score + bias * part + offset;
+        }
+    }
+
     /// Writes the derivatives of the loss by the scores, in units of the spread of a numeric target.
     ///
     /// The example is multiplied by `length`.
@@ -262,24 +320,21 @@ impl<'a> Vectors<'a> {
         scores: &mut [f32],
         slopes: &mut [f32],
     ) {
-        let (plan, constants) = (self.plan, self.standardization);
-        let count = mean_count(constants.target[0]);
-        let (target, offset) = match plan.loss {
+        let plan = self.plan;
+        let target = match plan.loss {
             Loss::Squared | Loss::Huber { .. } | Loss::Pinball { .. } => {
-                (Target::Number(self.number(cell.target) as f32), 0.0)
+                Target::Number(self.number(cell.target) as f32)
             }
-            Loss::Poisson => (cell.target, count.ln() as f32),
-            Loss::CrossEntropy { .. } | Loss::BinaryCrossEntropy | Loss::Hinge { .. } => (cell.target, 0.0),
+            Loss::Poisson | Loss::CrossEntropy { .. } | Loss::BinaryCrossEntropy | Loss::Hinge { .. } => {
+                cell.target
+            }
         };
-        weights.scores(numbers, cell.patterns, scores);
-        let (part, length) = (constants.radius.recip() as f32, length as f32);
-        for (score, bias) in scores.iter_mut().zip(&weights.biases) {
-            *score = length * *score + bias * part + offset;
-        }
+        self.scores(cell, weights, (numbers, length), scores);
         let outputs = self.encoding.outputs;
         plan.loss.gradient(&scores[..outputs], target, &mut slopes[..outputs]);
         // Residuals of counts are relative to their mean.
         if plan.loss == Loss::Poisson {
+            let count = mean_count(self.standardization.target[0]);
             for slope in &mut *slopes {
                 *slope /= count as f32;
             }
@@ -334,7 +389,7 @@ mod tests {
     fn cells(glm: &Glm, task: &Supervised<'_>, stage: Stage, constants: &Standardization) -> Cells {
         let cells = Cells::new(task, &glm.plan.columns);
         match &glm.plan.forest {
-            Some(trees) if stage == Stage::Gradient => {
+            Some(trees) if stage.has_scores() => {
                 cells.with_leaves(task, trees, &glm.plan.thresholds(constants))
             }
             _ => cells,
@@ -380,7 +435,8 @@ mod tests {
                 state.apply(&glm.plan, &released, step).unwrap();
             }
             let standardization = state.standardization(&glm.plan);
-            let (task, [weights, _]) = (glm.task(&examples, Unit::Example).unwrap(), state.weights());
+            let (task, [weights, _]) =
+                (glm.task(&examples, Unit::Example).unwrap(), state.weights(&glm.plan, Stage::Gradient));
             let cells = cells(&glm, &task, Stage::Gradient, &standardization);
             let vectors =
                 Vectors::new(&glm.plan, (&cells, false), Stage::Gradient, &standardization, [&weights, &[]]);
@@ -423,7 +479,8 @@ mod tests {
             let glm = Glm::plan(&mut recipe, &mut model, &subject).unwrap();
             let task = glm.task(&examples, unit).unwrap();
             let mut state = State::new(&glm.plan).unwrap();
-            let (standardization, weights) = (state.standardization(&glm.plan), state.weights());
+            let (standardization, weights) =
+                (state.standardization(&glm.plan), state.weights(&glm.plan, Stage::Gradient));
             let others: Vec<usize> = (1..task.records()).collect();
             let stages = glm.plan.stages.iter().map(|(stage, _)| {
                 let cells = cells(&glm, &task, *stage, &standardization);
@@ -488,7 +545,7 @@ mod tests {
                 let task = glm.task(&examples, unit).unwrap();
                 let mut state = State::new(&glm.plan).unwrap();
                 let standardization = state.standardization(&glm.plan);
-                let mut weights = state.weights();
+                let mut weights = state.weights(&glm.plan, Stage::Gradient);
                 weights.iter_mut().flatten().for_each(|weight| *weight = chance.normal());
                 let [own, anchor] = &weights;
                 for (stage, _) in &glm.plan.stages {
