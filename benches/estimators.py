@@ -75,7 +75,8 @@ def quell(program: Path, folder: Path, table: "object", number: int, epsilon: fl
     _, test = table.split(number)
     low, high = table.label.bounds
     spread = pd.Series(test[table.label.name]).clip(low, high).var(ddof=0)
-    return 1 - measured["error"] ** 2 / spread, seconds
+    (numbers,) = measured["evaluation"].values()
+    return 1 - numbers["error"] ** 2 / spread, seconds
 
 
 def diffprivlib(model: str, table: "object", epsilon: float, seed: int) -> "object | None":
