@@ -104,7 +104,9 @@ impl Layer for DecisionTree {
 
     /// The leaf does not change if numbers change a little, so derivatives by the input are zero.
     fn backward(&self, _: &[f32], _: Pass<'_>, _: &mut [f32], input_gradient: Option<&mut [f32]>) {
-        input_gradient.into_iter().for_each(|gradient| gradient.fill(0.0));
+        if let Some(gradient) = input_gradient {
+            gradient.fill(0.0);
+        }
     }
 
     fn squared_norms(&self, pass: Pass<'_>, _: &mut [f32], squared: &mut [f64]) {

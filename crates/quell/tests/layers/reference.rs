@@ -101,16 +101,7 @@ pub(crate) fn forward(
         }
         Spec::Waves { numbers, amplitudes } => waves(input, numbers, amplitudes),
         Spec::Leaves { columns, trees, seed } => leaves(input, columns, (*trees, *seed), weights),
-        Spec::DecisionTree { depth, outputs } => {
-            let questions = (1 << depth) - 1;
-            let [features, thresholds] = [(); 2].map(|()| take(weights, questions));
-            let values = take(weights, (questions + 1) * outputs);
-            let leaf = (0..*depth).fold(0, |node, _| {
-                let feature = (features[node].max(0.0).floor() as usize).min(input.len() - 1);
-                2 * node + if input[feature] > thresholds[node] { 2 } else { 1 }
-            }) - questions;
-            (vec![*outputs], values[leaf * outputs..][..*outputs].to_vec())
-        }
+        Spec::DecisionTree { depth, outputs } => decision_tree(input, *depth, *outputs, weights),
         Spec::BoundLength {} => {
             let length = input.iter().map(|x| x * x).sum::<f64>().sqrt();
             same(&|x| x / length.max(1.0))
@@ -137,6 +128,23 @@ fn waves(input: &[f64], numbers: &[usize], amplitudes: &[f32]) -> (Vec<usize>, V
         output.extend((0..amplitudes.len()).map(line));
     }
     (vec![output.len()], output)
+}
+
+/// The values of the leaf that comparisons lead to.
+fn decision_tree(
+    input: &[f64],
+    depth: usize,
+    outputs: usize,
+    weights: &mut &[f64],
+) -> (Vec<usize>, Vec<f64>) {
+    let questions = (1 << depth) - 1;
+    let [features, thresholds] = [(); 2].map(|()| take(weights, questions));
+    let values = take(weights, (questions + 1) * outputs);
+    let end = (0..depth).fold(0, |node, _| {
+        let feature = (features[node].max(0.0).floor() as usize).min(input.len() - 1);
+        2 * node + if input[feature] > thresholds[node] { 2 } else { 1 }
+    });
+    (vec![outputs], values[(end - questions) * outputs..][..outputs].to_vec())
 }
 
 /// All numbers, and the leaves of random trees, written from the definition of the layer.

@@ -22,15 +22,12 @@ impl Columns {
         let (mut is_indicator, mut questions) = (Vec::new(), Vec::new());
         for column in &schema.columns {
             let unknown = usize::from(column.unknown);
-            match &column.categories {
-                Some(categories) => {
-                    is_indicator.extend(categories.iter().map(|_| true));
-                    questions.push(categories.len() + unknown);
-                }
-                None => {
-                    is_indicator.push(false);
-                    questions.extend([0, unknown].into_iter().take(1 + unknown));
-                }
+            if let Some(categories) = &column.categories {
+                is_indicator.extend(categories.iter().map(|_| true));
+                questions.push(categories.len() + unknown);
+            } else {
+                is_indicator.push(false);
+                questions.extend([0, unknown].into_iter().take(1 + unknown));
             }
             is_indicator.extend(column.unknown.then_some(true));
         }

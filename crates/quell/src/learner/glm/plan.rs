@@ -134,13 +134,7 @@ impl Plan {
             | Algorithm::FrankWolfe
             | Algorithm::OnePosterior => 0,
         });
-        if !(1..=MOST_STEPS).contains(&steps) {
-            return Err(Error::Setting {
-                name: "steps",
-                found: steps.to_string(),
-                expected: "a number in [1, 2^32]",
-            });
-        }
+        check_steps(steps)?;
         let has_numbers = columns.numbers() > 0 || classes.is_none();
         let calibration = Calibration::of(algorithm, loss);
         let stages = stages(algorithm, steps, has_numbers, calibration.is_some());
@@ -454,6 +448,14 @@ const TREE_SEED: u64 = 1;
 /// Smaller gains keep noise in the values of the many leaves from the scores (docs/evidence.md).
 const LEAF_GAIN: f64 = 0.8;
 const NOISY_LEAF_GAIN: f64 = 0.4;
+
+/// Checks a number of steps.
+fn check_steps(steps: u64) -> Result<(), Error> {
+    if (1..=MOST_STEPS).contains(&steps) {
+        return Ok(());
+    }
+    Err(Error::Setting { name: "steps", found: steps.to_string(), expected: "a number in [1, 2^32]" })
+}
 
 /// Draws the trees of a forest: a public choice.
 fn grow(columns: &Columns, trees: u64, seed: u64) -> Result<Trees, Error> {

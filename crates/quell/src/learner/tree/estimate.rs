@@ -63,9 +63,13 @@ fn predictions(plan: &Plan, growth: &Growth) -> Vec<Vec<f64>> {
         let mut drawn: Vec<f64> =
             predictions[node].iter().zip(own).map(|(parent, own)| parent + weight * (own - parent)).collect();
         if plan.classes.is_some() {
-            drawn.iter_mut().for_each(|share| *share = share.max(0.0));
+            for share in &mut drawn {
+                *share = share.max(0.0);
+            }
             let sum: f64 = drawn.iter().sum();
-            drawn.iter_mut().for_each(|share| *share /= sum);
+            for share in &mut drawn {
+                *share /= sum;
+            }
             // Shares that are no numbers say nothing.
             if !sum.is_finite() || sum <= 0.0 {
                 drawn.clone_from(&predictions[node]);

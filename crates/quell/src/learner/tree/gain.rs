@@ -62,7 +62,9 @@ impl Histograms<'_> {
             totals.iter_mut().zip(self.cell(cell)).for_each(|(total, count)| *total += count);
         }
         let columns = self.cells.columns() as f64;
-        totals.iter_mut().for_each(|total| *total /= columns);
+        for total in &mut totals {
+            *total /= columns;
+        }
         totals
     }
 

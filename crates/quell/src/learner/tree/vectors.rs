@@ -80,7 +80,9 @@ impl<'a> Vectors<'a> {
         clipper.scales(&[squared], &mut scale);
         // Zero times a number that is not finite is not zero.
         if scale[0] != 0.0 {
-            entries.iter().for_each(|(place, x)| block[*place] += scale[0] * x);
+            for (place, x) in entries.iter() {
+                block[*place] += scale[0] * x;
+            }
         }
     }
 

@@ -75,7 +75,6 @@ fn vectors_keep_the_contract_and_are_one_long() {
                     let is_whole = classes.is_some() && unit == Unit::Example && runs == 0;
                     assert!(!is_whole || length > 1.0 - 1e-6, "{length}");
                 }
-                drop(vectors);
                 state.apply(Some(&release(&method, &mut chance)));
                 runs += 1;
             }
@@ -102,7 +101,6 @@ fn sums_do_not_depend_on_records_that_are_not_in_them() {
         let mut sums = Vec::new();
         while let Some(mut vectors) = state.estimates().vectors(&task, method.plan.sums.descent.dimension) {
             sums.push(laws::sum(&mut vectors, &(1..12).collect::<Vec<_>>()));
-            drop(vectors);
             state.apply(Some(&release(&method, &mut chance)));
         }
         sums
