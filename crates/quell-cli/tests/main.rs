@@ -28,4 +28,5 @@ mod surveys;
 mod tables;
 mod train;
 mod trained;
+mod trees;
 mod unsupervised;

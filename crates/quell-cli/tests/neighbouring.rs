@@ -278,6 +278,8 @@ const COMMANDS: [&str; 51] = [
     "schema people.csv",
     "train people.csv --schema schema.toml --noise-multiplier 2 --steps 2 --sampling full --records 30 --delta 1e-5 --output run",
     "train people.csv --schema schema.toml --model naive-bayes --noise-multiplier 2 --records 30 --delta 1e-5 --output run",
+    "train people.csv --schema schema.toml --model forest --noise-multiplier 2 --steps 3 --records 30 --delta 1e-5 --output run",
+    "train people.csv --schema schema.toml --model tree --noise-multiplier 2 --records 30 --delta 1e-5 --output run",
     "train people.csv --schema schema.toml --noise-multiplier 2 --steps 2 --records 30 --delta 1e-5 --dry-run",
     "train people.csv --schema schema.toml --users --noise-multiplier 2 --steps 2 --records 30",
     "pate people.csv --schema schema.toml --users --epsilon 1",

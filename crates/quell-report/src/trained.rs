@@ -1,7 +1,7 @@
 //! The report of a run that trains a model.
 
 use quell::{
-    learner::{Evaluation, Predictor},
+    learner::{Evaluation, Predictor, tree},
     run::{Description, Folder, Metrics, Model, PaymentRecord},
 };
 use quell_privacy::{ledger::Unit, number::format_brief, units::Delta};
@@ -66,6 +66,7 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         ("Training settings", settings(model, &method)),
     ];
     lists.extend(clusters(model));
+    lists.extend(rules(model));
     let evaluation = metrics.evaluation.as_ref();
     let confusion = evaluation
         .zip(model.classes.as_deref())
@@ -95,6 +96,18 @@ fn clusters(model: &Model) -> Option<List> {
         )
     };
     Some(("Released sizes of the clusters", sizes.iter().enumerate().map(size).collect()))
+}
+
+/// The rules of a decision tree.
+fn rules(model: &Model) -> Option<List> {
+    let (configuration, classes) = (&model.configuration, model.classes.as_deref());
+    let schema = configuration.data.schema.as_ref().filter(|_| configuration.features.is_raw());
+    let rules = tree::rules(model.predictor.network()?, &configuration.model.layers, schema, classes)?;
+    let rule = |rule: &tree::Rule| {
+        let conditions = rule.conditions.join(" and ");
+        row(if conditions.is_empty() { "always" } else { &conditions }, rule.prediction.clone())
+    };
+    Some(("The rules of the tree", rules.iter().map(rule).collect()))
 }
 
 fn headlines(model: &Model, metrics: &Metrics) -> Vec<[String; 3]> {

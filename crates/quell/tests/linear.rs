@@ -318,6 +318,61 @@ fn each_type_plans_its_own_method() {
     assert!(matches!(refusal, Error::Setting { name: "method", .. }), "{refusal}");
 }
 
+/// The class depends on two columns together, so an additive model is right in three of four quadrants.
+#[test]
+fn a_forest_learns_what_columns_say_together() {
+    let classes = made("classes = ['same', 'different']", 4_000, |a, b, _, _| {
+        if (a > 0.0) == (b > 0.0) { "same" } else { "different" }.into()
+    });
+    let numbers =
+        made("bounds = [0, 2]", 4_000, |a, _, red, _| if red { 1.0 + a } else { 1.0 - a }.to_string());
+    for (made, least, most) in [(&classes, 0.9, 0.8), (&numbers, 0.7, 0.2)] {
+        let additive = made.score(&model(made.configuration(10.0)));
+        let mut asked = made.configuration(10.0);
+        asked.model.name = Some("forest".into());
+        let forest = made.score(&model(asked));
+        assert!(forest > least && additive < most, "{forest} {additive}");
+    }
+    for (model, trees, refusal) in [
+        (
+            Some("forest"),
+            0,
+            "trees is 0, expected a number in [1, 4096], and less for columns with very many categories",
+        ),
+        (
+            Some("forest"),
+            5_000,
+            "trees is 5000, expected a number in [1, 4096], and less for columns with very many categories",
+        ),
+        (None, 9, "trees is given, expected none, except for a forest"),
+    ] {
+        let mut asked = classes.configuration(1.0);
+        (asked.model.name, asked.glm.trees) = (model.map(Into::into), Some(trees));
+        assert_eq!(fit(asked).err().unwrap().to_string(), refusal);
+    }
+    let mut asked = classes.with(Algorithm::Newton, 1.0);
+    asked.model.name = Some("forest".into());
+    let refusal = fit(asked).err().unwrap().to_string();
+    assert!(refusal.starts_with("method is newton, and the model is forest"), "{refusal}");
+}
+
+/// The trees are drawn from the seed in the settings: the same settings plan the same layers.
+#[test]
+fn the_trees_of_a_forest_are_a_public_setting() {
+    let made = classes(300);
+    let trained = |seed: Option<u64>| {
+        let mut asked = made.configuration(1.0);
+        asked.model.name = Some("forest".into());
+        asked.glm.tree_seed = seed;
+        let mut model = model(asked);
+        let again = Model::restore(&model.save().unwrap()).unwrap();
+        assert_eq!(again.digest().unwrap(), model.digest().unwrap());
+        std::mem::take(&mut model.configuration.model.layers)
+    };
+    assert_eq!(trained(None), trained(Some(1)));
+    assert_ne!(trained(Some(2)), trained(Some(1)));
+}
+
 /// With so much budget the noise is small, so what an algorithm reaches is what it does without noise.
 /// Few large numbers among many small ones: the median is far from the mean.
 #[test]
@@ -392,6 +447,8 @@ fn every_family_predicts_what_it_is_for() {
     for (family, made, least) in [
         (Family::Additive, &classes, 0.9),
         (Family::Additive, &numbers, 0.9),
+        (Family::Forest, &classes, 0.9),
+        (Family::Forest, &numbers, 0.9),
         (Family::Logistic, &classes, 0.9),
         (Family::Svm, &classes, 0.9),
         (Family::Linear, &numbers, 0.9),

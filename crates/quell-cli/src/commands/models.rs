@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use quell::{
-    learner::{factorization, glm::Family, naive_bayes, unsupervised::Kind},
+    learner::{factorization, glm::Family, naive_bayes, tree, unsupervised::Kind},
     network::{self, Architecture, Model},
     run::model_names,
 };
@@ -42,7 +42,7 @@ pub(crate) struct Flags {
 /// Names and descriptions of the models that are made for tables.
 fn of_tables() -> impl Iterator<Item = (&'static str, &'static str)> {
     let linear = Family::ALL.into_iter().map(|family| (family.name(), family.purpose()));
-    linear.chain([(naive_bayes::NAME, naive_bayes::PURPOSE)])
+    linear.chain([(naive_bayes::NAME, naive_bayes::PURPOSE), (tree::NAME, tree::PURPOSE)])
 }
 
 /// Names and descriptions of the models that need no label.

@@ -178,6 +178,7 @@ impl Flags {
             asked.glm.privacy.neighbors = change.into();
             asked.unsupervised.privacy.neighbors = change.into();
             asked.naive_bayes.privacy.neighbors = change.into();
+            asked.tree.privacy.neighbors = change.into();
             asked.factorization.privacy.neighbors = change.into();
         }
         if self.steps.is_some() || self.epochs.is_some() {
@@ -224,7 +225,7 @@ impl Flags {
         asked.unsupervised.components = self.components.map(count).or(asked.unsupervised.components);
         let delta = asked.training.privacy.delta.or(asked.glm.privacy.delta);
         let delta = delta.or(asked.unsupervised.privacy.delta);
-        let delta = delta.or(asked.naive_bayes.privacy.delta);
+        let delta = delta.or(asked.naive_bayes.privacy.delta).or(asked.tree.privacy.delta);
         let delta = delta.or(asked.factorization.privacy.delta);
         let delta = asked.budget.map(|budget| budget.delta).or(delta);
         asked.budget = self.terms.new_budget(delta)?.or(asked.budget);

@@ -2,8 +2,8 @@
 
 use super::Error;
 use super::{
-    Convolution, Embedding, Layer, Pool, Pooling, Reshape, Residual, SelfAttention, Sides, Spec,
-    StandardizedConvolution,
+    Convolution, DecisionTree, Embedding, Layer, Leaves, Pool, Pooling, Reshape, Residual, SelfAttention,
+    Sides, Spec, StandardizedConvolution, Trees,
     site::{Site, product},
 };
 
@@ -11,6 +11,9 @@ use super::{
 pub(super) const LARGEST: usize = 1 << 20;
 /// The largest vocabulary. Single precision represents all integers up to this one exactly.
 const MOST_WORDS: usize = 1 << 24;
+
+/// The most trees of a forest.
+pub(crate) const MOST_TREES: usize = 1 << 12;
 
 /// A window over an image. A sequence is an image with one row.
 struct Frame {
@@ -164,6 +167,41 @@ pub(super) fn embedding(
     let (words, width) = (within(site, "words", words, MOST_WORDS)?, within(site, "width", width, LARGEST)?);
     site.check_size(product(&[words, width]), product(&[length, width]))?;
     Ok(Box::new(Embedding::new(length, words, width)))
+}
+
+pub(super) fn leaves(
+    input: &[usize],
+    columns: &[usize],
+    (trees, seed): (usize, u64),
+    site: &Site<'_>,
+) -> Result<Box<dyn Layer>, Error> {
+    let trees = within(site, "trees", trees, MOST_TREES)?;
+    let width = columns.iter().map(|categories| (*categories).max(1) as u128).sum::<u128>();
+    if width != product(input) {
+        let expected =
+            format!("numbers of categories, or 0 for a number, that make {} inputs", product(input));
+        return Err(site.setting("columns", &format!("{width} inputs"), expected));
+    }
+    if !Trees::fit(columns, trees) {
+        return Err(site.setting("trees", &trees, "fewer for columns with so many categories"));
+    }
+    // At most four questions and sixteen leaves.
+    site.check_size(4 * trees as u128, width + 16 * trees as u128)?;
+    Ok(Box::new(Leaves::new(columns, trees, seed)))
+}
+
+pub(super) fn decision_tree(
+    input: &[usize],
+    depth: usize,
+    outputs: usize,
+    site: &Site<'_>,
+) -> Result<Box<dyn Layer>, Error> {
+    let outputs = within(site, "outputs", outputs, LARGEST)?;
+    if depth > DecisionTree::DEEPEST {
+        return Err(site.setting("depth", &depth, format!("at most {}", DecisionTree::DEEPEST)));
+    }
+    site.check_size((2 + outputs as u128) << depth, outputs as u128)?;
+    fits(DecisionTree::new(input.iter().product(), depth, outputs), input, site)
 }
 
 pub(super) fn reshape(input: &[usize], shape: &[usize], site: &Site<'_>) -> Result<Box<dyn Layer>, Error> {

@@ -6,7 +6,10 @@ use super::Error;
 use super::{
     Activation, AppendSquares, BoundLength, Dropout, Function, Layer, Linear, Normalization, Pool, Pooling,
     Positions, Reshape, Standardize, Waves,
-    build::{LARGEST, attention, convolution, divides, embedding, fits, pooling, reshape, residual, within},
+    build::{
+        LARGEST, attention, convolution, decision_tree, divides, embedding, fits, leaves, pooling, reshape,
+        residual, within,
+    },
     site::{Site, Tally, product},
 };
 
@@ -139,6 +142,22 @@ pub enum Spec {
         /// The amplitude of each wave, of orders 1, 2 and so on.
         amplitudes: Vec<f32>,
     },
+    /// Appends the leaves of random trees, from which a linear layer forms a forest.
+    Leaves {
+        /// The number of categories of each column, or 0 for a number.
+        columns: Vec<usize>,
+        /// Number of trees.
+        trees: usize,
+        /// The seed of the trees.
+        seed: u64,
+    },
+    /// A decision tree: comparisons of numbers with thresholds, and values at its leaves.
+    DecisionTree {
+        /// The depth of all leaves.
+        depth: usize,
+        /// Number of outputs.
+        outputs: usize,
+    },
     /// Scales examples that are longer than one to length one.
     BoundLength {},
     /// The numbers of an example, followed by the square of each.
@@ -231,6 +250,8 @@ impl Spec {
             Self::HardTanh {} => "hard_tanh",
             Self::Standardize { .. } => "standardize",
             Self::Waves { .. } => "waves",
+            Self::Leaves { .. } => "leaves",
+            Self::DecisionTree { .. } => "decision_tree",
             Self::BoundLength {} => "bound_length",
             Self::AppendSquares {} => "append_squares",
         }
@@ -307,6 +328,8 @@ impl Spec {
                     |layer| Ok(Box::new(layer) as Box<dyn Layer>),
                 )
             }
+            Self::Leaves { columns, trees, seed } => leaves(input, columns, (*trees, *seed), site),
+            Self::DecisionTree { depth, outputs } => decision_tree(input, *depth, *outputs, site),
             Self::BoundLength {} => Ok(Box::new(BoundLength::new(input.to_vec()))),
             Self::AppendSquares {} => {
                 site.check_size(0, 2 * product(input))?;

@@ -37,6 +37,7 @@ pub mod schedule;
 pub mod sums;
 mod supervised;
 pub(crate) mod tensors;
+pub mod tree;
 pub mod unsupervised;
 
 pub use control::Control;

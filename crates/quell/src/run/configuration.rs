@@ -10,7 +10,7 @@ use crate::{
     data::{self, Dataset, Examples, Options, RatingColumns, Scaling, Schema},
     features::Features,
     file,
-    learner::{self, dp_sgd::Recipe, factorization, glm, naive_bayes, unsupervised},
+    learner::{self, dp_sgd::Recipe, factorization, glm, naive_bayes, tree, unsupervised},
     network::Architecture,
     run::{self, Learner},
     toml_error,
@@ -56,6 +56,9 @@ pub struct Configuration {
     /// How naive Bayes is fitted.
     #[serde(skip_serializing_if = "is_default")]
     pub naive_bayes: naive_bayes::Recipe,
+    /// How a decision tree is fitted.
+    #[serde(skip_serializing_if = "is_default")]
+    pub tree: tree::Recipe,
     /// How a factorization of ratings is trained.
     #[serde(skip_serializing_if = "is_default")]
     pub factorization: factorization::Recipe,

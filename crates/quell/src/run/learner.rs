@@ -13,6 +13,7 @@ use crate::{
         glm::{self, Family},
         naive_bayes,
         schedule::{Schedule, Shape},
+        tree,
         unsupervised::Kind,
     },
     network,
@@ -30,6 +31,8 @@ pub enum Learner {
     Unsupervised,
     /// Naive Bayes.
     NaiveBayes,
+    /// A decision tree.
+    Tree,
     /// Recommendations from ratings.
     Factorization,
 }
@@ -52,7 +55,7 @@ impl Configuration {
         match learner {
             Learner::DpSgd => {}
             Learner::Glm => self.share_settings()?,
-            Learner::Unsupervised | Learner::NaiveBayes => self.share_guarantee(learner)?,
+            Learner::Unsupervised | Learner::NaiveBayes | Learner::Tree => self.share_guarantee(learner)?,
             Learner::Factorization => {
                 self.share_guarantee(learner)?;
                 self.describe_ratings()?;
@@ -87,6 +90,7 @@ impl Configuration {
             Learner::Glm => self.has_linear_settings(),
             Learner::Unsupervised => has_settings(&self.unsupervised, |own| &mut own.privacy),
             Learner::NaiveBayes => has_settings(&self.naive_bayes, |own| &mut own.privacy),
+            Learner::Tree => has_settings(&self.tree, |own| &mut own.privacy),
             Learner::Factorization => has_settings(&self.factorization, |own| &mut own.privacy),
         };
         // Some settings of DP-SGD are shared by all, and each learner checks the others.
@@ -94,6 +98,7 @@ impl Configuration {
             (Learner::Glm, "glm, such as quantile, regularization, radius or waves"),
             (Learner::Unsupervised, "unsupervised, such as clusters or components"),
             (Learner::NaiveBayes, "naive_bayes"),
+            (Learner::Tree, "tree"),
             (Learner::Factorization, "factorization"),
         ];
         // The other learners name the settings of linear models that they do not have.
@@ -126,6 +131,9 @@ impl Configuration {
         }
         if self.model.name.as_deref() == Some(naive_bayes::NAME) {
             return Learner::NaiveBayes;
+        }
+        if self.model.name.as_deref() == Some(tree::NAME) {
+            return Learner::Tree;
         }
         let asks_for_dp_sgd = self.training.sampling.rate.is_some() || !self.training.suits_linear_models();
         let is_table = self.data.schema.is_some() && self.features.is_raw() && self.model.layers.is_empty();
@@ -205,6 +213,7 @@ impl Configuration {
         (self.training, self.glm) = (Recipe::default(), glm::Recipe::default());
         let (own, records) = match learner {
             Learner::NaiveBayes => (&mut self.naive_bayes.privacy, &mut self.naive_bayes.records),
+            Learner::Tree => (&mut self.tree.privacy, &mut self.tree.records),
             Learner::Factorization => (&mut self.factorization.privacy, &mut self.factorization.records),
             _ => (&mut self.unsupervised.privacy, &mut self.unsupervised.records),
         };
@@ -224,7 +233,7 @@ fn has_settings<R: Clone + Default + PartialEq>(own: &R, privacy: fn(&mut R) -> 
 /// The names of all models: those of tables, those without labels, and networks.
 #[must_use]
 pub fn model_names() -> Vec<String> {
-    let tables = Family::ALL.into_iter().map(Family::name).chain([naive_bayes::NAME]);
+    let tables = Family::ALL.into_iter().map(Family::name).chain([naive_bayes::NAME, tree::NAME]);
     let without_labels = Kind::ALL.into_iter().map(Kind::name).chain([factorization::NAME]);
     let networks = network::models().iter().map(|model| model.name);
     let mut names: Vec<String> = Vec::new();
@@ -257,6 +266,7 @@ impl Learner {
             Self::Glm => "glm",
             Self::Unsupervised => "unsupervised",
             Self::NaiveBayes => "naive-bayes",
+            Self::Tree => "tree",
             Self::Factorization => "factorization",
         }
     }
@@ -276,6 +286,7 @@ impl Recipe {
             ("clip norm", self.clipping != usual.clipping),
             ("choice of loss", self.loss.is_some()),
             ("optimizer", self.optimizer.is_some()),
+            ("preparation", self.preparation.is_some()),
             ("schedule", has_schedule),
             ("choice of average", self.average != usual.average),
             ("augmentation", self.augmentation.is_some()),

@@ -16,6 +16,7 @@ use crate::{
         glm::{self, Algorithm, FrankWolfe, Glm, Minimized, Minimizer},
         naive_bayes::{self, NaiveBayes},
         prepared::Prepared,
+        tree::{self, Tree},
         unsupervised::{self, Unsupervised},
     },
     network::Architecture,
@@ -30,6 +31,7 @@ mod sealed {
     impl Sealed for super::FrankWolfe {}
     impl Sealed for super::Unsupervised {}
     impl Sealed for super::NaiveBayes {}
+    impl Sealed for super::Tree {}
     impl Sealed for super::Factorizing {}
     impl<M: super::Minimizer> Sealed for super::Minimized<M> {}
 }
@@ -73,6 +75,12 @@ impl Registered for FrankWolfe {
 impl Registered for NaiveBayes {
     fn section(configuration: &mut Configuration) -> (&mut naive_bayes::Recipe, &mut Architecture) {
         (&mut configuration.naive_bayes, &mut configuration.model)
+    }
+}
+
+impl Registered for Tree {
+    fn section(configuration: &mut Configuration) -> (&mut tree::Recipe, &mut Architecture) {
+        (&mut configuration.tree, &mut configuration.model)
     }
 }
 
@@ -145,6 +153,7 @@ fn with_method<F: ForMethod>(configuration: &Configuration, code: F) -> F::Outpu
         (Some(Learner::DpSgd) | None, _) => code.call::<DpSgd>(),
         (Some(Learner::Unsupervised), _) => code.call::<Unsupervised>(),
         (Some(Learner::NaiveBayes), _) => code.call::<NaiveBayes>(),
+        (Some(Learner::Tree), _) => code.call::<Tree>(),
         (Some(Learner::Factorization), _) => code.call::<Factorizing>(),
         (Some(Learner::Glm), Algorithm::OutputPerturbation) => code.call::<Minimized<OutputPerturbation>>(),
         (Some(Learner::Glm), Algorithm::ObjectivePerturbation) => {

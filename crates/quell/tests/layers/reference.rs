@@ -1,6 +1,9 @@
 //! Layers by their definitions, one example at a time, in double precision and without any thought of speed.
 
-use quell::layer::{Axes, Sides, Spec};
+use quell::{
+    layer::{Axes, Sides, Spec},
+    random::PublicRandom,
+};
 
 /// Takes an example through a layer. Weights are used up from the front.
 pub(crate) fn forward(
@@ -97,6 +100,8 @@ pub(crate) fn forward(
             (shape.to_vec(), (0..input.len()).map(number).collect())
         }
         Spec::Waves { numbers, amplitudes } => waves(input, numbers, amplitudes),
+        Spec::Leaves { columns, trees, seed } => leaves(input, columns, (*trees, *seed), weights),
+        Spec::DecisionTree { depth, outputs } => decision_tree(input, *depth, *outputs, weights),
         Spec::BoundLength {} => {
             let length = input.iter().map(|x| x * x).sum::<f64>().sqrt();
             same(&|x| x / length.max(1.0))
@@ -121,6 +126,60 @@ fn waves(input: &[f64], numbers: &[usize], amplitudes: &[f32]) -> (Vec<usize>, V
         let low = ((t * 32.0).floor() / 32.0).min(8.0 - 1.0 / 32.0);
         let line = |k: usize| wave(low, k) + (t - low) * 32.0 * (wave(low + 1.0 / 32.0, k) - wave(low, k));
         output.extend((0..amplitudes.len()).map(line));
+    }
+    (vec![output.len()], output)
+}
+
+/// The values of the leaf that comparisons lead to.
+fn decision_tree(
+    input: &[f64],
+    depth: usize,
+    outputs: usize,
+    weights: &mut &[f64],
+) -> (Vec<usize>, Vec<f64>) {
+    let questions = (1 << depth) - 1;
+    let [features, thresholds] = [(); 2].map(|()| take(weights, questions));
+    let values = take(weights, (questions + 1) * outputs);
+    let end = (0..depth).fold(0, |node, _| {
+        let feature = (features[node].max(0.0).floor() as usize).min(input.len() - 1);
+        2 * node + if input[feature] > thresholds[node] { 2 } else { 1 }
+    });
+    (vec![outputs], values[(end - questions) * outputs..][..outputs].to_vec())
+}
+
+/// All numbers, and the leaves of random trees, written from the definition of the layer.
+fn leaves(
+    input: &[f64],
+    columns: &[usize],
+    (trees, seed): (usize, u64),
+    weights: &mut &[f64],
+) -> (Vec<usize>, Vec<f64>) {
+    let mut output = input.to_vec();
+    for tree in 0..trees {
+        let mut chance = PublicRandom::of(seed, tree as u64);
+        let mut asked = Vec::new();
+        let (mut leaf, mut count) = (0, 1);
+        while asked.len() < (1 + tree % 4).min(columns.len()) {
+            let column = chance.below(columns.len());
+            if asked.contains(&column) {
+                continue;
+            }
+            asked.push(column);
+            let first: usize = columns[..column].iter().map(|categories| (*categories).max(1)).sum();
+            let answer = if columns[column] == 0 {
+                chance.between(0.0, 1.0);
+                input[first] > take(weights, 1)[0]
+            } else {
+                let mut coins = Vec::new();
+                while !coins.contains(&true) || (columns[column] > 1 && !coins.contains(&false)) {
+                    coins = (0..columns[column]).map(|_| chance.bits() >= 1 << 63).collect();
+                }
+                let present = input[first..][..columns[column]].iter().position(|x| *x > 0.5);
+                present.is_some_and(|category| coins[category])
+            };
+            (leaf, count) = (2 * leaf + usize::from(answer), 2 * count);
+        }
+        output.extend((0..count).map(|own| f64::from(u8::from(own == leaf)) - 1.0 / count as f64));
     }
     (vec![output.len()], output)
 }

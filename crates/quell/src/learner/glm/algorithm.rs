@@ -107,7 +107,7 @@ impl Algorithm {
     /// Whether the algorithm has a setting, by the name of its field in a recipe.
     pub(super) fn has(self, setting: &str) -> bool {
         let settings: &[&str] = match self {
-            Self::Standardized => &["steps", "learning_rate", "regularization", "waves"],
+            Self::Standardized => &["steps", "learning_rate", "regularization", "waves", "trees"],
             Self::NoisyGd | Self::Svrg | Self::Newton | Self::HiddenState => {
                 &["steps", "learning_rate", "regularization"]
             }

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use super::Columns;
 use crate::{
+    layer::Trees,
     learner::{Supervised, loss::Target},
     network::Task,
 };
@@ -88,6 +89,35 @@ impl Cells {
         }
         self.present_starts.push(self.present.len());
         self.targets.push(target);
+    }
+
+    /// Adds the leaves that each example is in, as indicators after all features.
+    ///
+    /// They follow from the example and from thresholds that were released (THEORY, Forests).
+    pub(super) fn with_leaves(mut self, task: &Supervised<'_>, trees: &Trees, thresholds: &[f32]) -> Self {
+        let (width, own) = (self.numbers.len() + self.indicators.len(), self.indicators.len());
+        let leaves = trees.leaves();
+        self.indicators.extend(width..width + leaves);
+        let added = (own..own + leaves).map(|indicator| Pattern { indicator, value: 1.0 });
+        self.patterns.splice(own..own, added);
+        let (before, starts) = (std::mem::take(&mut self.present), self.present_starts.clone());
+        let (mut raw, mut categories) = (vec![0.0; width], Vec::new());
+        let mut example = 0;
+        for record in 0..task.records() {
+            for number in 0..task.examples(record) {
+                let patterns = &before[starts[example]..starts[example + 1]];
+                // Other values than 1 come after the leaves now.
+                let moved = patterns.iter().map(|pattern| {
+                    if (*pattern as usize) < own { *pattern } else { *pattern + leaves as u32 }
+                });
+                self.present.extend(moved);
+                task.gather(record, number, &mut raw);
+                trees.find(&raw, thresholds, &mut categories, |leaf| self.present.push((own + leaf) as u32));
+                example += 1;
+                self.present_starts[example] = self.present.len();
+            }
+        }
+        self
     }
 
     /// The numbers of the examples of a record.

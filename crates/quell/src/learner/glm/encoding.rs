@@ -80,7 +80,7 @@ impl<'a> Encoding<'a> {
         let width = plan.columns.width();
         let is_mean = matches!(stage, Stage::Means | Stage::Deviations);
         let has_target = is_mean && plan.classes.is_none();
-        let has_scores = !is_mean && stage != Stage::Moments;
+        let has_scores = stage.has_scores();
         let (targets, outputs) = (usize::from(plan.classes.is_none()), plan.outputs());
         let outputs = match stage {
             Stage::Means | Stage::Deviations => 1,
@@ -90,7 +90,9 @@ impl<'a> Encoding<'a> {
         // Centre, rate and gain of a feature, or of the target, which is the last one.
         let constants = standardization.weights(plan);
         let scale = plan.scale(stage) as f32;
+        let leaf_gain = standardization.leaf_gain(plan) as f32;
         let of = |feature: usize| match stage {
+            _ if has_scores && feature >= width => [plan.leaf_share(feature - width), 1.0, leaf_gain],
             Stage::Means => [0.0, 1.0, scale],
             Stage::Deviations if feature == width => [standardization.target[0] as f32, 1.0, scale],
             Stage::Deviations if plan.columns.is_indicator(feature) => [0.0, 1.0, 0.0],
@@ -119,9 +121,9 @@ impl<'a> Encoding<'a> {
         let column = |kind: usize| places.iter().map(|place| of(*place)[kind]).collect();
         let [centres, rates, gains] = [0, 1, 2].map(column);
         let waves = Some(&plan.wave_table).filter(|table| has_scores && table.count > 0);
-        let columns =
-            width + usize::from(has_target) + cells.numbers.len() * waves.map_or(0, |table| table.count);
-        places.extend(width + usize::from(has_target)..columns);
+        let before_waves = width + usize::from(has_target) + if has_scores { plan.leaves() } else { 0 };
+        let columns = before_waves + cells.numbers.len() * waves.map_or(0, |table| table.count);
+        places.extend(before_waves..columns);
         Self {
             cells,
             outputs,

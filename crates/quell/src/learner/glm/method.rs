@@ -107,7 +107,10 @@ impl Method for Glm {
         if let Some(power) = plan.langevin_power() {
             settings.push(("power of the likelihood in the limit of short steps", json!(power)));
         }
-        if self.family == Family::Additive {
+        if let Some((trees, seed)) = plan.trees {
+            settings.extend([("random trees", json!(trees)), ("public seed of the trees", json!(seed))]);
+        }
+        if self.family.is_additive() {
             let waves = match plan.waves.len() {
                 0 if plan.is_too_noisy_for_curves() => {
                     json!("0: the noise is too large for curves, so each number has a straight line")
@@ -176,8 +179,8 @@ impl Method for Glm {
     ) -> Result<(), Error> {
         let plan = &self.plan;
         terms::check_lease(&mut lease, plan.neighbors)?;
-        let cells = Cells::new(task, &plan.columns);
-        let cells = (&cells, task.is_grouped());
+        let mut cells = Cells::new(task, &plan.columns);
+        let mut has_leaves = false;
         while let Some(paid) = lease.next() {
             let (paid, run) = (paid?, lease.position() - 1);
             let mut batches = paid.start(task.records())?;
@@ -186,7 +189,13 @@ impl Method for Glm {
             for position in first..first + self.steps_per_run() {
                 let (stage, _) = plan.stage(position);
                 let standardization = state.standardization(plan);
+                // Thresholds do not change once gradients are computed.
+                if let (Some(trees), true, false) = (&plan.forest, stage.has_scores(), has_leaves) {
+                    cells = cells.with_leaves(task, trees, &plan.thresholds(&standardization));
+                    has_leaves = true;
+                }
                 let [weights, anchor] = state.weights(plan, stage);
+                let cells = (&cells, task.is_grouped());
                 let mut vectors = Vectors::new(plan, cells, stage, &standardization, [&weights, &anchor]);
                 let Some(released) = batches.next(&mut vectors) else { break };
                 state.apply(plan, &released?.sum, position)?;
@@ -216,6 +225,7 @@ impl Recipe {
         self.privacy.delta = Some(plan.delta.get());
         self.records = Some(plan.records);
         self.waves = plan.algorithm.has("waves").then_some(plan.waves.len() as u64);
+        (self.trees, self.tree_seed) = plan.trees.unzip();
         self.steps = Some(plan.steps);
         self.learning_rate = plan.algorithm.has("learning_rate").then_some(plan.learning_rate);
         self.regularization = Some(plan.regularization);

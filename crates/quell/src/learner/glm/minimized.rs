@@ -219,7 +219,7 @@ fn convex_loss(family: Family, quantile: Option<f32>) -> Result<ConvexLoss, Erro
             level: Probability::new(quantile.unwrap_or(0.5).into())?,
             smoothing: Threshold::new(0.1)?,
         },
-        Family::Additive | Family::Poisson => {
+        Family::Additive | Family::Forest | Family::Poisson => {
             return Err(Error::Setting {
                 name: "model",
                 found: family.name().into(),

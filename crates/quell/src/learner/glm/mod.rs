@@ -54,7 +54,7 @@ mod vectors;
 mod weights;
 
 pub use algorithm::Algorithm;
-use columns::Columns;
+pub(in crate::learner) use columns::Columns;
 pub use curves::{Category, Curve, Curves, Knot, Values};
 pub use frank_wolfe::FrankWolfe;
 pub use method::Glm;

@@ -7,12 +7,13 @@ use quell_privacy::{
 };
 
 use super::{
-    Algorithm, Columns, Family, Recipe, calibration::Calibration, standardization::limit, theory::Theory,
+    Algorithm, Columns, Family, Recipe, Standardization, calibration::Calibration, standardization::limit,
+    theory::Theory,
 };
 use crate::{
     Error, Input,
     data::Examples,
-    layer::{Spec, WaveTable},
+    layer::{MOST_TREES, Spec, Trees, WaveTable},
     learner::{Subject, average::Average, loss::Loss},
     range::{NOT_NEGATIVE, POSITIVE},
 };
@@ -52,6 +53,10 @@ pub struct Plan {
     pub classes: Option<usize>,
     /// The amplitudes of the waves of each number; none for linear models.
     pub waves: Vec<f32>,
+    /// Number of trees of a forest, and the public seed that they are drawn from; none for other models.
+    pub trees: Option<(u64, u64)>,
+    /// The trees of a forest.
+    pub(super) forest: Option<Trees>,
     /// The waves, as a table.
     pub(super) wave_table: WaveTable,
     /// The uses of the steps: so many of each, in this order. Those of SVRG alternate.
@@ -78,6 +83,13 @@ pub(super) enum Stage {
     Correction,
     /// The sum from which scale and offset of the fitted outputs are corrected.
     Calibration,
+}
+
+impl Stage {
+    /// Whether scores of examples are computed, from standardised columns, leaves and waves.
+    pub(super) fn has_scores(self) -> bool {
+        !matches!(self, Self::Means | Self::Deviations | Self::Moments)
+    }
 }
 
 /// Default number of gradient steps of logistic regression. Twice as many gain nothing (docs/evidence.md).
@@ -107,7 +119,7 @@ impl Plan {
         let (classes, algorithm) = (subject.facts.classes, recipe.method);
         check_steps(algorithm)?;
         let records = checked_records(recipe, family, subject)?;
-        let is_additive = family == Family::Additive;
+        let (is_additive, is_forest) = (family.is_additive(), family == Family::Forest);
         let family = family.linear(classes);
         let loss = family.loss(classes, recipe.quantile)?;
         let columns = Columns::new(subject.schema, subject.shape.iter().product());
@@ -131,13 +143,7 @@ impl Plan {
             | Algorithm::FrankWolfe
             | Algorithm::OnePosterior => 0,
         });
-        if !(1..=MOST_STEPS).contains(&steps) {
-            return Err(Error::Setting {
-                name: "steps",
-                found: steps.to_string(),
-                expected: "a number in [1, 2^32]",
-            });
-        }
+        check_step_count(steps)?;
         let has_numbers = columns.numbers() > 0 || classes.is_none();
         let calibration = Calibration::of(algorithm, loss);
         let stages = stages(algorithm, steps, has_numbers, calibration.is_some());
@@ -149,6 +155,9 @@ impl Plan {
             Algorithm::Svrg => Sampling::Shuffled { batches: BATCHES },
             _ => Sampling::Full,
         };
+        let trees = is_forest.then(|| (recipe.trees.unwrap_or(TREES), recipe.tree_seed.unwrap_or(TREE_SEED)));
+        let forest = trees.map(|(trees, seed)| grow(&columns, trees, seed)).transpose()?;
+        let leaves = forest.as_ref().map_or(0, Trees::leaves);
         let all_steps: u64 = stages.iter().map(|(_, steps)| steps).sum();
         let runs = all_steps.div_ceil(sampling.batches());
         let targets = usize::from(classes.is_none());
@@ -159,7 +168,7 @@ impl Plan {
                 Stage::Means | Stage::Deviations => columns.width() + targets,
                 Stage::Moments => (features + targets) * features,
                 Stage::Gradient | Stage::Reference | Stage::Correction => {
-                    outputs * (features + waves * columns.numbers())
+                    outputs * (features + leaves + waves * columns.numbers())
                 }
                 Stage::Calibration => calibration.map_or(0, Calibration::length),
             });
@@ -199,6 +208,8 @@ impl Plan {
             classes,
             wave_table: WaveTable::new(&waves),
             waves,
+            trees,
+            forest,
             stages,
             columns,
             calibration,
@@ -208,9 +219,37 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Number of features that scores are sums of: those of the examples, and the waves of their numbers.
+    /// Number of features that scores are sums of: those of the examples, leaves, and waves of numbers.
     pub(super) fn features(&self) -> usize {
-        self.columns.width() + self.columns.numbers() * self.waves.len()
+        self.columns.width() + self.leaves() + self.columns.numbers() * self.waves.len()
+    }
+
+    /// Number of leaves of all trees.
+    pub(super) fn leaves(&self) -> usize {
+        self.forest.as_ref().map_or(0, Trees::leaves)
+    }
+
+    /// The mean of the indicator of a leaf over examples that answer every question by a fair coin.
+    pub(super) fn leaf_share(&self, leaf: usize) -> f32 {
+        self.forest.as_ref().map_or(0.0, |trees| trees.shares[leaf])
+    }
+
+    /// The factor of the leaves before examples get the usual length: all trees count like all columns.
+    pub(super) fn leaf_amplitude(&self) -> f64 {
+        let trees = self.trees.map_or(1, |(trees, _)| trees);
+        let gain = if self.waves.is_empty() { NOISY_LEAF_GAIN } else { LEAF_GAIN };
+        gain * (self.columns.count as f64 / trees as f64).sqrt()
+    }
+
+    /// The squared length of the leaves of an example.
+    pub(super) fn leaf_power(&self) -> f64 {
+        self.forest.as_ref().map_or(0.0, |trees| self.leaf_amplitude().powi(2) * trees.squared_length())
+    }
+
+    /// The thresholds of all questions about numbers.
+    pub(super) fn thresholds(&self, constants: &Standardization) -> Vec<f32> {
+        let of = |trees: &Trees| trees.thresholds(&constants.centres, &constants.spreads);
+        self.forest.as_ref().map_or_else(Vec::new, of)
     }
 
     /// The sum of the squared amplitudes of the waves of a number, over that of the number.
@@ -341,7 +380,9 @@ impl Plan {
             }
             Algorithm::Standardized => {
                 let most = if self.waves.is_empty() { 1.0 } else { 3.0 };
-                (0.005 / noise).min(most) * REFERENCE_STEPS / self.steps as f64
+                // Leaves add weights, and so noise.
+                let rate = if self.forest.is_none() { 0.005 } else { 0.0025 };
+                (rate / noise).min(most) * REFERENCE_STEPS / self.steps as f64
             }
             Algorithm::Newton => 0.3,
             Algorithm::Adassp
@@ -372,7 +413,12 @@ impl Plan {
 
     /// The layers of the model.
     pub(super) fn layers(&self) -> Vec<Spec> {
-        let mut layers = vec![Spec::Standardize { limit: limit(self.classes) as f32 }];
+        let mut layers = Vec::new();
+        if let Some((trees, seed)) = self.trees {
+            let columns = self.columns.questions.clone();
+            layers.push(Spec::Leaves { columns, trees: trees as usize, seed });
+        }
+        layers.push(Spec::Standardize { limit: limit(self.classes) as f32 });
         if !self.waves.is_empty() {
             let numbers = (0..self.columns.width()).filter(|feature| !self.columns.is_indicator(*feature));
             layers.extend([
@@ -444,6 +490,35 @@ fn curvature(loss: Loss) -> f64 {
     }
 }
 
+/// Default number of trees of a forest.
+const TREES: u64 = 128;
+
+/// The default seed of the trees: any number is as good.
+const TREE_SEED: u64 = 1;
+
+/// The factor of leaves, relative to indicators, where noise is small enough for curves, and where it is not.
+///
+/// Smaller gains keep noise in the values of the many leaves from the scores (docs/evidence.md).
+const LEAF_GAIN: f64 = 0.8;
+const NOISY_LEAF_GAIN: f64 = 0.4;
+
+/// Checks a number of steps.
+fn check_step_count(steps: u64) -> Result<(), Error> {
+    if (1..=MOST_STEPS).contains(&steps) {
+        return Ok(());
+    }
+    Err(Error::Setting { name: "steps", found: steps.to_string(), expected: "a number in [1, 2^32]" })
+}
+
+/// Draws the trees of a forest: a public choice.
+fn grow(columns: &Columns, trees: u64, seed: u64) -> Result<Trees, Error> {
+    let fits = |trees: &usize| (1..=MOST_TREES).contains(trees) && Trees::fit(&columns.questions, *trees);
+    let count = usize::try_from(trees).ok().filter(fits);
+    let expected = "a number in [1, 4096], and less for columns with very many categories";
+    let count = count.ok_or_else(|| Error::Setting { name: "trees", found: trees.to_string(), expected })?;
+    Ok(Trees::new(&columns.questions, count, seed))
+}
+
 /// The most waves of a number.
 const MOST_WAVES: usize = 8;
 
@@ -502,7 +577,7 @@ pub(super) fn checked_records(recipe: &Recipe, family: Family, subject: &Subject
     subject.check_schema()?;
     let classes = subject.facts.classes;
     let misfit = |name, found: &str, expected| Error::Setting { name, found: found.into(), expected };
-    if family != Family::Additive && family.classifies() != classes.is_some() {
+    if !family.is_additive() && family.classifies() != classes.is_some() {
         let (found, expected) = if classes.is_some() {
             ("one for numbers, and the targets are classes", "additive, logistic or svm")
         } else {
@@ -512,6 +587,9 @@ pub(super) fn checked_records(recipe: &Recipe, family: Family, subject: &Subject
     }
     if recipe.quantile.is_some() && family != Family::Quantile {
         return Err(misfit("quantile", "given", "none, except for quantile regression"));
+    }
+    if (recipe.trees.is_some() || recipe.tree_seed.is_some()) && family != Family::Forest {
+        return Err(misfit("trees", "given", "none, except for a forest"));
     }
     let counts_from_zero = subject.schema.is_none_or(|schema| {
         schema.label.as_ref().and_then(|label| label.bounds).is_none_or(|[low, _]| low == 0.0)
@@ -527,6 +605,7 @@ pub(super) fn checked_records(recipe: &Recipe, family: Family, subject: &Subject
         ("sampling_rate", recipe.sampling_rate.is_some()),
         ("radius", recipe.radius.is_some()),
         ("waves", recipe.waves.is_some()),
+        ("trees", recipe.trees.is_some() || recipe.tree_seed.is_some()),
     ] {
         if is_given && !recipe.method.has(name) {
             let found = format!("given, and the method is {}", recipe.method.name());

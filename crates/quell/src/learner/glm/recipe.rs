@@ -45,6 +45,12 @@ pub struct Recipe {
     /// At most eight. Zero gives lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waves: Option<u64>,
+    /// Number of trees of a forest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trees: Option<u64>,
+    /// The public seed of the trees of a forest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tree_seed: Option<u64>,
 }
 
 /// A linear model: what it predicts, and the loss that it minimises.
@@ -53,6 +59,8 @@ pub struct Recipe {
 pub enum Family {
     /// A sum of smooth curves, one for each number, and of a value for each category.
     Additive,
+    /// Random trees on top of an additive model: they see several columns together.
+    Forest,
     /// Logistic regression: probabilities of two or more classes.
     Logistic,
     /// A support vector machine with a smoothed hinge loss.
@@ -69,14 +77,23 @@ pub enum Family {
 
 impl Family {
     /// All families.
-    pub const ALL: [Self; 7] =
-        [Self::Additive, Self::Logistic, Self::Svm, Self::Linear, Self::Ridge, Self::Poisson, Self::Quantile];
+    pub const ALL: [Self; 8] = [
+        Self::Additive,
+        Self::Forest,
+        Self::Logistic,
+        Self::Svm,
+        Self::Linear,
+        Self::Ridge,
+        Self::Poisson,
+        Self::Quantile,
+    ];
 
     /// The name, as settings write it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Additive => "additive",
+            Self::Forest => "forest",
             Self::Logistic => "logistic",
             Self::Svm => "svm",
             Self::Linear => "linear",
@@ -91,6 +108,7 @@ impl Family {
     pub fn purpose(self) -> &'static str {
         match self {
             Self::Additive => "A curve for each number, a value for each category: the default for a table.",
+            Self::Forest => "Random trees on top of an additive model: boosting, for large tables.",
             Self::Logistic => "Logistic regression, for classes.",
             Self::Svm => "Support vector machine with a smoothed hinge loss, for classes.",
             Self::Linear => "Linear regression, for a numeric target.",
@@ -114,13 +132,13 @@ impl Family {
             Some(name) => Self::named(name).ok_or_else(|| Error::Setting {
                 name: "model",
                 found: name.clone(),
-                expected: "a model of tables: additive, logistic, svm, linear, ridge, poisson or quantile",
+                expected: "a model of tables: additive, forest, logistic, svm, linear, ridge, poisson or quantile",
             })?,
         };
-        if family == Self::Additive && method != Algorithm::Standardized {
+        if family.is_additive() && method != Algorithm::Standardized {
             return Err(Error::Setting {
                 name: "method",
-                found: format!("{}, and the model is additive", method.name()),
+                found: format!("{}, and the model is {}", method.name(), family.name()),
                 expected: "standardized, or a linear model",
             });
         }
@@ -134,18 +152,23 @@ impl Family {
         })
     }
 
-    /// The linear model with the loss of this family: an additive model is one on curves.
+    /// The linear model with the loss of this family: an additive model is one on curves, a forest on leaves, too.
     pub(super) fn linear(self, classes: Option<usize>) -> Self {
-        match (self, classes) {
-            (Self::Additive, Some(_)) => Self::Logistic,
-            (Self::Additive, None) => Self::Linear,
-            (family, _) => family,
+        match classes {
+            Some(_) if self.is_additive() => Self::Logistic,
+            None if self.is_additive() => Self::Linear,
+            _ => self,
         }
+    }
+
+    /// Whether the model adds curves, and predicts classes or numbers, whichever the targets are.
+    pub(super) fn is_additive(self) -> bool {
+        matches!(self, Self::Additive | Self::Forest)
     }
 
     /// Whether the family predicts classes alone.
     ///
-    /// An additive model predicts classes or numbers, whichever the targets are.
+    /// An additive model or a forest predicts classes or numbers, whichever the targets are.
     #[must_use]
     pub fn classifies(self) -> bool {
         matches!(self, Self::Logistic | Self::Svm)
@@ -161,7 +184,7 @@ impl Family {
     /// The loss for a number of classes, or for numbers.
     pub(super) fn loss(self, classes: Option<usize>, quantile: Option<f32>) -> Result<Loss, Error> {
         let loss = match self {
-            Self::Additive => return self.linear(classes).loss(classes, quantile),
+            Self::Additive | Self::Forest => return self.linear(classes).loss(classes, quantile),
             Self::Logistic if classes > Some(2) => Loss::CrossEntropy { label_smoothing: 0.0 },
             Self::Logistic => Loss::BinaryCrossEntropy,
             Self::Svm => Loss::Hinge { smoothing: 0.5 },

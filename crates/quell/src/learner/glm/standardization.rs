@@ -126,7 +126,7 @@ impl Standardization {
         let numbers = columns.numbers() as f64;
         if plan.classes.is_none() {
             let others = columns.count as f64 - numbers;
-            let usual = (numbers * (1.0 + plan.wave_power()) + 1.4 * others + 2.0).sqrt();
+            let usual = (numbers * (1.0 + plan.wave_power()) + 1.4 * others + plan.leaf_power() + 2.0).sqrt();
             return if plan.algorithm == Algorithm::Adassp { usual } else { 0.8 * usual };
         }
         let indicators: f64 = (0..columns.width())
@@ -136,7 +136,8 @@ impl Standardization {
                 centre * (1.0 - centre) / (spread * spread)
             })
             .sum();
-        1.4 * (self.gain.powi(2) * numbers * (1.0 + plan.wave_power()) + indicators + 1.0).sqrt()
+        let curves = self.gain.powi(2) * numbers * (1.0 + plan.wave_power());
+        1.4 * (curves + indicators + plan.leaf_power() + 1.0).sqrt()
     }
 
     /// The weights of the layer that standardises: centres, rates and gains.
@@ -163,21 +164,38 @@ impl Standardization {
         self.gain / self.radius
     }
 
+    /// The factor of the features of leaves.
+    pub(super) fn leaf_gain(&self, plan: &Plan) -> f64 {
+        plan.leaf_amplitude() / self.radius
+    }
+
     /// The weights of all layers before the linear one.
     pub(super) fn layers(&self, plan: &Plan) -> Vec<f32> {
-        let mut weights = self.weights(plan);
-        if plan.waves.is_empty() {
-            return weights;
+        let (width, leaves) = (plan.columns.width(), plan.leaves());
+        let mut constants = self.weights(plan);
+        let mut gains = constants.split_off(2 * width);
+        let (centres, rates) = constants.split_at(width);
+        gains.extend(std::iter::repeat_n(self.leaf_gain(plan) as f32, leaves));
+        let mut later = vec![1.0; width + leaves];
+        if !plan.waves.is_empty() {
+            // Waves are of standardised numbers, so the gains of numbers follow after them.
+            for feature in (0..width).filter(|feature| !plan.columns.is_indicator(*feature)) {
+                std::mem::swap(&mut gains[feature], &mut later[feature]);
+            }
         }
-        // Waves are of standardised numbers, so the gains of numbers follow after them.
-        let (width, all) = (plan.columns.width(), plan.features());
-        let mut gains = vec![self.wave_gain() as f32; all];
-        for (feature, (later, first)) in gains.iter_mut().zip(&mut weights[2 * width..]).enumerate() {
-            *later = if plan.columns.is_indicator(feature) { 1.0 } else { std::mem::replace(first, 1.0) };
-        }
-        weights.extend(std::iter::repeat_n(0.0, all));
-        weights.extend(std::iter::repeat_n(1.0, all));
+        let mut weights = plan.thresholds(self);
+        weights.extend(centres);
+        weights.extend(std::iter::repeat_n(0.0, leaves));
+        weights.extend(rates);
+        weights.extend(std::iter::repeat_n(1.0, leaves));
         weights.extend(gains);
+        if !plan.waves.is_empty() {
+            let all = plan.features();
+            weights.extend(std::iter::repeat_n(0.0, all));
+            weights.extend(std::iter::repeat_n(1.0, all));
+            later.resize(all, self.wave_gain() as f32);
+            weights.extend(later);
+        }
         weights
     }
 }

@@ -387,7 +387,7 @@ mod tests {
     use crate::{
         data::{Examples, Schema, Targets},
         learner::{
-            Method, PublicFacts, Subject,
+            Method, PublicFacts, Subject, Supervised,
             glm::{Algorithm, Glm, Recipe, State},
         },
         network::{Architecture, Task},
@@ -409,6 +409,17 @@ mod tests {
         state
     }
 
+    /// The records as a stage reads them.
+    fn cells(glm: &Glm, task: &Supervised<'_>, stage: Stage, constants: &Standardization) -> Cells {
+        let cells = Cells::new(task, &glm.plan.columns);
+        match &glm.plan.forest {
+            Some(trees) if stage.has_scores() => {
+                cells.with_leaves(task, trees, &glm.plan.thresholds(constants))
+            }
+            _ => cells,
+        }
+    }
+
     /// Scores during training are those of the finished model, so gradients are those of its loss.
     #[test]
     fn scores_in_training_are_those_of_the_model() {
@@ -417,6 +428,8 @@ mod tests {
             ("classes = ['n', 'p']", "additive"),
             ("classes = ['n', 'p']", "logistic"),
             ("classes = ['n', 'p', 'q']", "additive"),
+            ("classes = ['n', 'p']", "forest"),
+            ("classes = ['n', 'p', 'q']", "forest"),
         ] {
             let schema = Schema::parse(&format!("[label]\ncolumn = 'y'\n{label}\n{COLUMNS}")).unwrap();
             let names = schema.label.as_ref().and_then(|label| label.classes.clone()).unwrap();
@@ -448,7 +461,7 @@ mod tests {
             let standardization = state.standardization(&glm.plan);
             let (task, [weights, _]) =
                 (glm.task(&examples, Unit::Example).unwrap(), state.weights(&glm.plan, Stage::Gradient));
-            let cells = Cells::new(&task, &glm.plan.columns);
+            let cells = cells(&glm, &task, Stage::Gradient, &standardization);
             let vectors =
                 Vectors::new(&glm.plan, (&cells, false), Stage::Gradient, &standardization, [&weights, &[]]);
             let mut buffers = vectors.buffers();
@@ -470,7 +483,7 @@ mod tests {
         let schema =
             Schema::parse(&format!("[label]\ncolumn = 'y'\nclasses = ['n', 'p']\n{COLUMNS}")).unwrap();
         let records = 12;
-        let sums = |first: f32, unit: Unit| {
+        let sums = |first: f32, unit: Unit, name: &str| {
             let mut chance = PublicRandom::of(6, 1);
             let values: Vec<f32> = (0..5 * records)
                 .map(|place| if place < 5 { first } else { [0.0, 1.0, 0.1, -0.7][chance.below(4)] })
@@ -486,14 +499,15 @@ mod tests {
             recipe.privacy.epsilon = Some(1.0);
             let facts = PublicFacts { records: None, classes: Some(2) };
             let subject = Subject { shape: &[5], are_features: false, facts, schema: Some(&schema) };
-            let glm = Glm::plan(&mut recipe, &mut Architecture::default(), &subject).unwrap();
+            let mut model = Architecture { name: Some(name.into()), ..Architecture::default() };
+            let glm = Glm::plan(&mut recipe, &mut model, &subject).unwrap();
             let task = glm.task(&examples, unit).unwrap();
-            let cells = Cells::new(&task, &glm.plan.columns);
             let mut state = standardized(&glm.plan, &mut chance);
             let (standardization, weights) =
                 (state.standardization(&glm.plan), state.weights(&glm.plan, Stage::Gradient));
             let others: Vec<usize> = (1..task.records()).collect();
             let stages = glm.plan.stages.iter().map(|(stage, _)| {
+                let cells = cells(&glm, &task, *stage, &standardization);
                 let cells = (&cells, task.is_grouped());
                 let mut vectors =
                     Vectors::new(&glm.plan, cells, *stage, &standardization, [&weights[0], &weights[1]]);
@@ -501,11 +515,12 @@ mod tests {
             });
             stages.collect::<Vec<_>>()
         };
-        for unit in [Unit::Example, Unit::User] {
-            let usual = sums(1.0, unit);
+        let units = [Unit::Example, Unit::User];
+        for (unit, name) in units.into_iter().flat_map(|unit| [(unit, "additive"), (unit, "forest")]) {
+            let usual = sums(1.0, unit, name);
             assert!(usual.iter().flatten().all(|x| x.is_finite()) && usual[0].iter().any(|x| *x != 0.0));
             for hostile in [3e38, -3e38, 0.9, 1e-40] {
-                assert_eq!(sums(hostile, unit), usual, "{hostile} {unit:?}");
+                assert_eq!(sums(hostile, unit, name), usual, "{hostile} {unit:?} {name}");
             }
         }
     }
@@ -538,25 +553,27 @@ mod tests {
                 Algorithm::Adassp,
             ];
             let units = [Unit::Example, Unit::User];
-            let cases = methods.into_iter().flat_map(|method| units.map(|unit| (method, unit)));
+            let cases = methods.into_iter().flat_map(|method| units.map(|unit| (method, unit, None)));
+            let forests = units.map(|unit| (Algorithm::Standardized, unit, Some("forest".to_owned())));
             // AdaSSP has no model for classes.
-            for (method, unit) in
-                cases.filter(|(method, _)| *method != Algorithm::Adassp || classes.is_none())
+            for (method, unit, name) in
+                cases.chain(forests).filter(|(method, ..)| *method != Algorithm::Adassp || classes.is_none())
             {
                 let waves = (method == Algorithm::Standardized).then_some(3);
                 let mut recipe = Recipe { method, waves, records: Some(40), ..Recipe::default() };
                 recipe.privacy.epsilon = Some(1.0);
                 let facts = PublicFacts { records: None, classes };
                 let subject = Subject { shape: &[5], are_features: false, facts, schema: Some(&schema) };
-                let glm = Glm::plan(&mut recipe, &mut Architecture::default(), &subject).unwrap();
+                let mut model = Architecture { name, ..Architecture::default() };
+                let glm = Glm::plan(&mut recipe, &mut model, &subject).unwrap();
                 let task = glm.task(&examples, unit).unwrap();
-                let cells = Cells::new(&task, &glm.plan.columns);
                 let mut state = standardized(&glm.plan, &mut chance);
                 let standardization = state.standardization(&glm.plan);
                 let mut weights = state.weights(&glm.plan, Stage::Gradient);
                 weights.iter_mut().flatten().for_each(|weight| *weight = chance.normal());
                 let [own, anchor] = &weights;
                 for (stage, _) in &glm.plan.stages {
+                    let cells = cells(&glm, &task, *stage, &standardization);
                     let cells = (&cells, task.is_grouped());
                     let mut vectors = Vectors::new(&glm.plan, cells, *stage, &standardization, [own, anchor]);
                     let all: Vec<usize> = (0..task.records()).collect();

@@ -1,0 +1,123 @@
+//! A decision tree as a method that a run can pay for.
+
+use std::sync::Arc;
+
+use quell_privacy::{
+    ledger::{Book, Lease, Terms, Unit},
+    mechanism::Descent,
+};
+use serde_json::{Value, json};
+
+use super::{NAME, Plan, Recipe, Splits, estimate, growth::Growth};
+use crate::{
+    Error,
+    data::Examples,
+    learner::{
+        Control, Method, PlannedCost, Predictor, Subject, Supervised,
+        sums::{Releases, Sums},
+    },
+    network::{Architecture, Network},
+};
+
+/// A decision tree with complete settings.
+pub struct Tree {
+    network: Arc<Network>,
+    /// The training plan.
+    pub plan: Plan,
+}
+
+impl Method for Tree {
+    type Recipe = Recipe;
+    type Mechanism = Descent;
+    type Task<'a> = Supervised<'a>;
+    type State = Releases<Growth>;
+
+    fn plan(recipe: &mut Recipe, model: &mut Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
+        let plan = Plan::new(recipe, subject)?;
+        model.name = Some(NAME.into());
+        model.layers = plan.layers();
+        let network = model.build(subject.shape, plan.outputs())?;
+        plan.sums.complete(&mut recipe.privacy, &mut recipe.records);
+        (recipe.depth, recipe.splits, recipe.tree_seed) =
+            (Some(plan.depth), Some(plan.splits), Some(plan.seed));
+        Ok(Self { network: Arc::new(network), plan })
+    }
+
+    fn parameters(&self) -> usize {
+        self.network.parameters()
+    }
+
+    fn cost(&self) -> PlannedCost {
+        self.plan.sums.cost()
+    }
+
+    fn mechanism(&self) -> (Descent, u64) {
+        self.plan.sums.mechanism()
+    }
+
+    fn spent_after(&self, runs: u64) -> Result<f64, Error> {
+        self.plan.sums.spent_after(runs)
+    }
+
+    fn records(&self) -> u64 {
+        self.plan.sums.records
+    }
+
+    fn settings(&self) -> Vec<(&'static str, Value)> {
+        let mut settings = vec![("largest depth of the tree", json!(self.plan.depth))];
+        settings.extend(match self.plan.splits {
+            Splits::Measured => vec![
+                ("splits", json!("by noisy histograms of all columns")),
+                ("runs that choose splits", json!(self.plan.sums.runs - 1)),
+            ],
+            Splits::Random => vec![
+                ("splits", json!("at random, without looking at the records")),
+                ("public seed of the splits", json!(self.plan.seed)),
+            ],
+        });
+        settings.extend([
+            ("sampling", json!("every record in every run")),
+            ("noise multiplier", json!(self.plan.sums.noise())),
+        ]);
+        settings
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let is_random = self.plan.splits == Splits::Random;
+        let remark = "with so few records, noise hides which splits are good: they are drawn at random, and all of \
+                      the budget goes to the leaves";
+        is_random.then(|| remark.to_owned()).into_iter().collect()
+    }
+
+    fn releases(&self) -> &'static str {
+        "everything that is computed from the records, in each run"
+    }
+
+    fn check(&self, _: &Terms, _: &Examples) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn task<'a>(&self, examples: &'a Examples, unit: Unit) -> Result<Supervised<'a>, Error> {
+        let Sums { neighbors, records, .. } = self.plan.sums;
+        Supervised::new(examples, self.plan.loss(), None).protecting(unit, neighbors, records)
+    }
+
+    fn state(&self, saved: Option<&[u8]>) -> Result<Releases<Growth>, Error> {
+        self.plan.state(saved)
+    }
+
+    fn fit<B: Book>(
+        &self,
+        lease: Lease<'_, Descent, B>,
+        task: &mut Supervised<'_>,
+        state: &mut Releases<Growth>,
+        watch: impl FnMut(&Releases<Growth>) -> Result<Control, Error>,
+    ) -> Result<(), Error> {
+        self.plan.sums.fit(lease, (task, task.records()), state, watch)
+    }
+
+    fn model(&self, state: &Releases<Growth>) -> Predictor {
+        let weights = estimate::weights(&self.plan, state.estimates());
+        Predictor::network_of(Arc::clone(&self.network), weights, self.plan.loss())
+    }
+}
