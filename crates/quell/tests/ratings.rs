@@ -43,7 +43,10 @@ fn planned(mut recipe: Recipe, items: usize) -> Result<Factorizing, Error> {
     let planned = Factorizing::plan(&mut recipe, &mut model, &subject)?;
     // Completed settings yield the same plan.
     let again = Factorizing::plan(&mut recipe.clone(), &mut model, &subject)?;
-    assert_eq!((again.plan.runs, &again.plan.descent), (planned.plan.runs, &planned.plan.descent));
+    assert_eq!(
+        (again.plan.sums.runs, &again.plan.sums.descent),
+        (planned.plan.sums.runs, &planned.plan.sums.descent)
+    );
     Ok(planned)
 }
 
@@ -176,10 +179,10 @@ fn settings_and_ledgers_that_do_not_fit_are_refused() {
 
 #[test]
 fn factors_are_found_where_users_are_many_enough() {
-    let runs = |epsilon, records| planned(recipe(epsilon, records), 5_000).unwrap().plan.runs;
+    let runs = |epsilon, records| planned(recipe(epsilon, records), 5_000).unwrap().plan.sums.runs;
     assert_eq!((runs(0.5, 600), runs(3.0, 600), runs(1.0, 100_000)), (2, 6, 6));
     let plan = planned(recipe(1.0, 100_000), 5_000).unwrap().plan;
-    assert_eq!((plan.kept, plan.paired, plan.descent.dimension), (5_000, 500, 125_250));
+    assert_eq!((plan.kept, plan.paired, plan.sums.descent.dimension), (5_000, 500, 125_250));
     assert_eq!(planned(recipe(0.5, 600), 5_000).unwrap().remarks().len(), 1);
 }
 

@@ -36,7 +36,10 @@ fn planned(name: &str, mut recipe: Recipe, width: usize) -> Result<Unsupervised,
     let planned = Unsupervised::plan(&mut recipe, &mut model, &subject)?;
     // Completed settings yield the same plan.
     let again = Unsupervised::plan(&mut recipe.clone(), &mut model, &subject)?;
-    assert_eq!((again.plan.runs, &again.plan.descent), (planned.plan.runs, &planned.plan.descent));
+    assert_eq!(
+        (again.plan.sums.runs, &again.plan.sums.descent),
+        (planned.plan.sums.runs, &planned.plan.sums.descent)
+    );
     Ok(planned)
 }
 

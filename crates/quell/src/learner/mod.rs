@@ -33,6 +33,7 @@ mod parts;
 mod predictor;
 mod privacy;
 pub mod schedule;
+pub mod sums;
 mod supervised;
 pub(crate) mod tensors;
 pub mod unsupervised;

@@ -11,6 +11,7 @@ use quell_privacy::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::default_delta;
 use crate::{Error, Input};
 
 /// The privacy guarantee of a run.
@@ -40,6 +41,11 @@ const LARGEST_MARGIN: f64 = 5e-3;
 const ATTEMPTS: usize = 10;
 
 impl Privacy {
+    /// δ of the guarantee: that of the settings, or the default for so many records.
+    pub(super) fn delta_for(&self, records: u64) -> Result<Delta, Error> {
+        Ok(Delta::new(self.delta.unwrap_or_else(|| default_delta(records)))?)
+    }
+
     /// Finds a plan whose cost is within the requested ε.
     ///
     /// `plan` makes a plan for a target. The target is smaller than the request where that is needed; it is

@@ -18,7 +18,6 @@ use crate::{
     learner::{
         Augmentation, Control, PublicFacts, Supervised,
         average::Average,
-        default_delta,
         loss::Loss,
         optimizer::Optimizer,
         privacy,
@@ -169,7 +168,7 @@ impl Recipe {
             .or(facts.records)
             .filter(|records| *records > 0)
             .ok_or(Error::Missing { what: Input::RecordCount })?;
-        let delta = Delta::new(self.privacy.delta.unwrap_or_else(|| default_delta(records)))?;
+        let delta = self.privacy.delta_for(records)?;
         let loss = self.loss(facts.classes);
         let optimizer = self.optimizer.unwrap_or(Optimizer::Momentum {
             momentum: 0.9,

@@ -10,12 +10,12 @@ use super::{
     Plan, Recipe, State,
     recipe::NAME,
     state::MOST_FACTORS,
-    vectors::{Ratings, Vectors, check_unit},
+    vectors::{Ratings, check_unit},
 };
 use crate::{
     Error,
     data::Examples,
-    learner::{Control, Method, PlannedCost, Predictor, Subject, privacy},
+    learner::{Control, Method, PlannedCost, Predictor, Subject, sums::Sums},
     network::Architecture,
 };
 
@@ -23,7 +23,6 @@ use crate::{
 pub struct Factorizing {
     /// The training plan.
     pub plan: Plan,
-    requested: Option<f64>,
 }
 
 impl Method for Factorizing {
@@ -39,12 +38,10 @@ impl Method for Factorizing {
         }
         let plan = Plan::new(recipe, subject)?;
         model.layers.clear();
-        let requested = recipe.privacy.epsilon;
         // The same settings yield the same plan again.
-        recipe.privacy.noise_multiplier = Some(plan.descent.noise_multiplier.get());
-        recipe.privacy.delta = Some(plan.delta.get());
-        (recipe.records, recipe.factors) = (Some(plan.records), Some(plan.paired > 0));
-        Ok(Self { plan, requested })
+        plan.sums.complete(&mut recipe.privacy, &mut recipe.records);
+        recipe.factors = Some(plan.paired > 0);
+        Ok(Self { plan })
     }
 
     fn parameters(&self) -> usize {
@@ -52,31 +49,30 @@ impl Method for Factorizing {
     }
 
     fn cost(&self) -> PlannedCost {
-        let Plan { epsilon, delta, neighbors, .. } = self.plan;
-        PlannedCost { epsilon, delta, neighbors, requested: self.requested }
+        self.plan.sums.cost()
     }
 
     fn mechanism(&self) -> (Descent, u64) {
-        (self.plan.descent.clone(), self.plan.runs)
+        self.plan.sums.mechanism()
     }
 
     fn spent_after(&self, runs: u64) -> Result<f64, Error> {
-        privacy::spent_after(&self.plan.descent, runs, self.plan.neighbors, self.plan.delta)
+        self.plan.sums.spent_after(runs)
     }
 
     fn records(&self) -> u64 {
-        self.plan.records
+        self.plan.sums.records
     }
 
     fn settings(&self) -> Vec<(&'static str, Value)> {
-        let Plan { items, kept, paired, runs, .. } = &self.plan;
+        let Plan { sums, items, kept, paired, .. } = &self.plan;
         vec![
             ("items in the public list", json!(items)),
             ("items with a bias", json!(kept)),
             ("items with factors", json!(paired)),
-            ("runs", json!(runs)),
+            ("runs", json!(sums.runs)),
             ("sampling", json!("every user in every run")),
-            ("noise multiplier", json!(self.plan.descent.noise_multiplier.get())),
+            ("noise multiplier", json!(self.plan.sums.noise())),
         ]
     }
 
@@ -93,40 +89,25 @@ impl Method for Factorizing {
     }
 
     fn task(&self, examples: &Examples, unit: Unit) -> Result<Ratings, Error> {
-        let Plan { neighbors, records, items, scale, .. } = self.plan;
+        let Plan { sums: Sums { neighbors, records, .. }, items, scale, .. } = self.plan;
         Ratings::new(examples, (unit, neighbors, records), items, scale)
     }
 
     fn state(&self, saved: Option<&[u8]>) -> Result<State, Error> {
-        State::new(&self.plan, saved)
+        self.plan.state(saved)
     }
 
     fn fit<B: Book>(
         &self,
-        mut lease: Lease<'_, Descent, B>,
+        lease: Lease<'_, Descent, B>,
         task: &mut Ratings,
         state: &mut State,
-        mut watch: impl FnMut(&State) -> Result<Control, Error>,
+        watch: impl FnMut(&State) -> Result<Control, Error>,
     ) -> Result<(), Error> {
-        while let Some(paid) = lease.next() {
-            let (paid, run) = (paid?, lease.position() - 1);
-            state.skip_to(run);
-            let Some(stage) = state.stage() else { break };
-            let mut vectors = Vectors::new(task, stage, self.plan.descent.dimension);
-            let Some(released) = paid.start(task.records())?.next(&mut vectors) else { continue };
-            state.apply(Some(&released?.sum));
-            match watch(state)? {
-                Control::Stop => return Ok(()),
-                Control::Saved => lease.confirm()?,
-                Control::Continue => {}
-            }
-        }
-        // A kill after the last lease loses the last runs.
-        state.skip_to(self.plan.runs);
-        Ok(())
+        self.plan.sums.fit(lease, (task, task.records()), state, watch)
     }
 
     fn model(&self, state: &State) -> Predictor {
-        Predictor::Factorization(state.model())
+        Predictor::Factorization(state.estimates().model())
     }
 }

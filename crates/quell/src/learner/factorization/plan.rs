@@ -1,32 +1,18 @@
 //! The complete plan of a factorization.
 
-use quell_privacy::{
-    Bound, Neighbors,
-    mechanism::{Clipping, Descent, Sampling},
-    units::{ClipNorm, Delta},
-};
+use quell_privacy::units::Delta;
 
 use super::{Recipe, recipe::Scale};
 use crate::{
     Error, Input,
-    learner::{Subject, default_delta},
+    learner::{Subject, sums::Sums},
 };
 
 /// All settings of a run, fixed before the first rating is read.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The mechanism that the ledger is charged for: sums of vectors of length at most one.
-    pub descent: Descent,
-    /// Number of runs of the mechanism that are paid for.
-    pub runs: u64,
-    /// When two datasets are neighbours.
-    pub neighbors: Neighbors,
-    /// δ of the guarantee.
-    pub delta: Delta,
-    /// ε of the whole plan, as an interval.
-    pub epsilon: Bound,
-    /// Number of users that the plan was made for: a public number.
-    pub records: u64,
+    /// What is paid for: the runs and their cost.
+    pub sums: Sums,
     /// Number of items in the public list.
     pub items: usize,
     /// Number of items with a bias.
@@ -57,7 +43,7 @@ impl Plan {
             found: "not a table of ratings with a public list of items".into(),
             expected: "a column for the user, the item and the rating, and a list of items",
         })?;
-        let delta = Delta::new(recipe.privacy.delta.unwrap_or_else(|| default_delta(records)))?;
+        let delta = recipe.privacy.delta_for(records)?;
         let has_factors = match recipe.factors {
             Some(given) => given,
             None => records as f64 / single_noise(recipe, delta)? >= ENOUGH,
@@ -67,12 +53,8 @@ impl Plan {
         let paired = if has_factors { at_most(records.div_ceil(3).min(MOST_PAIRED)) } else { 0 };
         let runs = FIRST_RUNS + if has_factors { MOMENT_RUNS } else { 0 };
         let dimension = items.max(2 * kept).max(paired * (paired + 1) / 2);
-        let clipping = Clipping::Flat { norm: ClipNorm::new(1.0)? };
-        let (descent, epsilon) = recipe.privacy.calibrate(delta, runs, |noise_multiplier| {
-            Ok(Descent { sampling: Sampling::Full, clipping: clipping.clone(), noise_multiplier, dimension })
-        })?;
-        let neighbors = recipe.privacy.neighbors;
-        Ok(Self { descent, runs, neighbors, delta, epsilon, records, items, kept, paired, scale })
+        let sums = Sums::new(&recipe.privacy, records, runs, dimension)?;
+        Ok(Self { sums, items, kept, paired, scale })
     }
 
     /// A remark on public facts that make the model poor.

@@ -1,24 +1,22 @@
-//! The state of a run: everything that was released, and the estimates that follow from it.
-
-use safetensors::{Dtype, SafeTensors, serialize};
+//! What is known about the items after the releases so far.
 
 use super::{
     Factorization, Plan,
     plan::FIRST_RUNS,
-    vectors::{NO_PLACE, SHARE_OF_ITEMS, SHARE_OF_RATINGS, Stage},
+    vectors::{NO_PLACE, Ratings, SHARE_OF_ITEMS, SHARE_OF_RATINGS, Stage, Vectors},
 };
 use crate::{
     Error,
     features::eigen::{eigen, leading_eigenvectors},
-    learner::{
-        Snapshot,
-        tensors::{Tensor, numbers},
-    },
+    learner::sums::{Estimates, Releases},
 };
 
-/// All releases of a run so far. It is public.
+/// All releases of a run so far.
+pub type State = Releases<Items>;
+
+/// What is known about the items after the releases so far. It is public.
 #[derive(Clone, Debug)]
-pub struct State {
+pub struct Items {
     plan: Plan,
     /// The items that are kept, at first by the list, then by their popularity.
     kept: Vec<u32>,
@@ -30,12 +28,10 @@ pub struct State {
     biases: Vec<f64>,
     /// The sum of all releases of pairs, and their number.
     pairs: (Vec<f64>, usize),
-    /// The releases, in the order of the runs; `None` for a run that was lost.
-    releases: Vec<Option<Vec<f32>>>,
+    /// Number of runs that are over.
+    done: u64,
 }
 
-/// The name of the tensor with the number of runs that are over.
-const POSITION: &str = "position";
 /// The usual size of a bias, in stars.
 const USUAL_BIAS: f64 = 0.35;
 /// The variance of ratings of one item, in parts of its popularity.
@@ -45,64 +41,67 @@ pub(super) const MOST_FACTORS: usize = 20;
 /// Up to this many items, all eigenvectors are computed.
 const SMALL: usize = 64;
 
-impl State {
+impl Plan {
     /// The state before the first run, or a saved state.
-    pub(super) fn new(plan: &Plan, saved: Option<&[u8]>) -> Result<Self, Error> {
-        let mut state = Self {
+    pub(super) fn state(&self, saved: Option<&[u8]>) -> Result<State, Error> {
+        Releases::new(Items::new(self), self.sums.runs, saved)
+    }
+}
+
+impl Estimates for Items {
+    type Task<'t> = Ratings;
+    type Vectors<'a> = Vectors<'a>;
+
+    fn vectors<'a>(&'a self, task: &'a Ratings, dimension: usize) -> Option<Vectors<'a>> {
+        Some(Vectors::new(task, self.stage()?, dimension))
+    }
+
+    fn length(&self) -> usize {
+        self.stage().map_or(0, |stage| stage.length())
+    }
+
+    fn apply(&mut self, released: Option<&[f64]>) {
+        match (self.done, released) {
+            (_, None) => {}
+            (0, Some(released)) => self.select(released),
+            (1, Some(released)) => self.estimate(released),
+            (_, Some(released)) => {
+                let (sum, count) = &mut self.pairs;
+                sum.resize(released.len(), 0.0);
+                sum.iter_mut().zip(released).for_each(|(sum, x)| *sum += x);
+                *count += 1;
+            }
+        }
+        self.done += 1;
+        if self.done == FIRST_RUNS {
+            self.order();
+        }
+    }
+}
+
+impl Items {
+    fn new(plan: &Plan) -> Self {
+        let mut items = Self {
             plan: plan.clone(),
             kept: Vec::new(),
             places: Vec::new(),
             popularity: vec![0.0; plan.kept],
             biases: vec![0.0; plan.kept],
             pairs: (Vec::new(), 0),
-            releases: Vec::new(),
+            done: 0,
         };
-        state.keep((0..plan.kept as u32).collect());
-        if let Some(bytes) = saved {
-            state.restore(bytes)?;
-        }
-        Ok(state)
+        items.keep((0..plan.kept as u32).collect());
+        items
     }
 
     /// What the next run sums; `None` if all runs are over.
     pub(super) fn stage(&self) -> Option<Stage<'_>> {
         let places = &self.places;
-        match self.releases.len() as u64 {
+        match self.done {
             0 => Some(Stage::Popularity { items: self.plan.items }),
             1 => Some(Stage::Biases { places, count: self.plan.kept }),
-            run if run < self.plan.runs => Some(Stage::Pairs { places, count: self.plan.paired }),
+            run if run < self.plan.sums.runs => Some(Stage::Pairs { places, count: self.plan.paired }),
             _ => None,
-        }
-    }
-
-    /// Counts runs as lost until `position` runs are over.
-    pub(super) fn skip_to(&mut self, position: u64) {
-        while (self.releases.len() as u64) < position {
-            self.apply(None);
-        }
-    }
-
-    /// Uses the release of the next run; `None` if it was lost.
-    pub(super) fn apply(&mut self, released: Option<&[f32]>) {
-        // A vector of the stage may be shorter than a release. The rest is noise.
-        let length = self.stage().map_or(0, |stage| stage.length());
-        let released = released.map(|released| released[..length.min(released.len())].to_vec());
-        if let Some(released) = &released {
-            let wide: Vec<f64> = released.iter().map(|x| f64::from(*x)).collect();
-            match self.releases.len() as u64 {
-                0 => self.select(&wide),
-                1 => self.estimate(&wide),
-                _ => {
-                    let (sum, count) = &mut self.pairs;
-                    sum.resize(wide.len(), 0.0);
-                    sum.iter_mut().zip(&wide).for_each(|(sum, x)| *sum += x);
-                    *count += 1;
-                }
-            }
-        }
-        self.releases.push(released);
-        if self.releases.len() as u64 == FIRST_RUNS {
-            self.order();
         }
     }
 
@@ -119,7 +118,7 @@ impl State {
     /// Estimates the biases of the kept items, each of which is drawn to zero as noise demands.
     fn estimate(&mut self, released: &[f64]) {
         let (weights, sums) = released.split_at(self.plan.kept);
-        let noise = self.plan.descent.noise_multiplier.get();
+        let noise = self.plan.sums.noise();
         let noise_of_sum = noise * noise / SHARE_OF_RATINGS;
         self.popularity = weights.iter().map(|weight| weight / SHARE_OF_ITEMS.sqrt()).collect();
         let usual = USUAL_BIAS * USUAL_BIAS;
@@ -169,7 +168,7 @@ impl State {
             return (Vec::new(), Vec::new());
         }
         let runs = *count as f64;
-        let noise = self.plan.descent.noise_multiplier.get();
+        let noise = self.plan.sums.noise();
         // The largest eigenvalue of noise alone: √(width/2) is for off-diagonals that were divided by √2.
         let edge = 2.0 * (0.5 * width as f64).sqrt() * noise / runs.sqrt();
         let mut matrix = vec![0.0; width * width];
@@ -190,28 +189,6 @@ impl State {
         };
         (vectors[..number * width].to_vec(), values[..number].iter().map(share).collect())
     }
-
-    /// Repeats what was done with the releases that [`Snapshot::save`] wrote.
-    fn restore(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let damaged =
-            |part: &str| Error::saved(part, "missing or damaged", "the contents of a checkpoint of this run");
-        let file = SafeTensors::deserialize(bytes).map_err(|_| damaged("the file"))?;
-        let position = numbers(&file, POSITION, Dtype::F64, f64::from_le_bytes);
-        let position = position.and_then(|position| position.first().copied());
-        let position = position.filter(|position| (0.0..=self.plan.runs as f64).contains(position));
-        for run in 0..position.ok_or_else(|| damaged(POSITION))? as u64 {
-            let (name, length) = (release_name(run), self.stage().map_or(0, |stage| stage.length()));
-            if file.tensor(&name).is_err() {
-                self.apply(None);
-                continue;
-            }
-            let release = numbers(&file, &name, Dtype::F32, f32::from_le_bytes)
-                .filter(|values| values.len() == length && values.iter().all(|value| value.is_finite()))
-                .ok_or_else(|| damaged(&name))?;
-            self.apply(Some(&release));
-        }
-        Ok(())
-    }
 }
 
 /// The largest eigenvalues of a symmetric matrix with noise up to `edge`, and their eigenvectors as rows.
@@ -227,30 +204,4 @@ fn largest(mut matrix: Vec<f64>, width: usize, edge: f64) -> (Vec<f64>, Vec<f64>
     let (vectors, values) = leading_eigenvectors(&narrow, width, MOST_FACTORS);
     let values = values.iter().map(|value| value * most - shift).collect();
     (values, vectors.iter().map(|x| f64::from(*x)).collect())
-}
-
-/// The name of the tensor with the release of a run.
-fn release_name(run: u64) -> String {
-    format!("release.{run}")
-}
-
-impl Snapshot for State {
-    fn position(&self) -> u64 {
-        self.releases.len() as u64
-    }
-
-    fn taken(&self) -> u64 {
-        self.releases.iter().flatten().count() as u64
-    }
-
-    /// The file is a safetensors file.
-    fn save(&self) -> Result<Vec<u8>, Error> {
-        let releases =
-            self.releases.iter().enumerate().filter_map(|(run, release)| {
-                Some((release_name(run as u64), Tensor::single(release.as_ref()?)))
-            });
-        let position = (POSITION.to_owned(), Tensor::double(&[self.releases.len() as f64]));
-        serialize(releases.chain([position]), None)
-            .map_err(|_| Error::saved("checkpoint", "not writable", "tensors"))
-    }
 }

@@ -150,7 +150,7 @@ impl Stage<'_> {
 }
 
 /// The vectors of all users in one run.
-pub(super) struct Vectors<'a> {
+pub struct Vectors<'a> {
     ratings: &'a Ratings,
     stage: Stage<'a>,
     /// Numbers of a release of the mechanism, at least as many as those of a vector.

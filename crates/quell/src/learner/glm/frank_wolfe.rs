@@ -22,7 +22,7 @@ use crate::{
     Error,
     data::Examples,
     learner::{
-        Control, Method, PlannedCost, Predictor, Subject, Supervised, default_delta,
+        Control, Method, PlannedCost, Predictor, Subject, Supervised,
         loss::Loss,
         parts::{number, parts},
         privacy,
@@ -65,7 +65,7 @@ impl Method for FrankWolfe {
         let loss = family.loss(subject.facts.classes, recipe.quantile)?;
         let columns = Columns::new(subject.schema, subject.shape.iter().product());
         let outputs = loss.outputs(subject.facts.classes.unwrap_or(1));
-        let delta = Delta::new(recipe.privacy.delta.unwrap_or_else(|| default_delta(records)))?;
+        let delta = recipe.privacy.delta_for(records)?;
         let neighbors = recipe.privacy.neighbors;
         let radius = recipe.radius.unwrap_or(RADIUS);
         POSITIVE.check("radius", radius)?;

@@ -23,9 +23,7 @@ use crate::{
     Error,
     data::Examples,
     layer::Spec,
-    learner::{
-        Control, Method, PlannedCost, Predictor, Subject, Supervised, default_delta, loss::Loss, privacy,
-    },
+    learner::{Control, Method, PlannedCost, Predictor, Subject, Supervised, loss::Loss, privacy},
     network::{Architecture, Network},
 };
 
@@ -56,7 +54,7 @@ impl<M: Minimizer> Method for Minimized<M> {
         let loss = family.loss(classes, recipe.quantile)?;
         let columns = Columns::new(subject.schema, subject.shape.iter().product());
         let outputs = loss.outputs(classes.unwrap_or(1));
-        let delta = Delta::new(recipe.privacy.delta.unwrap_or_else(|| default_delta(records)))?;
+        let delta = recipe.privacy.delta_for(records)?;
         let (runs, neighbors) = (outputs as u64, recipe.privacy.neighbors);
         // The noise of one Gaussian release for each output is the public unit of noise.
         let unit = recipe.privacy.gaussian_noise(delta, runs)?;

@@ -10,7 +10,7 @@ use super::{Algorithm, Columns, Family, Recipe, standardization::limit, theory::
 use crate::{
     Error, Input,
     layer::{Spec, WaveTable},
-    learner::{Subject, average::Average, default_delta, loss::Loss},
+    learner::{Subject, average::Average, loss::Loss},
     range::{NOT_NEGATIVE, POSITIVE},
 };
 
@@ -97,7 +97,7 @@ impl Plan {
         let loss = family.loss(classes, recipe.quantile)?;
         let columns = Columns::new(subject.schema, subject.shape.iter().product());
         let outputs = loss.outputs(classes.unwrap_or(1));
-        let delta = Delta::new(recipe.privacy.delta.unwrap_or_else(|| default_delta(records)))?;
+        let delta = recipe.privacy.delta_for(records)?;
         let weights = outputs * (columns.width() + 1);
         let shape = (curvature(loss), family.weight_length());
         let theory = Theory::new(recipe, records, weights, shape, delta)?;

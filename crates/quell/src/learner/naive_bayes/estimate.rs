@@ -35,8 +35,8 @@ pub(super) fn weights(plan: &Plan, released: &[f64]) -> Vec<f32> {
     let number = |x: &f64| if x.abs() < f64::from(f32::MAX) { x * length } else { 0.0 };
     let sums = Sums {
         classes: classes.map(|sum| sum.iter().map(number).collect()).collect(),
-        noise: plan.descent.noise_multiplier.get() * length,
-        records: plan.records as f64,
+        noise: plan.sums.noise() * length,
+        records: plan.sums.records as f64,
     };
     let counts = sums.counts(block.constant());
     let width = 2 * block.features;
@@ -179,7 +179,7 @@ mod tests {
     /// The sum that examples of classes release, without noise.
     fn released(plan: &Plan, examples: &[(usize, Vec<f32>)]) -> Vec<f64> {
         let width = plan.block.len();
-        let (mut sum, mut one) = (vec![0.0; plan.descent.dimension], vec![0.0; width]);
+        let (mut sum, mut one) = (vec![0.0; plan.sums.descent.dimension], vec![0.0; width]);
         for (class, example) in examples {
             plan.block.write(example, &mut one);
             let place = &mut sum[class * width..][..width];
@@ -243,8 +243,9 @@ mod tests {
                 for noise in [1e-3, 1.0, 1e4] {
                     let plan = plan(classes, records, columns, noise);
                     for size in [0.0, 1.0, 1e3, 1e12] {
-                        let mut sum: Vec<f64> =
-                            (0..plan.descent.dimension).map(|_| size * f64::from(chance.normal())).collect();
+                        let mut sum: Vec<f64> = (0..plan.sums.descent.dimension)
+                            .map(|_| size * f64::from(chance.normal()))
+                            .collect();
                         if size == 1e3 {
                             (sum[0], sum[1], sum[2]) = (f64::NAN, f64::INFINITY, f64::NEG_INFINITY);
                         }

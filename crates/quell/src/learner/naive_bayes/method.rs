@@ -12,7 +12,7 @@ use super::{NAME, Plan, Recipe, estimate, vectors::Vectors};
 use crate::{
     Error,
     data::Examples,
-    learner::{Control, Method, PlannedCost, Predictor, Subject, Supervised, glm::Weights, privacy},
+    learner::{Control, Method, PlannedCost, Predictor, Subject, Supervised, glm::Weights, sums::Sums},
     network::{Architecture, Network},
 };
 
@@ -21,7 +21,6 @@ pub struct NaiveBayes {
     network: Arc<Network>,
     /// The plan of the release.
     pub plan: Plan,
-    requested: Option<f64>,
 }
 
 impl Method for NaiveBayes {
@@ -36,11 +35,8 @@ impl Method for NaiveBayes {
         model.name = Some(NAME.into());
         model.layers = plan.layers();
         let network = model.build(subject.shape, plan.classes)?;
-        let requested = recipe.privacy.epsilon;
-        recipe.privacy.noise_multiplier = Some(plan.descent.noise_multiplier.get());
-        recipe.privacy.delta = Some(plan.delta.get());
-        recipe.records = Some(plan.records);
-        Ok(Self { network: Arc::new(network), plan, requested })
+        plan.sums.complete(&mut recipe.privacy, &mut recipe.records);
+        Ok(Self { network: Arc::new(network), plan })
     }
 
     fn parameters(&self) -> usize {
@@ -48,27 +44,26 @@ impl Method for NaiveBayes {
     }
 
     fn cost(&self) -> PlannedCost {
-        let Plan { epsilon, delta, neighbors, .. } = self.plan;
-        PlannedCost { epsilon, delta, neighbors, requested: self.requested }
+        self.plan.sums.cost()
     }
 
     fn mechanism(&self) -> (Descent, u64) {
-        (self.plan.descent.clone(), 1)
+        self.plan.sums.mechanism()
     }
 
     fn spent_after(&self, runs: u64) -> Result<f64, Error> {
-        privacy::spent_after(&self.plan.descent, runs, self.plan.neighbors, self.plan.delta)
+        self.plan.sums.spent_after(runs)
     }
 
     fn records(&self) -> u64 {
-        self.plan.records
+        self.plan.sums.records
     }
 
     fn settings(&self) -> Vec<(&'static str, Value)> {
         vec![
             ("method", json!(NAME)),
-            ("released numbers", json!(self.plan.descent.dimension)),
-            ("noise multiplier", json!(self.plan.descent.noise_multiplier.get())),
+            ("released numbers", json!(self.plan.sums.descent.dimension)),
+            ("noise multiplier", json!(self.plan.sums.noise())),
         ]
     }
 
@@ -81,12 +76,12 @@ impl Method for NaiveBayes {
     }
 
     fn task<'a>(&self, examples: &'a Examples, unit: Unit) -> Result<Supervised<'a>, Error> {
-        let (neighbors, records) = (self.plan.neighbors, self.plan.records);
+        let Sums { neighbors, records, .. } = self.plan.sums;
         Supervised::new(examples, Plan::loss(), None).protecting(unit, neighbors, records)
     }
 
     fn state(&self, saved: Option<&[u8]>) -> Result<Weights, Error> {
-        Weights::new(self.plan.descent.dimension, saved)
+        Weights::new(self.plan.sums.descent.dimension, saved)
     }
 
     fn fit<B: Book>(

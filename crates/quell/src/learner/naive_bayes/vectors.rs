@@ -70,7 +70,7 @@ impl<'a> Vectors<'a> {
 
 impl Contributions for Vectors<'_> {
     fn dimension(&self) -> usize {
-        self.plan.descent.dimension
+        self.plan.sums.descent.dimension
     }
 
     fn add_clipped(&mut self, blocks: &[&[usize]], clipper: &Clipper, sum: &mut [f64]) {

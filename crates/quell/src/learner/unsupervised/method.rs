@@ -6,11 +6,11 @@ use quell_privacy::{
 };
 use serde_json::{Value, json};
 
-use super::{Kind, Plan, Recipe, State, kmeans::Schedule, plan::Goal, vectors::Vectors};
+use super::{Kind, Plan, Recipe, State, kmeans::Schedule, plan::Goal};
 use crate::{
     Error,
     data::Examples,
-    learner::{Control, Method, PlannedCost, Predictor, Subject, Supervised, loss::Loss, privacy},
+    learner::{Control, Method, PlannedCost, Predictor, Subject, Supervised, loss::Loss, sums::Sums},
     network::Architecture,
 };
 
@@ -18,7 +18,6 @@ use crate::{
 pub struct Unsupervised {
     /// The training plan.
     pub plan: Plan,
-    requested: Option<f64>,
 }
 
 impl Method for Unsupervised {
@@ -30,9 +29,8 @@ impl Method for Unsupervised {
     fn plan(recipe: &mut Recipe, model: &mut Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
         let plan = Plan::new(recipe, Kind::of(model)?, subject)?;
         model.layers.clear();
-        let requested = recipe.privacy.epsilon;
         recipe.complete(&plan);
-        Ok(Self { plan, requested })
+        Ok(Self { plan })
     }
 
     fn parameters(&self) -> usize {
@@ -44,20 +42,19 @@ impl Method for Unsupervised {
     }
 
     fn cost(&self) -> PlannedCost {
-        let Plan { epsilon, delta, neighbors, .. } = self.plan;
-        PlannedCost { epsilon, delta, neighbors, requested: self.requested }
+        self.plan.sums.cost()
     }
 
     fn mechanism(&self) -> (Descent, u64) {
-        (self.plan.descent.clone(), self.plan.runs)
+        self.plan.sums.mechanism()
     }
 
     fn spent_after(&self, runs: u64) -> Result<f64, Error> {
-        privacy::spent_after(&self.plan.descent, runs, self.plan.neighbors, self.plan.delta)
+        self.plan.sums.spent_after(runs)
     }
 
     fn records(&self) -> u64 {
-        self.plan.records
+        self.plan.sums.records
     }
 
     fn settings(&self) -> Vec<(&'static str, Value)> {
@@ -68,16 +65,16 @@ impl Method for Unsupervised {
                     "first centres",
                     json!(if levels.is_some() { "from a division of the space" } else { "from moments" }),
                 ),
-                ("runs that find the first centres", json!(self.plan.runs - iterations)),
+                ("runs that find the first centres", json!(self.plan.sums.runs - iterations)),
                 ("runs that move the centres", json!(iterations)),
             ],
             Goal::Components(components) => {
-                vec![("components", json!(components)), ("runs", json!(self.plan.runs))]
+                vec![("components", json!(components)), ("runs", json!(self.plan.sums.runs))]
             }
         };
         settings.extend([
             ("sampling", json!("every record in every run")),
-            ("noise multiplier", json!(self.plan.descent.noise_multiplier.get())),
+            ("noise multiplier", json!(self.plan.sums.noise())),
         ]);
         settings
     }
@@ -96,54 +93,33 @@ impl Method for Unsupervised {
 
     fn task<'a>(&self, examples: &'a Examples, unit: Unit) -> Result<Supervised<'a>, Error> {
         // The loss is not used: no target is read.
-        Supervised::new(examples, Loss::Squared, None).protecting(
-            unit,
-            self.plan.neighbors,
-            self.plan.records,
-        )
+        let Sums { neighbors, records, .. } = self.plan.sums;
+        Supervised::new(examples, Loss::Squared, None).protecting(unit, neighbors, records)
     }
 
     fn state(&self, saved: Option<&[u8]>) -> Result<State, Error> {
-        State::new(&self.plan, saved)
+        self.plan.state(saved)
     }
 
     fn fit<B: Book>(
         &self,
-        mut lease: Lease<'_, Descent, B>,
+        lease: Lease<'_, Descent, B>,
         task: &mut Supervised<'_>,
         state: &mut State,
-        mut watch: impl FnMut(&State) -> Result<Control, Error>,
+        watch: impl FnMut(&State) -> Result<Control, Error>,
     ) -> Result<(), Error> {
-        let Plan { width, descent, .. } = &self.plan;
-        while let Some(paid) = lease.next() {
-            let (paid, run) = (paid?, lease.position() - 1);
-            state.skip_to(run);
-            let Some(stage) = state.stage() else { break };
-            let mut vectors = Vectors::new(task, stage, *width, descent.dimension);
-            let Some(released) = paid.start(task.records())?.next(&mut vectors) else { continue };
-            state.apply(Some(&released?.sum));
-            match watch(state)? {
-                Control::Stop => return Ok(()),
-                Control::Saved => lease.confirm()?,
-                Control::Continue => {}
-            }
-        }
-        // A kill after the last lease loses the last runs.
-        state.skip_to(self.plan.runs);
-        Ok(())
+        self.plan.sums.fit(lease, (task, task.records()), state, watch)
     }
 
     fn model(&self, state: &State) -> Predictor {
-        state.model()
+        state.estimates().model()
     }
 }
 
 impl Recipe {
     /// Writes the choices of a plan into the settings, so that they yield the same plan again.
     fn complete(&mut self, plan: &Plan) {
-        self.privacy.noise_multiplier = Some(plan.descent.noise_multiplier.get());
-        self.privacy.delta = Some(plan.delta.get());
-        self.records = Some(plan.records);
+        plan.sums.complete(&mut self.privacy, &mut self.records);
         if let Goal::Clusters(Schedule { levels, iterations, .. }) = plan.goal {
             (self.levels, self.iterations) = (levels, Some(iterations));
         }

@@ -1,10 +1,6 @@
 //! The complete plan of a model without labels.
 
-use quell_privacy::{
-    Bound, Neighbors,
-    mechanism::{Clipping, Descent, Sampling},
-    units::{ClipNorm, Delta},
-};
+use quell_privacy::units::Delta;
 
 use super::{
     Facts, Kind, Recipe, components,
@@ -12,24 +8,14 @@ use super::{
 };
 use crate::{
     Error, Input,
-    learner::{Subject, default_delta},
+    learner::{Subject, sums::Sums},
 };
 
 /// All settings of a run, fixed before the first record is read.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The mechanism that the ledger is charged for: sums of vectors of length at most one.
-    pub descent: Descent,
-    /// Number of runs of the mechanism that are paid for.
-    pub runs: u64,
-    /// When two datasets are neighbours.
-    pub neighbors: Neighbors,
-    /// δ of the guarantee.
-    pub delta: Delta,
-    /// ε of the whole plan, as an interval.
-    pub epsilon: Bound,
-    /// Number of records (or users) that the plan was made for: a public number.
-    pub records: u64,
+    /// What is paid for: the runs and their cost.
+    pub sums: Sums,
     /// Number of features.
     pub width: usize,
     /// Number of columns. The features of one column have length at most one together.
@@ -74,7 +60,7 @@ impl Plan {
             // A number with an indicator for unknown cells is at most 1 or the indicator, never both.
             schema.columns.len()
         });
-        let delta = Delta::new(recipe.privacy.delta.unwrap_or_else(|| default_delta(records)))?;
+        let delta = recipe.privacy.delta_for(records)?;
         let goal = match kind {
             Kind::KMeans => Goal::Clusters(schedule(recipe, records, width, delta)?),
             Kind::Components => Goal::Components(checked(
@@ -86,23 +72,20 @@ impl Plan {
         };
         let runs = goal.runs();
         let dimension = goal.dimension(width);
-        let clipping = Clipping::Flat { norm: ClipNorm::new(1.0)? };
-        let (descent, epsilon) = recipe.privacy.calibrate(delta, runs, |noise_multiplier| {
-            Ok(Descent { sampling: Sampling::Full, clipping: clipping.clone(), noise_multiplier, dimension })
-        })?;
-        let neighbors = recipe.privacy.neighbors;
-        Ok(Self { descent, runs, neighbors, delta, epsilon, records, width, columns, goal })
+        let sums = Sums::new(&recipe.privacy, records, runs, dimension)?;
+        Ok(Self { sums, width, columns, goal })
     }
 
     /// The public numbers that estimates are made with.
     pub(super) fn facts(&self) -> Facts {
-        let noise = self.descent.noise_multiplier.get();
+        let Sums { records, runs, .. } = self.sums;
+        let noise = self.sums.noise();
         Facts {
             width: self.width,
             columns: self.columns as f64,
-            records: self.records as f64,
+            records: records as f64,
             noise,
-            whole_noise: noise / (self.runs as f64).sqrt(),
+            whole_noise: noise / (runs as f64).sqrt(),
         }
     }
 

@@ -48,7 +48,7 @@ impl Stage<'_> {
 /// The vectors of all records in one run.
 ///
 /// A record with several examples has the mean of their vectors.
-pub(super) struct Vectors<'a> {
+pub struct Vectors<'a> {
     records: &'a Supervised<'a>,
     stage: Stage<'a>,
     width: usize,

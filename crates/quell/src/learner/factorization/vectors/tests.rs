@@ -7,7 +7,7 @@ use crate::{
     data::Targets,
     learner::{
         Method, PublicFacts, Subject,
-        factorization::{Factorizing, Plan, Recipe, State},
+        factorization::{Factorizing, Plan, Recipe},
     },
     network::Architecture,
     random::PublicRandom,
@@ -54,17 +54,17 @@ fn hostile(plan: &Plan) -> Ratings {
 
 /// Calls `check` for each run. Releases are the true sums plus noise of the size `wild`.
 fn each_run(plan: &Plan, ratings: &Ratings, wild: f32, mut check: impl FnMut(Vectors<'_>)) {
-    let mut state = State::new(plan, None).unwrap();
+    let mut state = plan.state(None).unwrap();
     let mut chance = PublicRandom::new(wild.to_bits().into());
     let all: Vec<usize> = (0..ratings.records()).collect();
-    while let Some(stage) = state.stage() {
-        let dimension = plan.descent.dimension;
+    while let Some(stage) = state.estimates().stage() {
+        let dimension = plan.sums.descent.dimension;
         assert!(stage.length() <= dimension, "{} is longer than {dimension}", stage.length());
         check(Vectors::new(ratings, stage, dimension));
         let sum = laws::sum(&mut Vectors::new(ratings, stage, dimension), &all);
         let released: Vec<f32> = sum.iter().map(|x| *x as f32 + wild * chance.normal()).collect();
         state.apply(Some(&released));
-        assert!(state.model().weights().iter().all(|weight| weight.is_finite()));
+        assert!(state.estimates().model().weights().iter().all(|weight| weight.is_finite()));
     }
 }
 

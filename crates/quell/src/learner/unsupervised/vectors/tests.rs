@@ -7,7 +7,7 @@ use crate::{
     data::{Examples, Schema, Targets},
     learner::{
         Method, PublicFacts, Snapshot, Subject,
-        unsupervised::{Recipe, State, Unsupervised},
+        unsupervised::{Recipe, Unsupervised},
     },
     network::Architecture,
     random::PublicRandom,
@@ -59,10 +59,10 @@ fn examples(chance: &mut PublicRandom, make: fn(&mut PublicRandom) -> Vec<f32>) 
 
 /// Calls `check` for each run. Releases are the true sums plus noise of the size `wild`.
 fn each_run(method: &Unsupervised, records: &Supervised<'_>, wild: f32, mut check: impl FnMut(Vectors<'_>)) {
-    let mut state = State::new(&method.plan, None).unwrap();
+    let mut state = method.plan.state(None).unwrap();
     let mut chance = PublicRandom::new(wild.to_bits().into());
-    while let Some(stage) = state.stage() {
-        let dimension = method.plan.descent.dimension;
+    while let Some(stage) = state.estimates().stage() {
+        let dimension = method.plan.sums.descent.dimension;
         assert!(stage.length(5) <= dimension, "{stage:?} is longer than {dimension}");
         check(Vectors::new(records, stage, 5, dimension));
         let mut released = vec![0.0; dimension];
@@ -79,7 +79,7 @@ fn each_run(method: &Unsupervised, records: &Supervised<'_>, wild: f32, mut chec
         }
         state.apply(Some(&released));
     }
-    assert_eq!(state.position(), method.plan.runs);
+    assert_eq!(state.position(), method.plan.sums.runs);
 }
 
 #[test]
@@ -129,19 +129,22 @@ fn no_vector_within_the_bounds_is_longer_than_one() {
 fn a_restored_state_goes_on_as_the_saved_one_whatever_was_lost() {
     let mut chance = PublicRandom::new(5);
     for method in methods() {
-        let (mut state, mut lost) = (State::new(&method.plan, None).unwrap(), 0);
-        for run in 0..method.plan.runs {
+        let (mut state, mut lost) = (method.plan.state(None).unwrap(), 0);
+        for run in 0..method.plan.sums.runs {
             let release: Vec<f32> =
-                (0..method.plan.descent.dimension).map(|_| 30.0 * chance.normal()).collect();
+                (0..method.plan.sums.descent.dimension).map(|_| 30.0 * chance.normal()).collect();
             // In one state of each method, everything is lost.
-            let keeps = chance.below(3) > 0 && method.plan.runs.is_multiple_of(2);
+            let keeps = chance.below(3) > 0 && method.plan.sums.runs.is_multiple_of(2);
             lost += u64::from(!keeps);
             state.apply(keeps.then_some(release.as_slice()));
             let restored = method.state(Some(&state.save().unwrap())).unwrap();
             assert_eq!((restored.position(), restored.taken()), (run + 1, run + 1 - lost));
-            assert_eq!(format!("{:?}", restored.model()), format!("{:?}", state.model()));
+            assert_eq!(
+                format!("{:?}", restored.estimates().model()),
+                format!("{:?}", state.estimates().model())
+            );
         }
-        assert!(state.model().weights().iter().all(|x| x.is_finite() && x.abs() <= 1.0));
+        assert!(state.estimates().model().weights().iter().all(|x| x.is_finite() && x.abs() <= 1.0));
         let mut bytes = state.save().unwrap();
         bytes.truncate(bytes.len() - 3);
         assert!(method.state(Some(&bytes)).is_err());

@@ -1,0 +1,130 @@
+//! All releases of a run so far, and the estimates that follow from them.
+
+use quell_privacy::mechanism::Contributions;
+use safetensors::{Dtype, SafeTensors, serialize};
+
+use crate::{
+    Error,
+    learner::{
+        Snapshot,
+        tensors::{Tensor, numbers},
+    },
+};
+
+/// What a learner makes of the releases so far.
+///
+/// # Contract
+/// Estimates depend on public settings and on the releases alone. The same releases in the same order yield
+/// the same estimates.
+pub trait Estimates {
+    /// The records, as the learner reads them.
+    type Task<'t>;
+    /// The vectors that a run sums.
+    type Vectors<'a>: Contributions
+    where
+        Self: 'a;
+
+    /// The vectors that the next run sums, filled up to `dimension`; `None` if all runs are over.
+    fn vectors<'a>(&'a self, task: &'a Self::Task<'_>, dimension: usize) -> Option<Self::Vectors<'a>>;
+
+    /// Number of numbers of a vector in the next run; 0 if all runs are over.
+    ///
+    /// It may be less than a release has. The rest of the release is noise, and is not kept.
+    fn length(&self) -> usize;
+
+    /// Uses the release of the next run; `None` if it was lost.
+    fn apply(&mut self, released: Option<&[f64]>);
+}
+
+/// All releases of a run so far, and the estimates that follow from them. Both are public.
+#[derive(Clone, Debug)]
+pub struct Releases<E> {
+    estimates: E,
+    /// The releases, in the order of the runs; `None` for a run that was lost.
+    releases: Vec<Option<Vec<f32>>>,
+}
+
+/// The name of the tensor with the number of runs that are over.
+const POSITION: &str = "position";
+
+impl<E: Estimates> Releases<E> {
+    /// The state before the first of so many runs, or a saved state.
+    ///
+    /// A saved state is restored by repeating what was done with its releases.
+    pub(in crate::learner) fn new(estimates: E, runs: u64, saved: Option<&[u8]>) -> Result<Self, Error> {
+        let mut state = Self { estimates, releases: Vec::new() };
+        if let Some(bytes) = saved {
+            state.restore(bytes, runs)?;
+        }
+        Ok(state)
+    }
+
+    /// The estimates that follow from the releases so far.
+    pub fn estimates(&self) -> &E {
+        &self.estimates
+    }
+
+    /// Counts runs as lost until `position` runs are over.
+    pub(in crate::learner) fn skip_to(&mut self, position: u64) {
+        while self.position() < position {
+            self.apply(None);
+        }
+    }
+
+    /// Uses the release of the next run; `None` if it was lost.
+    pub(in crate::learner) fn apply(&mut self, released: Option<&[f32]>) {
+        let length = self.estimates.length();
+        let kept = released.map(|released| released[..length.min(released.len())].to_vec());
+        let wide: Option<Vec<f64>> = kept.as_ref().map(|kept| kept.iter().map(|x| f64::from(*x)).collect());
+        self.estimates.apply(wide.as_deref());
+        self.releases.push(kept);
+    }
+
+    /// Repeats what was done with the releases that [`Snapshot::save`] wrote.
+    fn restore(&mut self, bytes: &[u8], runs: u64) -> Result<(), Error> {
+        let damaged =
+            |part: &str| Error::saved(part, "missing or damaged", "the contents of a checkpoint of this run");
+        let file = SafeTensors::deserialize(bytes).map_err(|_| damaged("the file"))?;
+        let position = numbers(&file, POSITION, Dtype::F64, f64::from_le_bytes);
+        let position = position.and_then(|position| position.first().copied());
+        let position = position.filter(|position| (0.0..=runs as f64).contains(position));
+        for run in 0..position.ok_or_else(|| damaged(POSITION))? as u64 {
+            let (name, length) = (release_name(run), self.estimates.length());
+            if file.tensor(&name).is_err() {
+                self.apply(None);
+                continue;
+            }
+            let release = numbers(&file, &name, Dtype::F32, f32::from_le_bytes)
+                .filter(|values| values.len() == length && values.iter().all(|value| value.is_finite()))
+                .ok_or_else(|| damaged(&name))?;
+            self.apply(Some(&release));
+        }
+        Ok(())
+    }
+}
+
+/// The name of the tensor with the release of a run.
+fn release_name(run: u64) -> String {
+    format!("release.{run}")
+}
+
+impl<E: Estimates> Snapshot for Releases<E> {
+    fn position(&self) -> u64 {
+        self.releases.len() as u64
+    }
+
+    fn taken(&self) -> u64 {
+        self.releases.iter().flatten().count() as u64
+    }
+
+    /// The file is a safetensors file.
+    fn save(&self) -> Result<Vec<u8>, Error> {
+        let releases =
+            self.releases.iter().enumerate().filter_map(|(run, release)| {
+                Some((release_name(run as u64), Tensor::single(release.as_ref()?)))
+            });
+        let position = (POSITION.to_owned(), Tensor::double(&[self.releases.len() as f64]));
+        serialize(releases.chain([position]), None)
+            .map_err(|_| Error::saved("checkpoint", "not writable", "tensors"))
+    }
+}
