@@ -25,6 +25,7 @@ mod refusals;
 mod schema;
 mod snapshots;
 mod surveys;
+mod synthesize;
 mod train;
 mod trained;
 mod unsupervised;

@@ -12,6 +12,7 @@ mod interval;
 mod labelled;
 mod markdown;
 pub mod plot;
+mod synthetic;
 mod trained;
 
 pub use facts::Report;

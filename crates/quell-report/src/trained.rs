@@ -13,7 +13,7 @@ use crate::{
         List, Report, architecture, confusion, cost, describe, dimensions, duration, features, guarantee,
         layers, ledger_entry, percent, row, sentences, shortened, source,
     },
-    figures,
+    figures, synthetic,
 };
 
 /// Builds the report of a model trained on private records.
@@ -26,16 +26,16 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         "a membership test for one record, given all releases of this run, including {}",
         method.releases
     );
-    let figures: Vec<(Figure, &str)> = [
+    let mut figures = synthetic::columns(model);
+    let others = [
+        synthetic::pairs(model),
         figures::accuracy(&metrics),
         figures::epsilon(&metrics, &model.paid),
         figures::spectrum(model),
         figures::last_iterate(&method.event, method.neighbors, Delta::new(model.paid.delta)?)?,
         figures::attack(&method.event, method.neighbors, &attack)?,
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    ];
+    figures.extend(others.into_iter().flatten());
     let drawings: Vec<&Figure> = figures.iter().map(|(figure, _)| figure).collect();
     let PaymentRecord { receipt, epsilon, delta } = &model.paid;
     let name = architecture(&configuration.model);
@@ -62,6 +62,7 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         ("Training settings", settings(model, &method)),
     ];
     lists.extend(clusters(model));
+    lists.extend(synthetic::list(model));
     let evaluation = metrics.evaluation.as_ref();
     let confusion = evaluation
         .zip(model.classes.as_deref())
@@ -116,12 +117,20 @@ fn headlines(model: &Model, metrics: &Metrics) -> Vec<[String; 3]> {
             percent(*explained),
             format!("of {count} public examples"),
         ]),
+        Some(Evaluation::Pairs { distance, count }) => all.push([
+            "distance".into(),
+            format_brief(*distance),
+            format!("mean total variation of pairs of columns, from {count} public examples"),
+        ]),
+        None if matches!(model.predictor, Predictor::Synthesizer(_)) => {
+            all.extend(synthetic::headline(model));
+        }
         None => {
             let name = match &model.predictor {
                 Predictor::Network(_) => "accuracy",
                 Predictor::Clusters(_) => "inertia",
                 Predictor::Components(_) => "explained variance",
-                Predictor::Factorization(_) => "error",
+                Predictor::Factorization(_) | Predictor::Synthesizer(_) => "error",
             };
             all.push([name.into(), "not measured".into(), "no public test data".into()]);
         }
@@ -146,6 +155,10 @@ fn result(metrics: &Metrics) -> Vec<[String; 2]> {
         ],
         Some(Evaluation::Components { explained, count }) => vec![
             row("explained variance", percent(*explained)),
+            row("public test data", format!("{count} examples")),
+        ],
+        Some(Evaluation::Pairs { distance, count }) => vec![
+            row("mean total variation distance between pairs of columns", format_brief(*distance)),
             row("public test data", format!("{count} examples")),
         ],
         None => vec![row(
@@ -177,6 +190,7 @@ fn data(model: &Model, records: u64) -> Vec<[String; 2]> {
         rows.push(row("features", features(&model.configuration.features)));
     }
     match (&model.classes, model.predictor.is_supervised()) {
+        (_, false) if matches!(model.predictor, Predictor::Synthesizer(_)) => {}
         (_, false) => rows.push(row("target", "none: the model uses no label")),
         (Some(names), true) => rows.push(row("classes", shortened(names))),
         (None, true) => rows.push(row("target", "a number")),

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use quell::{
-    learner::{factorization, glm::Family, naive_bayes, unsupervised::Kind},
+    learner::{factorization, glm::Family, naive_bayes, synthesis, unsupervised::Kind},
     network::{self, Architecture, Model},
 };
 use serde::Serialize;
@@ -43,6 +43,10 @@ fn of_tables() -> impl Iterator<Item = (&'static str, &'static str)> {
     let linear = Family::ALL.into_iter().map(|family| (family.name(), family.purpose()));
     linear.chain([(naive_bayes::NAME, naive_bayes::PURPOSE)])
 }
+
+/// Names and descriptions of models that use no label, besides clusters and components.
+const OTHERS: [(&str, &str); 2] =
+    [(factorization::NAME, factorization::PURPOSE), (synthesis::NAME, synthesis::PURPOSE)];
 
 /// Dimensions of an example, channels last.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +94,7 @@ impl Flags {
             let unsupervised: Vec<_> = Kind::ALL
                 .iter()
                 .map(|kind| (kind.name(), kind.purpose()))
-                .chain([(factorization::NAME, factorization::PURPOSE)])
+                .chain(OTHERS)
                 .map(|(name, purpose)| json!({"name": name, "purpose": purpose}))
                 .collect();
             return print::json(&json!({
@@ -110,7 +114,7 @@ impl Flags {
         tables.extend(of_tables().map(|(name, purpose)| vec![name.into(), purpose.into()]));
         let mut unsupervised = vec![["model without labels", "description"].map(str::to_owned).to_vec()];
         unsupervised.extend(Kind::ALL.iter().map(|kind| vec![kind.name().into(), kind.purpose().into()]));
-        unsupervised.push(vec![factorization::NAME.into(), factorization::PURPOSE.into()]);
+        unsupervised.extend(OTHERS.iter().map(|(name, purpose)| vec![(*name).into(), (*purpose).into()]));
         let shown = [print::table(&rows, &[1]), print::table(&tables, &[]), print::table(&unsupervised, &[])];
         print::lines(&shown.join("\n"))
     }

@@ -35,6 +35,7 @@ mod privacy;
 pub mod schedule;
 pub mod sums;
 mod supervised;
+pub mod synthesis;
 pub(crate) mod tensors;
 pub mod unsupervised;
 
@@ -43,7 +44,7 @@ pub(crate) use evaluation::outputs;
 pub use evaluation::{Evaluation, correct, evaluate, predictions, scores};
 pub use facts::{PublicFacts, default_delta};
 pub use gradients::Gradients;
-pub use method::{Method, PlannedCost, Snapshot, Subject};
+pub use method::{Method, PlannedCost, ResultFile, Results, Snapshot, Subject};
 pub use predictor::{NetworkModel, Predictor};
 pub use privacy::Privacy;
 pub(crate) use supervised::NO_USERS;

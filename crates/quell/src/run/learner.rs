@@ -13,6 +13,7 @@ use crate::{
         glm::{self, Family},
         naive_bayes,
         schedule::{Schedule, Shape},
+        synthesis,
         unsupervised::{self, Kind},
     },
 };
@@ -31,6 +32,8 @@ pub enum Learner {
     NaiveBayes,
     /// Recommendations from ratings.
     Factorization,
+    /// Synthetic data.
+    Synthesis,
 }
 
 impl Configuration {
@@ -49,7 +52,7 @@ impl Configuration {
         match learner {
             Learner::DpSgd => {}
             Learner::Glm => self.share_settings()?,
-            Learner::Unsupervised | Learner::NaiveBayes => self.share_guarantee(learner)?,
+            Learner::Unsupervised | Learner::NaiveBayes | Learner::Synthesis => self.share_guarantee(learner)?,
             Learner::Factorization => {
                 self.share_guarantee(learner)?;
                 self.describe_ratings()?;
@@ -68,6 +71,11 @@ impl Configuration {
         let has_ratings = self.data.ratings.is_some() || self.factorization != no_ratings;
         if has_ratings || self.model.name.as_deref() == Some(factorization::NAME) {
             return Learner::Factorization;
+        }
+        let mut no_synthesis = synthesis::Recipe::default();
+        no_synthesis.privacy.neighbors = self.synthesis.privacy.neighbors;
+        if self.model.name.as_deref() == Some(synthesis::NAME) || self.synthesis != no_synthesis {
+            return Learner::Synthesis;
         }
         let mut none = unsupervised::Recipe::default();
         none.privacy.neighbors = self.unsupervised.privacy.neighbors;
@@ -154,6 +162,7 @@ impl Configuration {
         let (own, records) = match learner {
             Learner::NaiveBayes => (&mut self.naive_bayes.privacy, &mut self.naive_bayes.records),
             Learner::Factorization => (&mut self.factorization.privacy, &mut self.factorization.records),
+            Learner::Synthesis => (&mut self.synthesis.privacy, &mut self.synthesis.records),
             _ => (&mut self.unsupervised.privacy, &mut self.unsupervised.records),
         };
         *own = overridden(*own, privacy);

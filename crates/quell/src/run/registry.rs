@@ -6,15 +6,17 @@ use quell_privacy::{
 };
 use serde_json::Value;
 
-use super::{Configuration, Folder, Job, Learner, Model, Training, labels::Labelling};
+use super::{Configuration, Folder, Job, Learner, Model, Source, Training, labels::Labelling};
 use crate::{
     Error,
+    data::Dataset,
     learner::{
         Method, PublicFacts, Subject,
         dp_sgd::{self, DpSgd},
         factorization::{self, Factorizing},
         glm::{self, Algorithm, FrankWolfe, Glm, Minimized, Minimizer},
         naive_bayes::{self, NaiveBayes},
+        synthesis::{self, Synthesis},
         unsupervised::{self, Unsupervised},
     },
     network::Architecture,
@@ -29,6 +31,7 @@ mod sealed {
     impl Sealed for super::Unsupervised {}
     impl Sealed for super::NaiveBayes {}
     impl Sealed for super::Factorizing {}
+    impl Sealed for super::Synthesis {}
     impl<M: super::Minimizer> Sealed for super::Minimized<M> {}
 }
 
@@ -37,10 +40,9 @@ pub trait Registered: Method + sealed::Sealed {
     /// The settings of this method in a configuration, and the model.
     fn section(configuration: &mut Configuration) -> (&mut Self::Recipe, &mut Architecture);
 
-    /// Whether the method learns to predict a label.
-    #[must_use]
-    fn needs_label() -> bool {
-        true
+    /// Reads the data. By default, a table has a label.
+    fn read(data: &Source) -> Result<Dataset, Error> {
+        data.open()
     }
 }
 
@@ -79,8 +81,8 @@ impl Registered for Unsupervised {
         (&mut configuration.unsupervised, &mut configuration.model)
     }
 
-    fn needs_label() -> bool {
-        false
+    fn read(data: &Source) -> Result<Dataset, Error> {
+        data.open_without_labels()
     }
 }
 
@@ -89,8 +91,18 @@ impl Registered for Factorizing {
         (&mut configuration.factorization, &mut configuration.model)
     }
 
-    fn needs_label() -> bool {
-        false
+    fn read(data: &Source) -> Result<Dataset, Error> {
+        data.open_without_labels()
+    }
+}
+
+impl Registered for Synthesis {
+    fn section(configuration: &mut Configuration) -> (&mut synthesis::Recipe, &mut Architecture) {
+        (&mut configuration.synthesis, &mut configuration.model)
+    }
+
+    fn read(data: &Source) -> Result<Dataset, Error> {
+        data.open_with_label_as_column()
     }
 }
 
@@ -135,6 +147,7 @@ fn with_method<F: ForMethod>(configuration: &Configuration, code: F) -> F::Outpu
         (Some(Learner::Unsupervised), _) => code.call::<Unsupervised>(),
         (Some(Learner::NaiveBayes), _) => code.call::<NaiveBayes>(),
         (Some(Learner::Factorization), _) => code.call::<Factorizing>(),
+        (Some(Learner::Synthesis), _) => code.call::<Synthesis>(),
         (Some(Learner::Glm), Algorithm::OutputPerturbation) => code.call::<Minimized<OutputPerturbation>>(),
         (Some(Learner::Glm), Algorithm::ObjectivePerturbation) => {
             code.call::<Minimized<ObjectivePerturbation>>()

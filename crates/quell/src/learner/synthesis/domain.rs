@@ -13,6 +13,8 @@ use crate::{
 pub struct Domain {
     /// The columns, in the order of a synthetic row.
     pub columns: Vec<Column>,
+    /// The column that names users, if there is one.
+    pub(super) user: Option<String>,
     /// Number of features of an example.
     pub(super) features: usize,
 }
@@ -54,7 +56,7 @@ impl Domain {
         let may_be_unknown = schema.columns.iter().map(|column| column.unknown).chain([false]);
         let (mut columns, mut start) = (Vec::new(), 0);
         for (Feature { name, bounds, categories, .. }, may_be_unknown) in
-            read.columns.into_iter().zip(may_be_unknown)
+            read.columns.iter().cloned().zip(may_be_unknown)
         {
             let kind = match (bounds, categories) {
                 (Some(bounds), _) => Kind::Numbers(bounds),
@@ -78,7 +80,7 @@ impl Domain {
                 expected: "at most 256 columns in synthetic data; ignore some",
             });
         }
-        Ok(Self { columns, features: start })
+        Ok(Self { columns, user: read.user, features: start })
     }
 
     /// Number of values of each column.

@@ -235,7 +235,9 @@ impl Estimates {
         last.fit(total);
         let distribution = last.distribution(total, true);
         let errors = last.errors(&distribution, total, &counts);
-        Synthesizer::new(last.domain, last.groups, &counts, distribution, last.columns, errors, total)
+        let pairs = last.pairs.keys().copied().collect();
+        let table = (last.domain, last.groups);
+        Synthesizer::new(table, pairs, &counts, distribution, &last.columns, (errors, total))
     }
 
     /// The errors of all pairs that the last runs of the plan estimate.
@@ -294,3 +296,6 @@ impl sums::Estimates for Estimates {
         self.prepare();
     }
 }
+
+#[cfg(test)]
+mod tests;

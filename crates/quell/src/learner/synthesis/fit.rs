@@ -33,7 +33,7 @@ struct Placed<'f> {
 
 /// The objective n ln Z(λ) - ⟨λ, y⟩ + ½ Σ ρ λ², with counts y of n records and ridges ρ.
 ///
-/// Without ridges, this is the dual of the most random distribution with the counts y [MPSM21, §4].
+/// Without ridges, this is the dual of the most random distribution with the counts y (THEORY, Synthetic data).
 /// With ridges, the counts of the minimum differ from y by ρλ: noise is not followed to impossible counts.
 pub(super) struct Fit<'t> {
     propagation: Propagation<'t>,
@@ -41,7 +41,6 @@ pub(super) struct Fit<'t> {
     /// The factors of each clique.
     within: Vec<Vec<usize>>,
     records: f64,
-    length: usize,
 }
 
 impl<'t> Fit<'t> {
@@ -56,12 +55,7 @@ impl<'t> Fit<'t> {
             length = range.end;
             placed.push(Placed { factor, clique, map, range });
         }
-        Self { propagation: Propagation::new(tree), placed, within, records, length }
-    }
-
-    /// Number of potentials of all factors.
-    pub(super) fn length(&self) -> usize {
-        self.length
+        Self { propagation: Propagation::new(tree), placed, within, records }
     }
 
     /// The distributions of the cliques for the potentials of all factors.
@@ -132,7 +126,7 @@ mod tests {
         let mut random = PublicRandom::new(3);
         let factors = factors(&tree, &[&[0, 1], &[1, 2], &[0, 2], &[1], &[3]], &mut random, 0.7);
         let fit = Fit::new(&tree, &factors, 40.0);
-        let at: Vec<f64> = (0..fit.length()).map(|_| f64::from(random.normal())).collect();
+        let at: Vec<f64> = (0..21).map(|_| f64::from(random.normal())).collect();
         let (_, gradient) = fit.differentiate(&at);
         for place in 0..at.len() {
             let moved = |by: f64| {
@@ -159,7 +153,7 @@ mod tests {
         };
         let factors = [factor(&[0, 1]), factor(&[1, 2]), factor(&[0])];
         let fit = Fit::new(&tree, &factors, records);
-        let beliefs = fit.beliefs(&fit.minimize(vec![0.0; fit.length()]));
+        let beliefs = fit.beliefs(&fit.minimize(vec![0.0; 17]));
         for placed in &fit.placed {
             let found = sums(&beliefs.cliques[placed.clique], &placed.map, placed.range.len());
             for (found, expected) in found.iter().zip(&placed.factor.counts) {

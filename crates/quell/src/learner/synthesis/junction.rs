@@ -13,9 +13,8 @@ pub(super) struct Clique {
 
 /// Cliques such that the cliques with any one column are connected. Parents come before children.
 ///
-/// # Theorem
-/// [KF09, Theorem 4.12] Cliques of a triangulated graph form such a tree, and its distributions are the products of
-/// conditional distributions of each clique given its separator.
+/// The distribution of all columns is the product of the distributions of each clique given its separator
+/// (THEORY, Synthetic data).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct JunctionTree {
     /// Number of values of each column.

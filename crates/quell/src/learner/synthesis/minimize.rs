@@ -6,14 +6,15 @@ use std::collections::VecDeque;
 const MEMORY: usize = 12;
 /// The most iterations.
 const MOST_ITERATIONS: usize = 400;
-/// The search ends where the next step would lessen the function by less than this.
+/// The search ends where the function is expected to fall by less than this, by the guesses of the curvatures.
 ///
 /// The function is a negative logarithm of a likelihood: noise moves it by about 1/2 for each number.
 const TOLERANCE: f64 = 0.01;
 
 /// Minimises a convex function, given with its gradient, by the method of Broyden, Fletcher, Goldfarb and Shanno.
 ///
-/// `curvatures` are guesses of the second derivatives. This is L-BFGS [NW06, Algorithm 7.4] with halved steps.
+/// `curvatures` are guesses of the second derivatives. This is L-BFGS (Nocedal and Wright 2006,
+/// Algorithm 7.4) with halved steps.
 pub(super) fn minimize(
     function: impl Fn(&[f64]) -> (f64, Vec<f64>),
     start: Vec<f64>,
@@ -30,8 +31,8 @@ pub(super) fn minimize(
             direction = towards(&gradient, &memory, curvatures);
             slope = dot(&direction, &gradient);
         }
-        // The negative slope is twice what a quadratic function would still lose.
-        if !slope.is_finite() || -slope < 2.0 * TOLERANCE {
+        let expected: f64 = gradient.iter().zip(curvatures).map(|(g, c)| 0.5 * g * g / c).sum();
+        if !slope.is_finite() || expected < TOLERANCE {
             break;
         }
         let mut length = 1.0;

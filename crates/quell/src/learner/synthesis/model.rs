@@ -8,7 +8,7 @@ use super::{
     groups::Groups,
     measured::Measured,
     query::{Query, all_pairs},
-    vectors::{Records, Vectors},
+    vectors::Records,
 };
 use crate::{
     data::Examples,
@@ -143,9 +143,10 @@ impl Synthesizer {
 
     /// Draws rows as a CSV file with a header. The same seed gives the same rows.
     ///
-    /// `user` names a column for users: each row is a user of its own.
+    /// If the schema has a column for users, each row is a user of its own.
     #[must_use]
-    pub fn csv(&self, rows: usize, seed: u64, user: Option<&str>) -> String {
+    pub fn csv(&self, rows: usize, seed: u64) -> String {
+        let user = self.domain.user.as_deref();
         let mut random = PublicRandom::new(seed);
         let drawn = self.draw(rows, &mut random);
         let names = self.domain.columns.iter().map(|column| column.name.as_str()).chain(user);
@@ -170,7 +171,7 @@ impl Synthesizer {
         let modelled = self.distribution().pairs(&shares(&self.groups, &coarse, &counts));
         let records = Records::new(&self.domain, &Supervised::new(examples, Loss::Squared, None));
         let query = Query::pairs(coarse, &all_pairs(counts.len()));
-        let sums = Vectors::new(&records, &query, query.length).counts();
+        let sums = records.counts(&query);
         let distances = modelled.concat().into_iter().zip(sums).map(|(p, sum)| (p - sum / count as f64).abs());
         Evaluation::Pairs { distance: 0.5 * distances.sum::<f64>() / modelled.len() as f64, count }
     }

@@ -29,10 +29,8 @@ impl<'t> Propagation<'t> {
 
     /// The distribution ∏ exp(potential) / Z of all columns, as that of each clique, and ln Z.
     ///
-    /// The result does not depend on the number of threads.
-    ///
-    /// # Theorem
-    /// [LS88, §5] One pass from the leaves to the roots and one back make each table the marginal of its clique.
+    /// One pass from the leaves to the roots and one back make each table the marginal of its clique (Lauritzen and
+    /// Spiegelhalter 1988). The result does not depend on the number of threads.
     pub(super) fn run(&self, mut potentials: Vec<Vec<f64>>) -> Beliefs {
         let largest = potentials.par_iter_mut().map(|table| {
             let largest = table.iter().copied().fold(f64::NEG_INFINITY, f64::max);

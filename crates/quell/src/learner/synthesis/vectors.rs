@@ -43,6 +43,15 @@ impl Records {
         self.starts.len() - 1
     }
 
+    /// The number of rows in each cell of a query. It is exact, not private.
+    pub(super) fn counts(&self, query: &Query) -> Vec<f64> {
+        let mut counts = vec![0.0; query.length];
+        for row in self.values.chunks_exact(self.width) {
+            query.cells(row).for_each(|(cell, _)| counts[cell] += 1.0);
+        }
+        counts
+    }
+
     /// The rows of a record.
     fn rows(&self, record: usize) -> impl ExactSizeIterator<Item = &[u16]> {
         let [start, end] = [self.starts[record], self.starts[record + 1]];
