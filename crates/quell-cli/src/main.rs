@@ -26,8 +26,8 @@ use clap::{Parser, error::ErrorKind};
 use quell::run;
 
 use commands::{
-    account, calibrate, curve, evaluate, label, ledger, models, plan, predict, query, report, schema, synthesize,
-    train,
+    account, calibrate, curve, evaluate, label, ledger, models, plan, predict, query, report, schema,
+    synthesize, train,
 };
 use refusal::Refusal;
 

@@ -41,14 +41,17 @@ fn rows_are_made_once_paid_for_and_used_in_place_of_the_table() {
     works(&ran);
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert_eq!(lines[0], "synthetic rows: one/synthetic.csv");
-    assert!(lines.iter().any(|line| line.starts_with("error of ") && line.contains("% of the records in a cell")));
+    assert!(
+        lines.iter().any(|line| line.starts_with("error of ") && line.contains("% of the records in a cell"))
+    );
     assert!(lines.iter().any(|line| line.starts_with("claim: ε ≤ 2")), "{}", ran.stdout);
     let rows = fs::read_to_string(here.join("one/synthetic.csv")).unwrap();
     assert_eq!((rows.lines().next(), rows.lines().count()), (Some("age,hours_per_week,sex,income"), 5_001));
 
     // The rows are training data with the same schema.
     fs::copy(here.join("one/synthetic.csv"), here.join("rows.csv")).unwrap();
-    let trained = "train rows.csv --schema census.toml --records 5000 --epsilon 5 --output model --test census.csv";
+    let trained =
+        "train rows.csv --schema census.toml --records 5000 --epsilon 5 --output model --test census.csv";
     let trained = json(&here, &format!("{trained} --format json"));
     assert!(trained["accuracy"].as_f64().unwrap() > 0.76, "{trained}");
 
@@ -64,7 +67,12 @@ fn rows_are_made_once_paid_for_and_used_in_place_of_the_table() {
     assert!(measured["evaluation"]["pairs"]["distance"].as_f64().unwrap() < 0.01, "{measured}");
     let report = run(&here, "report one");
     works(&report);
-    for words in ["synthesizer on census", "Values of age", "Errors of pairs of columns", "pairs that were not measured"] {
+    for words in [
+        "synthesizer on census",
+        "Values of age",
+        "Errors of pairs of columns",
+        "pairs that were not measured",
+    ] {
         assert!(report.stdout.contains(words), "{words}: {}", report.stdout);
     }
     let listed = run(&here, "models");
@@ -90,7 +98,10 @@ fn settings_and_results_are_shown_as_json() {
 fn synthetic_data_that_cannot_be_made_is_refused_in_words() {
     let here = folder("synthesize refused");
     census(&here);
-    works(&run(&here, "train census.csv --schema census.toml --records 5000 --epsilon 1 --output model --dataset other"));
+    works(&run(
+        &here,
+        "train census.csv --schema census.toml --records 5000 --epsilon 1 --output model --dataset other",
+    ));
     for (flags, words) in [
         ("synthesize", "no data is given"),
         ("synthesize census.csv", "no schema is given"),
@@ -108,5 +119,9 @@ fn synthetic_data_that_cannot_be_made_is_refused_in_words() {
     assert_eq!(charges(&here, "census"), 0);
     works(&run(&here, &format!("{SYNTHESIZE} --epsilon 1 --output rows")));
     let predicted = run(&here, "predict rows census.csv");
-    assert!(predicted.code == 2 && predicted.stderr.contains("quell synthesize --from"), "{}", predicted.stderr);
+    assert!(
+        predicted.code == 2 && predicted.stderr.contains("quell synthesize --from"),
+        "{}",
+        predicted.stderr
+    );
 }

@@ -117,14 +117,16 @@ pub(crate) fn pairs(model: &Model) -> Option<(Figure, &'static str)> {
 pub(crate) fn list(model: &Model) -> Option<List> {
     let synthesizer = of(model)?;
     let name = |column: usize| synthesizer.domain().columns[column].name.as_str();
-    let mut rows: Vec<[String; 2]> = [(false, "pairs that were not measured"), (true, "pairs that were measured")]
-        .into_iter()
-        .filter_map(|(was_measured, what)| {
-            let ErrorSummary { pairs, error, lower, upper } = synthesizer.error(was_measured)?;
-            let range = format!("{} (noise allows {} to {})", percent(error), percent(lower), percent(upper));
-            Some(row(what, format!("{pairs} pairs: {range}")))
-        })
-        .collect();
+    let mut rows: Vec<[String; 2]> =
+        [(false, "pairs that were not measured"), (true, "pairs that were measured")]
+            .into_iter()
+            .filter_map(|(was_measured, what)| {
+                let ErrorSummary { pairs, error, lower, upper } = synthesizer.error(was_measured)?;
+                let range =
+                    format!("{} (noise allows {} to {})", percent(error), percent(lower), percent(upper));
+                Some(row(what, format!("{pairs} pairs: {range}")))
+            })
+            .collect();
     let mut worst: Vec<(&PairError, ErrorSummary)> = (synthesizer.errors().iter())
         .filter_map(|error| Some((error, ErrorSummary::of([error].into_iter())?)))
         .filter(|(_, summary)| summary.lower > 0.0)

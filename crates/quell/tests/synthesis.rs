@@ -28,11 +28,8 @@ fn synthesize(schema: &str, table: &str, records: u64) -> Result<Synthesizer, Er
     let path = here.path().join("table.csv");
     std::fs::write(&path, table).unwrap();
     let schema = Schema::parse(schema)?;
-    let options = Options {
-        schema: Some(schema.with_label_as_column()),
-        ignore_label: true,
-        ..Options::default()
-    };
+    let options =
+        Options { schema: Some(schema.with_label_as_column()), ignore_label: true, ..Options::default() };
     let examples = open(&path, &options)?.train;
     let mut recipe = Recipe { records: Some(records), ..Recipe::default() };
     (recipe.privacy.epsilon, recipe.privacy.delta) = (Some(3.0), Some(1e-5));
@@ -101,12 +98,18 @@ fn one_column_alone_is_counted_in_one_run() {
     let rows = model.csv(400, 1);
     assert_eq!(rows.lines().count(), 401);
     let count = |cell: &str| rows.lines().filter(|line| *line == cell).count();
-    assert!(count("u").abs_diff(300) < 25 && count("\"\"").abs_diff(100) < 25, "{} {}", count("u"), count("\"\""));
+    assert!(
+        count("u").abs_diff(300) < 25 && count("\"\"").abs_diff(100) < 25,
+        "{} {}",
+        count("u"),
+        count("\"\"")
+    );
 }
 
 #[test]
 fn the_same_seed_draws_the_same_rows_and_another_seed_draws_others() {
-    let model = synthesize(SCHEMA, &("a,\"b, c\",y\n".to_owned() + &"1,u,2\n4,,1\n".repeat(300)), 600).unwrap();
+    let model =
+        synthesize(SCHEMA, &("a,\"b, c\",y\n".to_owned() + &"1,u,2\n4,,1\n".repeat(300)), 600).unwrap();
     assert_eq!(model.csv(300, 4), model.csv(300, 4));
     assert_ne!(model.csv(300, 4), model.csv(300, 5));
     assert_eq!(model.csv(0, 4).lines().count(), 1);
@@ -167,7 +170,8 @@ fn a_stopped_run_continues_and_its_model_can_be_opened() {
     let terms = train(asked.clone(), Terms).unwrap();
     let mut ledger = Ledger::create(store.book(&terms.dataset).unwrap(), terms).unwrap();
     for stop in [Some(3), Some(6), Some(14), None] {
-        let outcome = train(folder.configuration().unwrap_or(asked.clone()), Until(&folder, &mut ledger, stop));
+        let outcome =
+            train(folder.configuration().unwrap_or(asked.clone()), Until(&folder, &mut ledger, stop));
         let outcome = outcome.unwrap().unwrap();
         assert_eq!(outcome.is_finished, stop.is_none());
         assert_eq!(folder.file("synthetic.csv").exists(), stop.is_none());

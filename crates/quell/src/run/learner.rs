@@ -52,7 +52,9 @@ impl Configuration {
         match learner {
             Learner::DpSgd => {}
             Learner::Glm => self.share_settings()?,
-            Learner::Unsupervised | Learner::NaiveBayes | Learner::Synthesis => self.share_guarantee(learner)?,
+            Learner::Unsupervised | Learner::NaiveBayes | Learner::Synthesis => {
+                self.share_guarantee(learner)?
+            }
             Learner::Factorization => {
                 self.share_guarantee(learner)?;
                 self.describe_ratings()?;

@@ -12,7 +12,9 @@ use super::{
 use crate::{
     Error,
     data::{Dataset, Examples},
-    learner::{Control, Evaluation, Method, PlannedCost, PublicFacts, ResultFile, Results, Snapshot, Subject},
+    learner::{
+        Control, Evaluation, Method, PlannedCost, PublicFacts, ResultFile, Results, Snapshot, Subject,
+    },
     run,
 };
 

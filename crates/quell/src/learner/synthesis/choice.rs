@@ -111,7 +111,8 @@ mod tests {
 
     #[test]
     fn pairs_that_noise_would_hide_are_not_measured() {
-        let candidates = Candidates { sizes: &[4; 3], errors: &[50.0, -90.0, 0.0], noise: 100.0, most_released: 1000 };
+        let candidates =
+            Candidates { sizes: &[4; 3], errors: &[50.0, -90.0, 0.0], noise: 100.0, most_released: 1000 };
         assert!(candidates.tree().is_empty() && candidates.more(&[]).is_empty());
     }
 

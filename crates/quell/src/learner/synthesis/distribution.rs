@@ -88,9 +88,9 @@ impl Distribution {
         // To the root, and from there to all others. Parents come before children.
         let mut at = start;
         while let Some(parent) = self.tree.cliques[at].parent {
-            tables[parent] = tables[at].as_ref().map(|table| {
-                propagation.pass(at, table, &self.cliques[parent], &separators[at], true)
-            });
+            tables[parent] = tables[at]
+                .as_ref()
+                .map(|table| propagation.pass(at, table, &self.cliques[parent], &separators[at], true));
             at = parent;
         }
         for number in 0..tables.len() {
@@ -129,7 +129,8 @@ mod tests {
                 .map(|c| (0..tree.cells_of(&c.columns)).map(|_| f64::from(random.normal())).collect())
                 .collect();
             let all: Vec<usize> = (0..count).collect();
-            let maps: Vec<Vec<u32>> = tree.cliques.iter().map(|c| tree.projection(&all, &c.columns)).collect();
+            let maps: Vec<Vec<u32>> =
+                tree.cliques.iter().map(|c| tree.projection(&all, &c.columns)).collect();
             let whole: Vec<f64> = (0..tree.cells_of(&all))
                 .map(|cell| maps.iter().zip(&potentials).map(|(m, p)| p[m[cell] as usize]).sum::<f64>().exp())
                 .collect();

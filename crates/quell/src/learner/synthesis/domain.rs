@@ -146,7 +146,8 @@ impl Column {
                 } else if position >= 1.0 {
                     BINS + 1
                 } else {
-                    1 + ((f64::from(position) * 0.5 + 0.5) * BINS as f64).clamp(0.0, BINS as f64 - 1.0) as usize
+                    1 + ((f64::from(position) * 0.5 + 0.5) * BINS as f64).clamp(0.0, BINS as f64 - 1.0)
+                        as usize
                 }
             }
             Kind::Categories(_) => {
@@ -230,7 +231,8 @@ mod tests {
     #[test]
     fn a_cell_that_is_written_has_the_value_from_which_it_was_drawn() {
         for bounds in [[0.0, 64.0], [-3.0, 0.5], [1e-9, 3e-9], [-1e12, 1e12]] {
-            let column = Column { name: String::new(), kind: Kind::Numbers(bounds), may_be_unknown: true, start: 0 };
+            let column =
+                Column { name: String::new(), kind: Kind::Numbers(bounds), may_be_unknown: true, start: 0 };
             let mut random = PublicRandom::new(1);
             for value in (0..column.unknown()).flat_map(|value| [value; 20]) {
                 let number: f64 = column.cell(value, &mut random).parse().unwrap();

@@ -18,7 +18,8 @@ pub(super) fn groups(distribution: &Distribution, rows: usize, random: &mut Publ
         }
         let mut members: Vec<Vec<u32>> = vec![Vec::new(); cells.len()];
         for row in 0..rows {
-            let of = |cell: usize, column: &usize| cell * tree.sizes[*column] + usize::from(drawn[*column][row]);
+            let of =
+                |cell: usize, column: &usize| cell * tree.sizes[*column] + usize::from(drawn[*column][row]);
             members[clique.separator.iter().fold(0, of)].push(row as u32);
         }
         for (cells, members) in cells.iter().zip(&mut members) {

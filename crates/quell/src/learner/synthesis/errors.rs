@@ -88,7 +88,13 @@ mod tests {
                         let cell = |_| (truth + noise * f64::from(random.normal())).powi(2);
                         let squared = (0..16).map(cell).sum::<f64>() - 16.0 * noise * noise;
                         let columns = (0, b);
-                        PairError { columns, was_measured: false, cells: 16, squared, variance: noise * noise }
+                        PairError {
+                            columns,
+                            was_measured: false,
+                            cells: 16,
+                            squared,
+                            variance: noise * noise,
+                        }
                     })
                     .collect();
                 let summary = ErrorSummary::of(errors.iter()).unwrap();

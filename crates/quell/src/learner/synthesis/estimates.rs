@@ -179,7 +179,10 @@ impl Estimates {
     fn fit(&mut self, total: f64) {
         let (tree, factors) = (self.tree(), self.factors());
         let fit = Fit::new(&tree, &factors, total);
-        let fitted = fit.minimize(self.start(&factors));
+        let is_new =
+            |factor: &Factor| factor.columns.len() > 1 && !self.potentials.contains_key(&factor.columns);
+        let is_new: Vec<bool> = factors.iter().map(is_new).collect();
+        let fitted = fit.minimize(self.start(&factors), &is_new);
         let mut rest = fitted.as_slice();
         for factor in &factors {
             let (own, others) = rest.split_at(factor.counts.len());

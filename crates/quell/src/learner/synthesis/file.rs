@@ -35,7 +35,10 @@ impl Synthesizer {
             (PAIRS.into(), wide(&mut self.pairs.iter().flat_map(|(a, b)| [*a as f64, *b as f64]))),
             (CLIQUES.into(), Tensor::single(&self.weights)),
             (SHARES.into(), Tensor::single(&self.shares.concat())),
-            (MEASURED.into(), wide(&mut self.columns.iter().flat_map(|column| column.shares.iter().copied()))),
+            (
+                MEASURED.into(),
+                wide(&mut self.columns.iter().flat_map(|column| column.shares.iter().copied())),
+            ),
             (DEVIATIONS.into(), wide(&mut self.columns.iter().map(|column| column.deviation))),
             (ERRORS.into(), wide(&mut self.errors.iter().flat_map(error))),
         ]

@@ -25,12 +25,7 @@ impl Groups {
     /// Divides the values in order. A group ends where it has as much as `enough` says.
     ///
     /// `enough` gets the count of all values that are in no finished group, and the number of such groups.
-    fn divide(
-        domain: &Domain,
-        counts: &[Vec<f64>],
-        enough: impl Fn(f64, usize) -> f64,
-        most: usize,
-    ) -> Self {
+    fn divide(domain: &Domain, counts: &[Vec<f64>], enough: impl Fn(f64, usize) -> f64, most: usize) -> Self {
         let mut groups = Self::default();
         for (column, counts) in domain.columns.iter().zip(counts) {
             let mut order: Vec<usize> = (0..counts.len()).collect();
@@ -100,7 +95,8 @@ mod tests {
     use crate::data::Schema;
 
     fn domain() -> Domain {
-        let schema = "[[column]]\nname = 'a'\nbounds = [0, 1]\n[[column]]\nname = 'b'\ncategories = ['u', 'v', 'w']\n";
+        let schema =
+            "[[column]]\nname = 'a'\nbounds = [0, 1]\n[[column]]\nname = 'b'\ncategories = ['u', 'v', 'w']\n";
         Domain::new(&Schema::parse(schema).unwrap()).unwrap()
     }
 

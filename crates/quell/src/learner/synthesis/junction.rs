@@ -32,7 +32,8 @@ impl JunctionTree {
         }
         let mut is_left = vec![true; count];
         // Each clique is that of its eliminated column. A column's place is its place in this list.
-        let (mut eliminated, mut places): (Vec<(usize, Vec<usize>)>, Vec<usize>) = (Vec::new(), vec![0; count]);
+        let (mut eliminated, mut places): (Vec<(usize, Vec<usize>)>, Vec<usize>) =
+            (Vec::new(), vec![0; count]);
         for place in 0..count {
             let around = |column: usize| (0..count).filter(move |other| *other != column);
             let cells = |column: usize| {
@@ -76,7 +77,11 @@ impl JunctionTree {
             columns.iter().all(|column| self.cliques[**clique].columns.binary_search(column).is_ok())
         };
         let numbers: Vec<usize> = (0..self.cliques.len()).collect();
-        numbers.iter().filter(holds).min_by_key(|clique| self.cells_of(&self.cliques[**clique].columns)).copied()
+        numbers
+            .iter()
+            .filter(holds)
+            .min_by_key(|clique| self.cells_of(&self.cliques[**clique].columns))
+            .copied()
     }
 
     /// For each cell of a table of columns, the cell of a table of fewer columns that it belongs to.

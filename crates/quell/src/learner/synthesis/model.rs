@@ -166,13 +166,15 @@ impl Synthesizer {
         if examples.width() != self.domain.features || self.domain.columns.len() < 2 || count == 0 {
             return Evaluation::Pairs { distance: 0.0, count };
         }
-        let counts: Vec<Vec<f64>> = (0..self.domain.columns.len()).map(|column| self.column(column)).collect();
+        let counts: Vec<Vec<f64>> =
+            (0..self.domain.columns.len()).map(|column| self.column(column)).collect();
         let coarse = Groups::similar(&self.domain, &counts, COARSE);
         let modelled = self.distribution().pairs(&shares(&self.groups, &coarse, &counts));
         let records = Records::new(&self.domain, &Supervised::new(examples, Loss::Squared, None));
         let query = Query::pairs(coarse, &all_pairs(counts.len()));
         let sums = records.counts(&query);
-        let distances = modelled.concat().into_iter().zip(sums).map(|(p, sum)| (p - sum / count as f64).abs());
+        let distances =
+            modelled.concat().into_iter().zip(sums).map(|(p, sum)| (p - sum / count as f64).abs());
         Evaluation::Pairs { distance: 0.5 * distances.sum::<f64>() / modelled.len() as f64, count }
     }
 }

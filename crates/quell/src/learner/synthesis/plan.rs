@@ -28,7 +28,8 @@ const FEW: f64 = 500.0;
 impl Plan {
     /// Completes the settings for the columns of a schema, from public facts. Nothing is charged yet.
     pub fn new(recipe: &Recipe, subject: &Subject<'_>) -> Result<Self, Error> {
-        let refused = |found: &str, expected| Error::Setting { name: "the data", found: found.into(), expected };
+        let refused =
+            |found: &str, expected| Error::Setting { name: "the data", found: found.into(), expected };
         let schema = subject.schema.ok_or_else(|| refused("not a table", "a table with a schema"))?;
         let domain = Domain::new(schema)?;
         if subject.shape != [domain.features] {
@@ -40,11 +41,8 @@ impl Plan {
         let (sizes, columns) = (domain.sizes(), domain.columns.len());
         let pairs = all_pairs(columns);
         let cells = pairs.iter().fold(0_usize, |sum, (a, b)| sum.saturating_add(sizes[*a] * sizes[*b]));
-        let dimension = sizes
-            .iter()
-            .sum::<usize>()
-            .max(pairs.len() * COARSE * COARSE)
-            .max(cells.min(MOST_RELEASED));
+        let dimension =
+            sizes.iter().sum::<usize>().max(pairs.len() * COARSE * COARSE).max(cells.min(MOST_RELEASED));
         let sums = Sums::new(&recipe.privacy, records, schedule::runs(columns), dimension)?;
         let rows = (recipe.row_count(records)?, recipe.seed);
         Ok(Self { sums, domain, rows })

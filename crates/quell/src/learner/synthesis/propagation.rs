@@ -57,7 +57,9 @@ impl<'t> Propagation<'t> {
             messages[number] = message;
         }
         for (number, clique) in self.tree.cliques.iter().enumerate() {
-            let (Some(parent), Some((own, of_parent))) = (clique.parent, &self.maps[number]) else { continue };
+            let (Some(parent), Some((own, of_parent))) = (clique.parent, &self.maps[number]) else {
+                continue;
+            };
             let mut factors = sums(&potentials[parent], of_parent, messages[number].len());
             for (factor, message) in factors.iter_mut().zip(&messages[number]) {
                 // Where nothing is possible, nothing is likely.
@@ -129,7 +131,8 @@ mod tests {
                 .map(|c| (0..tree.cells_of(&c.columns)).map(|_| f64::from(2.0 * random.normal())).collect())
                 .collect();
             let all: Vec<usize> = (0..count).collect();
-            let maps: Vec<Vec<u32>> = tree.cliques.iter().map(|c| tree.projection(&all, &c.columns)).collect();
+            let maps: Vec<Vec<u32>> =
+                tree.cliques.iter().map(|c| tree.projection(&all, &c.columns)).collect();
             let whole: Vec<f64> = (0..tree.cells_of(&all))
                 .map(|cell| maps.iter().zip(&potentials).map(|(m, p)| p[m[cell] as usize]).sum::<f64>().exp())
                 .collect();

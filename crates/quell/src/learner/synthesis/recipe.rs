@@ -8,7 +8,8 @@ use crate::{Error, learner::Privacy};
 pub const NAME: &str = "synthesizer";
 
 /// One sentence on the model and its use.
-pub const PURPOSE: &str = "Synthetic rows of a table, from noisy counts of columns and pairs: quell synthesize.";
+pub const PURPOSE: &str =
+    "Synthetic rows of a table, from noisy counts of columns and pairs: quell synthesize.";
 
 /// The settings of synthetic data. Missing settings are chosen from public facts alone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -157,15 +157,19 @@ mod tests {
         let examples = examples.with_users(&users).unwrap();
         let counts: Vec<Vec<f64>> = domain.sizes().iter().map(|size| vec![1.0; *size]).collect();
         let coarse = Groups::similar(&domain, &counts, 4);
-        let queries =
-            [Query::columns(&domain), Query::pairs(coarse.clone(), &all_pairs(3)), Query::pairs(coarse, &[(0, 2)])];
+        let queries = [
+            Query::columns(&domain),
+            Query::pairs(coarse.clone(), &all_pairs(3)),
+            Query::pairs(coarse, &[(0, 2)]),
+        ];
         for (unit, neighbors) in [
             (Unit::Example, Neighbors::AddRemove),
             (Unit::Example, Neighbors::Replace),
             (Unit::User, Neighbors::AddRemove),
             (Unit::User, Neighbors::Replace),
         ] {
-            let task = Supervised::new(&examples, Loss::Squared, None).protecting(unit, neighbors, 9).unwrap();
+            let task =
+                Supervised::new(&examples, Loss::Squared, None).protecting(unit, neighbors, 9).unwrap();
             let records = Records::new(&domain, &task);
             assert_eq!(records.count(), task.records());
             let all: Vec<usize> = (0..records.count()).collect();
@@ -174,7 +178,10 @@ mod tests {
                 assert_eq!(laws::check_contributions(&mut vectors, &all), Ok(()), "{unit:?} {neighbors:?}");
                 for record in &all {
                     let vector = laws::sum(&mut vectors, &[*record]);
-                    assert!(vector.iter().map(|x| x * x).sum::<f64>() <= 1.0 + 1e-6, "{unit:?} {neighbors:?}");
+                    assert!(
+                        vector.iter().map(|x| x * x).sum::<f64>() <= 1.0 + 1e-6,
+                        "{unit:?} {neighbors:?}"
+                    );
                 }
             }
         }
@@ -183,10 +190,16 @@ mod tests {
     /// What is summed is the weighted count of each cell: nothing is clipped.
     #[test]
     fn sums_are_weighted_counts() {
-        let schema = "[[column]]\nname = 'a'\ncategories = ['u', 'v']\n[[column]]\nname = 'b'\ncategories = ['w']\n";
+        let schema =
+            "[[column]]\nname = 'a'\ncategories = ['u', 'v']\n[[column]]\nname = 'b'\ncategories = ['w']\n";
         let domain = Domain::new(&Schema::parse(schema).unwrap()).unwrap();
         // Rows (u, w), (u, w), (v, unknown), (u, unknown).
-        let rows = [[1.0, 0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 0.0, 0.0, 1.0]];
+        let rows = [
+            [1.0, 0.0, 0.0, 1.0, 0.0],
+            [1.0, 0.0, 0.0, 1.0, 0.0],
+            [0.0, 1.0, 0.0, 0.0, 1.0],
+            [1.0, 0.0, 0.0, 0.0, 1.0],
+        ];
         let targets = Targets::Numbers(vec![0.0; 4]);
         let examples = Examples::numbers(&[5], rows.concat(), targets).unwrap();
         let task = Supervised::new(&examples, Loss::Squared, None);

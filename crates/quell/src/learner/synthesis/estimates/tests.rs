@@ -101,7 +101,8 @@ fn the_stated_error_of_pairs_is_that_of_the_model() {
     // The exact error, in the same coarse groups.
     let last = state.estimates();
     let counts = last.counts(20_000.0);
-    let modelled = last.distribution(20_000.0, true).pairs(&shares(&last.groups, &last.coarse, &counts)).concat();
+    let modelled =
+        last.distribution(20_000.0, true).pairs(&shares(&last.groups, &last.coarse, &counts)).concat();
     let exact = records.counts(&Query::pairs(last.coarse.clone(), &all_pairs(4)));
     let squares = modelled.iter().zip(&exact).map(|(p, count)| (p - count / 20_000.0).powi(2)).sum::<f64>();
     let truth = (squares / exact.len() as f64).sqrt();
