@@ -9,7 +9,7 @@ use quell::{
 };
 
 use crate::{
-    facts::{List, percent, row},
+    facts::{List, row},
     plot::{Axis, Edge, Figure, Point, Series},
 };
 
@@ -17,6 +17,11 @@ use crate::{
 const MOST_COLUMNS: usize = 3;
 /// The most pairs in the list of errors.
 const MOST_PAIRS: usize = 10;
+
+/// A small share as a percentage.
+fn percent(share: f64) -> String {
+    format!("{:.2} %", 100.0 * share)
+}
 
 /// The model, if it draws synthetic rows.
 fn of(model: &Model) -> Option<&Synthesizer> {

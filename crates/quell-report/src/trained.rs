@@ -197,6 +197,8 @@ fn data(model: &Model, records: u64) -> Vec<[String; 2]> {
     }
     if let Some(schema) = &data.schema {
         let columns = schema.columns.len();
+        let is_synthetic = matches!(model.predictor, Predictor::Synthesizer(_));
+        let columns = columns + usize::from(is_synthetic && schema.label.is_some());
         match schema.label.as_ref().filter(|_| model.predictor.is_supervised()) {
             Some(label) => {
                 rows.push(row("label", format!("{}, predicted from {columns} columns", label.column)));

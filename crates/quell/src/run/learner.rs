@@ -53,7 +53,7 @@ impl Configuration {
             Learner::DpSgd => {}
             Learner::Glm => self.share_settings()?,
             Learner::Unsupervised | Learner::NaiveBayes | Learner::Synthesis => {
-                self.share_guarantee(learner)?
+                self.share_guarantee(learner)?;
             }
             Learner::Factorization => {
                 self.share_guarantee(learner)?;

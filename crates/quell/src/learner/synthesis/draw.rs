@@ -17,10 +17,13 @@ pub(super) fn groups(distribution: &Distribution, rows: usize, random: &mut Publ
             cells[separator as usize].push((cell, table[cell]));
         }
         let mut members: Vec<Vec<u32>> = vec![Vec::new(); cells.len()];
-        for row in 0..rows {
-            let of =
-                |cell: usize, column: &usize| cell * tree.sizes[*column] + usize::from(drawn[*column][row]);
-            members[clique.separator.iter().fold(0, of)].push(row as u32);
+        let mut of_rows = vec![0; rows];
+        for column in &clique.separator {
+            let groups = of_rows.iter_mut().zip(&drawn[*column]);
+            groups.for_each(|(cell, group)| *cell = *cell * tree.sizes[*column] + usize::from(*group));
+        }
+        for (row, cell) in of_rows.into_iter().enumerate() {
+            members[cell].push(row as u32);
         }
         for (cells, members) in cells.iter().zip(&mut members) {
             let weights: Vec<f64> = cells.iter().map(|(_, p)| *p).collect();
@@ -91,7 +94,9 @@ fn rounded(weights: &[f64], sum: usize, random: &mut PublicRandom) -> Vec<usize>
     }
     // Sums of fractions are rounded. What is missing goes to the likeliest.
     let likeliest = (0..weights.len()).max_by(|a, b| expected[*a].total_cmp(&expected[*b]));
-    likeliest.into_iter().for_each(|place| counts[place] += left);
+    if let Some(place) = likeliest {
+        counts[place] += left;
+    }
     counts
 }
 
@@ -123,10 +128,11 @@ mod tests {
         let drawn = groups(&distribution, rows, &mut random);
         for (clique, table) in distribution.tree.cliques.iter().zip(&distribution.cliques) {
             let mut counts = vec![0.0; table.len()];
-            for row in 0..rows {
+            let cell = |row: usize| {
                 let of = |cell, c: &usize| cell * distribution.tree.sizes[*c] + usize::from(drawn[*c][row]);
-                counts[clique.columns.iter().fold(0, of)] += 1.0;
-            }
+                clique.columns.iter().fold(0, of)
+            };
+            (0..rows).for_each(|row| counts[cell(row)] += 1.0);
             for (count, p) in counts.iter().zip(table) {
                 // A count is off by the rounding of its own clique and of those above.
                 assert!((count - rows as f64 * p).abs() < 4.0, "{count} {}", rows as f64 * p);
@@ -135,7 +141,9 @@ mod tests {
         // Columns that share no clique are independent: rows are shuffled. Six standard deviations.
         let far: Vec<f64> = (0..rows).map(|row| f64::from(drawn[3][row] * 3 + drawn[0][row])).collect();
         let mut joint = vec![0.0; 6];
-        far.iter().for_each(|cell| joint[*cell as usize] += 1.0 / rows as f64);
+        for cell in &far {
+            joint[*cell as usize] += 1.0 / rows as f64;
+        }
         let [a, b] = [0, 3].map(|column| distribution.column(column));
         for (cell, p) in joint.iter().enumerate() {
             let expected = b[cell / 3] * a[cell % 3];

@@ -97,9 +97,11 @@ impl Estimates {
     /// Possible counts of the values of each column.
     fn counts(&self, total: f64) -> Vec<Vec<f64>> {
         let sizes = self.domain.sizes();
-        let possible = |(measured, size): (&Measured, usize)| match measured.is_empty() {
-            true => vec![total / size as f64; size],
-            false => possible(&measured.counts(), total),
+        let possible = |(measured, size): (&Measured, usize)| {
+            if measured.is_empty() {
+                return vec![total / size as f64; size];
+            }
+            possible(&measured.counts(), total)
         };
         self.columns.iter().zip(sizes).map(possible).collect()
     }

@@ -85,9 +85,10 @@ pub(crate) fn restore(bytes: &[u8], schema: &Schema) -> Result<Synthesizer, Erro
     }
     let shares = split(&single(SHARES)?, &sizes).ok_or_else(|| damaged(SHARES))?;
     let measured = double(MEASURED)?;
-    let measured = match measured.is_empty() {
-        true => vec![Vec::new(); count],
-        false => split(&measured, &sizes).ok_or_else(|| damaged(MEASURED))?,
+    let measured = if measured.is_empty() {
+        vec![Vec::new(); count]
+    } else {
+        split(&measured, &sizes).ok_or_else(|| damaged(MEASURED))?
     };
     let deviations = double(DEVIATIONS)?;
     let records = double(RECORDS)?.first().copied().filter(|records| *records >= 1.0);
@@ -138,7 +139,9 @@ fn groups(numbers: &[f64], sizes: &[usize]) -> Option<Groups> {
         let of: Vec<u16> = numbers.iter().map(|number| *number as u16).collect();
         let size = of.iter().max().map_or(0, |most| usize::from(*most) + 1);
         let mut is_used = vec![false; size];
-        of.iter().for_each(|group| is_used[usize::from(*group)] = true);
+        for group in &of {
+            is_used[usize::from(*group)] = true;
+        }
         let is_whole = of.iter().zip(&numbers).all(|(group, number)| f64::from(*group) == *number);
         if !is_whole || is_used.contains(&false) {
             return None;

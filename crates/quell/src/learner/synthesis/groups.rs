@@ -48,7 +48,9 @@ impl Groups {
             if has_members && group > 0 && sum < least {
                 // Too little is left for a group of its own.
                 group -= 1;
-                of.iter_mut().for_each(|of| *of = (*of).min(group as u16));
+                for of in &mut of {
+                    *of = (*of).min(group as u16);
+                }
                 has_members = true;
             }
             groups.sizes.push(group + usize::from(has_members));

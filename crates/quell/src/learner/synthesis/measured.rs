@@ -75,7 +75,7 @@ mod tests {
     fn the_projection_is_the_nearest_possible_point() {
         let mut random = PublicRandom::new(4);
         for case in 0..200 {
-            let numbers: Vec<f64> = (0..1 + case % 17).map(|_| f64::from(10.0 * random.normal())).collect();
+            let numbers: Vec<f64> = (0..=case % 17).map(|_| f64::from(10.0 * random.normal())).collect();
             let sum = f64::from(random.between(0.5, 40.0));
             let found = possible(&numbers, sum);
             assert!((found.iter().sum::<f64>() - sum).abs() < 1e-9 && found.iter().all(|x| *x >= 0.0));

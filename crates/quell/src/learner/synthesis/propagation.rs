@@ -8,8 +8,11 @@ use super::junction::JunctionTree;
 pub(super) struct Propagation<'t> {
     pub(super) tree: &'t JunctionTree,
     /// For each clique with a parent: its own cells and those of the parent, by cells of the separator.
-    maps: Vec<Option<(Vec<u32>, Vec<u32>)>>,
+    maps: Vec<Option<Maps>>,
 }
+
+/// The cell of the separator for each cell of a clique, and for each cell of its parent.
+type Maps = (Vec<u32>, Vec<u32>);
 
 /// The distribution of each clique, and the logarithm of the normalising constant.
 pub(super) struct Beliefs {
@@ -34,7 +37,9 @@ impl<'t> Propagation<'t> {
     pub(super) fn run(&self, mut potentials: Vec<Vec<f64>>) -> Beliefs {
         let largest = potentials.par_iter_mut().map(|table| {
             let largest = table.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            table.iter_mut().for_each(|x| *x = (*x - largest).exp());
+            for x in table.iter_mut() {
+                *x = (*x - largest).exp();
+            }
             largest
         });
         let mut log_constant: f64 = largest.collect::<Vec<_>>().iter().sum();
@@ -48,7 +53,9 @@ impl<'t> Propagation<'t> {
             };
             let mut message = sums(&potentials[number], own, self.tree.cells_of(&clique.separator));
             let largest = message.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-            message.iter_mut().for_each(|x| *x /= largest);
+            for x in &mut message {
+                *x /= largest;
+            }
             potentials[number].iter_mut().for_each(|x| *x /= largest);
             log_constant += largest.ln();
             for (x, cell) in potentials[parent].iter_mut().zip(of_parent) {
@@ -74,7 +81,7 @@ impl<'t> Propagation<'t> {
 
     /// The distribution of the separator of each clique, from the distributions of the cliques.
     pub(super) fn separators(&self, cliques: &[Vec<f64>]) -> Vec<Vec<f64>> {
-        let separator = |(number, map): (usize, &Option<(Vec<u32>, Vec<u32>)>)| {
+        let separator = |(number, map): (usize, &Option<Maps>)| {
             let cells = self.tree.cells_of(&self.tree.cliques[number].separator);
             map.as_ref().map_or_else(Vec::new, |(own, _)| sums(&cliques[number], own, cells))
         };
@@ -124,7 +131,7 @@ mod tests {
             let count = 1 + case % 6;
             let sizes: Vec<usize> = (0..count).map(|_| 1 + random.below(3)).collect();
             let mut pairs: Vec<(usize, usize)> =
-                (0..count + 1).map(|_| (random.below(count), random.below(count))).collect();
+                (0..=count).map(|_| (random.below(count), random.below(count))).collect();
             pairs.retain(|(a, b)| a < b);
             let tree = JunctionTree::new(&sizes, &pairs);
             let potentials: Vec<Vec<f64>> = (tree.cliques.iter())
