@@ -125,6 +125,17 @@ fn data_without_a_schema_is_refused() {
     assert!(refusal.to_string().contains("a table with a schema"), "{refusal}");
 }
 
+/// Reads the terms of a job.
+struct Terms;
+
+impl Driver for Terms {
+    type Output = quell_privacy::ledger::Terms;
+
+    fn drive<J: Job>(self, job: &J) -> Self::Output {
+        job.terms().unwrap()
+    }
+}
+
 /// Runs a job until a step, or to its end.
 struct Until<'a>(&'a run::Folder, &'a mut Ledger<quell_ledger::Volume>, Option<u64>);
 
@@ -160,13 +171,6 @@ fn a_stopped_run_continues_and_its_model_can_be_opened() {
     (asked.synthesis.privacy.epsilon, asked.synthesis.records) = (Some(2.0), Some(700));
     let store = Store::create(Location::File(here.path().join("ledger.db"))).unwrap();
     let folder = run::Folder::create(&here.path().join("run")).unwrap();
-    struct Terms;
-    impl Driver for Terms {
-        type Output = quell_privacy::ledger::Terms;
-        fn drive<J: Job>(self, job: &J) -> Self::Output {
-            job.terms().unwrap()
-        }
-    }
     let terms = train(asked.clone(), Terms).unwrap();
     let mut ledger = Ledger::create(store.book(&terms.dataset).unwrap(), terms).unwrap();
     for stop in [Some(3), Some(6), Some(14), None] {

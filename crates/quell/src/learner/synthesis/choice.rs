@@ -78,8 +78,13 @@ impl Candidates<'_> {
             return Vec::new();
         };
         let (mut all, mut more, mut released) = (chosen.to_vec(), Vec::new(), 0);
+        // Small pairs of strong dependence come first: cliques that are full of large pairs have no room for them.
+        let mut ranked = self.ranked(count, &others);
+        ranked.truncate(2 * count);
+        let strength = |(benefit, pair): &(f64, (usize, usize))| benefit / (self.cells(*pair) as f64).sqrt();
+        ranked.sort_by(|a, b| strength(b).total_cmp(&strength(a)).then(a.1.cmp(&b.1)));
         // A pair that makes the cliques too large is passed over, but not too many of them.
-        for (_, pair) in self.ranked(count, &others).into_iter().take(2 * count) {
+        for (_, pair) in ranked {
             let cells = released + self.cells(pair);
             if more.len() == count || cells > self.most_released {
                 continue;
