@@ -26,7 +26,8 @@ use clap::{Parser, error::ErrorKind};
 use quell::run;
 
 use commands::{
-    account, calibrate, curve, evaluate, label, ledger, models, plan, predict, query, report, schema, train,
+    account, calibrate, curve, evaluate, label, ledger, models, plan, predict, query, report, schema,
+    synthesize, train,
 };
 use refusal::Refusal;
 
@@ -35,6 +36,7 @@ Examples:
   quell train
   quell pate
   quell knn
+  quell synthesize census.csv --schema census.toml --records 5000 --epsilon 1
   quell account --noise-multiplier 1.1 --sampling-rate 0.01 --steps 10000 --delta 1e-5
   quell calibrate --epsilon 1 --delta 1e-5 --sampling-rate 0.01 --steps 1000
   quell curve moments-advanced
@@ -65,6 +67,7 @@ enum Verb {
     Query(query::Flags),
     Report(report::Flags),
     Schema(schema::Flags),
+    Synthesize(Box<synthesize::Flags>),
     Train(Box<train::Flags>),
     Resume(train::Resume),
 }
@@ -95,6 +98,7 @@ fn command() -> ExitCode {
             Verb::Query(flags) => query::run(&flags).map(|()| true),
             Verb::Report(flags) => report::run(&flags).map(|()| true),
             Verb::Schema(flags) => schema::run(&flags).map(|()| true),
+            Verb::Synthesize(flags) => synthesize::run(&flags).map(|()| true),
             Verb::Train(flags) => train::run(&flags).map(|()| true),
             Verb::Resume(flags) => train::resume(&flags).map(|()| true),
         },

@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use quell::{
     data::{self, Examples, Options},
+    learner::Predictor,
     run::Model,
 };
 
@@ -113,6 +114,9 @@ fn digits(model: &Model) -> Result<Examples> {
 fn options(model: &Model, is_own: bool) -> Options {
     let source = &model.configuration.data;
     let mut schema = source.schema.clone();
+    if matches!(model.predictor, Predictor::Synthesizer(_)) {
+        schema = schema.map(|schema| schema.with_label_as_column());
+    }
     // How one file was divided into parts does not apply to another file.
     if let Some(schema) = schema.as_mut().filter(|_| !is_own) {
         schema.test = None;

@@ -25,6 +25,7 @@ mod refusals;
 mod schema;
 mod snapshots;
 mod surveys;
+mod synthesize;
 mod tables;
 mod train;
 mod trained;

@@ -13,6 +13,7 @@ mod interval;
 mod labelled;
 mod markdown;
 pub mod plot;
+mod synthetic;
 mod trained;
 
 pub use facts::Report;

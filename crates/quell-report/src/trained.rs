@@ -14,7 +14,7 @@ use crate::{
         List, Report, architecture, confusion, cost, describe, dimensions, duration, features, guarantee,
         layers, ledger_entry, percent, row, sentences, shortened, source,
     },
-    figures,
+    figures, synthetic,
 };
 
 /// Builds the report of a model trained on private records.
@@ -28,16 +28,16 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         "a membership test for one record, given all releases of this run, including {}",
         method.releases
     );
-    let figures: Vec<(Figure, &str)> = [
+    let mut figures = synthetic::columns(model);
+    let others = [
+        synthetic::pairs(model),
         figures::accuracy(&metrics),
         figures::epsilon(&metrics, &model.paid),
         figures::spectrum(model),
         figures::last_iterate(&method.event, method.neighbors, Delta::new(model.paid.delta)?)?,
         figures::attack(&method.event, method.neighbors, &attack)?,
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    ];
+    figures.extend(others.into_iter().flatten());
     let curves = model.curves()?;
     let drawings: Vec<&Figure> = figures.iter().map(|(figure, _)| figure).collect();
     let PaymentRecord { receipt, epsilon, delta } = &model.paid;
@@ -67,6 +67,7 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
     ];
     lists.extend(clusters(model));
     lists.extend(rules(model));
+    lists.extend(synthetic::list(model));
     let evaluation = metrics.evaluation.as_ref();
     let confusion = evaluation
         .zip(model.classes.as_deref())
@@ -134,13 +135,21 @@ fn headlines(model: &Model, metrics: &Metrics) -> Vec<[String; 3]> {
             percent(*explained),
             format!("of {count} public examples"),
         ]),
+        Some(Evaluation::Pairs { distance, count }) => all.push([
+            "distance".into(),
+            format_brief(*distance),
+            format!("mean total variation of pairs of columns, from {count} public examples"),
+        ]),
+        None if matches!(model.predictor, Predictor::Synthesizer(_)) => {
+            all.extend(synthetic::headline(model));
+        }
         None => {
             let name = match &model.predictor {
                 Predictor::Network(_) if model.classes.is_none() => "error",
                 Predictor::Network(_) => "accuracy",
                 Predictor::Clusters(_) => "inertia",
                 Predictor::Components(_) => "explained variance",
-                Predictor::Factorization(_) => "error",
+                Predictor::Factorization(_) | Predictor::Synthesizer(_) => "error",
             };
             all.push([name.into(), "not measured".into(), "no public test data".into()]);
         }
@@ -165,6 +174,10 @@ fn result(metrics: &Metrics) -> Vec<[String; 2]> {
         ],
         Some(Evaluation::Components { explained, count }) => vec![
             row("explained variance", percent(*explained)),
+            row("public test data", format!("{count} examples")),
+        ],
+        Some(Evaluation::Pairs { distance, count }) => vec![
+            row("mean total variation distance between pairs of columns", format_brief(*distance)),
             row("public test data", format!("{count} examples")),
         ],
         None => vec![row(
@@ -196,12 +209,15 @@ fn data(model: &Model, records: u64) -> Vec<[String; 2]> {
         rows.push(row("features", features(&model.configuration.features)));
     }
     match (&model.classes, model.predictor.is_supervised()) {
+        (_, false) if matches!(model.predictor, Predictor::Synthesizer(_)) => {}
         (_, false) => rows.push(row("target", "none: the model uses no label")),
         (Some(names), true) => rows.push(row("classes", shortened(names))),
         (None, true) => rows.push(row("target", "a number")),
     }
     if let Some(schema) = &data.schema {
         let columns = schema.columns.len();
+        let is_synthetic = matches!(model.predictor, Predictor::Synthesizer(_));
+        let columns = columns + usize::from(is_synthetic && schema.label.is_some());
         match schema.label.as_ref().filter(|_| model.predictor.is_supervised()) {
             Some(label) => {
                 rows.push(row("label", format!("{}, predicted from {columns} columns", label.column)));

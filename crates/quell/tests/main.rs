@@ -25,6 +25,7 @@ mod schema;
 mod scratch;
 mod statistics;
 mod student;
+mod synthesis;
 mod training;
 mod unsupervised;
 mod voting;

@@ -173,6 +173,7 @@ impl Flags {
             (Evaluation::Components { explained, count }, _) => {
                 print::lines(&format!("explained variance: {:.2} % of {count} records", 100.0 * explained))
             }
+            (Evaluation::Pairs { .. }, _) => print::lines(&result.describe("records")),
             (Evaluation::Classes { .. }, None) => {
                 Err(Refusal::new("the model has no classes", "train it again").into())
             }

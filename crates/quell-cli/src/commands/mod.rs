@@ -13,4 +13,5 @@ pub(crate) mod query;
 mod recommend;
 pub(crate) mod report;
 pub(crate) mod schema;
+pub(crate) mod synthesize;
 pub(crate) mod train;

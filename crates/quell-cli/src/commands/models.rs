@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use quell::{
-    learner::{factorization, glm::Family, naive_bayes, tree, unsupervised::Kind},
+    learner::{factorization, glm::Family, naive_bayes, synthesis, tree, unsupervised::Kind},
     network::{self, Architecture, Model},
     run::model_names,
 };
@@ -48,7 +48,7 @@ fn of_tables() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// Names and descriptions of the models that need no label.
 fn without_labels() -> impl Iterator<Item = (&'static str, &'static str)> {
     let kinds = Kind::ALL.into_iter().map(|kind| (kind.name(), kind.purpose()));
-    kinds.chain([(factorization::NAME, factorization::PURPOSE)])
+    kinds.chain([(factorization::NAME, factorization::PURPOSE), (synthesis::NAME, synthesis::PURPOSE)])
 }
 
 /// Dimensions of an example, channels last.

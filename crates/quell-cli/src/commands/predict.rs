@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use quell_report::escape;
 
-use crate::{commands::recommend::Recommended, flags::Format, print, records};
+use crate::{commands::recommend::Recommended, flags::Format, print, records, refusal::Refusal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -59,6 +59,10 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
                 Format::Json => pretty(&found.objects())?,
                 Format::Text => found.lines(),
             }
+        }
+        Predictor::Synthesizer(_) => {
+            let sentence = "the model predicts nothing: it draws synthetic rows";
+            return Err(Refusal::new(sentence, "draw rows with `quell synthesize --from RUN`").into());
         }
         Predictor::Network(_) | Predictor::Clusters(_) | Predictor::Components(_) => {
             let examples = records::unlabelled(&model, flags.data.as_deref())?;
@@ -108,7 +112,9 @@ impl<'m> Predicted<'m> {
         let names = model.classes.as_deref().filter(|_| has_scores).unwrap_or_default();
         let scores = if names.is_empty() { Vec::new() } else { model.predictor.scores(examples) };
         let columns = match &model.predictor {
-            Predictor::Network(_) | Predictor::Factorization(_) => vec!["prediction".to_owned()],
+            Predictor::Network(_) | Predictor::Factorization(_) | Predictor::Synthesizer(_) => {
+                vec!["prediction".to_owned()]
+            }
             Predictor::Clusters(_) => vec!["cluster".to_owned()],
             Predictor::Components(components) => {
                 (1..=components.count()).map(|number| format!("component_{number}")).collect()

@@ -180,6 +180,7 @@ impl Flags {
             asked.naive_bayes.privacy.neighbors = change.into();
             asked.tree.privacy.neighbors = change.into();
             asked.factorization.privacy.neighbors = change.into();
+            asked.synthesis.privacy.neighbors = change.into();
         }
         if self.steps.is_some() || self.epochs.is_some() {
             (recipe.steps, recipe.epochs) = (self.steps, self.epochs);
@@ -227,6 +228,7 @@ impl Flags {
         let delta = delta.or(asked.unsupervised.privacy.delta);
         let delta = delta.or(asked.naive_bayes.privacy.delta).or(asked.tree.privacy.delta);
         let delta = delta.or(asked.factorization.privacy.delta);
+        let delta = delta.or(asked.synthesis.privacy.delta);
         let delta = asked.budget.map(|budget| budget.delta).or(delta);
         asked.budget = self.terms.new_budget(delta)?.or(asked.budget);
         Ok(asked)

@@ -48,6 +48,13 @@ pub enum Evaluation {
         /// Number of examples.
         count: u64,
     },
+    /// For synthetic data.
+    Pairs {
+        /// Total variation distance between pairs of columns, in coarse groups: the mean of all pairs.
+        distance: f64,
+        /// Number of examples.
+        count: u64,
+    },
 }
 
 impl Evaluation {
@@ -73,6 +80,10 @@ impl Evaluation {
             Self::Components { explained, count } => {
                 format!("explained variance: {:.1} % (of {count} {whose})", 100.0 * explained)
             }
+            Self::Pairs { distance, count } => format!(
+                "mean distance between pairs of columns: {} (from {count} {whose})",
+                format_brief(*distance)
+            ),
         }
     }
 

@@ -100,6 +100,11 @@ pub trait Method: Sized {
     /// The model that a state holds.
     fn model(&self, state: &Self::State) -> Predictor;
 
+    /// Further results of a finished run, which follow from its model and are as public.
+    fn results(&self, _: &Predictor) -> Results {
+        Results::default()
+    }
+
     /// Pays for all runs and fits a model to records in memory.
     ///
     /// A [`Training`](crate::run::Training) does the same with files, and can be resumed.
@@ -124,6 +129,28 @@ pub trait Method: Sized {
     fn steps(&self) -> u64 {
         self.mechanism().1.saturating_mul(self.steps_per_run())
     }
+}
+
+/// Results of a finished run besides its model. All of them are public.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Results {
+    /// A file for the folder of the run, if there is one.
+    pub file: Option<ResultFile>,
+    /// Results in words, one per line.
+    pub lines: Vec<String>,
+    /// Results as JSON.
+    pub json: serde_json::Map<String, Value>,
+}
+
+/// A file for the folder of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultFile {
+    /// What it holds, as a noun phrase.
+    pub what: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// Its contents.
+    pub text: String,
 }
 
 /// The state of a method between two steps. It is public.

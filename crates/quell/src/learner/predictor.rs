@@ -9,6 +9,7 @@ use super::{
     predictions,
     prepared::Transform,
     scores,
+    synthesis::Synthesizer,
     unsupervised::{Clusters, Components},
 };
 use crate::{data::Examples, network::Network};
@@ -26,6 +27,8 @@ pub enum Predictor {
     Components(Components),
     /// Recommends items to a user.
     Factorization(Factorization),
+    /// Draws rows of a table.
+    Synthesizer(Synthesizer),
 }
 
 /// A network with its weights.
@@ -77,12 +80,12 @@ impl Predictor {
     pub fn network(&self) -> Option<&NetworkModel> {
         match self {
             Self::Network(network) => Some(network),
-            Self::Clusters(_) | Self::Components(_) | Self::Factorization(_) => None,
+            Self::Clusters(_) | Self::Components(_) | Self::Factorization(_) | Self::Synthesizer(_) => None,
         }
     }
 
-    /// The weights of all layers, centres of all clusters, directions of all components, or numbers of all
-    /// items.
+    /// The weights of all layers, centres of all clusters, directions of all components, numbers of all items,
+    /// or probabilities of all cells.
     #[must_use]
     pub fn weights(&self) -> &[f32] {
         match self {
@@ -90,6 +93,7 @@ impl Predictor {
             Self::Clusters(clusters) => &clusters.centres,
             Self::Components(components) => &components.pca.components,
             Self::Factorization(factorization) => factorization.weights(),
+            Self::Synthesizer(synthesizer) => synthesizer.weights(),
         }
     }
 
@@ -107,8 +111,8 @@ impl Predictor {
 
     /// The class or number that is predicted for each example; `None` where the outputs are not numbers.
     ///
-    /// The class is the cluster where the model has clusters. Components and factorizations predict
-    /// nothing for one example.
+    /// The class is the cluster where the model has clusters. The other models predict nothing for
+    /// one example.
     #[must_use]
     pub fn predictions(&self, examples: &Examples) -> Vec<Option<Target>> {
         match self {
@@ -118,13 +122,13 @@ impl Predictor {
             Self::Clusters(clusters) => {
                 clusters.assignments(examples).into_iter().map(|nearest| nearest.map(Target::Class)).collect()
             }
-            Self::Components(_) | Self::Factorization(_) => vec![None; examples.len()],
+            Self::Components(_) | Self::Factorization(_) | Self::Synthesizer(_) => vec![None; examples.len()],
         }
     }
 
     /// The predicted probabilities of the classes, the predicted number, or the scores of the components.
     ///
-    /// For clusters: the squared distance to each centre. For a factorization: nothing.
+    /// For clusters: the squared distance to each centre. For the other models: nothing.
     #[must_use]
     pub fn scores(&self, examples: &Examples) -> Vec<Vec<f32>> {
         match self {
@@ -133,7 +137,7 @@ impl Predictor {
             }
             Self::Clusters(clusters) => clusters.distances(examples),
             Self::Components(components) => components.scores(examples),
-            Self::Factorization(_) => vec![Vec::new(); examples.len()],
+            Self::Factorization(_) | Self::Synthesizer(_) => vec![Vec::new(); examples.len()],
         }
     }
 
@@ -146,7 +150,9 @@ impl Predictor {
             Self::Network(model) => {
                 correct(&model.network, &model.weights, &model.prepared(examples), model.loss)
             }
-            Self::Clusters(_) | Self::Components(_) | Self::Factorization(_) => vec![false; examples.len()],
+            Self::Clusters(_) | Self::Components(_) | Self::Factorization(_) | Self::Synthesizer(_) => {
+                vec![false; examples.len()]
+            }
         }
     }
 
@@ -160,6 +166,7 @@ impl Predictor {
             Self::Clusters(clusters) => clusters.evaluate(examples),
             Self::Components(components) => components.evaluate(examples),
             Self::Factorization(factorization) => factorization.evaluate(examples),
+            Self::Synthesizer(synthesizer) => synthesizer.evaluate(examples),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     data::{self, Dataset, Examples, Options, RatingColumns, Scaling, Schema},
     features::Features,
     file,
-    learner::{self, dp_sgd::Recipe, factorization, glm, naive_bayes, tree, unsupervised},
+    learner::{self, dp_sgd::Recipe, factorization, glm, naive_bayes, synthesis, tree, unsupervised},
     network::Architecture,
     run::{self, Learner},
     toml_error,
@@ -62,6 +62,9 @@ pub struct Configuration {
     /// How a factorization of ratings is trained.
     #[serde(skip_serializing_if = "is_default")]
     pub factorization: factorization::Recipe,
+    /// How synthetic data is made.
+    #[serde(skip_serializing_if = "is_default")]
+    pub synthesis: synthesis::Recipe,
     /// The total budget of the dataset, used if its ledger does not exist yet.
     /// If omitted, the budget is the cost of this run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -137,6 +140,12 @@ impl Source {
     /// The label of a table is not read, and a schema needs none. Other formats are read as usual.
     pub fn open_without_labels(&self) -> Result<Dataset, Error> {
         self.read(false)
+    }
+
+    /// Reads the data like [`Source::open`], with the label of a table as one more column.
+    pub fn open_with_label_as_column(&self) -> Result<Dataset, Error> {
+        let schema = self.schema.as_ref().map(Schema::with_label_as_column);
+        Self { schema, ..self.clone() }.open_without_labels()
     }
 
     fn read(&self, needs_label: bool) -> Result<Dataset, Error> {

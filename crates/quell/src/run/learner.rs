@@ -13,7 +13,7 @@ use crate::{
         glm::{self, Family},
         naive_bayes,
         schedule::{Schedule, Shape},
-        tree,
+        synthesis, tree,
         unsupervised::Kind,
     },
     network,
@@ -35,6 +35,8 @@ pub enum Learner {
     Tree,
     /// Recommendations from ratings.
     Factorization,
+    /// Synthetic data.
+    Synthesis,
 }
 
 impl Configuration {
@@ -55,7 +57,9 @@ impl Configuration {
         match learner {
             Learner::DpSgd => {}
             Learner::Glm => self.share_settings()?,
-            Learner::Unsupervised | Learner::NaiveBayes | Learner::Tree => self.share_guarantee(learner)?,
+            Learner::Unsupervised | Learner::NaiveBayes | Learner::Tree | Learner::Synthesis => {
+                self.share_guarantee(learner)?;
+            }
             Learner::Factorization => {
                 self.share_guarantee(learner)?;
                 self.describe_ratings()?;
@@ -91,6 +95,7 @@ impl Configuration {
             Learner::Unsupervised => has_settings(&self.unsupervised, |own| &mut own.privacy),
             Learner::NaiveBayes => has_settings(&self.naive_bayes, |own| &mut own.privacy),
             Learner::Tree => has_settings(&self.tree, |own| &mut own.privacy),
+            Learner::Synthesis => has_settings(&self.synthesis, |own| &mut own.privacy),
             Learner::Factorization => has_settings(&self.factorization, |own| &mut own.privacy),
         };
         // Some settings of DP-SGD are shared by all, and each learner checks the others.
@@ -99,6 +104,7 @@ impl Configuration {
             (Learner::Unsupervised, "unsupervised, such as clusters or components"),
             (Learner::NaiveBayes, "naive_bayes"),
             (Learner::Tree, "tree"),
+            (Learner::Synthesis, "synthesis"),
             (Learner::Factorization, "factorization"),
         ];
         // The other learners name the settings of linear models that they do not have.
@@ -124,6 +130,10 @@ impl Configuration {
             self.data.ratings.is_some() || has_settings(&self.factorization, |own| &mut own.privacy);
         if has_ratings || self.model.name.as_deref() == Some(factorization::NAME) {
             return Learner::Factorization;
+        }
+        let is_synthesis = self.model.name.as_deref() == Some(synthesis::NAME);
+        if is_synthesis || has_settings(&self.synthesis, |own| &mut own.privacy) {
+            return Learner::Synthesis;
         }
         let is_unsupervised = self.model.name.as_deref().and_then(Kind::named).is_some();
         if is_unsupervised || has_settings(&self.unsupervised, |own| &mut own.privacy) {
@@ -215,6 +225,7 @@ impl Configuration {
             Learner::NaiveBayes => (&mut self.naive_bayes.privacy, &mut self.naive_bayes.records),
             Learner::Tree => (&mut self.tree.privacy, &mut self.tree.records),
             Learner::Factorization => (&mut self.factorization.privacy, &mut self.factorization.records),
+            Learner::Synthesis => (&mut self.synthesis.privacy, &mut self.synthesis.records),
             _ => (&mut self.unsupervised.privacy, &mut self.unsupervised.records),
         };
         *own = overridden(*own, privacy);
@@ -234,7 +245,7 @@ fn has_settings<R: Clone + Default + PartialEq>(own: &R, privacy: fn(&mut R) -> 
 #[must_use]
 pub fn model_names() -> Vec<String> {
     let tables = Family::ALL.into_iter().map(Family::name).chain([naive_bayes::NAME, tree::NAME]);
-    let without_labels = Kind::ALL.into_iter().map(Kind::name).chain([factorization::NAME]);
+    let without_labels = Kind::ALL.into_iter().map(Kind::name).chain([factorization::NAME, synthesis::NAME]);
     let networks = network::models().iter().map(|model| model.name);
     let mut names: Vec<String> = Vec::new();
     for name in tables.chain(without_labels).chain(networks) {
@@ -267,6 +278,7 @@ impl Learner {
             Self::Unsupervised => "unsupervised",
             Self::NaiveBayes => "naive-bayes",
             Self::Tree => "tree",
+            Self::Synthesis => "synthesis",
             Self::Factorization => "factorization",
         }
     }

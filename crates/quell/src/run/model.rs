@@ -13,6 +13,7 @@ use crate::{
         glm::Curves,
         loss::Target,
         prepared::{Preparation, Transform},
+        synthesis,
         tensors::{CONFIGURATION, SHAPE, Tensor, damaged, read_model, text, weights},
         unsupervised,
     },
@@ -136,7 +137,10 @@ impl Model {
         hasher.update(&serde_json::to_vec(&settings).map_err(|_| unwritable())?);
         let mean: &[f32] = match &self.predictor {
             Predictor::Components(components) => &components.pca.mean,
-            Predictor::Network(_) | Predictor::Clusters(_) | Predictor::Factorization(_) => &[],
+            Predictor::Network(_)
+            | Predictor::Clusters(_)
+            | Predictor::Factorization(_)
+            | Predictor::Synthesizer(_) => &[],
         };
         if let Predictor::Factorization(factorization) = &self.predictor {
             factorization.kept().iter().for_each(|item| {
@@ -148,6 +152,11 @@ impl Model {
         }
         let preparation = self.predictor.network().and_then(|model| model.preparation.as_ref());
         let mean = mean.iter().chain(preparation.into_iter().flat_map(Transform::numbers));
+        if let Predictor::Synthesizer(synthesizer) = &self.predictor {
+            synthesizer.hash(|bytes| {
+                hasher.update(bytes);
+            });
+        }
         self.predictor.weights().iter().chain(mean).for_each(|weight| {
             hasher.update(&weight.to_le_bytes());
         });
@@ -168,6 +177,7 @@ impl Model {
             Predictor::Clusters(clusters) => clusters.tensors(),
             Predictor::Components(components) => components.tensors(),
             Predictor::Factorization(factorization) => factorization.tensors(),
+            Predictor::Synthesizer(synthesizer) => synthesizer.tensors(),
         };
         let mut metadata = HashMap::from([
             (CONFIGURATION.to_owned(), self.configuration.write()?),
@@ -213,6 +223,11 @@ impl Model {
         if configuration.learner == Some(Learner::Factorization) {
             let items = classes.as_ref().map_or(0, Vec::len);
             let predictor = Predictor::Factorization(factorization::restore(bytes, items)?);
+            return Ok(Self { configuration, shape, classes, paid, statement, predictor });
+        }
+        if configuration.learner == Some(Learner::Synthesis) {
+            let schema = configuration.data.schema.as_ref().ok_or_else(|| damaged("the schema"))?;
+            let predictor = Predictor::Synthesizer(synthesis::restore(bytes, schema)?);
             return Ok(Self { configuration, shape, classes, paid, statement, predictor });
         }
         let mut configuration = configuration;

@@ -6,9 +6,10 @@ use quell_privacy::{
 };
 use serde_json::Value;
 
-use super::{Configuration, Folder, Job, Learner, Model, Training, labels::Labelling};
+use super::{Configuration, Folder, Job, Learner, Model, Source, Training, labels::Labelling};
 use crate::{
     Error,
+    data::Dataset,
     learner::{
         Method, PublicFacts, Subject,
         dp_sgd::{self, DpSgd},
@@ -16,6 +17,7 @@ use crate::{
         glm::{self, Algorithm, FrankWolfe, Glm, Minimized, Minimizer},
         naive_bayes::{self, NaiveBayes},
         prepared::Prepared,
+        synthesis::{self, Synthesis},
         tree::{self, Tree},
         unsupervised::{self, Unsupervised},
     },
@@ -33,6 +35,7 @@ mod sealed {
     impl Sealed for super::NaiveBayes {}
     impl Sealed for super::Tree {}
     impl Sealed for super::Factorizing {}
+    impl Sealed for super::Synthesis {}
     impl<M: super::Minimizer> Sealed for super::Minimized<M> {}
 }
 
@@ -41,10 +44,9 @@ pub trait Registered: Method + sealed::Sealed {
     /// The settings of this method in a configuration, and the model.
     fn section(configuration: &mut Configuration) -> (&mut Self::Recipe, &mut Architecture);
 
-    /// Whether the method learns to predict a label.
-    #[must_use]
-    fn needs_label() -> bool {
-        true
+    /// Reads the data. By default, a table has a label.
+    fn read(data: &Source) -> Result<Dataset, Error> {
+        data.open()
     }
 }
 
@@ -95,8 +97,8 @@ impl Registered for Unsupervised {
         (&mut configuration.unsupervised, &mut configuration.model)
     }
 
-    fn needs_label() -> bool {
-        false
+    fn read(data: &Source) -> Result<Dataset, Error> {
+        data.open_without_labels()
     }
 }
 
@@ -105,8 +107,18 @@ impl Registered for Factorizing {
         (&mut configuration.factorization, &mut configuration.model)
     }
 
-    fn needs_label() -> bool {
-        false
+    fn read(data: &Source) -> Result<Dataset, Error> {
+        data.open_without_labels()
+    }
+}
+
+impl Registered for Synthesis {
+    fn section(configuration: &mut Configuration) -> (&mut synthesis::Recipe, &mut Architecture) {
+        (&mut configuration.synthesis, &mut configuration.model)
+    }
+
+    fn read(data: &Source) -> Result<Dataset, Error> {
+        data.open_with_label_as_column()
     }
 }
 
@@ -155,6 +167,7 @@ fn with_method<F: ForMethod>(configuration: &Configuration, code: F) -> F::Outpu
         (Some(Learner::NaiveBayes), _) => code.call::<NaiveBayes>(),
         (Some(Learner::Tree), _) => code.call::<Tree>(),
         (Some(Learner::Factorization), _) => code.call::<Factorizing>(),
+        (Some(Learner::Synthesis), _) => code.call::<Synthesis>(),
         (Some(Learner::Glm), Algorithm::OutputPerturbation) => code.call::<Minimized<OutputPerturbation>>(),
         (Some(Learner::Glm), Algorithm::ObjectivePerturbation) => {
             code.call::<Minimized<ObjectivePerturbation>>()

@@ -12,7 +12,9 @@ use super::{
 use crate::{
     Error,
     data::{self, Dataset, Examples},
-    learner::{Control, Evaluation, Method, PlannedCost, PublicFacts, Snapshot, Subject},
+    learner::{
+        Control, Evaluation, Method, PlannedCost, PublicFacts, ResultFile, Results, Snapshot, Subject,
+    },
     run,
 };
 
@@ -46,11 +48,7 @@ impl<M: Registered> Training<M> {
     /// Reads the data and completes the settings. Nothing is paid.
     pub fn new(mut configuration: Configuration) -> Result<Self, Error> {
         configuration.data.pin(&mut configuration.features)?;
-        let mut dataset = if M::needs_label() {
-            configuration.data.open()?
-        } else {
-            configuration.data.open_without_labels()?
-        };
+        let mut dataset = M::read(&configuration.data)?;
         let shape = dataset.train.shape().to_vec();
         let are_features = !configuration.features.is_raw();
         if are_features {
@@ -251,10 +249,21 @@ impl<M: Registered> Job for Training<M> {
         let leased = lease.position() * self.method.steps_per_run();
         charge::within_lease(folder, "steps", prepared.state.position(), leased)?;
         let (metrics, position, is_finished) = self.train(lease, folder, prepared, watch)?;
+        let mut further = Results::default();
         if is_finished {
-            folder.write(Folder::MODEL, &self.model(ledger, folder)?.save()?)?;
+            let model = self.model(ledger, folder)?;
+            folder.write(Folder::MODEL, &model.save()?)?;
+            further = self.method.results(&model.predictor);
         }
-        Ok(outcome(&metrics, position, is_finished, paid, self.configuration.model.name.as_deref()))
+        let mut outcome =
+            outcome(&metrics, position, is_finished, paid, self.configuration.model.name.as_deref());
+        if let Some(ResultFile { what, name, text }) = further.file {
+            folder.write(name, text.as_bytes())?;
+            outcome.results.push(format!("{what}: {}", folder.file(name).display()));
+        }
+        outcome.results.extend(further.lines);
+        outcome.json.extend(further.json);
+        Ok(outcome)
     }
 }
 

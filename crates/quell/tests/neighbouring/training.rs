@@ -6,7 +6,7 @@ use quell::{
         Augmentation, Control,
         dp_sgd::{Clip, Sampler},
         glm::Algorithm,
-        naive_bayes,
+        naive_bayes, synthesis,
         tree::Splits,
         unsupervised::Kind,
     },
@@ -49,7 +49,7 @@ struct Way {
 const USERS: usize = 9;
 
 /// Models that are asked for by their name alone.
-const NAMED: [&str; 3] = [naive_bayes::NAME, "forest", "tree"];
+const NAMED: [&str; 4] = [naive_bayes::NAME, synthesis::NAME, "forest", "tree"];
 
 impl Way {
     fn new(chance: &mut PublicRandom, format: Format) -> Self {
@@ -143,7 +143,11 @@ impl Way {
 
     /// Who takes part, in the order in which the learner numbers them.
     fn identities(&self, source: &Source, all: &[Record], count: usize) -> Vec<u64> {
-        let read = if self.unsupervised.is_some() { source.open_without_labels() } else { source.open() };
+        let read = match (self.unsupervised, self.model) {
+            (Some(_), _) => source.open_without_labels(),
+            (None, synthesis::NAME) => source.open_with_label_as_column(),
+            (None, _) => source.open(),
+        };
         let Ok(dataset) = read else { return Vec::new() };
         let train: Examples = dataset.train;
         let of_rows = identities(&train, all, self.format);
@@ -369,6 +373,26 @@ fn models_by_name_move_by_what_is_charged_for_and_show_nothing_else() {
         }
         assert!(statistics > 0 && most > 0.7, "{model}: {statistics} {most}");
     }
+}
+
+#[test]
+fn synthetic_data_moves_by_what_is_charged_for_and_shows_nothing_else() {
+    let (mut statistics, mut most) = (0, 0.0_f64);
+    for case in 0..cases(6) {
+        let mut chance = PublicRandom::of(45, case as u64);
+        let format = [Format::Table, Format::Tabs, Format::Parquet][case % 3];
+        let way = Way { model: synthesis::NAME, ..Way::new(&mut chance, format) };
+        let (folder, count) = (Folder::new(), 1 + chance.below(20));
+        let all = records(&mut chance, count, USERS);
+        let drawn: Vec<_> =
+            (0..3).map(|_| neighbour(&mut chance, &all, way.unit, way.neighbors, USERS)).collect();
+        let others = drawn.into_iter().chain(hostile(&all, way.unit, way.neighbors));
+        let found = compare(way.neighbors, &all, others, |all| way.run(&folder, all, None, count));
+        let (seen, moved) = found.unwrap_or_else(|leak| panic!("case {case}, {way:?}: {leak}"));
+        (statistics, most) = (statistics + seen, most.max(moved));
+    }
+    // Vectors are as long as they may be.
+    assert!(statistics > 0 && most > 0.9, "{statistics} {most}");
 }
 
 /// The worst that one record, or one person, can do to datasets of none, one and several.

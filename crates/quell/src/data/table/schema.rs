@@ -203,6 +203,22 @@ impl Schema {
         names
     }
 
+    /// The same table without a label: the label is the last column, and unknown cells of all columns are marked.
+    ///
+    /// No record is left out for lack of a label.
+    #[must_use]
+    pub fn with_label_as_column(&self) -> Self {
+        let label = self.label.clone().map(|Label { column, classes, bounds }| Feature {
+            name: column,
+            bounds,
+            categories: classes,
+            unknown: true,
+        });
+        let columns = self.columns.iter().cloned().chain(label);
+        let columns = columns.map(|column| Feature { unknown: true, ..column }).collect();
+        Self { label: None, columns, ..self.clone() }
+    }
+
     /// Converts a target in [-1, 1] back to the original scale.
     ///
     /// Returns `None` if the targets are classes, or if there are none.

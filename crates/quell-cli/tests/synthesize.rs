@@ -1,0 +1,124 @@
+//! `quell synthesize`, from a private table to synthetic rows that are used in its place.
+
+use std::{fs, path::Path};
+
+use crate::command::{Ran, charges, folder, json, run};
+
+const SCHEMA: &str = r#"
+ignore = ["education"]
+[label]
+column = "income"
+classes = ["<=50K", ">50K"]
+[[column]]
+name = "age"
+bounds = [17, 90]
+[[column]]
+name = "hours_per_week"
+bounds = [1, 99]
+[[column]]
+name = "sex"
+categories = ["Female", "Male"]
+unknown = true
+"#;
+
+const SYNTHESIZE: &str = "synthesize census.csv --schema census.toml --records 5000";
+
+fn census(here: &Path) {
+    let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/census.csv");
+    fs::copy(table, here.join("census.csv")).unwrap();
+    fs::write(here.join("census.toml"), SCHEMA).unwrap();
+}
+
+fn works(ran: &Ran) {
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+}
+
+#[test]
+fn rows_are_made_once_paid_for_and_used_in_place_of_the_table() {
+    let here = folder("synthesize");
+    census(&here);
+    let ran = run(&here, &format!("{SYNTHESIZE} --epsilon 2 --output one"));
+    works(&ran);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(lines[0], "synthetic rows: one/synthetic.csv");
+    assert!(
+        lines.iter().any(|line| line.starts_with("error of ") && line.contains("% of the records in a cell"))
+    );
+    assert!(lines.iter().any(|line| line.starts_with("claim: ε ≤ 2")), "{}", ran.stdout);
+    let rows = fs::read_to_string(here.join("one/synthetic.csv")).unwrap();
+    assert_eq!((rows.lines().next(), rows.lines().count()), (Some("age,hours_per_week,sex,income"), 5_001));
+
+    // The rows are training data with the same schema.
+    fs::copy(here.join("one/synthetic.csv"), here.join("rows.csv")).unwrap();
+    let trained =
+        "train rows.csv --schema census.toml --records 5000 --epsilon 5 --output model --test census.csv";
+    let trained = json(&here, &format!("{trained} --format json"));
+    assert!(trained["accuracy"].as_f64().unwrap() > 0.76, "{trained}");
+
+    // More rows cost nothing.
+    let more = run(&here, "synthesize --from one --rows 200 --seed 3");
+    works(&more);
+    assert_eq!((more.stdout.lines().count(), charges(&here, "census")), (201, 1));
+    assert!(more.stderr.contains("cost no ε"), "{}", more.stderr);
+    let again = run(&here, "synthesize --from one/model.safetensors");
+    assert_eq!(again.stdout, rows);
+
+    let measured = json(&here, "evaluate one rows.csv --public --format json");
+    assert!(measured["evaluation"]["pairs"]["distance"].as_f64().unwrap() < 0.01, "{measured}");
+    let report = run(&here, "report one");
+    works(&report);
+    for words in
+        ["synthesizer on census", "Values of age", "Errors of pairs of columns", "Error in a cell of a pair"]
+    {
+        assert!(report.stdout.contains(words), "{words}: {}", report.stdout);
+    }
+    let listed = run(&here, "models");
+    assert!(listed.stdout.contains("\nsynthesizer "), "{}", listed.stdout);
+}
+
+#[test]
+fn settings_and_results_are_shown_as_json() {
+    let here = folder("synthesize json");
+    census(&here);
+    let dry = json(&here, &format!("{SYNTHESIZE} --epsilon 1 --dry-run --format json"));
+    assert_eq!(dry["configuration"]["synthesis"]["rows"], 5000, "{dry}");
+    let ran = json(&here, &format!("{SYNTHESIZE} --epsilon 1 --rows 10 --output one --format json"));
+    assert_eq!((&ran["rows"], &ran["synthetic"]), (&10.into(), &"synthetic.csv".into()), "{ran}");
+    let errors = &ran["error_of_pairs"];
+    let pairs = ["measured", "not_measured"].map(|which| errors[which]["pairs"].as_u64().unwrap_or(0));
+    assert_eq!(pairs.iter().sum::<u64>(), 6, "{ran}");
+    assert_eq!(ran["measured_pairs"].as_array().map(|pairs| pairs.len() as u64), Some(pairs[0]));
+    assert_eq!(fs::read_to_string(here.join("one/synthetic.csv")).unwrap().lines().count(), 11);
+}
+
+#[test]
+fn synthetic_data_that_cannot_be_made_is_refused_in_words() {
+    let here = folder("synthesize refused");
+    census(&here);
+    works(&run(
+        &here,
+        "train census.csv --schema census.toml --records 5000 --epsilon 1 --output model --dataset other",
+    ));
+    for (flags, words) in [
+        ("synthesize", "no data is given"),
+        ("synthesize census.csv", "no schema is given"),
+        ("synthesize census.csv --schema census.toml --epsilon 1", "number of records"),
+        ("synthesize census.csv --schema census.toml --records 5000", "no epsilon is given"),
+        ("synthesize census.csv --schema census.toml --records 5000 --epsilon 1 --rows 99999999999", "rows"),
+        ("synthesize census.csv --schema census.toml --records 5000 --epsilon 1 --users", "users"),
+        ("synthesize --from model --rows 5", "no model of synthetic data"),
+        ("synthesize --from model --epsilon 5", "cannot be used with"),
+        ("synthesize --from nowhere", "nowhere"),
+    ] {
+        let ran = run(&here, flags);
+        assert!(ran.code == 2 && ran.stderr.contains(words), "{flags}: {}", ran.stderr);
+    }
+    assert_eq!(charges(&here, "census"), 0);
+    works(&run(&here, &format!("{SYNTHESIZE} --epsilon 1 --output rows")));
+    let predicted = run(&here, "predict rows census.csv");
+    assert!(
+        predicted.code == 2 && predicted.stderr.contains("quell synthesize --from"),
+        "{}",
+        predicted.stderr
+    );
+}

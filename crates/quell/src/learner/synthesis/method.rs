@@ -1,0 +1,139 @@
+//! Synthetic data as a method that a run can pay for.
+
+use quell_privacy::{
+    ledger::{Book, Lease, Terms, Unit},
+    mechanism::Descent,
+};
+use serde_json::{Value, json};
+
+use super::{NAME, Plan, Recipe, State, vectors::Records};
+use crate::{
+    Error,
+    data::Examples,
+    learner::{
+        Control, Method, PlannedCost, Predictor, ResultFile, Results, Subject, Supervised, loss::Loss,
+        sums::Sums,
+    },
+    network::Architecture,
+};
+
+/// The file of a run with synthetic rows.
+const FILE: &str = "synthetic.csv";
+
+/// Synthetic data, with complete settings.
+pub struct Synthesis {
+    /// The plan of the releases.
+    pub plan: Plan,
+}
+
+impl Method for Synthesis {
+    type Recipe = Recipe;
+    type Mechanism = Descent;
+    type Task<'a> = Records;
+    type State = State;
+
+    fn plan(recipe: &mut Recipe, model: &mut Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
+        if model.name.get_or_insert_with(|| NAME.into()) != NAME {
+            let found = model.name.clone().unwrap_or_default();
+            return Err(Error::Setting { name: "model", found, expected: "synthesizer, for synthetic rows" });
+        }
+        let plan = Plan::new(recipe, subject)?;
+        model.layers.clear();
+        plan.sums.complete(&mut recipe.privacy, &mut recipe.records);
+        recipe.rows = Some(plan.rows.0 as u64);
+        Ok(Self { plan })
+    }
+
+    /// Number of values of all columns. How many cells the model has depends on releases.
+    fn parameters(&self) -> usize {
+        self.plan.domain.sizes().iter().sum()
+    }
+
+    fn cost(&self) -> PlannedCost {
+        self.plan.sums.cost()
+    }
+
+    fn mechanism(&self) -> (Descent, u64) {
+        self.plan.sums.mechanism()
+    }
+
+    fn spent_after(&self, runs: u64) -> Result<f64, Error> {
+        self.plan.sums.spent_after(runs)
+    }
+
+    fn records(&self) -> u64 {
+        self.plan.sums.records
+    }
+
+    fn settings(&self) -> Vec<(&'static str, Value)> {
+        vec![
+            ("columns", json!(self.plan.domain.columns.len())),
+            ("values of all columns", json!(self.parameters())),
+            ("synthetic rows", json!(self.plan.rows.0)),
+            ("runs", json!(self.plan.sums.runs)),
+            ("sampling", json!("every record in every run")),
+            ("noise multiplier", json!(self.plan.sums.noise())),
+        ]
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        self.plan.remark().into_iter().collect()
+    }
+
+    fn releases(&self) -> &'static str {
+        "everything that is computed from the records, in each run"
+    }
+
+    fn check(&self, _: &Terms, _: &Examples) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn task(&self, examples: &Examples, unit: Unit) -> Result<Records, Error> {
+        if examples.width() != self.plan.domain.features {
+            return Err(Error::Sizes { name: "features" });
+        }
+        // The loss is not used: no target is read.
+        let Sums { neighbors, records, .. } = self.plan.sums;
+        let grouped = Supervised::new(examples, Loss::Squared, None).protecting(unit, neighbors, records)?;
+        Ok(Records::new(&self.plan.domain, &grouped))
+    }
+
+    fn state(&self, saved: Option<&[u8]>) -> Result<State, Error> {
+        self.plan.state(saved)
+    }
+
+    fn fit<B: Book>(
+        &self,
+        lease: Lease<'_, Descent, B>,
+        task: &mut Records,
+        state: &mut State,
+        watch: impl FnMut(&State) -> Result<Control, Error>,
+    ) -> Result<(), Error> {
+        self.plan.sums.fit(lease, (task, task.count()), state, watch)
+    }
+
+    fn model(&self, state: &State) -> Predictor {
+        Predictor::Synthesizer(state.estimates().model())
+    }
+
+    fn results(&self, model: &Predictor) -> Results {
+        let Predictor::Synthesizer(model) = model else { return Results::default() };
+        let (rows, seed) = self.plan.rows;
+        let [measured, others] = [true, false].map(|was_measured| model.error(was_measured));
+        let lines = others.map(|error| error.describe("that were not measured"));
+        let lines = lines.into_iter().chain(measured.map(|error| error.describe("that were measured")));
+        let name = |column: &usize| model.domain().columns[*column].name.as_str();
+        let pairs: Vec<_> = model.measured_pairs().iter().map(|(a, b)| [name(a), name(b)]).collect();
+        let json = json!({
+            "rows": rows,
+            "synthetic": FILE,
+            "measured_pairs": pairs,
+            "error_of_pairs": {"measured": measured, "not_measured": others},
+        });
+        Results {
+            file: Some(ResultFile { what: "synthetic rows", name: FILE, text: model.csv(rows, seed) }),
+            lines: lines.collect(),
+            json: json.as_object().cloned().unwrap_or_default(),
+        }
+    }
+}
