@@ -234,7 +234,7 @@ fn moved(base: &Seen, other: &Seen, exchanged: bool) -> f64 {
     base.statistics.iter().zip(&other.statistics).map(far).fold(0.0, f64::max)
 }
 
-const COMMANDS: [&str; 51] = [
+const COMMANDS: [&str; 53] = [
     "query people.parquet count --epsilon 1",
     "query people.parquet count --epsilon 1 --where x>=0",
     "query people.parquet mean --column x --bounds -3 3 --epsilon 1",
