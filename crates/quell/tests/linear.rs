@@ -104,15 +104,15 @@ impl Made {
 }
 
 /// Runs a job to its end, or up to a step, with its own ledger and folder.
-struct Fit {
-    stop_after: u64,
+pub(crate) struct Fit {
+    pub(crate) stop_after: u64,
 }
 
-struct Fitted {
+pub(crate) struct Fitted {
     folder: PathBuf,
-    model: Option<Model>,
-    spent: f64,
-    settings: String,
+    pub(crate) model: Option<Model>,
+    pub(crate) spent: f64,
+    pub(crate) settings: String,
 }
 
 impl Driver for Fit {

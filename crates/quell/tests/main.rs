@@ -19,6 +19,7 @@ mod made;
 mod neighbors;
 mod parquet;
 mod predicate;
+mod prepared;
 mod programs;
 mod ratings;
 mod schema;

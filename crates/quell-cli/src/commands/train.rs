@@ -12,9 +12,11 @@ use quell::{
         dp_sgd::{Clip, Sampler},
         factorization,
         glm::Algorithm,
+        prepared::Preparation,
         schedule::{Schedule, Shape},
         unsupervised::Kind,
     },
+    network,
     run::{self, Configuration, Folder, Learner},
 };
 
@@ -70,7 +72,7 @@ pub(crate) struct Flags {
     /// Number of clusters, for the model `kmeans`
     #[arg(long, value_name = "K", value_parser = parse_count)]
     clusters: Option<u64>,
-    /// Number of principal components, for the model `components`
+    /// Number of principal components, for the model `components` or before a network
     #[arg(long, value_name = "K", value_parser = parse_count)]
     components: Option<u64>,
     #[command(flatten)]
@@ -223,7 +225,19 @@ impl Flags {
         asked.glm.regularization = self.regularization.or(asked.glm.regularization);
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         asked.unsupervised.clusters = self.clusters.map(count).or(asked.unsupervised.clusters);
-        asked.unsupervised.components = self.components.map(count).or(asked.unsupervised.components);
+        if let Some(components) = self.components.map(count) {
+            // Before a network, components are a preparation. They are a model of their own otherwise.
+            if self
+                .model
+                .as_deref()
+                .is_some_and(|name| network::models().iter().any(|model| model.name == name))
+            {
+                asked.training.preparation =
+                    Some(Preparation::Components { count: components, noise_multiplier: None });
+            } else {
+                asked.unsupervised.components = Some(components);
+            }
+        }
         let delta = asked.training.privacy.delta.or(asked.glm.privacy.delta);
         let delta = delta.or(asked.unsupervised.privacy.delta);
         let delta = delta.or(asked.naive_bayes.privacy.delta).or(asked.tree.privacy.delta);

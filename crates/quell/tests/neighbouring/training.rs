@@ -6,7 +6,9 @@ use quell::{
         Augmentation, Control,
         dp_sgd::{Clip, Sampler},
         glm::Algorithm,
-        naive_bayes, synthesis,
+        naive_bayes,
+        prepared::Preparation,
+        synthesis,
         tree::Splits,
         unsupervised::Kind,
     },
@@ -138,6 +140,11 @@ impl Way {
         recipe.sampling.records = Some(count as u64);
         recipe.privacy.delta = Some(1e-5);
         recipe.augmentation = self.versions.map(|versions| Augmentation { versions, shift: 1, mirror: true });
+        // Pictures of CIFAR-10 have millions of products of features.
+        let can_prepare = self.by != Sampler::Shuffled && self.format != Format::Cifar;
+        if can_prepare && self.versions.is_none() && self.seed.is_multiple_of(2) {
+            recipe.preparation = Some(Preparation::Components { count: 2, noise_multiplier: Some(4.0) });
+        }
         asked
     }
 
