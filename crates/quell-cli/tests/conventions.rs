@@ -62,8 +62,17 @@ fn every_example_in_the_help_runs() {
             assert!(ran.status.success(), "{example}: {stderr}");
             // These say what was paid, or what is promised, beside what they print.
             if [
-                "knn", "ledger", "pate", "query", "train", "resume", "predict", "evaluate", "report",
+                "knn",
+                "ledger",
+                "pate",
+                "query",
+                "train",
+                "resume",
+                "predict",
+                "evaluate",
+                "report",
                 "schema",
+                "synthesize",
             ]
             .iter()
             .any(|verb| example.contains(&format!("quell {verb}")))

@@ -40,7 +40,7 @@ fn rows_are_made_once_paid_for_and_used_in_place_of_the_table() {
     let ran = run(&here, &format!("{SYNTHESIZE} --epsilon 2 --output one"));
     works(&ran);
     let lines: Vec<&str> = ran.stdout.lines().collect();
-    assert_eq!(lines[0], "synthetic rows: one/synthetic.csv");
+    assert!(lines.contains(&"synthetic rows: one/synthetic.csv"), "{}", ran.stdout);
     assert!(
         lines.iter().any(|line| line.starts_with("error of ") && line.contains("% of the records in a cell"))
     );

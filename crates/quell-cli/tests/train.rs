@@ -53,7 +53,7 @@ fn dry_runs_and_impossible_plans_are_not_charged() {
     assert!(refused.code == 1 && refused.stderr.contains("the budget is 2"), "{}", refused.stderr);
     for (arguments, code, says) in [
         ("train --model nonsense", 2, "nonsense"),
-        ("train --epsilon 0", 1, "reaches the target"),
+        ("train --epsilon 0", 2, "epsilon is 0"),
         ("train --epsilon -1", 2, "epsilon"),
         ("train --steps 0", 2, "steps"),
         ("train nothing.csv --epsilon 1", 2, "does not exist"),

@@ -178,7 +178,8 @@ fn an_additive_model_learns_curves() {
         if a.abs() < 0.5 { "inside" } else { "outside" }.into()
     });
     let numbers = made("bounds = [0, 2]", 3_000, |_, b, _, _| (b * b).to_string());
-    for (made, linear, least, most) in [(&classes, "logistic", 0.9, 0.6), (&numbers, "linear", 0.8, 0.1)] {
+    // One threshold is right for at most three quarters of the records, and no line explains b².
+    for (made, linear, least, most) in [(&classes, "logistic", 0.9, 0.78), (&numbers, "linear", 0.8, 0.1)] {
         let additive = made.score(&model(made.configuration(10.0)));
         let mut asked = made.configuration(10.0);
         asked.model.name = Some(linear.into());
@@ -196,7 +197,7 @@ fn an_additive_model_learns_curves() {
     let mut asked = classes.configuration(1.0);
     (asked.model.name, asked.glm.waves) = (Some("logistic".into()), Some(5));
     let refusal = fit(asked).err().unwrap().to_string();
-    assert_eq!(refusal, "waves is 5, and the model is logistic, expected 0, or the model additive");
+    assert_eq!(refusal, "waves is 5, and the model is logistic, expected 0, or the model additive or forest");
 }
 
 /// The curve of the column that decides has its shape, in the units of the column and of the target.

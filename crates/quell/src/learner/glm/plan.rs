@@ -612,9 +612,9 @@ pub(super) fn checked_records(recipe: &Recipe, family: Family, subject: &Subject
             return Err(misfit(name, &found, "a method with this setting, or no such setting"));
         }
     }
-    if family != Family::Additive && recipe.waves.is_some_and(|waves| waves > 0) {
+    if !family.is_additive() && recipe.waves.is_some_and(|waves| waves > 0) {
         let found = format!("{}, and the model is {}", recipe.waves.unwrap_or(0), family.name());
-        return Err(misfit("waves", &found, "0, or the model additive"));
+        return Err(misfit("waves", &found, "0, or the model additive or forest"));
     }
     if recipe.records == Some(0) {
         return Err(misfit("records", "0", "at least 1"));
