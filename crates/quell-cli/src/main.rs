@@ -36,13 +36,13 @@ Examples:
   quell train
   quell pate
   quell knn
-  quell synthesize census.csv --schema census.toml --records 5000 --epsilon 1
   quell account --noise-multiplier 1.1 --sampling-rate 0.01 --steps 10000 --delta 1e-5
   quell calibrate --epsilon 1 --delta 1e-5 --sampling-rate 0.01 --steps 1000
   quell curve moments-advanced
   quell plan --records 10000 --dimension 50 --epsilon 1
   quell ledger create census --epsilon 3 --delta 1e-6
-  quell query census.csv mean --column age --bounds 0 100 --epsilon 0.5";
+  quell query census.csv mean --column age --bounds 0 100 --epsilon 0.5
+  quell synthesize census.csv --schema census.toml --records 5000 --epsilon 1 --delta 1e-6";
 
 /// Differentially private machine learning: models, labels and statistics within a privacy budget
 #[derive(Parser)]

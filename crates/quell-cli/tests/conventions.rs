@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use crate::command::{folder, quell};
 
 /// Every subcommand that has a help page.
-const PAGES: [&str; 21] = [
+const PAGES: [&str; 22] = [
     "",
     "account",
     "calibrate",
@@ -26,6 +26,7 @@ const PAGES: [&str; 21] = [
     "report",
     "resume",
     "schema",
+    "synthesize",
     "train",
 ];
 

@@ -24,8 +24,8 @@ use crate::{
 
 const EXAMPLES: &str = "\
 Examples:
-  quell synthesize census.csv --schema census.toml --records 5000 --epsilon 1
-  quell synthesize census.csv --schema census.toml --records 5000 --epsilon 1 --rows 1000 --output runs/rows
+  quell synthesize census.csv --schema census.toml --records 5000 --epsilon 1 --delta 1e-6 --budget 3
+  quell synthesize census.csv --schema census.toml --records 5000 --epsilon 1 --delta 1e-6 --rows 1000 --output runs/rows
   quell synthesize --from runs/rows --rows 20000 --seed 2 > more.csv";
 
 /// Make synthetic rows of a table, charged to its ledger

@@ -57,14 +57,15 @@ impl<'p> PublicNetwork<'p> {
             Error::Absent { .. } => unfit(path, "does not exist", MODEL),
             other => unfit(path, format!("cannot be read ({other})"), MODEL),
         })?;
-        let found = blake3::hash(&bytes).to_hex().to_string();
-        if digest.is_some_and(|digest| digest != found) {
-            return Err(unfit(path, "has changed since it was first used", "the unchanged file"));
-        }
         let no_model = |error: Error| unfit(path, format!("contains no model ({error})"), MODEL);
         let settings: Settings = text(&bytes, CONFIGURATION)
             .and_then(|text| toml::from_str(&text).map_err(|_| damaged(CONFIGURATION)))
             .map_err(no_model)?;
+        // Compared only now: of a file that is no model, not even the hash decides an answer.
+        let found = blake3::hash(&bytes).to_hex().to_string();
+        if digest.is_some_and(|digest| digest != found) {
+            return Err(unfit(path, "has changed since it was first used", "the unchanged file"));
+        }
         // Networks that use the features of other networks could refer to each other in a cycle.
         if let Features::Network { .. } = settings.features {
             return Err(unfit(path, "uses the features of another network", "a network on raw records"));

@@ -76,6 +76,11 @@ pub trait Method: Sized {
         Vec::new()
     }
 
+    /// Whether the state must be saved after so many steps, besides the usual checkpoints.
+    fn saves_at(&self, _: u64) -> bool {
+        false
+    }
+
     /// What is released, as a noun phrase for the report: `every iterate`.
     fn releases(&self) -> &'static str;
 
@@ -204,4 +209,45 @@ pub struct PlannedCost {
     pub neighbors: Neighbors,
     /// The ε that the settings ask for, if they do.
     pub requested: Option<f64>,
+}
+
+/// Checks that examples have so many features: a public fact.
+pub(crate) fn check_width(examples: &Examples, width: usize) -> Result<(), Error> {
+    if examples.width() == width {
+        return Ok(());
+    }
+    Err(Error::Setting {
+        name: "the data",
+        found: format!("of {} features, and the plan is for data of {width} features", examples.width()),
+        expected: "data with the features of the plan",
+    })
+}
+
+/// Checks that examples have the features and the classes that a model was planned for: public facts.
+pub(crate) fn check_targets(examples: &Examples, width: usize, classes: Option<usize>) -> Result<(), Error> {
+    let found = (examples.width(), examples.classes().map(<[String]>::len));
+    if found == (width, classes) {
+        return Ok(());
+    }
+    let name = |(width, classes): (usize, Option<usize>)| match classes {
+        Some(classes) => format!("of {width} features and {classes} classes"),
+        None => format!("of {width} features and a number"),
+    };
+    Err(Error::Setting {
+        name: "the data",
+        found: format!("{}, and the plan is for data {}", name(found), name((width, classes))),
+        expected: "data with the features and the targets of the plan",
+    })
+}
+
+/// Names the model, or refuses another name.
+pub(crate) fn name_model(model: &mut Architecture, name: &'static str) -> Result<(), Error> {
+    match model.name.get_or_insert_with(|| name.into()) {
+        known if known == name => Ok(()),
+        other => Err(Error::Setting {
+            name: "model",
+            found: format!("{other}, and the learner is that of {name}"),
+            expected: "the model of the learner, or no learner",
+        }),
+    }
 }

@@ -15,8 +15,6 @@ use super::{
 use crate::{data::Examples, network::Network};
 
 /// A fitted model.
-///
-/// Code outside of this module uses the methods, so that another kind of model changes this module alone.
 #[derive(Clone, Debug)]
 pub enum Predictor {
     /// Predicts the target of an example.

@@ -121,9 +121,11 @@ pub struct Source {
     /// The public description of the columns of a table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Schema>,
-    /// BLAKE3 hash of the absolute path of the data, in a model: private records are recognised by it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub location: Option<String>,
+    /// BLAKE3 hashes of the absolute path of the data and of the folders around it, in a model.
+    ///
+    /// Private records are recognised by them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub location: Vec<String>,
     /// The columns of a table of ratings, and the public list of items.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratings: Option<RatingColumns>,
@@ -237,8 +239,10 @@ impl Source {
     /// A file with private records is refused before anything of it is read: whether it is empty, or has a
     /// certain hash, would be a release that nobody pays for.
     pub(super) fn pin(&mut self, features: &mut Features) -> Result<(), Error> {
-        let is_private =
-            |public: &Path| self.path.as_deref().is_some_and(|path| data::shares_records(public, path));
+        let is_private = |public: &Path| {
+            let private = [&self.path, &self.users].into_iter().flatten();
+            private.into_iter().any(|path| data::shares_records(public, path))
+        };
         if let Features::Network { path, .. } = &*features
             && is_private(path)
         {
@@ -264,12 +268,15 @@ impl Source {
     /// The path of the data may be relative to a folder that nobody knows any more. Its location is not.
     #[must_use]
     pub fn has_records_of(&self, path: &Path) -> bool {
-        let is_there = || {
-            let location = self.location.as_deref()?;
-            let places = data::whole(path);
-            places.ancestors().find(|place| data::location(place) == location).map(|_| ())
+        let place = data::whole(path);
+        let lies_within = || {
+            let own = place.ancestors().find(|place| self.location.first() == Some(&data::location(place)));
+            own.is_some_and(|own| !data::is_test_part(own, &place))
         };
-        self.path.as_deref().is_some_and(|own| data::shares_records(path, own)) || is_there().is_some()
+        let lies_around = || self.location.contains(&data::location(&place));
+        self.path.as_deref().is_some_and(|own| data::shares_records(path, own))
+            || lies_within()
+            || lies_around()
     }
 
     /// Checks that the data can be protected as the settings ask.

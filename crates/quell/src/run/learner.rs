@@ -19,7 +19,7 @@ use crate::{
     network,
 };
 
-/// A learner, by the name of its section in a configuration.
+/// A learner. Its settings are a section of a configuration; those of DP-SGD are `training`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Learner {
@@ -213,7 +213,7 @@ impl Configuration {
         let sampling = Sample { records: self.training.sampling.records, ..Sample::default() };
         let of_networks = self.training != (Recipe { privacy, sampling, seed, ..Recipe::default() });
         if of_networks || self.has_linear_settings() {
-            let name = self.model.name.as_deref().unwrap_or("one without labels");
+            let name = self.model.name.as_deref().unwrap_or(learner.name());
             return Err(Error::Setting {
                 name: "model",
                 found: format!("{name}, and there are settings of other models"),
@@ -230,6 +230,11 @@ impl Configuration {
         };
         *own = overridden(*own, privacy);
         *records = sampling.records.or(*records);
+        match learner {
+            Learner::Tree if seed != 0 => self.tree.tree_seed = Some(seed),
+            Learner::Synthesis if seed != 0 => self.synthesis.seed = seed,
+            _ => {}
+        }
         Ok(())
     }
 }

@@ -105,7 +105,7 @@ impl<M: Registered> Training<M> {
         let mut stopped = false;
         self.method.fit(lease, &mut task, &mut state, |state| {
             let step = state.position();
-            let saved = step % every == 0 || step == steps;
+            let saved = step % every == 0 || step == steps || self.method.saves_at(step);
             if saved {
                 accuracy = self.evaluate(state).as_ref().and_then(Evaluation::accuracy);
                 metrics.points.push(Point { step, epsilon: spent(step), accuracy });
@@ -163,8 +163,9 @@ impl<M: Registered> Training<M> {
         let bytes =
             folder.checkpoint()?.ok_or_else(|| run::Error::NotFound { path: folder.path().to_owned() })?;
         let mut configuration = self.configuration.clone();
-        configuration.data.location =
-            configuration.data.path.as_deref().map(|path| data::location(&data::whole(path)));
+        if let Some(path) = &configuration.data.path {
+            configuration.data.location = data::whole(path).ancestors().map(data::location).collect();
+        }
         Ok(Model {
             configuration,
             shape: self.shape.clone(),

@@ -236,13 +236,16 @@ pub fn shares_records(path: &Path, data: &Path) -> bool {
         return true;
     }
     let (path, data) = (whole(path), whole(data));
+    if path.starts_with(&data) { !is_test_part(&data, &path) } else { data.starts_with(&path) }
+}
+
+/// Whether a path within a folder of data is that of its test part, by its name.
+pub(crate) fn is_test_part(data: &Path, path: &Path) -> bool {
+    let inside = path.strip_prefix(data).ok().and_then(|inside| inside.iter().next());
     let is_test = |name: &std::ffi::OsStr| {
         ["test", "t10k", "val"].iter().any(|test| name.to_string_lossy().starts_with(test))
     };
-    match path.strip_prefix(&data) {
-        Ok(inside) => !inside.iter().next().is_some_and(is_test),
-        Err(_) => data.starts_with(&path),
-    }
+    inside.is_some_and(is_test)
 }
 
 /// Returns whether two paths are the same file or folder, gzipped or not.

@@ -210,7 +210,9 @@ pub fn train<M: Descends, B: Book, S: AsRef<Checkpoint> + AsMut<Checkpoint>>(
     terms::check_lease(&mut lease, plan.neighbors)?;
     let mut workspace = Workspace::default();
     while let Some(paid) = lease.next() {
-        let (paid, run) = (paid?, lease.position() - 1 - before);
+        let paid = paid?;
+        // The state is ahead of the lease: a run of the preparation has no use any more.
+        let Some(run) = (lease.position() - 1).checked_sub(before) else { continue };
         let mut batches = M::start(paid, task.records())?;
         if let Some(norm) = state.as_ref().clip_norm() {
             batches = batches.with_clip_norm(norm);

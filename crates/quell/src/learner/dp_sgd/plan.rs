@@ -164,7 +164,7 @@ impl Plan {
 /// A mechanism with its preparation, and the number of all runs.
 fn staged(preparation: &[(Descent, u64)], descent: Descent, runs: u64) -> (StagedDescent, u64) {
     let before: u64 = preparation.iter().map(|(_, runs)| runs).sum();
-    (StagedDescent { preparation: preparation.to_vec(), descent }, before + runs)
+    (StagedDescent { preparation: preparation.to_vec(), descent }, before.saturating_add(runs))
 }
 
 /// The most versions of an image.
@@ -181,6 +181,13 @@ const SMALLEST_BATCH: f64 = 64.0;
 impl Recipe {
     /// Completes the settings for a network, from public facts. Nothing is charged yet.
     pub fn plan(&self, facts: &PublicFacts, network: &Network) -> Result<Plan, Error> {
+        if self.preparation.is_some() {
+            return Err(Error::Setting {
+                name: "preparation",
+                found: "given".into(),
+                expected: "none: `learner::prepared` plans networks on prepared records",
+            });
+        }
         self.plan_after(Vec::new(), facts, network)
     }
 

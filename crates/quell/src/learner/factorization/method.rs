@@ -15,7 +15,7 @@ use super::{
 use crate::{
     Error,
     data::Examples,
-    learner::{Control, Method, PlannedCost, Predictor, Subject, sums::Sums},
+    learner::{Control, Method, PlannedCost, Predictor, Subject, method::name_model, sums::Sums},
     network::Architecture,
 };
 
@@ -32,10 +32,7 @@ impl Method for Factorizing {
     type State = State;
 
     fn plan(recipe: &mut Recipe, model: &mut Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
-        if model.name.get_or_insert_with(|| NAME.into()) != NAME {
-            let found = model.name.clone().unwrap_or_default();
-            return Err(Error::Setting { name: "model", found, expected: "factorization, for ratings" });
-        }
+        name_model(model, NAME)?;
         let plan = Plan::new(recipe, subject)?;
         model.layers.clear();
         // The same settings yield the same plan again.

@@ -59,7 +59,9 @@ impl Plan {
 
     /// A remark on public facts that make the model poor.
     pub(super) fn remark(&self) -> Option<String> {
-        (self.paired == 0).then(|| {
+        let noise = self.sums.noise() / (self.sums.runs as f64).sqrt();
+        let is_hidden = (self.sums.records as f64) < ENOUGH * noise;
+        (self.paired == 0 && is_hidden).then(|| {
             "with so few users at this ε, noise hides factors: everyone gets the most popular items that \
              they have not rated"
                 .into()

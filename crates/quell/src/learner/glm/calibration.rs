@@ -78,7 +78,8 @@ impl Calibration {
                 [s, y, s * s, s * y].iter().enumerate().for_each(|(place, x)| add(place, 0.5 * x));
             }
             (Self::Ratio, Target::Number(target)) => {
-                let [s, y] = [outputs[0].min(0.0).exp(), (0.5 * target + 0.5).clamp(0.0, 1.0)];
+                let [s, y] =
+                    [outputs[0].clamp(f32::NEG_INFINITY, 0.0).exp(), (0.5 * target + 0.5).clamp(0.0, 1.0)];
                 let half = std::f32::consts::FRAC_1_SQRT_2;
                 [s, y].iter().enumerate().for_each(|(place, x)| add(place, half * x));
             }
@@ -328,8 +329,10 @@ mod tests {
 
     #[test]
     fn numbers_that_are_not_finite_are_dropped_by_the_mechanism() {
-        for calibration in [Calibration::Line, Calibration::Binary, Calibration::Confidence] {
-            let targets = [Target::Number(f32::NAN), Target::Class(0), Target::Number(0.0)];
+        for calibration in
+            [Calibration::Line, Calibration::Ratio, Calibration::Binary, Calibration::Confidence]
+        {
+            let targets = [Target::Class(0), Target::Number(0.0)];
             let mut vector = vec![0.0; calibration.length()];
             for target in targets {
                 calibration.add(&[f32::NAN, f32::INFINITY], target, 1.0, &mut vector);

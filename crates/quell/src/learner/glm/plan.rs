@@ -14,7 +14,7 @@ use crate::{
     Error, Input,
     data::Examples,
     layer::{MOST_TREES, Spec, Trees, WaveTable},
-    learner::{Subject, average::Average, loss::Loss},
+    learner::{Subject, average::Average, loss::Loss, method::check_targets},
     range::{NOT_NEGATIVE, POSITIVE},
 };
 
@@ -639,20 +639,7 @@ pub(super) fn check_examples(
     columns: &Columns,
     classes: Option<usize>,
 ) -> Result<(), Error> {
-    let found = (examples.width(), examples.classes().map(<[String]>::len));
-    if found == (columns.width(), classes) {
-        return Ok(());
-    }
-    let name = |(width, classes): (usize, Option<usize>)| match classes {
-        Some(classes) => format!("of {width} features and {classes} classes"),
-        None => format!("of {width} features and a number"),
-    };
-    let planned = name((columns.width(), classes));
-    Err(Error::Setting {
-        name: "the data",
-        found: format!("{}, and the plan is for data {planned}", name(found)),
-        expected: "data with the features and the targets of the plan",
-    })
+    check_targets(examples, columns.width(), classes)
 }
 
 #[cfg(test)]

@@ -12,7 +12,12 @@ use super::{NAME, Plan, Recipe, estimate, vectors::Vectors};
 use crate::{
     Error,
     data::Examples,
-    learner::{Control, Method, PlannedCost, Predictor, Subject, Supervised, glm::Weights, sums::Sums},
+    learner::{
+        Control, Method, PlannedCost, Predictor, Subject, Supervised,
+        glm::Weights,
+        method::{check_targets, name_model},
+        sums::Sums,
+    },
     network::{Architecture, Network},
     terms,
 };
@@ -33,7 +38,7 @@ impl Method for NaiveBayes {
 
     fn plan(recipe: &mut Recipe, model: &mut Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
         let plan = Plan::new(recipe, subject)?;
-        model.name = Some(NAME.into());
+        name_model(model, NAME)?;
         model.layers = plan.layers();
         let network = model.build(subject.shape, plan.classes)?;
         plan.sums.complete(&mut recipe.privacy, &mut recipe.records);
@@ -72,8 +77,8 @@ impl Method for NaiveBayes {
         "one sum over all records"
     }
 
-    fn check(&self, _: &Terms, _: &Examples) -> Result<(), Error> {
-        Ok(())
+    fn check(&self, _: &Terms, examples: &Examples) -> Result<(), Error> {
+        check_targets(examples, self.plan.block.features, Some(self.plan.classes))
     }
 
     fn task<'a>(&self, examples: &'a Examples, unit: Unit) -> Result<Supervised<'a>, Error> {

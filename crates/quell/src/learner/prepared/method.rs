@@ -11,9 +11,10 @@ use crate::{
     Error,
     data::Examples,
     learner::{
-        Control, Method, PlannedCost, Predictor, Privacy, Subject, Supervised,
+        Control, Method, PlannedCost, Predictor, Privacy, Snapshot, Subject, Supervised,
         dp_sgd::{DpSgd, Recipe, train},
         loss::Loss,
+        method::check_width,
         sums::Estimates,
         unsupervised::{self, Kind, Plan},
     },
@@ -111,11 +112,17 @@ impl Method for Prepared {
         settings
     }
 
+    /// The end of the preparation is saved: without it, the steps would be of no use.
+    fn saves_at(&self, step: u64) -> bool {
+        step == self.preparation.sums.runs
+    }
+
     fn releases(&self) -> &'static str {
         "the noisy sums of the preparation and every iterate"
     }
 
     fn check(&self, terms: &Terms, examples: &Examples) -> Result<(), Error> {
+        check_width(examples, self.preparation.width)?;
         self.training.check(terms, examples)
     }
 
@@ -159,6 +166,10 @@ impl Method for Prepared {
         }
         // A kill after the last lease of the preparation loses its last runs.
         state.preparation.skip_to(runs);
+        if state.preparation.taken() == 0 {
+            let expected = "a new run: what the steps need was charged and is lost";
+            return Err(Error::saved("the preparation", "lost when the run was killed", expected));
+        }
         // From here on a record is transformed by what was released, and by nothing else.
         let prepared = state.transform(self.preparation.width, self.outputs).apply(task.examples)?;
         let mut records = self.training.plan.task(&prepared, task.unit)?;

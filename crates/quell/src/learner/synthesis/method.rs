@@ -11,7 +11,9 @@ use crate::{
     Error,
     data::Examples,
     learner::{
-        Control, Method, PlannedCost, Predictor, ResultFile, Results, Subject, Supervised, loss::Loss,
+        Control, Method, PlannedCost, Predictor, ResultFile, Results, Subject, Supervised,
+        loss::Loss,
+        method::{check_width, name_model},
         sums::Sums,
     },
     network::Architecture,
@@ -33,10 +35,7 @@ impl Method for Synthesis {
     type State = State;
 
     fn plan(recipe: &mut Recipe, model: &mut Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
-        if model.name.get_or_insert_with(|| NAME.into()) != NAME {
-            let found = model.name.clone().unwrap_or_default();
-            return Err(Error::Setting { name: "model", found, expected: "synthesizer, for synthetic rows" });
-        }
+        name_model(model, NAME)?;
         let plan = Plan::new(recipe, subject)?;
         model.layers.clear();
         plan.sums.complete(&mut recipe.privacy, &mut recipe.records);
@@ -81,11 +80,11 @@ impl Method for Synthesis {
     }
 
     fn releases(&self) -> &'static str {
-        "everything that is computed from the records, in each run"
+        "the noisy sum of each run"
     }
 
-    fn check(&self, _: &Terms, _: &Examples) -> Result<(), Error> {
-        Ok(())
+    fn check(&self, _: &Terms, examples: &Examples) -> Result<(), Error> {
+        check_width(examples, self.plan.domain.features)
     }
 
     fn task(&self, examples: &Examples, unit: Unit) -> Result<Records, Error> {

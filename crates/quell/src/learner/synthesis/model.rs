@@ -163,7 +163,10 @@ impl Synthesizer {
     #[must_use]
     pub fn evaluate(&self, examples: &Examples) -> Evaluation {
         let count = examples.len() as u64;
-        if examples.width() != self.domain.features || self.domain.columns.len() < 2 || count == 0 {
+        if examples.width() != self.domain.features {
+            return Evaluation::Pairs { distance: f64::NAN, count };
+        }
+        if self.domain.columns.len() < 2 || count == 0 {
             return Evaluation::Pairs { distance: 0.0, count };
         }
         let counts: Vec<Vec<f64>> =

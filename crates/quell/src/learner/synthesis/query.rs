@@ -30,8 +30,8 @@ impl Query {
     pub(super) fn columns(domain: &Domain) -> Self {
         let sizes = domain.sizes();
         let of = sizes.iter().map(|size| (0..*size as u16).collect()).collect();
-        // Errors of v values with weight w add up to √v · v / w: the best weights are v^(1/3) times a constant,
-        // if large columns count less than in proportion to their values.
+        // The noise in v counts of weight w adds up to v / w, in proportion. With Σ w² = 1, the sum over all
+        // columns is least for w ∝ v^(1/3).
         let weights: Vec<f64> = sizes.iter().map(|size| (*size as f64).cbrt()).collect();
         let length = weights.iter().map(|weight| weight * weight).sum::<f64>().sqrt();
         let weights = weights.into_iter().map(|weight| weight / length);

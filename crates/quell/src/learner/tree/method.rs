@@ -14,6 +14,7 @@ use crate::{
     data::Examples,
     learner::{
         Control, Method, PlannedCost, Predictor, Subject, Supervised,
+        method::{check_targets, name_model},
         sums::{Releases, Sums},
     },
     network::{Architecture, Network},
@@ -34,7 +35,7 @@ impl Method for Tree {
 
     fn plan(recipe: &mut Recipe, model: &mut Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
         let plan = Plan::new(recipe, subject)?;
-        model.name = Some(NAME.into());
+        name_model(model, NAME)?;
         model.layers = plan.layers();
         let network = model.build(subject.shape, plan.outputs())?;
         plan.sums.complete(&mut recipe.privacy, &mut recipe.records);
@@ -83,18 +84,18 @@ impl Method for Tree {
     }
 
     fn remarks(&self) -> Vec<String> {
-        let is_random = self.plan.splits == Splits::Random;
+        let is_random = self.plan.splits == Splits::Random && self.plan.is_hidden();
         let remark = "with so few records, noise hides which splits are good: they are drawn at random, and all of \
                       the budget goes to the leaves";
         is_random.then(|| remark.to_owned()).into_iter().collect()
     }
 
     fn releases(&self) -> &'static str {
-        "everything that is computed from the records, in each run"
+        "the noisy sum of each run"
     }
 
-    fn check(&self, _: &Terms, _: &Examples) -> Result<(), Error> {
-        Ok(())
+    fn check(&self, _: &Terms, examples: &Examples) -> Result<(), Error> {
+        check_targets(examples, self.plan.cells.width(), self.plan.classes)
     }
 
     fn task<'a>(&self, examples: &'a Examples, unit: Unit) -> Result<Supervised<'a>, Error> {

@@ -116,6 +116,14 @@ fn signal(records: f64, noise: f64, columns: usize, classes: Option<usize>) -> f
     records / (noise * (columns as f64).sqrt() * classes.unwrap_or(1).max(1) as f64)
 }
 
+impl Plan {
+    /// Whether noise hides which splits are good.
+    pub(super) fn is_hidden(&self) -> bool {
+        let noise = self.sums.noise() / (self.sums.runs as f64).sqrt();
+        signal(self.sums.records as f64, noise, self.cells.columns(), self.classes) < LEAST
+    }
+}
+
 /// Number of numbers of the longest release; `None` if there are too many to count.
 fn numbers(cells: &Cells, splits: Splits, depth: usize) -> Option<usize> {
     let leaves = 1_usize.checked_shl(u32::try_from(depth).ok()?)?.checked_mul(cells.values())?;

@@ -10,7 +10,10 @@ use super::{Kind, Plan, Recipe, State, kmeans::Schedule, plan::Goal};
 use crate::{
     Error,
     data::Examples,
-    learner::{Control, Method, PlannedCost, Predictor, Subject, Supervised, loss::Loss, sums::Sums},
+    learner::{
+        Control, Method, PlannedCost, Predictor, Subject, Supervised, loss::Loss, method::check_width,
+        sums::Sums,
+    },
     network::Architecture,
 };
 
@@ -87,8 +90,8 @@ impl Method for Unsupervised {
         "the noisy sum of each run"
     }
 
-    fn check(&self, _: &Terms, _: &Examples) -> Result<(), Error> {
-        Ok(())
+    fn check(&self, _: &Terms, examples: &Examples) -> Result<(), Error> {
+        check_width(examples, self.plan.width)
     }
 
     fn task<'a>(&self, examples: &'a Examples, unit: Unit) -> Result<Supervised<'a>, Error> {

@@ -32,6 +32,8 @@ pub(super) enum Goal {
 
 /// The most features of an example. Moments have half the square of this many numbers.
 const MOST_FEATURES: usize = 4096;
+/// The most numbers that a run releases.
+const MOST_NUMBERS: usize = 1 << 24;
 /// The most clusters.
 const MOST_CLUSTERS: usize = 1 << 16;
 /// The most runs of one kind, far beyond any use.
@@ -45,6 +47,7 @@ impl Plan {
     /// Completes the settings for a model, from public facts. Nothing is charged yet.
     pub fn new(recipe: &Recipe, kind: Kind, subject: &Subject<'_>) -> Result<Self, Error> {
         recipe.check(kind)?;
+        subject.check_schema()?;
         let records = recipe.records.or(subject.facts.records).filter(|records| *records > 0);
         let records = records.ok_or(Error::Missing { what: Input::RecordCount })?;
         let width: usize = subject.shape.iter().product();
@@ -72,6 +75,13 @@ impl Plan {
         };
         let runs = goal.runs();
         let dimension = goal.dimension(width);
+        if dimension > MOST_NUMBERS {
+            return Err(Error::Setting {
+                name: "clusters",
+                found: format!("so many that a run releases {dimension} numbers"),
+                expected: "fewer clusters, levels or features: at most 16777216 numbers",
+            });
+        }
         let sums = Sums::new(&recipe.privacy, records, runs, dimension)?;
         Ok(Self { sums, width, columns, goal })
     }
@@ -131,11 +141,12 @@ fn schedule(recipe: &Recipe, records: u64, width: usize, delta: Delta) -> Result
         None => recipe.privacy.gaussian_noise(delta, 1)?,
     };
     let mut schedule = Schedule::new(clusters, width, records as f64, noise);
-    for (name, given) in [("iterations", recipe.iterations), ("levels", recipe.levels)] {
-        if given.is_some_and(|given| given > MOST_RUNS) {
-            let found = given.unwrap_or(0).to_string();
-            return Err(Error::Setting { name, found, expected: "at most 1000" });
-        }
+    if let Some(given) = recipe.iterations.filter(|given| *given > MOST_RUNS) {
+        return Err(Error::Setting {
+            name: "iterations",
+            found: given.to_string(),
+            expected: "at most 1000",
+        });
     }
     schedule.iterations = recipe.iterations.unwrap_or(schedule.iterations);
     match (&mut schedule.levels, recipe.levels) {
@@ -145,7 +156,7 @@ fn schedule(recipe: &Recipe, records: u64, width: usize, delta: Delta) -> Result
             let expected = if levels.is_some() {
                 "a whole number from 1 to 14"
             } else {
-                "none: with more columns than twice the clusters, the space is not divided"
+                "none: with more features than twice the clusters, the space is not divided"
             };
             return Err(Error::Setting { name: "levels", found: given.to_string(), expected });
         }
