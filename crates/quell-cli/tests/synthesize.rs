@@ -122,3 +122,28 @@ fn synthetic_data_that_cannot_be_made_is_refused_in_words() {
         predicted.stderr
     );
 }
+
+/// What a file says about the guarantee of any learner must not weaken what the flags ask for.
+#[test]
+fn flags_override_the_guarantee_of_a_file() {
+    let here = folder("synthesize file");
+    census(&here);
+    for (file, text) in [("epsilon.toml", "epsilon = 8.0"), ("noise.toml", "noise_multiplier = 0.5")] {
+        fs::write(here.join(file), format!("[training.privacy]\n{text}\ndelta = 1e-5\n")).unwrap();
+        let ran = run(&here, &format!("{SYNTHESIZE} --config {file} --epsilon 1 --dry-run"));
+        assert!(ran.stderr.contains("ε ≤ 1") || ran.code != 0, "{file}: {} {}", ran.stdout, ran.stderr);
+        assert!(!ran.stderr.contains("ε ≤ 8"), "{file}: {}", ran.stderr);
+    }
+}
+
+/// With hardly any noise, potentials grow until cells underflow. The model is one of numbers all the same.
+#[test]
+fn hardly_any_noise_makes_a_model_that_opens() {
+    let here = folder("synthesize little noise");
+    census(&here);
+    works(&run(
+        &here,
+        &format!("{SYNTHESIZE} --noise-multiplier 0.02 --delta 1e-5 --budget 1e9 --output one"),
+    ));
+    works(&run(&here, "synthesize --from one --rows 10"));
+}

@@ -109,6 +109,9 @@ fn settings_that_do_not_fit_a_preparation_are_refused() {
     // Without ε, nothing says how much noise the preparation has.
     assert!(matches!(planned(recipe(4.0, None), 50), Err(Error::Missing { .. })));
     // DP-SGD alone does not ignore a preparation.
+    let network = quell::network::named("logistic", &[50], 2).unwrap();
+    let facts = PublicFacts { records: Some(1_000), classes: Some(2) };
+    assert!(recipe(4.0, Some(7.0)).plan(&facts, &network).is_err());
     let facts = PublicFacts { records: Some(1_000), classes: Some(2) };
     let subject = Subject { shape: &[50], are_features: false, facts, schema: None };
     let plain = DpSgd::plan(&mut recipe(4.0, Some(7.0)), &mut Architecture::default(), &subject);

@@ -92,21 +92,24 @@ impl Flags {
         }
         asked.learner = Some(Learner::Synthesis);
         asked.model.name = Some(synthesis::NAME.into());
-        let recipe = &mut asked.synthesis;
+        // Flags override the file: they go where settings of all learners are, which override the section.
+        let shared = &mut asked.training;
         if self.noise_multiplier.is_some() && self.epsilon.is_none() {
             // The noise determines ε; an ε from the file would contradict it.
-            recipe.privacy.epsilon = None;
+            (shared.privacy.epsilon, asked.synthesis.privacy.epsilon) = (None, None);
         }
-        recipe.privacy.epsilon = self.epsilon.or(recipe.privacy.epsilon);
-        recipe.privacy.delta = self.delta.or(recipe.privacy.delta);
-        recipe.privacy.noise_multiplier = self.noise_multiplier.or(recipe.privacy.noise_multiplier);
+        shared.privacy.epsilon = self.epsilon.or(shared.privacy.epsilon);
+        shared.privacy.delta = self.delta.or(shared.privacy.delta);
+        shared.privacy.noise_multiplier = self.noise_multiplier.or(shared.privacy.noise_multiplier);
+        shared.sampling.records = self.records.or(shared.sampling.records);
         if let Some(change) = self.terms.neighbors {
-            recipe.privacy.neighbors = change.into();
+            (shared.privacy.neighbors, asked.synthesis.privacy.neighbors) = (change.into(), change.into());
         }
-        recipe.records = self.records.or(recipe.records);
+        let delta = asked.budget.map(|budget| budget.delta).or(shared.privacy.delta);
+        let delta = delta.or(asked.synthesis.privacy.delta);
+        let recipe = &mut asked.synthesis;
         recipe.rows = self.rows.or(recipe.rows);
         recipe.seed = self.terms.seed.unwrap_or(recipe.seed);
-        let delta = asked.budget.map(|budget| budget.delta).or(recipe.privacy.delta);
         asked.budget = self.terms.new_budget(delta)?.or(asked.budget);
         Ok(asked)
     }

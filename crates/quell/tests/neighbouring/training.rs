@@ -103,6 +103,7 @@ impl Way {
                 !matches!(algorithm, Algorithm::OutputPerturbation | Algorithm::ObjectivePerturbation);
             recipe.steps = has_steps.then_some(4);
             (asked.learner, asked.glm.method) = (Some(Learner::Glm), algorithm);
+            asked.glm.calibration = (algorithm == Algorithm::Standardized).then_some(true);
             // With two waves and with eight, the model of a table is the default one.
             asked.glm.waves =
                 (algorithm == Algorithm::Standardized).then_some([0, 2, 8][(self.seed % 3) as usize]);

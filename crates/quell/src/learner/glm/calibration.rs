@@ -5,8 +5,13 @@
 //! output is a · output + b. They follow from one short sum over all records. What noise alone could explain
 //! is not corrected.
 
-use super::{Algorithm, Plan};
-use crate::learner::loss::{Loss, Target};
+use quell_privacy::units::Delta;
+
+use super::{Algorithm, Plan, Recipe};
+use crate::{
+    Error,
+    learner::loss::{Loss, Target},
+};
 
 /// What a record adds to the sum from which scale and offset follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +33,11 @@ const WIDTH: f64 = 0.6;
 const CLEAR: f64 = 8.0;
 /// Newton steps of a regression on two numbers.
 const NEWTON_STEPS: usize = 25;
+
+/// The least number of records, in noise multipliers of a step, with which predictions are calibrated.
+///
+/// With fewer records, the correction is mostly noise (docs/evidence.md).
+const CALIBRATED: f64 = 40.0;
 
 /// The correction of an output.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,6 +63,28 @@ impl Calibration {
             Loss::BinaryCrossEntropy => Some(Self::Binary),
             Loss::CrossEntropy { .. } => Some(Self::Confidence),
             Loss::Hinge { .. } | Loss::Pinball { .. } => None,
+        }
+    }
+
+    /// The calibration that the settings ask for, or the usual one for so many records, steps and δ.
+    pub(super) fn chosen(
+        recipe: &Recipe,
+        loss: Loss,
+        (records, steps, delta): (u64, u64, Delta),
+    ) -> Result<Option<Self>, Error> {
+        match (Self::of(recipe.method, loss), recipe.calibration) {
+            (None, Some(true)) => Err(Error::Setting {
+                name: "calibration",
+                found: "true, and the method or the model has none".into(),
+                expected: "false, or a model that predicts probabilities or expected numbers",
+            }),
+            (None, _) | (_, Some(false)) => Ok(None),
+            (calibration, Some(true)) => Ok(calibration),
+            (calibration, None) => {
+                // The noise of a step, as if there were as many Gaussian releases.
+                let noise = recipe.privacy.gaussian_noise(delta, steps)?;
+                Ok(calibration.filter(|_| records as f64 >= CALIBRATED * noise))
+            }
         }
     }
 

@@ -224,6 +224,7 @@ impl Recipe {
         self.privacy.noise_multiplier = Some(plan.descent.noise_multiplier.get());
         self.privacy.delta = Some(plan.delta.get());
         self.records = Some(plan.records);
+        self.calibration = Some(plan.calibration.is_some());
         self.waves = plan.algorithm.has("waves").then_some(plan.waves.len() as u64);
         (self.trees, self.tree_seed) = plan.trees.unzip();
         self.steps = Some(plan.steps);

@@ -145,7 +145,7 @@ impl Plan {
         });
         check_step_count(steps)?;
         let has_numbers = columns.numbers() > 0 || classes.is_none();
-        let calibration = Calibration::of(algorithm, loss);
+        let calibration = Calibration::chosen(recipe, loss, (records, steps, delta))?;
         let stages = stages(algorithm, steps, has_numbers, calibration.is_some());
         let sampling = match algorithm {
             Algorithm::NoisySgd | Algorithm::Sgld => {

@@ -40,6 +40,9 @@ pub struct Recipe {
     /// The quantile that quantile regression predicts; by default the median.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quantile: Option<f32>,
+    /// Whether the last steps calibrate the predictions. By default they do where the noise is small enough.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<bool>,
     /// Number of waves of each number, from which an additive model forms curves.
     ///
     /// At most eight. Zero gives lines.

@@ -495,7 +495,8 @@ mod tests {
             let scaling = crate::data::Scaling { mean: vec![0.0], deviation: vec![0.5] };
             let users: Vec<_> = (0..records).map(|record| Some([record as u8])).collect();
             let examples = examples.with_users(&users).unwrap().scaled(&scaling).unwrap();
-            let mut recipe = Recipe { waves: Some(3), records: Some(40), ..Recipe::default() };
+            let mut recipe =
+                Recipe { waves: Some(3), calibration: Some(true), records: Some(40), ..Recipe::default() };
             recipe.privacy.epsilon = Some(1.0);
             let facts = PublicFacts { records: None, classes: Some(2) };
             let subject = Subject { shape: &[5], are_features: false, facts, schema: Some(&schema) };
@@ -560,7 +561,9 @@ mod tests {
                 cases.chain(forests).filter(|(method, ..)| *method != Algorithm::Adassp || classes.is_none())
             {
                 let waves = (method == Algorithm::Standardized).then_some(3);
-                let mut recipe = Recipe { method, waves, records: Some(40), ..Recipe::default() };
+                let calibration = Some(method.standardizes());
+                let mut recipe =
+                    Recipe { method, calibration, waves, records: Some(40), ..Recipe::default() };
                 recipe.privacy.epsilon = Some(1.0);
                 let facts = PublicFacts { records: None, classes };
                 let subject = Subject { shape: &[5], are_features: false, facts, schema: Some(&schema) };

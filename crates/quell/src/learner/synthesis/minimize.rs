@@ -40,7 +40,9 @@ pub(super) fn minimize(
         let step = loop {
             let next: Vec<f64> = at.iter().zip(&direction).map(|(x, d)| x + length * d).collect();
             let (next_value, next_gradient) = function(&next);
-            if next_value <= value + 1e-4 * length * slope {
+            // A value that is not finite is a matter of rounding, and no minimum.
+            let is_finite = next_value.is_finite() && next_gradient.iter().all(|g| g.is_finite());
+            if is_finite && next_value <= value + 1e-4 * length * slope {
                 break Some((next, next_value, next_gradient));
             }
             length *= 0.5;

@@ -47,8 +47,15 @@ impl<'t> Propagation<'t> {
         for (number, clique) in self.tree.cliques.iter().enumerate().rev() {
             let (Some(parent), Some((own, of_parent))) = (clique.parent, &self.maps[number]) else {
                 let sum: f64 = potentials[number].iter().sum();
-                log_constant += sum.ln();
-                potentials[number].iter_mut().for_each(|x| *x /= sum);
+                if sum > 0.0 && sum.is_finite() {
+                    log_constant += sum.ln();
+                    potentials[number].iter_mut().for_each(|x| *x /= sum);
+                } else {
+                    // All cells underflow. No search stays at such a point, and all cells are equally likely.
+                    log_constant = f64::INFINITY;
+                    let share = (potentials[number].len() as f64).recip();
+                    potentials[number].fill(share);
+                }
                 continue;
             };
             let mut message = sums(&potentials[number], own, self.tree.cells_of(&clique.separator));

@@ -33,9 +33,14 @@ impl Histograms<'_> {
             // Counts of yes come from the cells of yes, or from those of no, whichever are fewer.
             let (yes, all) = (candidate.cells.len(), candidate.column.len());
             let is_fewer = 2 * yes <= all;
-            let counted = |cell: &usize| candidate.cells.contains(cell) == is_fewer;
+            let (cells, column) = (&candidate.cells, &candidate.column);
+            let counted = if is_fewer {
+                [cells.clone(), 0..0]
+            } else {
+                [column.start..cells.start, cells.end..column.end]
+            };
             let mut part = vec![0.0; totals.len()];
-            for cell in candidate.column.clone().filter(counted) {
+            for cell in counted.into_iter().flatten() {
                 part.iter_mut().zip(self.cell(cell)).for_each(|(part, count)| *part += count);
             }
             if !is_fewer {

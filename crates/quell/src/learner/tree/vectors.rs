@@ -95,10 +95,10 @@ impl<'a> Vectors<'a> {
             Target::Class(class) if (class as usize) < values => {
                 entries.push((cell * values + class as usize, scale));
             }
-            Target::Class(_) => {}
-            Target::Number(number) => {
+            Target::Number(number) if cells.classes().is_none() => {
                 entries.extend([(cell * values, scale), (cell * values + 1, scale * number)]);
             }
+            Target::Class(_) | Target::Number(_) => {}
         };
         if is_leaves {
             push(node, share * leaf_scale(cells) as f32);
