@@ -47,6 +47,7 @@ pub(crate) fn start(job: &impl Job, terms: &RunArgs, verb: &str) -> Result<()> {
             public,
         );
     }
+    terms.check_output()?;
     let mut opened = terms.ledgers.open_or_create(&dataset, || Ok(job.terms()?), public)?;
     let epsilon_after = job.quote(&mut opened)?;
     ledger::check_budget(&mut opened, &dataset.name, epsilon_after, SMALLER_EPSILON, public)?;

@@ -220,3 +220,13 @@ fn the_report_of_hidden_steps_shows_that_only_the_cost_of_all_iterates_keeps_gro
     assert!((last[0] - all[0]).abs() < 1e-9 && last[last.len() - 1] <= 1.0, "{last:?} {all:?}");
     assert!(growth(&last) < 1.01 && growth(&all) > 1.5, "{last:?} {all:?}");
 }
+
+/// A run that cannot start must not fix the budget of a dataset.
+#[test]
+fn no_ledger_is_made_for_a_run_whose_folder_exists() {
+    let here = folder("train twice");
+    fs::create_dir(here.join("taken")).unwrap();
+    let ran = run(&here, "train --epsilon 1 --steps 3 --output taken --ledger new");
+    assert!(ran.code == 2 && ran.stderr.contains("taken already exists"), "{}", ran.stderr);
+    assert!(!here.join("new").exists());
+}

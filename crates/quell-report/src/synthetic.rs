@@ -40,7 +40,9 @@ pub(crate) fn headline(model: &Model) -> Option<[String; 3]> {
         (None, None) => return None,
     };
     let about = format!("of the records in a cell of {} pairs that were {which}", error.pairs);
-    Some(["error".into(), percent(error.error), about])
+    let shown =
+        if error.lower > 0.0 { percent(error.error) } else { format!("at most {}", percent(error.upper)) };
+    Some(["error".into(), shown, about])
 }
 
 /// Released shares of the values of some columns, beside those of the model.
@@ -57,29 +59,28 @@ pub(crate) fn columns(model: &Model) -> Vec<(Figure, &'static str)> {
         let last = modelled.len() - 1;
         let describe = |value| domain.columns[column].describe(value);
         let shown = |(value, share): (usize, &f64)| Point::exact(value as f64 + 1.0, 100.0 * share);
-        let noisy = measured.shares.iter().enumerate().map(|(value, share)| {
-            let [lower, upper] = [-2.0, 2.0].map(|sign| 100.0 * (share + sign * measured.deviation).max(0.0));
-            Point { x: value as f64 + 1.0, lower, upper }
-        });
         let series = |name: &str, points| Series { name: name.into(), claim: Edge::Upper, points };
         let figure = Figure {
             title: format!("Values of {}", domain.columns[column].name),
             subtitle: format!(
-                "1: {}, {}: {}, …, {}: {}",
+                "1: {}, 2: {}, …, {}: {}; noise moves a released share by up to {}",
                 describe(0),
-                2,
                 describe(1),
                 last + 1,
-                describe(last)
+                describe(last),
+                percent(2.0 * measured.deviation)
             ),
             x: Axis::linear("value, in the order of the schema"),
             y: Axis::linear("share of the records (%)"),
             series: vec![
-                series("released, two standard deviations of noise to either side", noisy.collect()),
+                series("released", measured.shares.iter().enumerate().map(shown).collect()),
                 series("synthetic rows", modelled.iter().enumerate().map(shown).collect()),
             ],
         };
-        Some((figure, "The line of the synthetic rows should lie within the band of the released counts."))
+        Some((
+            figure,
+            "The lines should be as close to each other as the noise allows, in nineteen of twenty values.",
+        ))
     };
     order.into_iter().take(MOST_COLUMNS).filter_map(figure).collect()
 }
@@ -93,11 +94,8 @@ pub(crate) fn pairs(model: &Model) -> Option<(Figure, &'static str)> {
             .filter_map(|error| ErrorSummary::of([error].into_iter()))
             .collect();
         errors.sort_by(|a, b| b.upper.total_cmp(&a.upper));
-        let point = |(number, error): (usize, &ErrorSummary)| Point {
-            x: number as f64 + 1.0,
-            lower: 100.0 * error.lower,
-            upper: 100.0 * error.upper,
-        };
+        let point =
+            |(number, error): (usize, &ErrorSummary)| Point::exact(number as f64 + 1.0, 100.0 * error.upper);
         let points: Vec<Point> = errors.iter().enumerate().map(point).collect();
         (!points.is_empty()).then(|| Series { name: name.into(), claim: Edge::Upper, points })
     };
@@ -109,9 +107,9 @@ pub(crate) fn pairs(model: &Model) -> Option<(Figure, &'static str)> {
     series.iter().any(|series| series.points.len() > 1).then(|| {
         let figure = Figure {
             title: "Errors of pairs of columns".into(),
-            subtitle: "estimated by a release to which the model was not fitted; bands are noise".into(),
+            subtitle: "upper bounds, two standard deviations of noise above the estimates".into(),
             x: Axis::linear("pair, the largest bound first"),
-            y: Axis::linear("error in a cell (% of the records)"),
+            y: Axis::linear("largest error in a cell (% of the records)"),
             series,
         };
         (figure, "How far each pair of columns is from the records, in up to four groups of values a column.")
@@ -127,8 +125,11 @@ pub(crate) fn list(model: &Model) -> Option<List> {
             .into_iter()
             .filter_map(|(was_measured, what)| {
                 let ErrorSummary { pairs, error, lower, upper } = synthesizer.error(was_measured)?;
-                let range =
-                    format!("{} (noise allows {} to {})", percent(error), percent(lower), percent(upper));
+                let range = if lower > 0.0 {
+                    format!("{} (noise allows {} to {})", percent(error), percent(lower), percent(upper))
+                } else {
+                    format!("at most {}; noise hides the rest", percent(upper))
+                };
                 Some(row(what, format!("{pairs} pairs: {range}")))
             })
             .collect();

@@ -192,6 +192,16 @@ impl RunArgs {
         Ok(Some(NewBudget { epsilon, delta }))
     }
 
+    /// Refuses an output folder that exists, before a ledger is made for a run that cannot start.
+    pub(crate) fn check_output(&self) -> Result<()> {
+        match &self.output {
+            Some(path) if path.exists() => {
+                Err(quell::Error::from(run::Error::Exists { path: path.clone() }).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Creates the folder of the run.
     pub(crate) fn folder(&self, name: &str) -> Result<Folder> {
         Ok(match &self.output {

@@ -45,7 +45,8 @@ impl ErrorSummary {
             // Var Σ (e + σx)² = Σ 2σ⁴ + 4σ²e², for standard normal x.
             variance += 2.0 * own * error.variance.powi(2) + 4.0 * error.variance * error.squared.max(0.0);
         }
-        let root = |square: f64| (square.max(0.0) / cells).sqrt();
+        // No cell is wrong by more than all records.
+        let root = |square: f64| (square.max(0.0) / cells).sqrt().min(1.0);
         let two = 2.0 * f64::sqrt(variance);
         (pairs > 0).then(|| Self {
             pairs,
@@ -60,13 +61,13 @@ impl ErrorSummary {
     pub fn describe(&self, which: &str) -> String {
         let percent = |share: f64| format!("{:.2}", 100.0 * share);
         let pairs = if self.pairs == 1 { "pair" } else { "pairs" };
-        format!(
-            "error of {} {pairs} of columns {which}: {} % of the records in a cell (noise allows {} to {})",
-            self.pairs,
-            percent(self.error),
-            percent(self.lower),
-            percent(self.upper)
-        )
+        let error = if self.lower > 0.0 {
+            let [lower, upper] = [self.lower, self.upper].map(percent);
+            format!("{} % of the records in a cell (noise allows {lower} to {upper})", percent(self.error))
+        } else {
+            format!("at most {} % of the records in a cell; noise hides the rest", percent(self.upper))
+        };
+        format!("error of {} {pairs} of columns {which}: {error}", self.pairs)
     }
 }
 

@@ -126,6 +126,24 @@ impl Cells {
         })
     }
 
+    /// Whether the answers to the questions above a node leave the answer to this one open.
+    pub(super) fn is_open(&self, question: Question, path: &[(Question, bool)]) -> bool {
+        let features = |column: &Column| column.feature..column.feature + column.categories.max(1);
+        let Some(column) = self.columns.iter().find(|column| features(column).contains(&question.feature))
+        else {
+            return true;
+        };
+        path.iter().filter(|(asked, _)| features(column).contains(&asked.feature)).all(|(asked, answer)| {
+            match (column.categories, answer) {
+                (0, true) => question.threshold > asked.threshold,
+                (0, false) => question.threshold < asked.threshold,
+                // A record has one category of a column.
+                (_, true) => false,
+                (_, false) => question.feature != asked.feature,
+            }
+        })
+    }
+
     /// A random question: whether a number is above the middle of its bounds, or whether a category is there.
     ///
     /// The column is none of those that were asked about before, as long as there are others. After that,

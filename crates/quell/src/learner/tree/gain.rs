@@ -25,11 +25,12 @@ const SURE: f64 = 4.0;
 impl Histograms<'_> {
     /// The question with the largest gain that noise does not explain; `None` if there is none.
     ///
-    /// Ties are resolved by the order of the candidates.
-    pub(super) fn best(&self) -> Option<Question> {
+    /// `path` holds the questions above the node, with their answers. Ties are resolved by the order of the
+    /// candidates.
+    pub(super) fn best(&self, path: &[(Question, bool)]) -> Option<Question> {
         let totals = self.totals();
         let mut best: Option<(f64, Question)> = None;
-        for candidate in self.cells.candidates() {
+        for candidate in self.cells.candidates().filter(|one| self.cells.is_open(one.question, path)) {
             // Counts of yes come from the cells of yes, or from those of no, whichever are fewer.
             let (yes, all) = (candidate.cells.len(), candidate.column.len());
             let is_fewer = 2 * yes <= all;
@@ -133,7 +134,8 @@ mod tests {
         for _ in 0..200 {
             let noisy = |_| 100.0 + 20.0 * f64::from(chance.normal());
             let counts: Vec<f64> = (0..2 * cells.count()).map(noisy).collect();
-            splits += u32::from(Histograms { cells: &cells, counts: &counts, noise: 20.0 }.best().is_some());
+            splits +=
+                u32::from(Histograms { cells: &cells, counts: &counts, noise: 20.0 }.best(&[]).is_some());
         }
         // Six standard deviations above half of them.
         assert!(splits < 142, "{splits}");
@@ -142,7 +144,7 @@ mod tests {
         for cell in 0..16 {
             (counts[2 * cell], counts[2 * cell + 1]) = if cell < 6 { (200.0, 0.0) } else { (0.0, 200.0) };
         }
-        let found = Histograms { cells: &cells, counts: &counts, noise: 20.0 }.best().unwrap();
+        let found = Histograms { cells: &cells, counts: &counts, noise: 20.0 }.best(&[]).unwrap();
         assert_eq!((found.feature, found.threshold), (0, -0.25));
     }
 }

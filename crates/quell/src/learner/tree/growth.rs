@@ -131,10 +131,28 @@ impl Growth {
         for (node, counts) in live.into_iter().zip(released.chunks_exact(values)) {
             let counts: Vec<f64> = counts.iter().map(|count| count / scale).collect();
             let noise = self.noise / scale;
-            if let Some(question) = (Histograms { cells: &self.cells, counts: &counts, noise }).best() {
+            let histograms = Histograms { cells: &self.cells, counts: &counts, noise };
+            if let Some(question) = histograms.best(&self.path(node)) {
                 self.split(node, question);
             }
         }
+    }
+
+    /// The questions above a node, from the root on, with their answers.
+    pub(super) fn path(&self, node: usize) -> Vec<(Question, bool)> {
+        let mut path = Vec::new();
+        let mut at = node;
+        // The children of a node come after it.
+        for above in (0..node).rev() {
+            if let Some((question, children)) = self.nodes[above].split
+                && (children..children + 2).contains(&at)
+            {
+                path.push((question, at == children + 1));
+                at = above;
+            }
+        }
+        path.reverse();
+        path
     }
 
     /// The released values of each leaf, in the order of the nodes, and the noise in each number.

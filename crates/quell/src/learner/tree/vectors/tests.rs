@@ -137,3 +137,26 @@ fn a_saved_state_grows_the_same_tree_again() {
         }
     }
 }
+
+/// Random releases choose the splits, and none asks what the questions above it have answered.
+#[test]
+fn no_question_is_asked_whose_answer_is_known() {
+    let mut chance = PublicRandom::of(8, 1);
+    for classes in [Some(2), None] {
+        let method = method(classes, Splits::Measured, 7);
+        let mut state = method.state(None).unwrap();
+        for _ in 0..method.plan.sums.runs {
+            state.apply(Some(&release(&method, &mut chance)));
+        }
+        let growth = state.estimates();
+        let mut asked = 0;
+        for node in 0..growth.nodes.len() {
+            let path = growth.path(node);
+            for (place, (question, _)) in path.iter().enumerate() {
+                assert!(method.plan.cells.is_open(*question, &path[..place]), "{path:?}");
+            }
+            asked = asked.max(path.len());
+        }
+        assert!(asked > 4, "{asked}");
+    }
+}
