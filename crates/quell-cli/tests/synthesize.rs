@@ -135,15 +135,3 @@ fn flags_override_the_guarantee_of_a_file() {
         assert!(!ran.stderr.contains("ε ≤ 8"), "{file}: {}", ran.stderr);
     }
 }
-
-/// With hardly any noise, potentials grow until cells underflow. The model is one of numbers all the same.
-#[test]
-fn hardly_any_noise_makes_a_model_that_opens() {
-    let here = folder("synthesize little noise");
-    census(&here);
-    works(&run(
-        &here,
-        &format!("{SYNTHESIZE} --noise-multiplier 0.02 --delta 1e-5 --budget 1e9 --output one"),
-    ));
-    works(&run(&here, "synthesize --from one --rows 10"));
-}

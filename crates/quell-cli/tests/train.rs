@@ -225,7 +225,7 @@ fn the_report_of_hidden_steps_shows_that_only_the_cost_of_all_iterates_keeps_gro
 #[test]
 fn no_ledger_is_made_for_a_run_whose_folder_exists() {
     let here = folder("train twice");
-    fs::create_dir(here.join("taken")).unwrap();
+    std::fs::create_dir(here.join("taken")).unwrap();
     let ran = run(&here, "train --epsilon 1 --steps 3 --output taken --ledger new");
     assert!(ran.code == 2 && ran.stderr.contains("taken already exists"), "{}", ran.stderr);
     assert!(!here.join("new").exists());

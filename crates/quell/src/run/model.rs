@@ -95,7 +95,11 @@ impl Model {
         }
         let schema = self.configuration.data.schema.as_ref();
         let has_clusters = matches!(self.predictor, Predictor::Clusters(_));
-        let named = |class: u32| self.classes.as_ref().and_then(|names| names.get(class as usize)).cloned();
+        // A score of two classes may say "the second" where there is one class alone.
+        let named = |class: u32| {
+            let names = self.classes.as_ref()?;
+            names.get((class as usize).min(names.len().saturating_sub(1))).cloned()
+        };
         let predicted = self.predictor.predictions(features).into_iter();
         let convert = |target| match target {
             Target::Class(cluster) if has_clusters => Some(Prediction::Cluster(cluster + 1)),

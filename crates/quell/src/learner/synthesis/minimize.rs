@@ -126,4 +126,15 @@ mod tests {
         let function = |x: &[f64]| (x[0] * x[0], vec![2.0 * x[0]]);
         assert_eq!(minimize(function, vec![0.0], &[2.0]), [0.0]);
     }
+
+    /// Where cells underflow, the logarithm of their sum is -∞. That is no minimum.
+    #[test]
+    fn a_value_that_is_not_finite_is_no_minimum() {
+        let function = |x: &[f64]| match x[0] {
+            inside if inside < 1.0 => (-inside, vec![-1.0]),
+            _ => (f64::NEG_INFINITY, vec![f64::NAN]),
+        };
+        let found = minimize(function, vec![0.5], &[0.1]);
+        assert!(found[0] > 0.5 && found[0] < 1.0, "{found:?}");
+    }
 }
