@@ -24,7 +24,7 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
-    /// Network whose layers are printed, or model that is described (all models are listed if not given)
+    /// Model to describe, with the layers of a network; all models if not given
     name: Option<String>,
     /// Shape of an example
     ///
