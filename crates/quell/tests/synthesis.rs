@@ -69,6 +69,7 @@ fn tables_at_the_edge_yield_rows_of_the_schema() {
         let mut lines = rows.lines();
         assert_eq!(lines.next(), Some("a,\"b, c\",y"), "{name}");
         assert_eq!(lines.clone().count(), 200, "{name}");
+        let mut at_bounds = [0.0; 2];
         for line in lines {
             let (a, rest) = line.split_once(',').unwrap();
             let (b, y) = rest.rsplit_once(',').unwrap();
@@ -79,8 +80,14 @@ fn tables_at_the_edge_yield_rows_of_the_schema() {
             };
             let (a, y) = (number(a, [0.0, 10.0]), number(y, [-5.0, 5.0]));
             assert!(["u", "\"say \"\"v\"\"\"", ""].contains(&b), "{name}: {line}");
-            if name == "beyond the bounds" && model.column(0)[33] > 0.999 {
-                assert_eq!((a, y), (10.0, -5.0));
+            at_bounds[0] += f64::from(u8::from(a == 10.0)) / 200.0;
+            at_bounds[1] += f64::from(u8::from(y == -5.0)) / 200.0;
+        }
+        // Values beyond a bound are drawn at the bound, as often as the model says.
+        let said = [model.column(0)[33], model.column(2)[0]];
+        if name == "beyond the bounds" {
+            for (drawn, said) in at_bounds.iter().zip(said) {
+                assert!(said > 0.5 && (drawn - said).abs() < 0.05, "{drawn} {said}");
             }
         }
     }
