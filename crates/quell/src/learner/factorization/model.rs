@@ -92,7 +92,7 @@ impl Factorization {
         places
     }
 
-    /// The items at most `top` long that suit a user best and that the user has not rated, best first.
+    /// At most `top` items that suit a user best and that the user has not rated, best first.
     ///
     /// `ratings` are the user's own: items by their place in the public list, and ratings. Ratings of other
     /// items and ratings that are not numbers are ignored.

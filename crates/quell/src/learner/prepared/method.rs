@@ -40,7 +40,7 @@ pub struct Task<'a> {
 }
 
 /// Noise of a preparation, over that of one release with the whole guarantee: a sixteenth of the budget.
-const SHARE: f64 = 4.0;
+const NOISE_RATIO: f64 = 4.0;
 
 impl Method for Prepared {
     type Recipe = Recipe;
@@ -62,7 +62,7 @@ impl Method for Prepared {
         let whole = Privacy { epsilon, delta: Some(delta.get()), noise_multiplier: None, neighbors };
         let noise = match noise_multiplier {
             Some(noise) => noise,
-            None => SHARE * whole.gaussian_noise(delta, 1)?,
+            None => NOISE_RATIO * whole.gaussian_noise(delta, 1)?,
         };
         let noise_of_run = noise * (unsupervised::COMPONENT_RUNS as f64).sqrt();
         let found = unsupervised::Recipe {

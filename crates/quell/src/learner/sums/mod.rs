@@ -1,6 +1,6 @@
-//! What learners share that release nothing but sums over all records.
+//! Shared parts of learners that release only sums over all records.
 //!
-//! [`Sums`] is what such a learner pays for: so many runs of one mechanism, each of which releases a noisy sum
+//! [`Sums`] is what such a learner pays for: a number of runs of one mechanism, each of which releases a noisy sum
 //! of one vector for each record. [`Releases`] holds what was released, and [`Estimates`] is what a learner
 //! makes of it. What a run sums may depend on earlier releases, and on nothing else.
 
@@ -38,7 +38,7 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// Plans so many runs that release so many numbers each, with the least noise that is private enough.
+    /// Plans `runs` runs that release `dimension` numbers each, with the least noise that is private enough.
     pub(super) fn new(privacy: &Privacy, records: u64, runs: u64, dimension: usize) -> Result<Self, Error> {
         let delta = privacy.delta_for(records)?;
         let clipping = Clipping::Flat { norm: ClipNorm::new(1.0)? };
