@@ -75,6 +75,9 @@ pub(crate) struct Flags {
     /// Number of principal components, for the model `components` or before a network
     #[arg(long, value_name = "K", value_parser = parse_count)]
     components: Option<u64>,
+    /// What is found about all columns of numbers first, and used to scale them for a network
+    #[arg(long, value_enum, conflicts_with = "components")]
+    prepare: Option<PrepareArg>,
     #[command(flatten)]
     ratings: RatingArgs,
     /// Weight λ of the penalty λ/2 ‖w‖² of a model of tables
@@ -238,6 +241,7 @@ impl Flags {
                 asked.unsupervised.components = Some(components);
             }
         }
+        asked.training.preparation = self.prepare.map(PrepareArg::preparation).or(asked.training.preparation);
         let delta = asked.training.privacy.delta.or(asked.glm.privacy.delta);
         let delta = delta.or(asked.unsupervised.privacy.delta);
         let delta = delta.or(asked.naive_bayes.privacy.delta).or(asked.tree.privacy.delta);
@@ -253,6 +257,24 @@ impl Flags {
     /// Whether the flags name a model that needs no label.
     fn has_no_labels(&self) -> bool {
         self.model.as_deref().is_some_and(|name| Kind::named(name).is_some() || name == factorization::NAME)
+    }
+}
+
+/// What is found about all columns of numbers, as flags name it.
+#[derive(Clone, Copy, ValueEnum)]
+enum PrepareArg {
+    /// Mean and spread: numbers are shifted and scaled
+    Standardize,
+    /// Quantiles: a number becomes the share of records below it
+    Quantiles,
+}
+
+impl PrepareArg {
+    fn preparation(self) -> Preparation {
+        match self {
+            Self::Standardize => Preparation::Standardize { noise_multiplier: None },
+            Self::Quantiles => Preparation::Quantiles { noise_multiplier: None },
+        }
     }
 }
 

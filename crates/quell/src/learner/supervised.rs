@@ -209,6 +209,23 @@ pub(super) fn gather(examples: &Examples, example: usize, input: &mut [f32]) {
     });
 }
 
+/// Puts back the features of an example that [`gather`] wrote: images with channels first.
+pub(super) fn put_back(shape: &[usize], features: &mut [f32]) {
+    let &[channels, _, _] = shape else { return };
+    if channels == 1 {
+        return;
+    }
+    scratch(features.len(), |numbers| {
+        numbers.copy_from_slice(features);
+        for (channel, plane) in features.chunks_exact_mut(numbers.len() / channels).enumerate() {
+            plane
+                .iter_mut()
+                .zip(numbers.iter().skip(channel).step_by(channels))
+                .for_each(|(to, from)| *to = *from);
+        }
+    });
+}
+
 impl Task for Supervised<'_> {
     fn is_grouped(&self) -> bool {
         matches!(self.units, Units::Users(_)) || self.versions() > 1

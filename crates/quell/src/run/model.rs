@@ -12,7 +12,7 @@ use crate::{
         Evaluation, NetworkModel, Predictor, factorization,
         glm::Curves,
         loss::Target,
-        prepared::{Preparation, Transform},
+        prepared::Transform,
         synthesis,
         tensors::{CONFIGURATION, SHAPE, Tensor, damaged, read_model, text, weights},
         unsupervised,
@@ -126,7 +126,9 @@ impl Model {
     pub fn curves(&self) -> Result<Option<Curves>, Error> {
         let Configuration { data, features, model, .. } = &self.configuration;
         match (&self.predictor, &data.schema) {
-            (Predictor::Network(network), Some(schema)) if features.is_raw() => {
+            (Predictor::Network(network), Some(schema))
+                if features.is_raw() && network.preparation.is_none() =>
+            {
                 Curves::new(network, &model.layers, schema, self.classes.as_deref())
             }
             _ => Ok(None),
@@ -240,10 +242,10 @@ impl Model {
             // Earlier versions stored the loss in the settings alone.
             Err(_) => configuration.training.loss.ok_or_else(|| damaged("the loss"))?,
         };
-        let (preparation, features) = match configuration.training.preparation {
-            Some(Preparation::Components { count, .. }) => {
-                let transform = Transform::restore(bytes, features.iter().product(), count)?;
-                (Some(transform), vec![count])
+        let (preparation, features) = match &configuration.training.preparation {
+            Some(preparation) => {
+                let transform = Transform::restore(bytes, preparation, features.iter().product())?;
+                (Some(transform), preparation.output_shape(&features))
             }
             None => (None, features),
         };

@@ -141,10 +141,17 @@ impl Way {
         recipe.sampling.records = Some(count as u64);
         recipe.privacy.delta = Some(1e-5);
         recipe.augmentation = self.versions.map(|versions| Augmentation { versions, shift: 1, mirror: true });
-        // Pictures of CIFAR-10 have millions of products of features.
-        let can_prepare = self.by != Sampler::Shuffled && self.format != Format::Cifar;
-        if can_prepare && self.versions.is_none() && self.seed.is_multiple_of(2) {
-            recipe.preparation = Some(Preparation::Components { count: 2, noise_multiplier: Some(4.0) });
+        if self.by != Sampler::Shuffled && self.versions.is_none() {
+            let noise_multiplier = Some(4.0);
+            recipe.preparation = match self.seed % 4 {
+                // Pictures of CIFAR-10 have millions of products of features.
+                0 if self.format != Format::Cifar => {
+                    Some(Preparation::Components { count: 2, noise_multiplier })
+                }
+                1 => Some(Preparation::Standardize { noise_multiplier }),
+                2 => Some(Preparation::Quantiles { noise_multiplier }),
+                _ => None,
+            };
         }
         asked
     }

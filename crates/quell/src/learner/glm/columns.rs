@@ -43,7 +43,12 @@ impl Columns {
 
     /// Number of features that are numbers.
     pub(super) fn numbers(&self) -> usize {
-        self.is_indicator.iter().filter(|indicator| !**indicator).count()
+        self.features_of_numbers().count()
+    }
+
+    /// The features that are numbers.
+    pub(in crate::learner) fn features_of_numbers(&self) -> impl Iterator<Item = usize> {
+        (0..self.width()).filter(|feature| !self.is_indicator(*feature))
     }
 
     /// Whether a feature is an indicator of a category.

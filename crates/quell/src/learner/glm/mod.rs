@@ -64,5 +64,6 @@ pub use minimizer::{Minimizer, Problem};
 pub use plan::Plan;
 pub use recipe::{Family, Recipe};
 use standardization::Standardization;
+pub(in crate::learner) use standardization::{NORMAL, SPREADS, shrink};
 pub use state::State;
 pub use weights::Weights;

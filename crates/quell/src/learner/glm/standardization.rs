@@ -14,10 +14,10 @@ pub(super) fn limit(classes: Option<usize>) -> f64 {
 }
 
 /// A mean absolute deviation times this is the standard deviation of a normal column: √(π/2), rounded.
-const NORMAL: f64 = 1.25;
+pub(in crate::learner) const NORMAL: f64 = 1.25;
 
 /// The smallest and the largest spread of a column with values in [-1, 1].
-const SPREADS: [f64; 2] = [0.001, 1.0];
+pub(in crate::learner) const SPREADS: [f64; 2] = [0.001, 1.0];
 
 /// Variance of the means of targets over data sets, as prior knowledge.
 const TARGET_VARIANCE: f64 = 0.1;
@@ -68,7 +68,7 @@ impl Standardization {
         let (features, target) = means.values.split_at(columns.width().min(means.values.len()));
         let mut centres = features.to_vec();
         let numbers = columns.numbers();
-        shrink(columns, &mut centres, means.noise);
+        shrink(&mut of_numbers(columns, &mut centres), means.noise);
         // With classes, the centre of a noisy column is better at the middle of its bounds.
         let damping = if plan.classes.is_some() {
             1.0 / (1.0 + means.noise.powi(2) / numbers.max(1) as f64)
@@ -99,7 +99,7 @@ impl Standardization {
         // Without any number, no deviations are released.
         spreads.resize(spreads.len().max(columns.width()), 0.0);
         let target_spread = if plan.classes.is_none() { spreads.pop() } else { None };
-        shrink(columns, &mut spreads, noise);
+        shrink(&mut of_numbers(columns, &mut spreads), noise);
         // A spread that noise alone could explain is raised to three times the noise, but to no more than half
         // the range.
         let floor = (3.0 * deviations.noise).min(0.5);
@@ -200,21 +200,25 @@ impl Standardization {
     }
 }
 
-/// Shrinks the estimates of all numeric features towards their mean, as far as noise explains their spread.
+/// The estimates of all features that are numbers.
+fn of_numbers<'e>(columns: &Columns, estimates: &'e mut [f64]) -> Vec<&'e mut f64> {
+    let features = estimates.iter_mut().take(columns.width()).enumerate();
+    features.filter(|(feature, _)| !columns.is_indicator(*feature)).map(|(_, estimate)| estimate).collect()
+}
+
+/// Shrinks estimates towards their mean, as far as noise explains their spread.
 ///
 /// The positive-part estimator of James and Stein around the mean (Efron and Morris 1973), for four or more
 /// numbers with equal noise.
-fn shrink(columns: &Columns, estimates: &mut [f64], noise: f64) {
-    let numbers: Vec<usize> =
-        (0..columns.width()).filter(|feature| !columns.is_indicator(*feature)).collect();
-    if numbers.len() < 4 {
+pub(in crate::learner) fn shrink(estimates: &mut [&mut f64], noise: f64) {
+    if estimates.len() < 4 {
         return;
     }
-    let count = numbers.len() as f64;
-    let mean = numbers.iter().map(|feature| estimates[*feature]).sum::<f64>() / count;
-    let squares: f64 = numbers.iter().map(|feature| (estimates[*feature] - mean).powi(2)).sum();
+    let count = estimates.len() as f64;
+    let mean = estimates.iter().map(|estimate| **estimate).sum::<f64>() / count;
+    let squares: f64 = estimates.iter().map(|estimate| (**estimate - mean).powi(2)).sum();
     let kept = if squares > 0.0 { (1.0 - (count - 3.0) * noise * noise / squares).max(0.0) } else { 0.0 };
-    for feature in numbers {
-        estimates[feature] = mean + kept * (estimates[feature] - mean);
+    for estimate in estimates {
+        **estimate = mean + kept * (**estimate - mean);
     }
 }

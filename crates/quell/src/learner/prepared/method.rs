@@ -6,17 +6,16 @@ use quell_privacy::{
 };
 use serde_json::{Value, json};
 
-use super::{Preparation, State};
+use super::{Plan, State};
 use crate::{
     Error,
     data::Examples,
     learner::{
-        Control, Method, PlannedCost, Predictor, Privacy, Snapshot, Subject, Supervised,
+        Control, Method, PlannedCost, Predictor, Snapshot, Subject, Supervised,
         dp_sgd::{DpSgd, Recipe, train},
         loss::Loss,
         method::check_width,
         sums::Estimates,
-        unsupervised::{self, Kind, Plan},
     },
     network::Architecture,
     terms,
@@ -28,8 +27,6 @@ pub struct Prepared {
     pub preparation: Plan,
     /// The network and its plan, which includes the cost of the preparation.
     pub training: DpSgd,
-    /// Number of features after the preparation.
-    outputs: usize,
 }
 
 /// The records, before and after the preparation.
@@ -39,9 +36,6 @@ pub struct Task<'a> {
     records: Supervised<'a>,
 }
 
-/// Noise of a preparation, over that of one release with the whole guarantee: a sixteenth of the budget.
-const NOISE_RATIO: f64 = 4.0;
-
 impl Method for Prepared {
     type Recipe = Recipe;
     type Mechanism = StagedDescent;
@@ -49,7 +43,7 @@ impl Method for Prepared {
     type State = State;
 
     fn plan(recipe: &mut Recipe, model: &mut Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
-        let Some(Preparation::Components { count, noise_multiplier }) = recipe.preparation else {
+        let Some(preparation) = recipe.preparation else {
             return Err(Error::Setting {
                 name: "preparation",
                 found: "not given".into(),
@@ -57,27 +51,26 @@ impl Method for Prepared {
             });
         };
         let records = recipe.records(&subject.facts)?;
-        let Privacy { epsilon, neighbors, .. } = recipe.privacy;
         let delta = recipe.privacy.delta_for(records)?;
-        let whole = Privacy { epsilon, delta: Some(delta.get()), noise_multiplier: None, neighbors };
-        let noise = match noise_multiplier {
-            Some(noise) => noise,
-            None => NOISE_RATIO * whole.gaussian_noise(delta, 1)?,
+        let preparation = Plan::new(preparation, recipe.privacy, (records, delta), subject)?;
+        let cost = preparation.sums.epsilon.upper;
+        if let Some(asked) = recipe.privacy.epsilon.filter(|asked| *asked <= cost) {
+            return Err(Error::Setting {
+                name: "noise multiplier of the preparation",
+                found: format!("so small that the preparation alone costs ε = {cost:.3} of {asked}"),
+                expected: "a larger number, or none: it is chosen then",
+            });
+        }
+        recipe.preparation = Some(preparation.preparation);
+        let subject = Subject {
+            shape: &preparation.preparation.output_shape(subject.shape),
+            are_features: true,
+            facts: subject.facts.clone(),
+            schema: None,
         };
-        let noise_of_run = noise * (unsupervised::COMPONENT_RUNS as f64).sqrt();
-        let found = unsupervised::Recipe {
-            privacy: Privacy { epsilon: None, noise_multiplier: Some(noise_of_run), ..whole },
-            records: Some(records),
-            components: Some(count),
-            ..unsupervised::Recipe::default()
-        };
-        let preparation = Plan::new(&found, Kind::Components, subject)?;
-        recipe.preparation = Some(Preparation::Components { count, noise_multiplier: Some(noise) });
-        let subject =
-            Subject { shape: &[count], are_features: true, facts: subject.facts.clone(), schema: None };
         let before = vec![preparation.sums.mechanism()];
         let training = DpSgd::plan_after(before, recipe, model, &subject)?;
-        Ok(Self { preparation, training, outputs: count })
+        Ok(Self { preparation, training })
     }
 
     fn parameters(&self) -> usize {
@@ -104,8 +97,9 @@ impl Method for Prepared {
         let sums = &self.preparation.sums;
         let noise = sums.noise() / (sums.runs as f64).sqrt();
         let mut settings = vec![
-            ("principal components", json!(self.outputs)),
-            ("runs that find components", json!(sums.runs)),
+            ("preparation", json!(self.preparation.preparation.name())),
+            ("features after it", json!(self.training.network.input().len())),
+            ("runs of the preparation", json!(sums.runs)),
             ("noise multiplier of these runs, as one release", json!(noise)),
         ];
         settings.extend(self.training.settings());
@@ -171,13 +165,13 @@ impl Method for Prepared {
             return Err(Error::saved("the preparation", "lost when the run was killed", expected));
         }
         // From here on a record is transformed by what was released, and by nothing else.
-        let prepared = state.transform(self.preparation.width, self.outputs).apply(task.examples)?;
+        let prepared = state.transform().apply(task.examples)?;
         let mut records = self.training.plan.task(&prepared, task.unit)?;
         train(lease, runs, (&self.training.plan, &self.training.network), &mut records, state, watch)
     }
 
     fn model(&self, state: &State) -> Predictor {
-        let transform = state.transform(self.preparation.width, self.outputs);
+        let transform = state.transform().clone();
         self.training.model(&state.checkpoint).prepared_by(transform)
     }
 }

@@ -2,51 +2,126 @@
 
 use std::cell::OnceCell;
 
+use quell_privacy::mechanism::{Clipper, Contributions};
 use safetensors::serialize;
 
-use super::Transform;
+use super::{
+    Plan, Transform,
+    columns::{self, Quantiles, Standard},
+};
 use crate::{
     Error,
-    features::Pca,
     learner::{
-        Predictor, Snapshot,
+        Predictor, Snapshot, Supervised,
         dp_sgd::Checkpoint,
-        unsupervised::{self, Plan},
+        sums::{Estimates, Releases},
+        unsupervised,
     },
 };
+
+/// What a preparation knows after the releases so far. It is public.
+#[derive(Clone, Debug)]
+pub(super) enum Findings {
+    Components(unsupervised::Findings),
+    Standard(Standard),
+    Quantiles(Quantiles),
+}
+
+/// The vectors that a run of a preparation sums.
+pub(super) enum Vectors<'a> {
+    Components(unsupervised::Vectors<'a>),
+    Columns(columns::Vectors<'a>),
+}
+
+impl Findings {
+    /// The transform that follows from the releases so far.
+    pub(super) fn transform(&self) -> Transform {
+        match self {
+            Self::Components(found) => match found.model() {
+                Predictor::Components(found) => Transform::Components(found.pca),
+                _ => unreachable!("a preparation by components finds components"),
+            },
+            Self::Standard(standard) => Transform::PiecewiseLinear(standard.lines()),
+            Self::Quantiles(quantiles) => Transform::PiecewiseLinear(quantiles.lines()),
+        }
+    }
+}
+
+impl Estimates for Findings {
+    type Task<'t> = Supervised<'t>;
+    type Vectors<'a> = Vectors<'a>;
+
+    fn vectors<'a>(&'a self, task: &'a Supervised<'_>, dimension: usize) -> Option<Vectors<'a>> {
+        let columns = |facts, stage| Vectors::Columns(columns::Vectors::new(task, facts, stage, dimension));
+        Some(match self {
+            Self::Components(found) => Vectors::Components(found.vectors(task, dimension)?),
+            Self::Standard(standard) => columns(&standard.facts, standard.stage()?),
+            Self::Quantiles(quantiles) => columns(&quantiles.facts, quantiles.stage()?),
+        })
+    }
+
+    fn length(&self) -> usize {
+        let of_stage = |facts: &columns::Facts, stage: Option<columns::Stage<'_>>| {
+            stage.map_or(0, |stage| stage.length(facts.numbers.len()))
+        };
+        match self {
+            Self::Components(found) => found.length(),
+            Self::Standard(standard) => of_stage(&standard.facts, standard.stage()),
+            Self::Quantiles(quantiles) => of_stage(&quantiles.facts, quantiles.stage()),
+        }
+    }
+
+    fn apply(&mut self, released: Option<&[f64]>) {
+        match self {
+            Self::Components(found) => found.apply(released),
+            Self::Standard(standard) => standard.apply(released),
+            Self::Quantiles(quantiles) => quantiles.apply(released),
+        }
+    }
+}
+
+impl Contributions for Vectors<'_> {
+    fn dimension(&self) -> usize {
+        match self {
+            Self::Components(vectors) => vectors.dimension(),
+            Self::Columns(vectors) => vectors.dimension(),
+        }
+    }
+
+    fn add_clipped(&mut self, blocks: &[&[usize]], clipper: &Clipper, sum: &mut [f64]) {
+        match self {
+            Self::Components(vectors) => vectors.add_clipped(blocks, clipper, sum),
+            Self::Columns(vectors) => vectors.add_clipped(blocks, clipper, sum),
+        }
+    }
+}
 
 /// The releases of the preparation, and the checkpoint of DP-SGD.
 #[derive(Clone, Debug)]
 pub struct State {
-    pub(super) preparation: unsupervised::State,
+    pub(super) preparation: Releases<Findings>,
     pub(super) checkpoint: Checkpoint,
     /// Number of runs of the preparation.
     runs: u64,
+    /// The transform before the preparation is over.
+    first: Transform,
     /// The transform, once the preparation is over and the transform was asked for.
     transform: OnceCell<Transform>,
 }
 
 impl State {
     pub(super) fn new(plan: &Plan, checkpoint: Checkpoint, saved: Option<&[u8]>) -> Result<Self, Error> {
-        let preparation = plan.state(saved)?;
-        Ok(Self { preparation, checkpoint, runs: plan.sums.runs, transform: OnceCell::new() })
+        let runs = plan.sums.runs;
+        let preparation = Releases::new(plan.findings(), runs, saved)?;
+        Ok(Self { preparation, checkpoint, runs, first: plan.first_transform(), transform: OnceCell::new() })
     }
 
     /// The transform that follows from the preparation.
-    ///
-    /// Before the preparation is over, it keeps the first features.
-    pub(super) fn transform(&self, width: usize, outputs: usize) -> Transform {
+    pub(super) fn transform(&self) -> &Transform {
         if self.preparation.position() < self.runs {
-            let axis = |place: usize| f32::from(place / width == place % width);
-            let components = (0..outputs * width).map(axis).collect();
-            let components = Pca { mean: vec![0.0; width], components, variances: vec![0.0; outputs] };
-            return Transform { components };
+            return &self.first;
         }
-        let found = || match self.preparation.estimates().model() {
-            Predictor::Components(found) => Transform { components: found.pca },
-            _ => unreachable!("a preparation by components finds components"),
-        };
-        self.transform.get_or_init(found).clone()
+        self.transform.get_or_init(|| self.preparation.estimates().transform())
     }
 }
 

@@ -4,8 +4,10 @@
 //! of one vector for each record. [`Releases`] holds what was released, and [`Estimates`] is what a learner
 //! makes of it. What a run sums may depend on earlier releases, and on nothing else.
 
+mod counts;
 mod releases;
 
+pub(super) use counts::nearest_counts;
 pub use releases::{Estimates, Releases};
 
 use quell_privacy::{

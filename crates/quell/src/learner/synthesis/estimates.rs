@@ -10,7 +10,7 @@ use super::{
     fit::{Factor, Fit},
     groups::Groups,
     junction::JunctionTree,
-    measured::{Measured, possible},
+    measured::Measured,
     query::{Query, all_pairs},
     schedule::{Purpose, purpose, runs_for},
     vectors::{Records, Vectors},
@@ -101,7 +101,7 @@ impl Estimates {
             if measured.is_empty() {
                 return vec![total / size as f64; size];
             }
-            possible(&measured.counts(), total)
+            sums::nearest_counts(&measured.counts(), total)
         };
         self.columns.iter().zip(sizes).map(possible).collect()
     }

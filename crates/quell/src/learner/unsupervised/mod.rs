@@ -52,7 +52,9 @@ pub(crate) use models::restore;
 pub use models::{Clusters, Components};
 pub use plan::Plan;
 pub use recipe::{Kind, Recipe};
+pub(super) use state::Findings;
 pub use state::State;
+pub(super) use vectors::Vectors;
 
 /// Public numbers that estimates are made with.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -33,13 +33,18 @@ enum Found {
 
 impl Plan {
     /// The state before the first run, or a saved state.
-    pub(in crate::learner) fn state(&self, saved: Option<&[u8]>) -> Result<State, Error> {
+    pub(super) fn state(&self, saved: Option<&[u8]>) -> Result<State, Error> {
+        Releases::new(self.findings(), self.sums.runs, saved)
+    }
+
+    /// What is known before the first run.
+    pub(in crate::learner) fn findings(&self) -> Findings {
         let facts = self.facts();
         let goal = match self.goal {
             Goal::Clusters(schedule) => Found::Clusters(Box::new(KMeans::new(facts, schedule))),
             Goal::Components(count) => Found::Components(Box::new(Directions::new(facts, count))),
         };
-        Releases::new(Findings { width: self.width, goal }, self.sums.runs, saved)
+        Findings { width: self.width, goal }
     }
 }
 
