@@ -142,26 +142,6 @@ def cell(scored: list[Scored | None]) -> str:
     return f"{100 * mean([one[0] for one in known]):.1f}" if known else "–"
 
 
-def mnist(data: Path) -> "object":
-    import gzip
-
-    import numpy as np
-    import pandas as pd
-    from table_data import Column, Table
-
-    def read(name: str, header: int) -> "object":
-        return np.frombuffer(gzip.open(data / "mnist" / f"{name}.gz").read(), np.uint8, offset=header)
-
-    names = [f"pixel{place}" for place in range(784)]
-    parts = []
-    for part in ("train", "t10k"):
-        rows = pd.DataFrame(read(f"{part}-images-idx3-ubyte", 16).reshape(-1, 784), columns=names)
-        rows["digit"] = read(f"{part}-labels-idx1-ubyte", 8).astype(str)
-        parts.append(rows)
-    columns = [Column(name, bounds=(0, 255)) for name in names]
-    return Table("MNIST", columns, Column("digit", categories=tuple("0123456789")), *parts)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description="Compares Quell's trees, forests and naive Bayes with those of other libraries.")
     parser.add_argument("--data", type=Path, default=os.environ.get("QUELL_DATA"), help="the folder of the data sets")
