@@ -155,6 +155,7 @@ def measure(table: "object", program: Path, folder: Path, runs: dict[str, int]) 
                     break
                 rows, seconds = made
                 found.append((distance(real, codes(table, rows)), 100 * accuracy(table, rows, table.test), seconds))
+                say(f"{name} at {epsilon}, run {len(found)}: {found[-1][0]:.4f}, {found[-1][1]:.2f} %, {seconds:.1f} s")
             if name not in failed:
                 means = [statistics.mean(column) for column in zip(*found, strict=True)]
                 say(f"| {epsilon} | {name} | {len(found)} | {means[0]:.4f} | {means[1]:.2f} | {means[2]:.1f} |", sys.stdout)

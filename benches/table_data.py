@@ -32,7 +32,7 @@ class Column:
     categories: tuple[str, ...] | None = None
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class Table:
     """A table with its public facts. The target is a class or a number with bounds."""
 
@@ -46,6 +46,10 @@ class Table:
     @property
     def classifies(self) -> bool:
         return self.label.categories is not None
+
+    def split_number(self, number: int) -> int:
+        """The number of the split of a run: a table with its own test set has one."""
+        return number if self.test is None else 0
 
     def split(self, number: int) -> tuple[pd.DataFrame, pd.DataFrame]:
         if self.test is not None:
