@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Compares private k-means and principal components with other libraries, at equal ε.
 
-Digits (64 columns) and the numeric columns of Adult and Bank Marketing (table_data.py),
-δ = 1e-5, the median of several runs. Every library gets the same declared bounds and
-the same numbers, scaled from their bounds to [-1, 1], and is measured on all records:
+Digits (64 columns), the numeric columns of Adult and Bank Marketing, and MNIST if asked
+for (table_data.py), δ = 1e-5, the mean of several runs. Every library gets the same
+declared bounds and the same numbers, scaled from their bounds to [-1, 1], and is measured
+on all records:
 
     k-means       mean squared distance to the nearest centre; less is better
     components    share of the variance that is explained; more is better
+    seconds       of one run
 
     quell           `train --model kmeans` and `--model components`, without any other setting
     diffprivlib     KMeans and PCA, with the declared bounds
@@ -14,49 +16,46 @@ the same numbers, scaled from their bounds to [-1, 1], and is measured on all re
 
 Not equal, and in whose favour:
 
+    the peers'   Quell's time is that of the whole command: reading the CSV file, planning, paying, and writing
+                 the files of the run. The time of the peers is that of fitting arrays in memory.
     Quell's      diffprivlib promises δ = 0, and Quell δ = 1e-5.
-    Quell's      the rules that choose Quell's settings were found with these tables.
+    Quell's      the rules that choose Quell's settings were found with the first three tables.
 
 The peers, pinned in tables-requirements.txt, go into the environment of tables.py.
---quell names a program `quell`, instead of building one. The PCA of diffprivlib takes
-minutes for each run on 64 columns.
+--quell names a program `quell`, instead of building one. A peer that takes longer than
+--limit seconds for one run is left out.
 """
 
-import argparse
 import json
-import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
-import warnings
+import time
+from functools import partial
 from pathlib import Path
 
-from peers import HERE, ROOT, prepare_environment, say
+from peers import HERE, ROOT, data_parser, enter, run_limited, run_timed, say
 
 REQUIREMENTS = HERE / "tables-requirements.txt"
 EPSILONS = (0.1, 0.5, 1.0, 3.0)
 DELTA = 1e-5
-# Table, clusters, components.
-TASKS = (("digits", 10, 10), ("adult", 8, 3), ("bank", 8, 5))
+# Clusters and components of each table.
+TASKS = {"digits": (10, 10), "adult": (8, 3), "bank": (8, 5), "mnist": (10, 60)}
+
+Scored = tuple[float, float]
 
 
-def build() -> Path:
-    subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "quell-cli"], cwd=ROOT, check=True)
-    return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "quell"
-
-
-def quell(program: Path, folder: Path, records: int, epsilon: float, model: list[str]) -> float:
+def quell(program: Path, folder: Path, records: int, epsilon: float, model: list[str]) -> Scored:
     """Trains once, and measures the model on a public copy of the records."""
     with tempfile.TemporaryDirectory() as place:
-        shutil.copy(folder / "train.csv", Path(place) / "copy.csv")
-        command = [str(program), "train", str(folder / "train.csv"), "--schema", str(folder / "schema.toml")]
+        command = ["train", str(folder / "train.csv"), "--schema", str(folder / "schema.toml")]
         command += ["--records", str(records), "--epsilon", str(epsilon), "--delta", str(DELTA), *model]
-        command += ["--test", "copy.csv", "--output", "run", "--ledger", "ledger", "--format", "json"]
-        finished = subprocess.run(command, cwd=place, check=True, capture_output=True, text=True)
-    (measured,) = json.loads(finished.stdout)["evaluation"].values()
-    return measured.get("inertia", measured.get("explained"))
+        _, seconds = run_timed(program, place, *command, "--output", "run", "--ledger", "ledger")
+        copy = str(folder / "copy.csv")
+        printed, _ = run_timed(program, place, "evaluate", "run", copy, "--public", "--format", "json")
+    (measured,) = json.loads(printed)["evaluation"].values()
+    return measured.get("inertia", measured.get("explained")), seconds
 
 
 def inertia(values: "object", centres: "object") -> float:
@@ -71,72 +70,80 @@ def explained(values: "object", directions: "object") -> float:
     return float(((centred @ directions.T) ** 2).sum() / (centred**2).sum())
 
 
-def peer_clusters(values: "object", clusters: int, epsilon: float | None, seed: int) -> float:
+def clusters(values: "object", count: int, epsilon: float | None, seed: int) -> Scored:
     if epsilon is None:
         from sklearn.cluster import KMeans
 
-        return inertia(values, KMeans(clusters, n_init=10, random_state=seed).fit(values).cluster_centers_)
-    from diffprivlib.models import KMeans
+        model = KMeans(count, n_init=10, random_state=seed)
+    else:
+        from diffprivlib.models import KMeans
 
-    return inertia(values, KMeans(clusters, epsilon=epsilon, bounds=(-1, 1), random_state=seed).fit(values).cluster_centers_)
+        model = KMeans(count, epsilon=epsilon, bounds=(-1, 1), random_state=seed)
+    start = time.perf_counter()
+    model.fit(values)
+    seconds = time.perf_counter() - start
+    return inertia(values, model.cluster_centers_), seconds
 
 
-def peer_components(values: "object", count: int, epsilon: float | None, seed: int) -> float:
+def components(values: "object", count: int, epsilon: float | None, seed: int) -> Scored:
     if epsilon is None:
         from sklearn.decomposition import PCA
 
-        return explained(values, PCA(count).fit(values).components_)
-    from diffprivlib.models import PCA
+        model = PCA(count)
+    else:
+        from diffprivlib.models import PCA
 
-    norm = values.shape[1] ** 0.5
-    model = PCA(count, epsilon=epsilon, bounds=(-1, 1), data_norm=norm, centered=False, random_state=seed)
-    return explained(values, model.fit(values).components_)
+        norm = values.shape[1] ** 0.5
+        model = PCA(count, epsilon=epsilon, bounds=(-1, 1), data_norm=norm, centered=False, random_state=seed)
+    start = time.perf_counter()
+    model.fit(values)
+    seconds = time.perf_counter() - start
+    return explained(values, model.components_), seconds
 
 
-def measure(table: "object", program: Path, folder: Path, task: tuple[int, int], runs: int) -> None:
-    clusters, components = task
+def cells(scored: list[Scored], exact: float) -> str:
+    score, seconds = (statistics.mean(column) for column in zip(*scored, strict=True))
+    return f"{score:.4f} | {score / exact:.3f} | {seconds:.2f}"
+
+
+def measure(table: "object", program: Path, folder: Path, counts: tuple[int, int], runs: int, limit: float) -> None:
     table.columns = [column for column in table.columns if column.bounds is not None]
     table.test = table.rows.iloc[:0]
-    folder = folder / table.name.lower()
     shutil.rmtree(folder, ignore_errors=True)
     records = table.write(folder, 0)
+    shutil.copy(folder / "train.csv", folder / "copy.csv")
     values = table.features(table.rows)
-    for title, flags, peer, count in (
-        ("k-means, inertia", ["--model", "kmeans", "--clusters", str(clusters)], peer_clusters, clusters),
-        ("components, explained", ["--model", "components", "--components", str(components)], peer_components, components),
+    for title, flag, peer, count in (
+        ("k-means, inertia", ["--model", "kmeans", "--clusters"], clusters, counts[0]),
+        ("components, explained", ["--model", "components", "--components"], components, counts[1]),
     ):
-        exact = peer(values, count, None, 0)
-        say(f"\n{table.name}, {title} ({count}), {values.shape[1]} columns; scikit-learn {exact:.4f}", sys.stdout)
-        say("| ε | quell | relative | diffprivlib | relative |\n|---|---|---|---|---|", sys.stdout)
+        exact, seconds = peer(values, count, None, 0)
+        say(f"\n{table.name}, {title} ({count}), {values.shape[1]} columns; scikit-learn {exact:.4f} in {seconds:.2f} s", sys.stdout)
+        say("| ε | quell | relative | seconds | diffprivlib | relative | seconds |\n|---|---|---|---|---|---|---|", sys.stdout)
+        has_time = True
         for epsilon in EPSILONS:
-            own = statistics.median(quell(program, folder, records, epsilon, flags) for _ in range(runs))
-            other = statistics.median(peer(values, count, epsilon, seed) for seed in range(runs))
-            say(f"| {epsilon} | {own:.4f} | {own / exact:.3f} | {other:.4f} | {other / exact:.3f} |", sys.stdout)
+            own = [quell(program, folder, records, epsilon, [*flag, str(count)]) for _ in range(runs)]
+            others = []
+            for seed in range(runs):
+                scored = run_limited(limit, partial(peer, values, count, epsilon, seed)) if has_time else None
+                has_time = scored is not None
+                others.append(scored)
+            other = cells(others, exact) if has_time else f"– | – | more than {limit:.0f}"
+            say(f"| {epsilon} | {cells(own, exact)} | {other} |", sys.stdout)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Compares Quell's clusters and components with those of other libraries.")
-    parser.add_argument("--data", type=Path, default=os.environ.get("QUELL_DATA"), help="the folder of the data sets")
-    parser.add_argument("--env", type=Path, default=ROOT / "target" / "tables-env", help="where the peers go")
-    parser.add_argument("--python", type=Path, help="a Python that has the peers, instead of installing them")
-    parser.add_argument("--quell", type=Path, help="the program, instead of building it")
-    parser.add_argument("--runs", type=int, default=10, help="runs of each (10)")
-    parser.add_argument("--tables", nargs="*", help="the tables (digits, adult, bank)")
-    arguments = parser.parse_args()
-    if arguments.data is None:
-        say("The bench needs the data sets: name their folder by --data or QUELL_DATA (benches/table_data.py lists the files).")
-        return 2
-    python = arguments.python or prepare_environment(arguments.env, REQUIREMENTS, complete=False)
-    if Path(sys.executable).absolute() != python.absolute():
-        return subprocess.run([str(python), *sys.argv, "--python", str(python)], check=False).returncode
-    warnings.filterwarnings("ignore")
+    parser = data_parser("Compares Quell's clusters and components with those of other libraries.", "tables-env")
+    known = list(TASKS)
+    parser.add_argument("--tables", nargs="*", choices=known, default=known[:3], help="the tables (digits, adult, bank; mnist)")
+    parser.add_argument("--limit", type=float, default=60, help="the most seconds that a run of a peer may take (60)")
+    arguments = enter(parser, REQUIREMENTS)
     import table_data
 
-    program = arguments.quell or build()
-    for name, *task in TASKS:
-        if arguments.tables is None or name in arguments.tables:
-            table = getattr(table_data, name)(arguments.data)
-            measure(table, program, ROOT / "target" / "clusters", tuple(task), arguments.runs)
+    for name in arguments.tables:
+        table = getattr(table_data, name)(arguments.data)
+        folder = ROOT / "target" / "clusters" / name
+        measure(table, arguments.quell, folder, TASKS[name], arguments.runs, arguments.limit)
     return 0
 
 

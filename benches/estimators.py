@@ -21,17 +21,14 @@ The peers, pinned in estimators-requirements.txt, go into a virtual environment 
 (target/estimators-env by default). --quell names a program `quell`, instead of building one.
 """
 
-import argparse
+import functools
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import time
-import warnings
 from pathlib import Path
 
-from peers import HERE, ROOT, prepare_environment, say
+from peers import HERE, ROOT, data_parser, enter, run_timed, say
 
 REQUIREMENTS = HERE / "estimators-requirements.txt"
 EPSILONS = (0.1, 0.5, 1.0, 3.0)
@@ -40,11 +37,6 @@ TABLES = ("digits", "adult", "bank", "california")
 MODELS = ("naive-bayes", "tree", "forest", "additive")
 
 Scored = tuple[float, float]
-
-
-def build() -> Path:
-    subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "quell-cli"], cwd=ROOT, check=True)
-    return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "quell"
 
 
 def score(table: "object", wanted: "object", predicted: "object") -> float:
@@ -61,15 +53,12 @@ def quell(program: Path, folder: Path, table: "object", number: int, epsilon: fl
         return None
     records = table.write(folder, number)
     with tempfile.TemporaryDirectory() as place:
-        command = [str(program), "train", str(folder / "train.csv"), "--schema", str(folder / "schema.toml")]
+        command = ["train", str(folder / "train.csv"), "--schema", str(folder / "schema.toml")]
         command += ["--records", str(records), "--epsilon", str(epsilon), "--delta", str(DELTA), "--model", model]
-        command += ["--output", "run", "--ledger", "ledger", "--format", "json"]
-        start = time.perf_counter()
-        subprocess.run(command, cwd=place, check=True, capture_output=True)
-        seconds = time.perf_counter() - start
-        asked = [str(program), "evaluate", "run", str(folder / "test.csv"), "--public", "--format", "json"]
-        finished = subprocess.run(asked, cwd=place, check=True, capture_output=True, text=True)
-    measured = json.loads(finished.stdout)
+        _, seconds = run_timed(program, place, *command, "--output", "run", "--ledger", "ledger")
+        asked = ["evaluate", "run", str(folder / "test.csv"), "--public", "--format", "json"]
+        printed, _ = run_timed(program, place, *asked)
+    measured = json.loads(printed)
     if table.classifies:
         return measured["accuracy"], seconds
     _, test = table.split(number)
@@ -118,19 +107,23 @@ def plain(model: str, classifies: bool) -> "object | None":
     return getattr(ensemble, f"{name}{kind}")()
 
 
+@functools.lru_cache(maxsize=20)
+def arrays(table: "object", number: int, raw: bool) -> tuple["object", ...]:
+    """The features and targets of training and test rows; `raw` features are as the file has them."""
+    parts = table.split(number)
+    names = [column.name for column in table.columns]
+    features = [part[names].to_numpy(object) if raw else table.features(part) for part in parts]
+    return *features, *(table.targets(part) for part in parts)
+
+
 def fit(made: "object | None", table: "object", number: int, raw: bool) -> Scored | None:
     if made is None:
         return None
-    train, test = table.split(number)
-    if raw:
-        names = [column.name for column in table.columns]
-        features, others = train[names].to_numpy(object), test[names].to_numpy(object)
-    else:
-        features, others = table.features(train), table.features(test)
+    features, others, targets, wanted = arrays(table, table.split_number(number), raw)
     start = time.perf_counter()
-    made.fit(features, table.targets(train))
+    made.fit(features, targets)
     seconds = time.perf_counter() - start
-    return score(table, table.targets(test), made.predict(others)), seconds
+    return score(table, wanted, made.predict(others)), seconds
 
 
 def mean(numbers: list[float]) -> float:
@@ -142,64 +135,39 @@ def cell(scored: list[Scored | None]) -> str:
     return f"{100 * mean([one[0] for one in known]):.1f}" if known else "–"
 
 
-def mnist(data: Path) -> "object":
-    import gzip
+def timed(scored: list[list[Scored | None]]) -> str:
+    """The scores at each ε, and the seconds of a run."""
+    seconds = [one[1] for cells in scored for one in cells if one is not None]
+    return f"{' / '.join(cell(cells) for cells in scored)} ({mean(seconds):.2f} s)" if seconds else "–"
 
-    import numpy as np
-    import pandas as pd
-    from table_data import Column, Table
 
-    def read(name: str, header: int) -> "object":
-        return np.frombuffer(gzip.open(data / "mnist" / f"{name}.gz").read(), np.uint8, offset=header)
-
-    names = [f"pixel{place}" for place in range(784)]
-    parts = []
-    for part in ("train", "t10k"):
-        rows = pd.DataFrame(read(f"{part}-images-idx3-ubyte", 16).reshape(-1, 784), columns=names)
-        rows["digit"] = read(f"{part}-labels-idx1-ubyte", 8).astype(str)
-        parts.append(rows)
-    columns = [Column(name, bounds=(0, 255)) for name in names]
-    return Table("MNIST", columns, Column("digit", categories=tuple("0123456789")), *parts)
+def measure(table: "object", program: Path, folder: Path, model: str, runs: int) -> list[str]:
+    """What the row of a model says: Quell, diffprivlib, interpret and scikit-learn."""
+    makers = (
+        lambda epsilon, n: quell(program, folder / str(table.split_number(n)), table, n, epsilon, model),
+        lambda epsilon, n: fit(diffprivlib(model, table, epsilon, n), table, n, raw=False),
+        lambda epsilon, n: fit(interpret(model, table, epsilon, n), table, n, raw=True),
+    )
+    row = [timed([[maker(epsilon, number) for number in range(runs)] for epsilon in EPSILONS]) for maker in makers]
+    return [*row, timed([[fit(plain(model, table.classifies), table, number, raw=False) for number in range(runs)]])]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Compares Quell's trees, forests and naive Bayes with those of other libraries.")
-    parser.add_argument("--data", type=Path, default=os.environ.get("QUELL_DATA"), help="the folder of the data sets")
-    parser.add_argument("--env", type=Path, default=ROOT / "target" / "estimators-env", help="where the peers go")
-    parser.add_argument("--python", type=Path, help="a Python that has the peers, instead of installing them")
-    parser.add_argument("--quell", type=Path, help="the program, instead of building it")
-    parser.add_argument("--runs", type=int, default=10, help="runs of each (10)")
+    parser = data_parser("Compares Quell's trees, forests and naive Bayes with those of other libraries.", "estimators-env")
     parser.add_argument("--tables", nargs="*", default=list(TABLES), help="the tables (digits, adult, bank, california; mnist)")
-    arguments = parser.parse_args()
-    if arguments.data is None:
-        say("The bench needs the data sets: name their folder by --data or QUELL_DATA (benches/table_data.py lists the files).")
-        return 2
-    python = arguments.python or prepare_environment(arguments.env, REQUIREMENTS, complete=False)
-    if Path(sys.executable).absolute() != python.absolute():
-        return subprocess.run([str(python), *sys.argv, "--python", str(python)], check=False).returncode
-    warnings.filterwarnings("ignore")
+    parser.add_argument("--models", nargs="*", choices=MODELS, default=list(MODELS), help="the models (all)")
+    arguments = enter(parser, REQUIREMENTS)
     import table_data
 
-    program = arguments.quell or build()
     for name in arguments.tables:
-        table = mnist(arguments.data) if name == "mnist" else getattr(table_data, name)(arguments.data)
+        table = getattr(table_data, name)(arguments.data)
         folder = ROOT / "target" / "estimators" / name
         measured = "accuracy in %" if table.classifies else "100 R²"
-        say(f"\n{table.name}: {measured} at ε = {' / '.join(map(str, EPSILONS))}, seconds of one run", sys.stdout)
+        epsilons = " / ".join(map(str, EPSILONS))
+        say(f"\n{table.name}: {measured} at ε = {epsilons}, mean of {arguments.runs} runs, and seconds of one run", sys.stdout)
         say("| | Quell | diffprivlib | interpret | scikit-learn, not private |\n|---|---|---|---|---|", sys.stdout)
-        for model in MODELS:
-            makers = {
-                "quell": lambda e, n, m=model: quell(program, folder / str(n), table, n, e, m),
-                "diffprivlib": lambda e, n, m=model: fit(diffprivlib(m, table, e, n), table, n, raw=False),
-                "interpret": lambda e, n, m=model: fit(interpret(m, table, e, n), table, n, raw=True),
-            }
-            row = []
-            for maker in makers.values():
-                scored = [[maker(epsilon, number) for number in range(arguments.runs)] for epsilon in EPSILONS]
-                seconds = [one[1] for cells in scored for one in cells if one is not None]
-                text = " / ".join(cell(cells) for cells in scored)
-                row.append(f"{text} ({mean(seconds):.2f} s)" if seconds else "–")
-            row.append(cell([fit(plain(model, table.classifies), table, number, raw=False) for number in range(arguments.runs)]))
+        for model in arguments.models:
+            row = measure(table, arguments.quell, folder, model, arguments.runs)
             say(f"| {model} | {' | '.join(row)} |", sys.stdout)
     return 0
 

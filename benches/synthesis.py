@@ -10,7 +10,7 @@ gets the same declared bounds and categories, and makes as many rows as there ar
     seconds      of one run; of Quell, with reading, paying and writing
 
     quell           `synthesize`, without any setting but ε and the number of records
-    mst, aim        smartnoise-synth, on the same bins as the distance; AIM with --aim, which takes minutes
+    mst, aim        smartnoise-synth, on the same bins as the distance; AIM with --aim RUNS, since it takes minutes
     scikit-learn    gradient boosting that is trained on the real rows, without privacy
 
 Not equal, and in whose favour:
@@ -22,18 +22,14 @@ The peers, pinned in synthesis-requirements.txt, go into a virtual environment o
 default); they need Python 3.11. A peer that cannot be installed or fails is left out, with its reason.
 """
 
-import argparse
 import itertools
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-import warnings
 from pathlib import Path
 
-from peers import HERE, ROOT, last_line, prepare_environment, say
+from peers import HERE, ROOT, data_parser, enter, last_line, run_timed, say
 
 REQUIREMENTS = HERE / "synthesis-requirements.txt"
 EPSILONS = (0.1, 0.5, 1.0, 3.0)
@@ -41,11 +37,6 @@ DELTA = 1e-5
 BINS = 16
 # Columns with unknown cells, by the description of the data.
 UNKNOWN = ("workclass", "occupation", "native-country")
-
-
-def build() -> Path:
-    subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "quell-cli"], cwd=ROOT, check=True)
-    return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "quell"
 
 
 def schema(table: "object") -> str:
@@ -98,27 +89,29 @@ def accuracy(table: "object", rows: "object", test: "object") -> float:
     return float((model.predict(table.features(test)) == table.targets(test)).mean())
 
 
-def quell(program: Path, table: "object", folder: Path, epsilon: float) -> "object":
+def quell(program: Path, table: "object", folder: Path, epsilon: float) -> tuple["object", float]:
+    """Synthetic rows, and the seconds of the whole command."""
     import pandas as pd
 
     with tempfile.TemporaryDirectory() as place:
-        command = [str(program), "synthesize", str(folder / "train.csv"), "--schema", str(folder / "schema.toml")]
-        command += ["--records", str(len(table.rows)), "--epsilon", str(epsilon), "--delta", str(DELTA)]
-        command += ["--output", "run", "--ledger", "ledger"]
-        subprocess.run(command, cwd=place, check=True, capture_output=True)
-        return pd.read_csv(Path(place) / "run" / "synthetic.csv")
+        arguments = ["synthesize", str(folder / "train.csv"), "--schema", str(folder / "schema.toml")]
+        arguments += ["--records", str(len(table.rows)), "--epsilon", str(epsilon), "--delta", str(DELTA)]
+        _, seconds = run_timed(program, place, *arguments, "--output", "run", "--ledger", "ledger")
+        return pd.read_csv(Path(place) / "run" / "synthetic.csv"), seconds
 
 
-def smartnoise(name: str, table: "object", epsilon: float) -> "object":
-    """Synthetic codes by MST or AIM."""
+def smartnoise(name: str, table: "object", epsilon: float) -> tuple["object", float]:
+    """Synthetic rows by MST or AIM, and the seconds."""
     import pandas as pd
     from snsynth import Synthesizer
 
     columns = [*table.columns, table.label]
     frame = pd.DataFrame(codes(table, table.rows), columns=[column.name for column in columns])
+    start = time.perf_counter()
     synthesizer = Synthesizer.create(name, epsilon=epsilon, delta=DELTA)
     synthesizer.fit(frame, categorical_columns=list(frame.columns), preprocessor_eps=0.0)
-    return synthesizer.sample(len(frame))
+    made = synthesizer.sample(len(frame))
+    return decoded(table, made), time.perf_counter() - start
 
 
 def decoded(table: "object", rows: "object") -> "object":
@@ -137,60 +130,47 @@ def decoded(table: "object", rows: "object") -> "object":
     return pd.DataFrame(made)
 
 
-def measure(table: "object", program: Path, folder: Path, runs: int, peers: list[str]) -> None:
+def measure(table: "object", program: Path, folder: Path, runs: dict[str, int]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     names = [column.name for column in [*table.columns, table.label]]
     table.rows[names].to_csv(folder / "train.csv", index=False)
     (folder / "schema.toml").write_text(schema(table))
     real = codes(table, table.rows)
     say(f"Adult; scikit-learn on the real rows: accuracy {100 * accuracy(table, table.rows, table.test):.2f} %", sys.stdout)
-    say("| ε | library | distance | accuracy (%) | seconds |\n|---|---|---|---|---|", sys.stdout)
+    say("| ε | library | runs | distance | accuracy (%) | seconds |\n|---|---|---|---|---|---|", sys.stdout)
     failed = set()
     for epsilon in EPSILONS:
-        for name in ["quell", *peers]:
+        for name in runs:
             if name in failed:
                 continue
             found = []
-            for _ in range(runs):
-                begun = time.perf_counter()
+            for _ in range(runs[name]):
                 try:
-                    rows = quell(program, table, folder, epsilon) if name == "quell" else smartnoise(name, table, epsilon)
+                    made = quell(program, table, folder, epsilon) if name == "quell" else smartnoise(name, table, epsilon)
                 except Exception as error:  # noqa: BLE001, a peer may fail in any way
                     if name == "quell":
                         raise
                     say(f"{name} is left out: {last_line(str(error)) or type(error).__name__}")
                     failed.add(name)
                     break
-                seconds = time.perf_counter() - begun
-                rows = rows if name == "quell" else decoded(table, rows)
+                rows, seconds = made
                 found.append((distance(real, codes(table, rows)), 100 * accuracy(table, rows, table.test), seconds))
-            if len(found) == runs:
+                say(f"{name} at {epsilon}, run {len(found)}: {found[-1][0]:.4f}, {found[-1][1]:.2f} %, {seconds:.1f} s")
+            if name not in failed:
                 means = [statistics.mean(column) for column in zip(*found, strict=True)]
-                say(f"| {epsilon} | {name} | {means[0]:.4f} | {means[1]:.2f} | {means[2]:.1f} |", sys.stdout)
+                say(f"| {epsilon} | {name} | {len(found)} | {means[0]:.4f} | {means[1]:.2f} | {means[2]:.1f} |", sys.stdout)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Compares Quell's synthetic data with that of other libraries.")
-    parser.add_argument("--data", type=Path, default=os.environ.get("QUELL_DATA"), help="the folder of the data sets")
-    parser.add_argument("--env", type=Path, default=ROOT / "target" / "synthesis-env", help="where the peers go")
-    parser.add_argument("--python", type=Path, help="a Python that has the peers, instead of installing them")
-    parser.add_argument("--quell", type=Path, help="the program, instead of building it")
-    parser.add_argument("--runs", type=int, default=10, help="runs of each (10)")
-    parser.add_argument("--aim", action="store_true", help="measure AIM, too")
+    parser = data_parser("Compares Quell's synthetic data with that of other libraries.", "synthesis-env")
+    parser.add_argument("--aim", type=int, default=0, metavar="RUNS", help="runs of AIM, which takes minutes (none)")
     parser.add_argument("--alone", action="store_true", help="measure no peer")
-    arguments = parser.parse_args()
-    if arguments.data is None:
-        say("The bench needs the data sets: name their folder by --data or QUELL_DATA (benches/table_data.py lists the files).")
-        return 2
-    python = arguments.python or prepare_environment(arguments.env, REQUIREMENTS, complete=False)
-    if Path(sys.executable).absolute() != python.absolute():
-        return subprocess.run([str(python), *sys.argv, "--python", str(python)], check=False).returncode
-    warnings.filterwarnings("ignore")
+    arguments = enter(parser, REQUIREMENTS)
     import table_data
 
-    peers = [] if arguments.alone else ["mst", *(["aim"] if arguments.aim else [])]
-    program = arguments.quell or build()
-    measure(table_data.adult(arguments.data), program, ROOT / "target" / "synthesis", arguments.runs, peers)
+    runs = {"quell": arguments.runs, "mst": arguments.runs, "aim": arguments.aim}
+    asked = {name: count for name, count in runs.items() if count and (name == "quell" or not arguments.alone)}
+    measure(table_data.adult(arguments.data), arguments.quell, ROOT / "target" / "synthesis", asked)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The tables that benches/tables.py learns from, with what is declared about them.
+"""The tables that benches learn from, with what is declared about them.
 
 Bounds and categories come from the descriptions of the data sets, or are round
 numbers that a person who knows the subject would state. None is read off the records.
@@ -10,9 +10,11 @@ The files are looked for in the folder that --data or QUELL_DATA names:
     breast-cancer/breast_cancer.csv.gz                         as in scikit-learn
     california-housing/california-housing.parquet              StatLib
     digits-sklearn/digits.csv.gz                               as in scikit-learn
+    mnist/{train,t10k}-{images-idx3,labels-idx1}-ubyte.gz      MNIST
 """
 
 import dataclasses
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +32,7 @@ class Column:
     categories: tuple[str, ...] | None = None
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class Table:
     """A table with its public facts. The target is a class or a number with bounds."""
 
@@ -44,6 +46,10 @@ class Table:
     @property
     def classifies(self) -> bool:
         return self.label.categories is not None
+
+    def split_number(self, number: int) -> int:
+        """The number of the split of a run: a table with its own test set has one."""
+        return number if self.test is None else 0
 
     def split(self, number: int) -> tuple[pd.DataFrame, pd.DataFrame]:
         if self.test is not None:
@@ -254,6 +260,20 @@ def digits(data: Path) -> Table:
     rows["digit"] = rows["digit"].astype(str)
     columns = [Column(name, bounds=(0, 16)) for name in names]
     return Table("Digits", columns, Column("digit", categories=tuple("0123456789")), rows)
+
+
+def mnist(data: Path) -> Table:
+    def read(name: str, header: int) -> np.ndarray:
+        return np.frombuffer(gzip.open(data / "mnist" / f"{name}.gz").read(), np.uint8, offset=header)
+
+    names = [f"pixel{place}" for place in range(784)]
+    parts = []
+    for part in ("train", "t10k"):
+        rows = pd.DataFrame(read(f"{part}-images-idx3-ubyte", 16).reshape(-1, 784), columns=names)
+        rows["digit"] = read(f"{part}-labels-idx1-ubyte", 8).astype(str)
+        parts.append(rows)
+    columns = [Column(name, bounds=(0, 255)) for name in names]
+    return Table("MNIST", columns, Column("digit", categories=tuple("0123456789")), *parts)
 
 
 def wide(_: Path) -> Table:

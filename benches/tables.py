@@ -29,17 +29,14 @@ The peers, pinned in tables-requirements.txt, go into a virtual environment of t
 environment that has them. --figure draws the scores into an SVG file.
 """
 
-import argparse
 import json
-import os
 import subprocess
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from peers import HERE, ROOT, build_example, prepare_environment, run_example, say
+from peers import HERE, ROOT, build_example, data_parser, enter, run_example, say
 
 REQUIREMENTS = HERE / "tables-requirements.txt"
 EPSILONS = (0.1, 0.5, 1.0, 3.0)
@@ -265,23 +262,12 @@ def sweep(table: "object", program: Path, folder: Path, runs: int) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Compares Quell's models of tables with those of other libraries.")
-    parser.add_argument("--data", type=Path, default=os.environ.get("QUELL_DATA"), help="the folder of the data sets")
-    parser.add_argument("--env", type=Path, default=ROOT / "target" / "tables-env", help="where the peers go")
-    parser.add_argument("--python", type=Path, help="a Python that has the peers, instead of installing them")
-    parser.add_argument("--runs", type=int, default=10, help="runs of each (10)")
+    parser = data_parser("Compares Quell's models of tables with those of other libraries.", "tables-env", program=False)
     parser.add_argument("--tables", nargs="*", help="the tables, by their names in table_data.py (all)")
     parser.add_argument("--methods", nargs="*", default=list(METHODS), help="methods besides the automatic choice (all)")
     parser.add_argument("--figure", type=Path, help="an SVG file for the scores")
     parser.add_argument("--untuned", action="store_true", help="compare with a sweep, on tables without influence on defaults")
-    arguments = parser.parse_args()
-    if arguments.data is None:
-        say("The bench needs the data sets: name their folder by --data or QUELL_DATA (benches/table_data.py lists the files).")
-        return 2
-    python = arguments.python or prepare_environment(arguments.env, REQUIREMENTS, complete=False)
-    if Path(sys.executable).absolute() != python.absolute():
-        return subprocess.run([str(python), *sys.argv, "--python", str(python)], check=False).returncode
-    warnings.filterwarnings("ignore")
+    arguments = enter(parser, REQUIREMENTS, one_thread=False)
     from table_data import TABLES, UNTUNED
 
     program = build_example("bench_tables", "quell")

@@ -5,8 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use quell::{
     data::{self, Examples, Options},
-    learner::Predictor,
-    run::Model,
+    run::{LabelUse, Model},
 };
 
 use crate::{flags::ledger::Dataset, refusal::Refusal};
@@ -113,10 +112,8 @@ fn digits(model: &Model) -> Result<Examples> {
 /// Returns the public facts about the model's training data.
 fn options(model: &Model, is_own: bool) -> Options {
     let source = &model.configuration.data;
-    let mut schema = source.schema.clone();
-    if matches!(model.predictor, Predictor::Synthesizer(_)) {
-        schema = schema.map(|schema| schema.with_label_as_column());
-    }
+    let label = model.label_use();
+    let mut schema = source.schema.as_ref().map(|schema| label.schema(schema));
     // How one file was divided into parts does not apply to another file.
     if let Some(schema) = schema.as_mut().filter(|_| !is_own) {
         schema.test = None;
@@ -129,7 +126,7 @@ fn options(model: &Model, is_own: bool) -> Options {
         classes,
         shape,
         public_test: is_own && source.public_test,
-        ignore_label: !model.predictor.is_supervised(),
+        ignore_label: label != LabelUse::Target,
         ..Options::default()
     }
 }

@@ -2,9 +2,8 @@
 
 use anyhow::Result;
 use quell::{
-    learner::{factorization, glm::Family, naive_bayes, synthesis, tree, unsupervised::Kind},
-    network::{self, Architecture, Model},
-    run::model_names,
+    network::{self, Architecture},
+    run::{ModelGroup, NamedModel, model_names, named_models},
 };
 use serde::Serialize;
 use serde_json::json;
@@ -39,16 +38,9 @@ pub(crate) struct Flags {
     format: Format,
 }
 
-/// Names and descriptions of the models that are made for tables.
-fn of_tables() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let linear = Family::ALL.into_iter().map(|family| (family.name(), family.purpose()));
-    linear.chain([(naive_bayes::NAME, naive_bayes::PURPOSE), (tree::NAME, tree::PURPOSE)])
-}
-
-/// Names and descriptions of the models that need no label.
-fn without_labels() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let kinds = Kind::ALL.into_iter().map(|kind| (kind.name(), kind.purpose()));
-    kinds.chain([(factorization::NAME, factorization::PURPOSE), (synthesis::NAME, synthesis::PURPOSE)])
+/// The models of a group.
+fn of_group(group: ModelGroup) -> impl Iterator<Item = NamedModel> {
+    named_models().into_iter().filter(move |model| model.group == group)
 }
 
 /// Dimensions of an example, channels last.
@@ -79,29 +71,28 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
 
 impl Flags {
     fn list(&self) -> Result<()> {
-        let weights = |model: &Model| -> Result<usize, quell::Error> {
+        let weights = |model: &NamedModel| -> Result<usize, quell::Error> {
             let layers = network::layers_of(model.name, &self.input.0, self.outputs)?;
             Ok(network::build(&self.input.0, &layers)?.parameters())
         };
-        let models = network::models().iter().map(|model| (model, weights(model)));
+        let models = of_group(ModelGroup::Network).map(|model| (model, weights(&model)));
         if self.format == Format::Json {
-            let row = |(model, weights): (&Model, Result<usize, quell::Error>)| match weights {
+            let row = |(model, weights): (NamedModel, Result<usize, quell::Error>)| match weights {
                 Ok(weights) => json!({"name": model.name, "purpose": model.purpose, "weights": weights}),
                 Err(error) => {
                     json!({"name": model.name, "purpose": model.purpose, "weights": null, "error": error.to_string()})
                 }
             };
             let models: Vec<_> = models.map(row).collect();
-            let of_tables: Vec<_> =
-                of_tables().map(|(name, purpose)| json!({"name": name, "purpose": purpose})).collect();
-            let unsupervised: Vec<_> =
-                without_labels().map(|(name, purpose)| json!({"name": name, "purpose": purpose})).collect();
+            let described = |group: ModelGroup| -> Vec<_> {
+                of_group(group).map(|model| json!({"name": model.name, "purpose": model.purpose})).collect()
+            };
             return print::json(&json!({
                 "input": self.input.0,
                 "outputs": self.outputs,
                 "models": models,
-                "table_models": of_tables,
-                "models_without_labels": unsupervised,
+                "table_models": described(ModelGroup::Table),
+                "models_without_labels": described(ModelGroup::WithoutLabels),
             }));
         }
         let mut rows = vec![["name", "weights", "description"].map(str::to_owned).to_vec()];
@@ -109,17 +100,22 @@ impl Flags {
             Ok(weights) => vec![model.name.into(), weights.to_string(), model.purpose.into()],
             Err(_) => vec![model.name.into(), "–".into(), format!("{} Not for this shape.", model.purpose)],
         }));
-        let mut tables = vec![["model of a table", "description"].map(str::to_owned).to_vec()];
-        tables.extend(of_tables().map(|(name, purpose)| vec![name.into(), purpose.into()]));
-        let mut unsupervised = vec![["model without labels", "description"].map(str::to_owned).to_vec()];
-        unsupervised.extend(without_labels().map(|(name, purpose)| vec![name.into(), purpose.into()]));
-        let shown = [print::table(&rows, &[1]), print::table(&tables, &[]), print::table(&unsupervised, &[])];
+        let described = |title: &str, group: ModelGroup| {
+            let mut rows = vec![vec![title.to_owned(), "description".to_owned()]];
+            rows.extend(of_group(group).map(|model| vec![model.name.into(), model.purpose.into()]));
+            print::table(&rows, &[])
+        };
+        let shown = [
+            print::table(&rows, &[1]),
+            described("model of a table", ModelGroup::Table),
+            described("model without labels", ModelGroup::WithoutLabels),
+        ];
         print::lines(&shown.join("\n"))
     }
 
     /// Describes a model whose layers follow from the columns of a table, or that has none.
     fn describe(&self, name: &str) -> Result<()> {
-        let Some((name, purpose)) = of_tables().chain(without_labels()).find(|(known, _)| *known == name)
+        let Some(NamedModel { purpose, .. }) = named_models().into_iter().find(|model| model.name == name)
         else {
             let models = model_names();
             return Err(quell::Error::from(network::Error::NoModel { name: name.into(), models }).into());
@@ -136,7 +132,7 @@ impl Flags {
         struct Part {
             model: Architecture,
         }
-        let is_network = network::models().iter().any(|model| model.name == name);
+        let is_network = of_group(ModelGroup::Network).any(|model| model.name == name);
         if !is_network {
             return self.describe(name);
         }

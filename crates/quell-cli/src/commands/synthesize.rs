@@ -105,8 +105,7 @@ impl Flags {
         if let Some(change) = self.terms.neighbors {
             (shared.privacy.neighbors, asked.synthesis.privacy.neighbors) = (change.into(), change.into());
         }
-        let delta = asked.budget.map(|budget| budget.delta).or(shared.privacy.delta);
-        let delta = delta.or(asked.synthesis.privacy.delta);
+        let delta = asked.budget.map(|budget| budget.delta).or_else(|| asked.stated_delta());
         let recipe = &mut asked.synthesis;
         recipe.rows = self.rows.or(recipe.rows);
         recipe.seed = self.terms.seed.unwrap_or(recipe.seed);

@@ -10,14 +10,11 @@ use clap::{
 use quell::{
     learner::{
         dp_sgd::{Clip, Sampler},
-        factorization,
         glm::Algorithm,
         prepared::Preparation,
         schedule::{Schedule, Shape},
-        unsupervised::Kind,
     },
-    network,
-    run::{self, Configuration, Folder, Learner},
+    run::{self, Configuration, Folder, Learner, ModelGroup, NamedModel, named_models},
 };
 
 use crate::{
@@ -155,7 +152,7 @@ impl Flags {
         let mut asked = match (&self.source.config, &self.source.data) {
             (Some(path), _) => Configuration::read(path).with_context(|| format!("in {}", path.display()))?,
             // The settings for digits are those of a network, except for the budget.
-            (None, None) if self.has_no_labels() => {
+            (None, None) if self.is_of(ModelGroup::WithoutLabels) => {
                 Configuration { budget: Configuration::digits()?.budget, ..Configuration::default() }
             }
             (None, None) => Configuration::digits()?,
@@ -179,14 +176,9 @@ impl Flags {
         recipe.privacy.delta = self.delta.or(recipe.privacy.delta);
         recipe.privacy.noise_multiplier = self.noise_multiplier.or(recipe.privacy.noise_multiplier);
         if let Some(change) = self.terms.neighbors {
-            recipe.privacy.neighbors = change.into();
-            asked.glm.privacy.neighbors = change.into();
-            asked.unsupervised.privacy.neighbors = change.into();
-            asked.naive_bayes.privacy.neighbors = change.into();
-            asked.tree.privacy.neighbors = change.into();
-            asked.factorization.privacy.neighbors = change.into();
-            asked.synthesis.privacy.neighbors = change.into();
+            asked.set_neighbors(change.into());
         }
+        let recipe = &mut asked.training;
         if self.steps.is_some() || self.epochs.is_some() {
             (recipe.steps, recipe.epochs) = (self.steps, self.epochs);
         }
@@ -230,11 +222,7 @@ impl Flags {
         asked.unsupervised.clusters = self.clusters.map(count).or(asked.unsupervised.clusters);
         if let Some(components) = self.components.map(count) {
             // Before a network, components are a preparation. They are a model of their own otherwise.
-            if self
-                .model
-                .as_deref()
-                .is_some_and(|name| network::models().iter().any(|model| model.name == name))
-            {
+            if self.is_of(ModelGroup::Network) {
                 asked.training.preparation =
                     Some(Preparation::Components { count: components, noise_multiplier: None });
             } else {
@@ -242,21 +230,17 @@ impl Flags {
             }
         }
         asked.training.preparation = self.prepare.map(PrepareArg::preparation).or(asked.training.preparation);
-        let delta = asked.training.privacy.delta.or(asked.glm.privacy.delta);
-        let delta = delta.or(asked.unsupervised.privacy.delta);
-        let delta = delta.or(asked.naive_bayes.privacy.delta).or(asked.tree.privacy.delta);
-        let delta = delta.or(asked.factorization.privacy.delta);
-        let delta = delta.or(asked.synthesis.privacy.delta);
-        let delta = asked.budget.map(|budget| budget.delta).or(delta);
+        let delta = asked.budget.map(|budget| budget.delta).or_else(|| asked.stated_delta());
         asked.budget = self.terms.new_budget(delta)?.or(asked.budget);
         Ok(asked)
     }
 }
 
 impl Flags {
-    /// Whether the flags name a model that needs no label.
-    fn has_no_labels(&self) -> bool {
-        self.model.as_deref().is_some_and(|name| Kind::named(name).is_some() || name == factorization::NAME)
+    /// Whether the flags name a model of this group.
+    fn is_of(&self, group: ModelGroup) -> bool {
+        let is_named = |model: &NamedModel| Some(model.name) == self.model.as_deref();
+        named_models().iter().any(|model| model.group == group && is_named(model))
     }
 }
 

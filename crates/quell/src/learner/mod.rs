@@ -34,6 +34,7 @@ mod predictor;
 pub mod prepared;
 mod privacy;
 pub mod schedule;
+pub(crate) mod section;
 pub mod sums;
 mod supervised;
 pub mod synthesis;

@@ -12,7 +12,7 @@ use crate::{
     file,
     learner::{self, dp_sgd::Recipe, factorization, glm, naive_bayes, synthesis, tree, unsupervised},
     network::Architecture,
-    run::{self, Learner},
+    run::{self, LabelUse, Learner},
     toml_error,
 };
 
@@ -148,6 +148,15 @@ impl Source {
     pub fn open_with_label_as_column(&self) -> Result<Dataset, Error> {
         let schema = self.schema.as_ref().map(Schema::with_label_as_column);
         Self { schema, ..self.clone() }.open_without_labels()
+    }
+
+    /// Reads the data for a learner that uses labels in this way.
+    pub(super) fn open_for(&self, label: LabelUse) -> Result<Dataset, Error> {
+        match label {
+            LabelUse::Target => self.open(),
+            LabelUse::Ignored => self.open_without_labels(),
+            LabelUse::Column => self.open_with_label_as_column(),
+        }
     }
 
     fn read(&self, needs_label: bool) -> Result<Dataset, Error> {

@@ -1,50 +1,30 @@
 //! The choice of a learner.
 
 use quell_privacy::{Neighbors, ledger::Unit};
-use serde::{Deserialize, Serialize};
 
-use super::Configuration;
+use super::{
+    Configuration, Learner,
+    models::{LEARNERS, Row, model_names, named_models},
+};
 use crate::{
     Error,
     learner::{
         Privacy,
         dp_sgd::{Recipe, Sample},
-        factorization,
-        glm::{self, Family},
-        naive_bayes,
+        glm,
         schedule::{Schedule, Shape},
-        synthesis, tree,
-        unsupervised::Kind,
+        section::Section as _,
     },
     network,
 };
-
-/// A learner. Its settings are a section of a configuration; those of DP-SGD are `training`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Learner {
-    /// DP-SGD, for all networks.
-    DpSgd,
-    /// Linear models.
-    Glm,
-    /// Models without labels: clusters and principal components.
-    Unsupervised,
-    /// Naive Bayes.
-    NaiveBayes,
-    /// A decision tree.
-    Tree,
-    /// Recommendations from ratings.
-    Factorization,
-    /// Synthetic data.
-    Synthesis,
-}
 
 impl Configuration {
     /// Names the learner, if the settings do not.
     ///
     /// A linear model takes the settings that it shares with DP-SGD from either section.
     pub(super) fn with_learner(mut self) -> Result<Self, Error> {
-        let learner = *self.learner.get_or_insert(self.default_learner());
+        let learner = self.learner.unwrap_or_else(|| self.default_learner());
+        self.learner = Some(learner);
         self.check_model(learner)?;
         self.check_sections(learner)?;
         if self.data.ratings.is_some() && learner != Learner::Factorization {
@@ -57,13 +37,10 @@ impl Configuration {
         match learner {
             Learner::DpSgd => {}
             Learner::Glm => self.share_settings()?,
-            Learner::Unsupervised | Learner::NaiveBayes | Learner::Tree | Learner::Synthesis => {
-                self.share_guarantee(learner)?;
-            }
-            Learner::Factorization => {
-                self.share_guarantee(learner)?;
-                self.describe_ratings()?;
-            }
+            other => self.share_guarantee(other)?,
+        }
+        if learner == Learner::Factorization {
+            self.describe_ratings()?;
         }
         Ok(self)
     }
@@ -88,34 +65,18 @@ impl Configuration {
     }
 
     /// Refuses settings in the sections of learners that do not train the model.
-    fn check_sections(&self, learner: Learner) -> Result<(), Error> {
-        let is_given = |of: Learner| match of {
-            Learner::DpSgd => false,
-            Learner::Glm => self.has_linear_settings(),
-            Learner::Unsupervised => has_settings(&self.unsupervised, |own| &mut own.privacy),
-            Learner::NaiveBayes => has_settings(&self.naive_bayes, |own| &mut own.privacy),
-            Learner::Tree => has_settings(&self.tree, |own| &mut own.privacy),
-            Learner::Synthesis => has_settings(&self.synthesis, |own| &mut own.privacy),
-            Learner::Factorization => has_settings(&self.factorization, |own| &mut own.privacy),
-        };
-        // Some settings of DP-SGD are shared by all, and each learner checks the others.
-        let sections = [
-            (Learner::Glm, "glm, such as quantile, regularization, radius or waves"),
-            (Learner::Unsupervised, "unsupervised, such as clusters or components"),
-            (Learner::NaiveBayes, "naive_bayes"),
-            (Learner::Tree, "tree"),
-            (Learner::Synthesis, "synthesis"),
-            (Learner::Factorization, "factorization"),
-        ];
+    fn check_sections(&mut self, learner: Learner) -> Result<(), Error> {
         // The other learners name the settings of linear models that they do not have.
         let checks_linear = matches!(learner, Learner::DpSgd | Learner::Glm);
-        let other = sections
-            .into_iter()
-            .find(|(of, _)| *of != learner && is_given(*of) && (checks_linear || *of != Learner::Glm));
-        other.map_or(Ok(()), |(_, section)| {
+        let other = LEARNERS.iter().find(|row| {
+            // Some settings of DP-SGD are shared by all, and each learner checks the others.
+            let is_checked = row.learner != Learner::DpSgd && (checks_linear || row.learner != Learner::Glm);
+            is_checked && row.learner != learner && (row.section)(self).is_given()
+        });
+        other.map_or(Ok(()), |row| {
             Err(Error::Setting {
                 name: "learner",
-                found: format!("{}, and there are settings of {section}", learner.name()),
+                found: format!("{}, and there are settings of {}", learner.row().name, row.settings),
                 expected: "settings of this learner alone",
             })
         })
@@ -125,41 +86,28 @@ impl Configuration {
     ///
     /// Settings that the default for tables does not have ask for DP-SGD, and so does a model that is not
     /// linear.
-    fn default_learner(&self) -> Learner {
-        let has_ratings =
-            self.data.ratings.is_some() || has_settings(&self.factorization, |own| &mut own.privacy);
-        if has_ratings || self.model.name.as_deref() == Some(factorization::NAME) {
+    fn default_learner(&mut self) -> Learner {
+        if self.data.ratings.is_some() {
             return Learner::Factorization;
         }
-        let is_synthesis = self.model.name.as_deref() == Some(synthesis::NAME);
-        if is_synthesis || has_settings(&self.synthesis, |own| &mut own.privacy) {
-            return Learner::Synthesis;
+        let name = self.model.name.as_deref();
+        let named = named_models().into_iter().filter(|model| Some(model.name) == name);
+        let by_name: Vec<Learner> = named.map(|model| model.learner).collect();
+        // `logistic` is a network, too. The other linear models are nothing else.
+        if let [learner] = by_name[..]
+            && learner != Learner::DpSgd
+        {
+            return learner;
         }
-        let is_unsupervised = self.model.name.as_deref().and_then(Kind::named).is_some();
-        if is_unsupervised || has_settings(&self.unsupervised, |own| &mut own.privacy) {
-            return Learner::Unsupervised;
-        }
-        if self.model.name.as_deref() == Some(naive_bayes::NAME) {
-            return Learner::NaiveBayes;
-        }
-        if self.model.name.as_deref() == Some(tree::NAME) {
-            return Learner::Tree;
+        let is_other = |row: &&Row| !matches!(row.learner, Learner::DpSgd | Learner::Glm);
+        if let Some(row) = LEARNERS.iter().filter(is_other).find(|row| (row.section)(self).is_given()) {
+            return row.learner;
         }
         let asks_for_dp_sgd = self.training.sampling.rate.is_some() || !self.training.suits_linear_models();
         let is_table = self.data.schema.is_some() && self.features.is_raw() && self.model.layers.is_empty();
-        let is_linear = match self.model.name.as_deref().map(Family::named) {
-            // `logistic` is a network, too. The other linear models are nothing else.
-            None | Some(Some(Family::Logistic)) => is_table && !asks_for_dp_sgd,
-            Some(family) => family.is_some(),
-        };
-        if is_linear || self.has_linear_settings() { Learner::Glm } else { Learner::DpSgd }
-    }
-
-    /// Whether settings of linear models are given.
-    ///
-    /// The neighbours do not count: a command sets those of all learners.
-    fn has_linear_settings(&self) -> bool {
-        has_settings(&self.glm, |own| &mut own.privacy)
+        let may_be_linear = self.model.name.is_none() || by_name.contains(&Learner::Glm);
+        let is_linear = may_be_linear && is_table && !asks_for_dp_sgd;
+        if is_linear || self.glm.is_given() { Learner::Glm } else { Learner::DpSgd }
     }
 
     /// Moves the settings that both learners have from the section of DP-SGD. They override.
@@ -183,6 +131,19 @@ impl Configuration {
         own.sampling_rate = sampling.rate.or(own.sampling_rate);
         own.learning_rate = schedule.map(|schedule| schedule.learning_rate).or(own.learning_rate);
         Ok(())
+    }
+
+    /// Sets the neighbouring relation of all learners.
+    pub fn set_neighbors(&mut self, neighbors: Neighbors) {
+        for row in &LEARNERS {
+            (row.section)(self).guarantee().0.neighbors = neighbors;
+        }
+    }
+
+    /// The first δ that a section of the settings states.
+    #[must_use]
+    pub fn stated_delta(&mut self) -> Option<f64> {
+        LEARNERS.iter().find_map(|row| (row.section)(self).guarantee().0.delta)
     }
 
     /// Checks the settings of ratings. All ratings of one user together are protected.
@@ -212,8 +173,8 @@ impl Configuration {
         let Recipe { privacy, seed, .. } = self.training;
         let sampling = Sample { records: self.training.sampling.records, ..Sample::default() };
         let of_networks = self.training != (Recipe { privacy, sampling, seed, ..Recipe::default() });
-        if of_networks || self.has_linear_settings() {
-            let name = self.model.name.as_deref().unwrap_or(learner.name());
+        if of_networks || self.glm.is_given() {
+            let name = self.model.name.as_deref().unwrap_or(learner.row().name);
             return Err(Error::Setting {
                 name: "model",
                 found: format!("{name}, and there are settings of other models"),
@@ -221,45 +182,13 @@ impl Configuration {
             });
         }
         (self.training, self.glm) = (Recipe::default(), glm::Recipe::default());
-        let (own, records) = match learner {
-            Learner::NaiveBayes => (&mut self.naive_bayes.privacy, &mut self.naive_bayes.records),
-            Learner::Tree => (&mut self.tree.privacy, &mut self.tree.records),
-            Learner::Factorization => (&mut self.factorization.privacy, &mut self.factorization.records),
-            Learner::Synthesis => (&mut self.synthesis.privacy, &mut self.synthesis.records),
-            _ => (&mut self.unsupervised.privacy, &mut self.unsupervised.records),
-        };
+        let section = (learner.row().section)(self);
+        let (own, records) = section.guarantee();
         *own = overridden(*own, privacy);
         *records = sampling.records.or(*records);
-        match learner {
-            Learner::Tree if seed != 0 => self.tree.tree_seed = Some(seed),
-            Learner::Synthesis if seed != 0 => self.synthesis.seed = seed,
-            _ => {}
-        }
+        section.set_seed(seed);
         Ok(())
     }
-}
-
-/// Whether a section has settings besides the neighbours, which a command sets in all sections.
-fn has_settings<R: Clone + Default + PartialEq>(own: &R, privacy: fn(&mut R) -> &mut Privacy) -> bool {
-    let mut none = R::default();
-    privacy(&mut none).neighbors = privacy(&mut own.clone()).neighbors;
-    *own != none
-}
-
-/// The names of all models: those of tables, those without labels, and networks.
-#[must_use]
-pub fn model_names() -> Vec<String> {
-    let tables = Family::ALL.into_iter().map(Family::name).chain([naive_bayes::NAME, tree::NAME]);
-    let without_labels = Kind::ALL.into_iter().map(Kind::name).chain([factorization::NAME, synthesis::NAME]);
-    let networks = network::models().iter().map(|model| model.name);
-    let mut names: Vec<String> = Vec::new();
-    for name in tables.chain(without_labels).chain(networks) {
-        // Logistic regression is both.
-        if !names.iter().any(|known| known == name) {
-            names.push(name.into());
-        }
-    }
-    names
 }
 
 /// A guarantee, with the settings of another one where it has some.
@@ -271,21 +200,6 @@ fn overridden(own: Privacy, by: Privacy) -> Privacy {
         delta: by.delta.or(own.delta),
         noise_multiplier: by.noise_multiplier.or(own.noise_multiplier),
         neighbors: if by.neighbors == Neighbors::default() { own.neighbors } else { by.neighbors },
-    }
-}
-
-impl Learner {
-    /// The name, as a configuration writes it.
-    fn name(self) -> &'static str {
-        match self {
-            Self::DpSgd => "dp-sgd",
-            Self::Glm => "glm",
-            Self::Unsupervised => "unsupervised",
-            Self::NaiveBayes => "naive-bayes",
-            Self::Tree => "tree",
-            Self::Synthesis => "synthesis",
-            Self::Factorization => "factorization",
-        }
     }
 }
 

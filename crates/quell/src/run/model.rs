@@ -4,18 +4,16 @@ use std::{collections::HashMap, path::Path, sync::Arc};
 
 use safetensors::serialize;
 
-use super::{Configuration, Folder, Learner, PaymentRecord};
+use super::{Configuration, Folder, LabelUse, Learner, PaymentRecord};
 use crate::{
     Error,
     data::Examples,
     learner::{
-        Evaluation, NetworkModel, Predictor, factorization,
+        Evaluation, NetworkModel, Predictor,
         glm::Curves,
         loss::Target,
         prepared::Transform,
-        synthesis,
         tensors::{CONFIGURATION, SHAPE, Tensor, damaged, read_model, text, weights},
-        unsupervised,
     },
     network, run,
 };
@@ -69,6 +67,13 @@ const PAID: &str = "quell.paid";
 const STATEMENT: &str = "quell.statement";
 
 impl Model {
+    /// How the label of a table was used in training.
+    #[must_use]
+    pub fn label_use(&self) -> LabelUse {
+        // The model of a labelling run has no learner, and predicts a target.
+        self.configuration.learner.map_or(LabelUse::Target, Learner::label_use)
+    }
+
     /// Computes the features on which the model was trained.
     pub fn features(&self, examples: Examples) -> Result<Examples, Error> {
         self.configuration.features.transform(examples)
@@ -222,22 +227,32 @@ impl Model {
         let paid = serde_json::from_str(&text(PAID)?).map_err(|_| damaged(PAID))?;
         let statement = text(STATEMENT)?;
         let features = configuration.features.output_shape(&shape)?;
-        if configuration.learner == Some(Learner::Unsupervised) {
-            let predictor = unsupervised::restore(bytes, features.iter().product())?;
-            return Ok(Self { configuration, shape, classes, paid, statement, predictor });
-        }
-        if configuration.learner == Some(Learner::Factorization) {
-            let items = classes.as_ref().map_or(0, Vec::len);
-            let predictor = Predictor::Factorization(factorization::restore(bytes, items)?);
-            return Ok(Self { configuration, shape, classes, paid, statement, predictor });
-        }
-        if configuration.learner == Some(Learner::Synthesis) {
-            let schema = configuration.data.schema.as_ref().ok_or_else(|| damaged("the schema"))?;
-            let predictor = Predictor::Synthesizer(synthesis::restore(bytes, schema)?);
-            return Ok(Self { configuration, shape, classes, paid, statement, predictor });
-        }
-        let mut configuration = configuration;
-        let loss = match text(LOSS) {
+        let mut saved = SavedModel { bytes, configuration, features, classes };
+        let predictor = saved.restore()?;
+        let SavedModel { configuration, classes, .. } = saved;
+        Ok(Self { configuration, shape, classes, paid, statement, predictor })
+    }
+}
+
+/// The parts of a model file from which its predictor is read.
+pub struct SavedModel<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) configuration: Configuration,
+    /// Shape of an example after features are computed, channels first.
+    pub(super) features: Vec<usize>,
+    pub(super) classes: Option<Vec<String>>,
+}
+
+impl SavedModel<'_> {
+    /// Number of features.
+    pub(super) fn width(&self) -> usize {
+        self.features.iter().product()
+    }
+
+    /// Reads a network.
+    pub(super) fn network(&mut self) -> Result<Predictor, Error> {
+        let Self { bytes, configuration, features, classes } = self;
+        let loss = match text(bytes, LOSS) {
             Ok(loss) => serde_json::from_str(&loss).map_err(|_| damaged(LOSS))?,
             // Earlier versions stored the loss in the settings alone.
             Err(_) => configuration.training.loss.ok_or_else(|| damaged("the loss"))?,
@@ -245,19 +260,18 @@ impl Model {
         let (preparation, features) = match &configuration.training.preparation {
             Some(preparation) => {
                 let transform = Transform::restore(bytes, preparation, features.iter().product())?;
-                (Some(transform), preparation.output_shape(&features))
+                (Some(transform), preparation.output_shape(features))
             }
-            None => (None, features),
+            None => (None, features.to_vec()),
         };
         let network =
             configuration.model.build(&features, loss.outputs(classes.as_ref().map_or(1, Vec::len)))?;
         let weights = weights(bytes, &network)?;
         let predictor = Predictor::network_of(Arc::new(network), weights, loss);
-        let predictor = match preparation {
+        Ok(match preparation {
             Some(transform) => predictor.prepared_by(transform),
             None => predictor,
-        };
-        Ok(Self { configuration, shape, classes, paid, statement, predictor })
+        })
     }
 }
 

@@ -6,18 +6,18 @@ use quell_privacy::{
 };
 use serde_json::Value;
 
-use super::{Configuration, Folder, Job, Learner, Model, Source, Training, labels::Labelling};
+use super::{Configuration, Folder, Job, Learner, Model, Training, labels::Labelling, model::SavedModel};
 use crate::{
     Error,
-    data::Dataset,
     learner::{
-        Method, PublicFacts, Subject,
+        Method, Predictor, PublicFacts, Subject,
         dp_sgd::{self, DpSgd},
         factorization::{self, Factorizing},
         glm::{self, Algorithm, FrankWolfe, Glm, Minimized, Minimizer},
         naive_bayes::{self, NaiveBayes},
         prepared::Prepared,
         synthesis::{self, Synthesis},
+        tensors::damaged,
         tree::{self, Tree},
         unsupervised::{self, Unsupervised},
     },
@@ -31,94 +31,100 @@ mod sealed {
     impl Sealed for super::Prepared {}
     impl Sealed for super::Glm {}
     impl Sealed for super::FrankWolfe {}
+    impl<M: super::Minimizer> Sealed for super::Minimized<M> {}
     impl Sealed for super::Unsupervised {}
     impl Sealed for super::NaiveBayes {}
     impl Sealed for super::Tree {}
     impl Sealed for super::Factorizing {}
     impl Sealed for super::Synthesis {}
-    impl<M: super::Minimizer> Sealed for super::Minimized<M> {}
 }
 
 /// A method that a configuration can ask for.
-pub trait Registered: Method + sealed::Sealed {
-    /// The settings of this method in a configuration, and the model.
-    fn section(configuration: &mut Configuration) -> (&mut Self::Recipe, &mut Architecture);
+pub trait Registered: Method<Recipe: LearnerSettings> + sealed::Sealed {}
 
-    /// Reads the data. By default, a table has a label.
-    fn read(data: &Source) -> Result<Dataset, Error> {
-        data.open()
+impl<M: Method<Recipe: LearnerSettings> + sealed::Sealed> Registered for M {}
+
+/// The settings of a learner. All methods of the learner share them.
+pub trait LearnerSettings: Sized {
+    /// The learner.
+    const LEARNER: Learner;
+
+    /// The settings in a configuration, and the model.
+    fn section(configuration: &mut Configuration) -> (&mut Self, &mut Architecture);
+
+    /// Reads the model of a file. By default it is a network.
+    fn restore(saved: &mut SavedModel<'_>) -> Result<Predictor, Error> {
+        saved.network()
     }
 }
 
-impl Registered for DpSgd {
-    fn section(configuration: &mut Configuration) -> (&mut dp_sgd::Recipe, &mut Architecture) {
+impl LearnerSettings for dp_sgd::Recipe {
+    const LEARNER: Learner = Learner::DpSgd;
+
+    fn section(configuration: &mut Configuration) -> (&mut Self, &mut Architecture) {
         (&mut configuration.training, &mut configuration.model)
     }
 }
 
-impl Registered for Prepared {
-    fn section(configuration: &mut Configuration) -> (&mut dp_sgd::Recipe, &mut Architecture) {
-        (&mut configuration.training, &mut configuration.model)
-    }
-}
+impl LearnerSettings for glm::Recipe {
+    const LEARNER: Learner = Learner::Glm;
 
-impl Registered for Glm {
-    fn section(configuration: &mut Configuration) -> (&mut glm::Recipe, &mut Architecture) {
+    fn section(configuration: &mut Configuration) -> (&mut Self, &mut Architecture) {
         (&mut configuration.glm, &mut configuration.model)
     }
 }
 
-impl Registered for FrankWolfe {
-    fn section(configuration: &mut Configuration) -> (&mut glm::Recipe, &mut Architecture) {
-        (&mut configuration.glm, &mut configuration.model)
-    }
-}
+impl LearnerSettings for naive_bayes::Recipe {
+    const LEARNER: Learner = Learner::NaiveBayes;
 
-impl Registered for NaiveBayes {
-    fn section(configuration: &mut Configuration) -> (&mut naive_bayes::Recipe, &mut Architecture) {
+    fn section(configuration: &mut Configuration) -> (&mut Self, &mut Architecture) {
         (&mut configuration.naive_bayes, &mut configuration.model)
     }
 }
 
-impl Registered for Tree {
-    fn section(configuration: &mut Configuration) -> (&mut tree::Recipe, &mut Architecture) {
+impl LearnerSettings for tree::Recipe {
+    const LEARNER: Learner = Learner::Tree;
+
+    fn section(configuration: &mut Configuration) -> (&mut Self, &mut Architecture) {
         (&mut configuration.tree, &mut configuration.model)
     }
 }
 
-impl<M: Minimizer> Registered for Minimized<M> {
-    fn section(configuration: &mut Configuration) -> (&mut glm::Recipe, &mut Architecture) {
-        (&mut configuration.glm, &mut configuration.model)
-    }
-}
+impl LearnerSettings for unsupervised::Recipe {
+    const LEARNER: Learner = Learner::Unsupervised;
 
-impl Registered for Unsupervised {
-    fn section(configuration: &mut Configuration) -> (&mut unsupervised::Recipe, &mut Architecture) {
+    fn section(configuration: &mut Configuration) -> (&mut Self, &mut Architecture) {
         (&mut configuration.unsupervised, &mut configuration.model)
     }
 
-    fn read(data: &Source) -> Result<Dataset, Error> {
-        data.open_without_labels()
+    fn restore(saved: &mut SavedModel<'_>) -> Result<Predictor, Error> {
+        unsupervised::restore(saved.bytes, saved.width())
     }
 }
 
-impl Registered for Factorizing {
-    fn section(configuration: &mut Configuration) -> (&mut factorization::Recipe, &mut Architecture) {
+impl LearnerSettings for factorization::Recipe {
+    const LEARNER: Learner = Learner::Factorization;
+
+    fn section(configuration: &mut Configuration) -> (&mut Self, &mut Architecture) {
         (&mut configuration.factorization, &mut configuration.model)
     }
 
-    fn read(data: &Source) -> Result<Dataset, Error> {
-        data.open_without_labels()
+    fn restore(saved: &mut SavedModel<'_>) -> Result<Predictor, Error> {
+        let items = saved.classes.as_ref().map_or(0, Vec::len);
+        Ok(Predictor::Factorization(factorization::restore(saved.bytes, items)?))
     }
 }
 
-impl Registered for Synthesis {
-    fn section(configuration: &mut Configuration) -> (&mut synthesis::Recipe, &mut Architecture) {
+impl LearnerSettings for synthesis::Recipe {
+    const LEARNER: Learner = Learner::Synthesis;
+
+    fn section(configuration: &mut Configuration) -> (&mut Self, &mut Architecture) {
         (&mut configuration.synthesis, &mut configuration.model)
     }
 
-    fn read(data: &Source) -> Result<Dataset, Error> {
-        data.open_with_label_as_column()
+    fn restore(saved: &mut SavedModel<'_>) -> Result<Predictor, Error> {
+        let schema = saved.configuration.data.schema.as_ref().ok_or_else(|| damaged("the schema"))?;
+        Ok(Predictor::Synthesizer(synthesis::restore(saved.bytes, schema)?))
     }
 }
 
@@ -206,6 +212,21 @@ pub struct Description {
     pub settings: Vec<(&'static str, Value)>,
 }
 
+impl SavedModel<'_> {
+    /// Reads the model, as the learner of its settings wrote it.
+    pub(super) fn restore(&mut self) -> Result<Predictor, Error> {
+        struct Restore<'s, 'b>(&'s mut SavedModel<'b>);
+        impl ForMethod for Restore<'_, '_> {
+            type Output = Result<Predictor, Error>;
+
+            fn call<M: Registered>(self) -> Self::Output {
+                M::Recipe::restore(self.0)
+            }
+        }
+        with_method(&self.configuration.clone(), Restore(self))
+    }
+}
+
 impl Model {
     /// Describes how the model was trained. The model of a labelling run was not trained on private records.
     pub fn description(&self) -> Result<Description, Error> {
@@ -227,7 +248,7 @@ fn describe<M: Registered>(model: &Model) -> Result<Description, Error> {
     let are_features = !configuration.features.is_raw();
     let shape = configuration.features.output_shape(&model.shape)?;
     let schema = configuration.data.schema.clone().filter(|_| !are_features);
-    let (recipe, architecture) = M::section(&mut configuration);
+    let (recipe, architecture) = M::Recipe::section(&mut configuration);
     let subject = Subject { shape: &shape, are_features, facts, schema: schema.as_ref() };
     let method = M::plan(recipe, architecture, &subject)?;
     Ok(Description {

@@ -7,7 +7,8 @@ use quell_privacy::{
 
 use super::{
     Configuration, Covered, Folder, Guarantee, Job, Metrics, Model, Outcome, PaymentRecord, Point, Progress,
-    Settings, Watch, charge, registry::Registered,
+    Settings, Watch, charge,
+    registry::{LearnerSettings as _, Registered},
 };
 use crate::{
     Error,
@@ -48,7 +49,7 @@ impl<M: Registered> Training<M> {
     /// Reads the data and completes the settings. Nothing is paid.
     pub fn new(mut configuration: Configuration) -> Result<Self, Error> {
         configuration.data.pin(&mut configuration.features)?;
-        let mut dataset = M::read(&configuration.data)?;
+        let mut dataset = configuration.data.open_for(M::Recipe::LEARNER.label_use())?;
         let shape = dataset.train.shape().to_vec();
         let are_features = !configuration.features.is_raw();
         if are_features {
@@ -64,7 +65,7 @@ impl<M: Registered> Training<M> {
         let facts = PublicFacts { records: configuration.public_count(train), classes };
         let schema = configuration.data.schema.clone().filter(|_| !are_features);
         let subject = Subject { shape: train.shape(), are_features, facts, schema: schema.as_ref() };
-        let (recipe, model) = M::section(&mut configuration);
+        let (recipe, model) = M::Recipe::section(&mut configuration);
         let method = M::plan(recipe, model, &subject)?;
         configuration.data.check(train, method.cost().neighbors)?;
         Ok(Self { configuration, dataset, shape, method })

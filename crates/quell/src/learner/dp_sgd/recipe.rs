@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::learner::{
     Augmentation, Privacy, average::Average, loss::Loss, optimizer::Optimizer, prepared::Preparation,
-    schedule::Schedule,
+    schedule::Schedule, section::Guaranteed,
 };
 
 /// The settings of a training run. Missing settings are chosen from public facts alone.
@@ -44,6 +44,12 @@ pub struct Recipe {
     pub augmentation: Option<Augmentation>,
     /// Seed of the initial weights and of other public randomness. It does not determine the noise.
     pub seed: u64,
+}
+
+impl Guaranteed for Recipe {
+    fn guarantee(&mut self) -> (&mut Privacy, &mut Option<u64>) {
+        (&mut self.privacy, &mut self.sampling.records)
+    }
 }
 
 /// How the batch of a step is sampled.

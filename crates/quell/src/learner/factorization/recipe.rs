@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, learner::Privacy};
+use crate::{
+    Error,
+    learner::{Privacy, section::Guaranteed},
+};
 
 /// The name of the model, as settings write it.
 pub const NAME: &str = "factorization";
@@ -25,6 +28,12 @@ pub struct Recipe {
     /// Whether factors are found, besides popularity and biases. By default: if they stand out from noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub factors: Option<bool>,
+}
+
+impl Guaranteed for Recipe {
+    fn guarantee(&mut self) -> (&mut Privacy, &mut Option<u64>) {
+        (&mut self.privacy, &mut self.records)
+    }
 }
 
 impl Recipe {

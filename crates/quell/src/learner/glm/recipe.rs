@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Algorithm;
 use crate::{
     Error,
-    learner::{Privacy, Subject, loss::Loss},
+    learner::{Privacy, Subject, loss::Loss, section::Guaranteed},
     network::Architecture,
 };
 
@@ -54,6 +54,12 @@ pub struct Recipe {
     /// The public seed of the trees of a forest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tree_seed: Option<u64>,
+}
+
+impl Guaranteed for Recipe {
+    fn guarantee(&mut self) -> (&mut Privacy, &mut Option<u64>) {
+        (&mut self.privacy, &mut self.records)
+    }
 }
 
 /// A linear model: what it predicts, and the loss that it minimises.

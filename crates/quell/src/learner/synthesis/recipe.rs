@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, learner::Privacy};
+use crate::{
+    Error,
+    learner::{Privacy, section::Guaranteed},
+};
 
 /// The name of the model, as settings write it.
 pub const NAME: &str = "synthesizer";
@@ -26,6 +29,17 @@ pub struct Recipe {
     /// The seed with which rows are drawn. It is not that of the noise.
     #[serde(skip_serializing_if = "is_zero")]
     pub seed: u64,
+}
+
+impl Guaranteed for Recipe {
+    fn guarantee(&mut self) -> (&mut Privacy, &mut Option<u64>) {
+        (&mut self.privacy, &mut self.records)
+    }
+
+    /// Zero stands for no seed.
+    fn set_seed(&mut self, seed: u64) {
+        self.seed = if seed == 0 { self.seed } else { seed };
+    }
 }
 
 /// Whether a seed is the default.

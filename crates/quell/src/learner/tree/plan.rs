@@ -57,10 +57,15 @@ impl Plan {
             Some(noise) => noise / USUAL_RUNS.sqrt(),
             None => recipe.privacy.gaussian_noise(delta, 1)?,
         };
-        let signal = signal(records as f64, noise, cells.columns(), classes);
-        let splits = recipe.splits.unwrap_or(if signal < LEAST { Splits::Random } else { Splits::Measured });
+        let signal = signal(records as f64, noise, cells.columns());
+        let is_hidden = signal < least_signal(classes);
+        let splits = recipe.splits.unwrap_or(if is_hidden { Splits::Random } else { Splits::Measured });
         let usual = match splits {
-            Splits::Measured => (signal.log2() - 3.3).round().clamp(1.0, DEEPEST),
+            // More classes need more questions.
+            Splits::Measured => {
+                let share = classes.map_or(1.0, |classes| classes as f64 / 4.0);
+                ((signal * share).log2() - 3.3).round().clamp(1.0, DEEPEST)
+            }
             Splits::Random => (3.0 * records as f64 / noise).log2().floor().clamp(0.0, DEEPEST_RANDOM),
         };
         let mut depth = recipe.depth.unwrap_or(usual as usize);
@@ -109,18 +114,21 @@ impl Plan {
 }
 
 /// Below this signal, noise hides most splits, and random ones are better (docs/evidence.md).
-const LEAST: f64 = 50.0;
+fn least_signal(classes: Option<usize>) -> f64 {
+    classes.map_or(50.0, |classes| 2.5 * (classes as f64).powi(2))
+}
 
-/// The records of a class over the noise in a cell of a histogram, if there were one release.
-fn signal(records: f64, noise: f64, columns: usize, classes: Option<usize>) -> f64 {
-    records / (noise * (columns as f64).sqrt() * classes.unwrap_or(1).max(1) as f64)
+/// The records over the noise in a cell of a histogram, if there were one release.
+fn signal(records: f64, noise: f64, columns: usize) -> f64 {
+    records / (noise * (columns as f64).sqrt())
 }
 
 impl Plan {
     /// Whether noise hides which splits are good.
     pub(super) fn is_hidden(&self) -> bool {
         let noise = self.sums.noise() / (self.sums.runs as f64).sqrt();
-        signal(self.sums.records as f64, noise, self.cells.columns(), self.classes) < LEAST
+        let signal = signal(self.sums.records as f64, noise, self.cells.columns());
+        signal < least_signal(self.classes)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::learner::Privacy;
+use crate::learner::{Privacy, section::Guaranteed};
 
 /// The settings of a decision tree. Missing settings are chosen from public facts alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -22,6 +22,17 @@ pub struct Recipe {
     /// The public seed of random splits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tree_seed: Option<u64>,
+}
+
+impl Guaranteed for Recipe {
+    fn guarantee(&mut self) -> (&mut Privacy, &mut Option<u64>) {
+        (&mut self.privacy, &mut self.records)
+    }
+
+    /// Zero stands for no seed.
+    fn set_seed(&mut self, seed: u64) {
+        self.tree_seed = Some(seed).filter(|seed| *seed != 0).or(self.tree_seed);
+    }
 }
 
 /// How the splits of a tree are chosen.

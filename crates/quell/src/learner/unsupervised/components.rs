@@ -20,7 +20,8 @@ impl Directions {
         // Much noise asks for a short radius, which cuts off long records.
         let noise = whole_noise * components as f64 * (width as f64).sqrt() / records;
         let reach = match noise {
-            ..=0.006 => 1.3,
+            ..=0.003 => 4.0,
+            ..=0.01 => 3.0,
             ..=0.05 => 1.0,
             _ => 0.75,
         };

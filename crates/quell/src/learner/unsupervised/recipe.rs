@@ -2,7 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, learner::Privacy, network::Architecture};
+use crate::{
+    Error,
+    learner::{Privacy, section::Guaranteed},
+    network::Architecture,
+};
 
 /// The settings of a model without labels. Missing settings are chosen from public facts alone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -25,6 +29,12 @@ pub struct Recipe {
     /// Number of runs that divide the space to find the first centres, for k-means on few columns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub levels: Option<u64>,
+}
+
+impl Guaranteed for Recipe {
+    fn guarantee(&mut self) -> (&mut Privacy, &mut Option<u64>) {
+        (&mut self.privacy, &mut self.records)
+    }
 }
 
 /// A model without labels.
