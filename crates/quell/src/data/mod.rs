@@ -45,3 +45,4 @@ pub use table::{
     schema::{Feature, Label, Schema, TestPart},
     selection::Selection,
 };
+pub(crate) use table::selection::fractions_as_keys;
