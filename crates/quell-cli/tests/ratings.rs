@@ -65,6 +65,10 @@ fn items_are_learned_recommended_measured_and_reported() {
     let report = run(&here, "report one");
     works(&report);
     assert!(report.stdout.contains("factorization on ratings"), "{}", report.stdout);
+    assert!(report.stdout.contains("| item | released popularity |"), "{}", report.stdout);
+    assert!(ran.stdout.contains("\nmost popular items: film "), "{}", ran.stdout);
+    let learned = &json(&here, "report one --format json")["learned"]["items"];
+    assert_eq!(learned["items"].as_array().map(Vec::len), Some(30), "{learned}");
     let audited = run(&here, "models");
     assert!(audited.stdout.contains("\nfactorization "), "{}", audited.stdout);
 }

@@ -60,6 +60,9 @@ fn the_report_of_a_tree_is_a_list_of_rules() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let report = fs::read_to_string(here.join("run/report.md")).unwrap();
     let rules = report.split("The rules of the tree").nth(1).unwrap_or_else(|| panic!("{report}"));
+    let document = run(&here, "report run --format json").stdout;
+    let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+    assert!(document["learned"]["rules"][0]["conditions"][0].is_string(), "{document}");
     // Birds have feathers, and nothing else has. Either category tells them apart.
     let of_birds = |line: &&str| {
         line.contains("| bird (") && (line.contains("coat = feathers") || line.contains("coat ≠ fur"))

@@ -52,11 +52,17 @@ fn clusters_are_found_predicted_measured_and_reported() {
 
     let report = run(&here, "report one");
     works(&report);
-    for words in
-        ["kmeans on people", "Released sizes of the clusters", "cluster 2", "inertia", "uses no label"]
-    {
+    for words in ["kmeans on people", "## The clusters", "| cluster | size | ", "inertia", "uses no label"] {
         assert!(report.stdout.contains(words), "{words}: {}", report.stdout);
     }
+    // The centres are near 2 and 8, in the units of the schema.
+    let learned = &json(&here, "report one --format json")["learned"]["clusters"]["clusters"];
+    let mut centres = [0, 1].map(|cluster| learned[cluster]["columns"][0]["number"].as_f64().unwrap());
+    centres.sort_by(f64::total_cmp);
+    assert!((1.5..2.5).contains(&centres[0]) && (7.5..8.5).contains(&centres[1]), "{learned}");
+    assert!(ran.stdout.contains("\ncluster 2: about "), "{}", ran.stdout);
+    let page = fs::read_to_string(here.join("one/report.html")).unwrap();
+    assert!(page.contains("<title>Map of the clusters</title>"));
     // A label in the schema is not read, so the records without one take part.
     works(&run(&here, &format!("{train} --schema labelled.toml --output two --ledger second")));
     works(&run(
@@ -89,6 +95,11 @@ fn components_are_found_predicted_measured_and_reported() {
         .map(|figure| figure["title"].as_str().unwrap())
         .collect();
     assert!(titles.contains(&"Variance along each direction"), "{titles:?}");
+    // Both columns move together.
+    let direction = &report["learned"]["components"]["directions"][0];
+    let weight = |place: usize| direction["loadings"][place]["weight"].as_f64().unwrap();
+    assert!(weight(0) > 0.6 && weight(1) > 0.6 && direction["is_above_noise"] == true, "{direction}");
+    assert!(ran.stdout.contains("\ndirection 1: +0."), "{}", ran.stdout);
     // The digits need no schema and no number of records.
     let digits = run(&here, "train --model components --components 5 --epsilon 2");
     works(&digits);

@@ -1,4 +1,4 @@
-//! What each column of a table adds to the scores of a model: small figures, and a table in words.
+//! Small figures for the columns of a table, with a table in words: what each adds to the scores of a model.
 
 use quell::learner::glm::{Category, Curve, Curves, Knot, Values};
 use quell_privacy::number::format_brief;
@@ -8,10 +8,13 @@ use crate::{
     plot::{Axis, Edge, Figure, Point, Series},
 };
 
-/// The columns of a model that is a sum over columns, the largest first.
+/// What is to be said about the columns of a table, the most important first.
 pub(crate) struct Columns {
+    pub(crate) heading: &'static str,
     /// Sentences that explain how to read the figures.
     pub(crate) reading: String,
+    /// The titles of the table in words.
+    pub(crate) head: [&'static str; 2],
     /// One figure for each column.
     pub(crate) figures: Vec<Figure>,
     /// The name of each column, and some of its values.
@@ -42,7 +45,13 @@ impl Columns {
             figure.y.includes = ends.to_vec();
         }
         let rows = columns.iter().map(|column| row(&column.column, words(column))).collect();
-        Self { reading: reading(curves, more), figures, rows }
+        Self {
+            heading: "What each column adds",
+            reading: reading(curves, more),
+            head: ["column", "adds"],
+            figures,
+            rows,
+        }
     }
 }
 

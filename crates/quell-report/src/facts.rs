@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::plot::Figure;
-use crate::{columns::Columns, html, labelled, markdown, trained};
+use crate::{columns::Columns, html, labelled, learned::Findings, markdown, trained};
 
 /// The report of a run.
 pub struct Report {
@@ -32,7 +32,9 @@ pub struct Report {
     pub(crate) lists: Vec<List>,
     /// Figures, each with a sentence that explains how to read it.
     pub(crate) figures: Vec<(Figure, &'static str)>,
-    /// What each column of a table adds, for models that are sums over columns.
+    /// What the model learned, for models whose weights say something to people.
+    pub(crate) learned: Option<Findings>,
+    /// What is to be said about each column of a table.
     pub(crate) columns: Option<Columns>,
     pub(crate) confusion: Option<Confusion>,
     /// The report as JSON, for programs.

@@ -4,6 +4,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::escape;
 use crate::facts::{Confusion, Report};
+use crate::learned::Findings;
 
 const STYLE: &str = include_str!("report.css");
 
@@ -35,8 +36,9 @@ pub(crate) fn page(facts: &Report) -> String {
                         }
                     }
                 }
+                @if let Some(findings) = &facts.learned { (learned(findings)) }
                 @if let Some(columns) = &facts.columns {
-                    h2 { "What each column adds" }
+                    h2 { (visible(columns.heading)) }
                     p { (visible(&columns.reading)) }
                     div.columns {
                         @for figure in &columns.figures { figure { (PreEscaped(figure.small_svg())) } }
@@ -74,6 +76,25 @@ pub(crate) fn page(facts: &Report) -> String {
         }
     };
     page.into_string() + "\n"
+}
+
+/// Renders what the model learned: the map, if there is one, and the table.
+fn learned(findings: &Findings) -> Markup {
+    html! {
+        h2 { (visible(findings.heading)) }
+        p { (visible(&findings.reading)) }
+        @if let Some((map, reading)) = &findings.map {
+            div.figures { figure { (PreEscaped(map.svg())) figcaption { (visible(reading)) } } }
+        }
+        div.wide {
+            table.findings {
+                tr { @for name in &findings.head { th scope="col" { (visible(name)) } } }
+                @for row in &findings.rows {
+                    tr { @for cell in row { td { (visible(cell)) } } }
+                }
+            }
+        }
+    }
 }
 
 /// Renders the confusion matrix. A cell is darker if it is a larger part of its row.

@@ -94,6 +94,7 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         statement: sentences(&model.statement),
         lists,
         figures,
+        learned: None,
         columns: None,
         confusion,
         document,

@@ -11,6 +11,7 @@ mod figures;
 mod html;
 mod interval;
 mod labelled;
+mod learned;
 mod markdown;
 pub mod plot;
 mod synthetic;

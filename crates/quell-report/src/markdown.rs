@@ -5,6 +5,7 @@ use std::fmt::Write;
 use quell_privacy::number::format_brief;
 
 use crate::facts::{Confusion, Report};
+use crate::learned::Findings;
 use crate::{
     escape,
     plot::{Edge, Figure},
@@ -34,10 +35,15 @@ pub(crate) fn page(facts: &Report) -> String {
         let rows = listed(rows);
         let _ = write!(page, "\n## {heading}\n\n{}", table(&[String::new(), String::new()], &rows, 0));
     }
+    if let Some(Findings { heading, reading, head, rows, .. }) = &facts.learned {
+        let escaped = |cells: &[String]| cells.iter().map(|cell| text(cell)).collect::<Vec<_>>();
+        let rows: Vec<Vec<String>> = rows.iter().map(|row| escaped(row)).collect();
+        let table = table(&escaped(head), &rows, 0);
+        let _ = write!(page, "\n## {heading}\n\n{}\n\n{table}", text(reading));
+    }
     if let Some(columns) = &facts.columns {
-        let head = ["column", "adds"].map(str::to_owned);
-        let table = table(&head, &listed(&columns.rows), 0);
-        let _ = write!(page, "\n## What each column adds\n\n{}\n\n{table}", text(&columns.reading));
+        let table = table(&columns.head.map(str::to_owned), &listed(&columns.rows), 0);
+        let _ = write!(page, "\n## {}\n\n{}\n\n{table}", columns.heading, text(&columns.reading));
     }
     if let Some(confusion) = &facts.confusion {
         let _ = write!(page, "\n## Confusion matrix on public data\n\n{}", matrix(confusion));

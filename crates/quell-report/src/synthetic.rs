@@ -3,18 +3,23 @@
 use quell::{
     learner::{
         Predictor,
-        synthesis::{ErrorSummary, PairError, Synthesizer},
+        synthesis::{ErrorSummary, Kind, PairError, Synthesizer},
     },
     run::Model,
 };
 
 use crate::{
+    columns::Columns,
     facts::{List, row},
     plot::{Axis, Edge, Figure, Point, Series},
 };
 
-/// The most columns that have a figure: those with the most values.
-const MOST_COLUMNS: usize = 3;
+/// The most columns that have a figure.
+const MOST_COLUMNS: usize = 12;
+/// The most bars of a figure.
+const MOST_BARS: usize = 24;
+/// Values of a column that are named in words.
+const WORDS: usize = 5;
 /// The most pairs in the list of errors.
 const MOST_PAIRS: usize = 10;
 
@@ -45,44 +50,85 @@ pub(crate) fn headline(model: &Model) -> Option<[String; 3]> {
     Some(["error".into(), shown, about])
 }
 
-/// Released shares of the values of some columns, beside those of the model.
-pub(crate) fn columns(model: &Model) -> Vec<(Figure, &'static str)> {
-    let Some(synthesizer) = of(model) else { return Vec::new() };
-    let domain = synthesizer.domain();
-    let mut order: Vec<usize> = (0..domain.columns.len()).collect();
-    order.sort_by_key(|column| std::cmp::Reverse(domain.columns[*column].values()));
-    let figure = |column: usize| {
-        let (measured, modelled) = (&synthesizer.measured_columns()[column], synthesizer.column(column));
-        if measured.shares.len() < 2 {
-            return None;
+/// Released shares of the values of some columns, beside those of the model; none for other models.
+pub(crate) fn columns(model: &Model) -> Option<Columns> {
+    let synthesizer = of(model)?;
+    let columns = &synthesizer.domain().columns;
+    let is_measured = |column: &usize| synthesizer.measured_columns()[*column].shares.len() > 1;
+    let all: Vec<usize> = (0..columns.len()).filter(is_measured).collect();
+    let more = all.len().saturating_sub(MOST_COLUMNS);
+    let mut reading = "Each figure shows the shares of the values of one column, in percent: as they were released, \
+                       with noise, and in synthetic rows. Numbers are counted in bins, and their bounds apart. The \
+                       two should differ by no more than the noise, in nineteen of twenty values. Where the schema \
+                       allows no unknown cells, synthetic rows have none, and their share is spread over the others."
+        .to_owned();
+    if more > 0 {
+        reading += &format!(" The first {MOST_COLUMNS} columns are shown; {more} more are in the model.");
+    }
+    let shown = &all[..all.len() - more];
+    (!shown.is_empty()).then(|| Columns {
+        heading: "Counts of the columns",
+        reading,
+        head: ["column", "released and synthetic shares"],
+        figures: shown.iter().map(|column| figure(synthesizer, *column)).collect(),
+        rows: shown.iter().map(|column| row(&columns[*column].name, words(synthesizer, *column))).collect(),
+    })
+}
+
+/// The values of a column with the largest shares, released or synthetic, in their order.
+fn shown_values(synthesizer: &Synthesizer, column: usize, most: usize) -> Vec<usize> {
+    let (measured, modelled) = (&synthesizer.measured_columns()[column], synthesizer.column(column));
+    let share = |value: usize| measured.shares[value].max(modelled[value]);
+    let mut values: Vec<usize> = (0..modelled.len()).collect();
+    // Noise gives an impossible value a share. It is shown if it can be told from noise.
+    let unknown = synthesizer.domain().columns[column].unknown();
+    values.retain(|value| *value != unknown || share(*value) > 2.0 * measured.deviation);
+    values.sort_by(|a, b| share(*b).total_cmp(&share(*a)));
+    values.truncate(most);
+    values.sort_unstable();
+    values
+}
+
+/// The shares of one column: a line for numbers, and bars for categories.
+fn figure(synthesizer: &Synthesizer, number: usize) -> Figure {
+    let column = &synthesizer.domain().columns[number];
+    let (measured, modelled) = (&synthesizer.measured_columns()[number], synthesizer.column(number));
+    let mut x = Axis::linear("");
+    let places: Vec<(usize, f64)> = match &column.kind {
+        Kind::Numbers(_) => {
+            (0..column.values()).filter_map(|value| Some((value, column.position(value)?))).collect()
         }
-        let last = modelled.len() - 1;
-        let describe = |value| domain.columns[column].describe(value);
-        let shown = |(value, share): (usize, &f64)| Point::exact(value as f64 + 1.0, 100.0 * share);
-        let series = |name: &str, points| Series { name: name.into(), claim: Edge::Upper, points };
-        let figure = Figure {
-            title: format!("Values of {}", domain.columns[column].name),
-            subtitle: format!(
-                "1: {}, 2: {}, …, {}: {}; noise moves a released share by up to {}",
-                describe(0),
-                describe(1),
-                last + 1,
-                describe(last),
-                percent(2.0 * measured.deviation)
-            ),
-            x: Axis::linear("value, in the order of the schema"),
-            y: Axis::linear("share of the records (%)"),
-            series: vec![
-                series("released", measured.shares.iter().enumerate().map(shown).collect()),
-                series("synthetic rows", modelled.iter().enumerate().map(shown).collect()),
-            ],
-        };
-        Some((
-            figure,
-            "The lines should be as close to each other as the noise allows, in nineteen of twenty values.",
-        ))
+        Kind::Categories(_) => {
+            let values = shown_values(synthesizer, number, MOST_BARS);
+            x.names = values.iter().map(|value| column.describe(*value)).collect();
+            values.into_iter().enumerate().map(|(place, value)| (value, place as f64)).collect()
+        }
     };
-    order.into_iter().take(MOST_COLUMNS).filter_map(figure).collect()
+    let series = |name: &str, shares: &[f64]| Series {
+        name: name.into(),
+        claim: Edge::Upper,
+        points: places.iter().map(|(value, place)| Point::exact(*place, 100.0 * shares[*value])).collect(),
+    };
+    Figure {
+        title: column.name.clone(),
+        subtitle: String::new(),
+        x,
+        y: Axis { includes: vec![0.0], ..Axis::linear("") },
+        series: vec![series("released", &measured.shares), series("synthetic", &modelled)],
+    }
+}
+
+/// Some shares of a column in words.
+fn words(synthesizer: &Synthesizer, number: usize) -> String {
+    let column = &synthesizer.domain().columns[number];
+    let (measured, modelled) = (&synthesizer.measured_columns()[number], synthesizer.column(number));
+    let share = |x: f64| format!("{:.1}", 100.0 * x.max(0.0));
+    let values = shown_values(synthesizer, number, WORDS).into_iter().map(|value| {
+        let (released, synthetic) = (share(measured.shares[value]), share(modelled[value]));
+        format!("{}: {released} and {synthetic} %", column.describe(value))
+    });
+    let values = values.collect::<Vec<_>>().join(", ");
+    format!("{values}; noise of {} to each side", percent(2.0 * measured.deviation))
 }
 
 /// The estimated errors of all pairs of columns; none for other models.

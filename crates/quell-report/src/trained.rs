@@ -1,7 +1,7 @@
 //! The report of a run that trains a model.
 
 use quell::{
-    learner::{Evaluation, Predictor, tree},
+    learner::{Evaluation, Predictor},
     run::{Description, Folder, Metrics, Model, PaymentRecord},
 };
 use quell_privacy::{ledger::Unit, number::format_brief, units::Delta};
@@ -11,10 +11,12 @@ use crate::{Interval, plot::Figure};
 use crate::{
     columns::Columns,
     facts::{
-        List, Report, architecture, confusion, cost, describe, dimensions, duration, features, guarantee,
-        layers, ledger_entry, percent, row, sentences, shortened, source,
+        Report, architecture, confusion, cost, describe, dimensions, duration, features, guarantee, layers,
+        ledger_entry, percent, row, sentences, shortened, source,
     },
-    figures, synthetic,
+    figures,
+    learned::Findings,
+    synthetic,
 };
 
 /// Builds the report of a model trained on private records.
@@ -28,8 +30,7 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         "a membership test for one record, given all releases of this run, including {}",
         method.releases
     );
-    let mut figures = synthetic::columns(model);
-    let others = [
+    let figures = [
         synthetic::pairs(model),
         figures::accuracy(&metrics),
         figures::epsilon(&metrics, &model.paid),
@@ -37,9 +38,13 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         figures::last_iterate(&method.event, method.neighbors, Delta::new(model.paid.delta)?)?,
         figures::attack(&method.event, method.neighbors, &attack)?,
     ];
-    figures.extend(others.into_iter().flatten());
-    let curves = model.curves()?;
-    let drawings: Vec<&Figure> = figures.iter().map(|(figure, _)| figure).collect();
+    let figures: Vec<_> = figures.into_iter().flatten().collect();
+    let (curves, learned) = (model.curves()?, model.learned());
+    let findings = learned.as_ref().map(|learned| Findings::new(model, learned));
+    let columns = curves.as_ref().map(Columns::new).or_else(|| synthetic::columns(model));
+    // The curves are in the document already.
+    let small = columns.iter().filter(|_| curves.is_none()).flat_map(|columns| &columns.figures);
+    let drawings: Vec<&Figure> = small.chain(figures.iter().map(|(figure, _)| figure)).collect();
     let PaymentRecord { receipt, epsilon, delta } = &model.paid;
     let name = architecture(&configuration.model);
     let document = json!({
@@ -55,8 +60,10 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         "metrics": metrics,
         "model": {"name": name, "shape": model.shape, "classes": model.classes, "weights": method.weights},
         "columns": curves,
+        "learned": learned,
         "configuration": configuration,
         "figures": drawings,
+        "map": findings.as_ref().and_then(|findings| Some(&findings.map.as_ref()?.0)),
     });
     let mut lists = vec![
         ("The guarantee of this run", guarantee(&model.paid, configuration.data.unit, method.neighbors)),
@@ -65,8 +72,6 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         ("Training data", data(model, method.records)),
         ("Training settings", settings(model, &method)),
     ];
-    lists.extend(clusters(model));
-    lists.extend(rules(model));
     lists.extend(synthetic::list(model));
     let evaluation = metrics.evaluation.as_ref();
     let confusion = evaluation
@@ -79,36 +84,11 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         statement: sentences(&model.statement),
         lists,
         figures,
-        columns: curves.as_ref().map(Columns::new),
+        learned: findings,
+        columns,
         confusion,
         document,
     })
-}
-
-/// The noisy sizes of the clusters, if the run released them.
-fn clusters(model: &Model) -> Option<List> {
-    let Predictor::Clusters(clusters) = &model.predictor else { return None };
-    let sizes = clusters.sizes.as_ref()?;
-    let noise = format_brief(clusters.size_noise);
-    let size = |(number, size): (usize, &f64)| {
-        row(
-            &format!("cluster {}", number + 1),
-            format!("about {:.0} (noise with standard deviation {noise})", size.max(0.0)),
-        )
-    };
-    Some(("Released sizes of the clusters", sizes.iter().enumerate().map(size).collect()))
-}
-
-/// The rules of a decision tree.
-fn rules(model: &Model) -> Option<List> {
-    let (configuration, classes) = (&model.configuration, model.classes.as_deref());
-    let schema = configuration.data.schema.as_ref().filter(|_| configuration.features.is_raw());
-    let rules = tree::rules(model.predictor.network()?, &configuration.model.layers, schema, classes)?;
-    let rule = |rule: &tree::Rule| {
-        let conditions = rule.conditions.join(" and ");
-        row(if conditions.is_empty() { "always" } else { &conditions }, rule.prediction.clone())
-    };
-    Some(("The rules of the tree", rules.iter().map(rule).collect()))
 }
 
 fn headlines(model: &Model, metrics: &Metrics) -> Vec<[String; 3]> {

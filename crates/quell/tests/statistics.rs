@@ -10,7 +10,7 @@ use quell::{
         mechanism::{Bounds, Count, Histogram, IntegerNoise, Mechanism, Price, StableHistogram},
         units::{Delta, Epsilon, Probability},
     },
-    statistics::{Accuracy, Answer, Grouped, Question, Statistic},
+    statistics::{Accuracy, Answer, Axis, Bins, Grouped, Question, Statistic},
     voting::{Recipe, VoteFacts, pate::Ballots},
 };
 use quell_privacy::mechanism::Voters;
@@ -33,7 +33,8 @@ fn people(folder: &Folder) -> Table {
 
 fn every_statistic() -> Vec<Statistic> {
     let (column, bounds) = (|| "age".to_owned(), Bounds::new(0.0, 100.0).unwrap());
-    let (group_by, keys) = (|| "kind".to_owned(), || ["a", "b", "c"].map(str::to_owned).to_vec());
+    let kinds = || vec![Axis::keys("kind", ["a", "b", "c"].map(str::to_owned).to_vec())];
+    let ages = || vec![Axis::bins("age", Bins::equal(bounds, 5).unwrap())];
     vec![
         Statistic::Count,
         Statistic::Reaches { threshold: 100 },
@@ -42,10 +43,12 @@ fn every_statistic() -> Vec<Statistic> {
         Statistic::Variance { column: column(), bounds },
         Statistic::Histogram { column: "kind".into(), keys: Some(vec!["a".into(), "b".into()]) },
         Statistic::Histogram { column: "kind".into(), keys: None },
-        Statistic::Grouped(Grouped::Sum { column: column(), bounds, group_by: group_by(), keys: keys() }),
-        Statistic::Grouped(Grouped::Mean { column: column(), bounds, group_by: group_by(), keys: keys() }),
-        Statistic::Grouped(Grouped::Pairs { columns: [group_by(), column()], keys: Some([keys(), keys()]) }),
-        Statistic::Grouped(Grouped::Pairs { columns: [group_by(), column()], keys: None }),
+        Statistic::Grouped(Grouped::Sum { column: column(), bounds, by: kinds() }),
+        Statistic::Grouped(Grouped::Mean { column: column(), bounds, by: kinds() }),
+        Statistic::Grouped(Grouped::Mean { column: column(), bounds, by: [kinds(), ages()].concat() }),
+        Statistic::Grouped(Grouped::Count { by: ages() }),
+        Statistic::Grouped(Grouped::Count { by: [kinds(), ages()].concat() }),
+        Statistic::Grouped(Grouped::UnknownPairs { columns: ["kind".into(), column()] }),
         Statistic::Quantile { column: column(), bounds, quantile: Probability::new(0.9).unwrap() },
         Statistic::Range { column: column(), bounds, inside: Probability::new(0.9).unwrap() },
     ]
@@ -94,7 +97,7 @@ fn groups_hold_the_records_with_their_key_and_other_records_are_left_out() {
     std::fs::write(&path, format!("age,kind\n{}{}{strange}", "30,a\n".repeat(200), "70,b\n".repeat(100)))
         .unwrap();
     let (table, bounds) = (Table::open(&path).unwrap(), Bounds::new(0.0, 100.0).unwrap());
-    let (column, group_by) = (|| "age".to_owned(), || "kind".to_owned());
+    let column = || "age".to_owned();
     let keys = || ["b", "empty", "a", "a,b", "c d"].map(str::to_owned).to_vec();
     for neighbors in [Neighbors::AddRemove, Neighbors::Replace] {
         let mut ledger = ledger(Unit::Example, neighbors);
@@ -102,8 +105,9 @@ fn groups_hold_the_records_with_their_key_and_other_records_are_left_out() {
             let question = Question::new(Statistic::Grouped(grouped), 5.0);
             question.ask(&mut ledger, &table.all()).unwrap()
         };
-        let sums = bins(ask(Grouped::Sum { column: column(), bounds, group_by: group_by(), keys: keys() }));
-        let means = bins(ask(Grouped::Mean { column: column(), bounds, group_by: group_by(), keys: keys() }));
+        let kinds = || vec![Axis::keys("kind", keys())];
+        let sums = bins(ask(Grouped::Sum { column: column(), bounds, by: kinds() }));
+        let means = bins(ask(Grouped::Mean { column: column(), bounds, by: kinds() }));
         for (place, (key, sum)) in keys().into_iter().zip([7000.0, 0.0, 6000.0, 7.0, 0.0]).enumerate() {
             // Noise of scale 40 at most exceeds 1,000 with a probability of e⁻²⁵.
             assert!(sums[place].0 == key && (sums[place].1 - sum).abs() < 1000.0, "{sums:?}");
@@ -111,10 +115,8 @@ fn groups_hold_the_records_with_their_key_and_other_records_are_left_out() {
         }
         // With 200 records the sum is off by less than 1,000 and the count by less than 20.
         assert!((means[2].1 - 30.0).abs() < 9.0 && (means[0].1 - 70.0).abs() < 30.0, "{means:?}");
-        let pairs = ask(Grouped::Pairs {
-            columns: [group_by(), column()],
-            keys: Some([keys(), vec!["30".into(), "70".into(), "nan".into()]]),
-        });
+        let ages = Axis::keys("age", vec!["30".into(), "70".into(), "nan".into()]);
+        let pairs = ask(Grouped::Count { by: [kinds(), vec![ages]].concat() });
         let Answer::Cells(cells) = pairs else { panic!("{pairs:?}") };
         assert_eq!(cells.len(), 15);
         for ([kind, age], release) in cells {
@@ -130,6 +132,47 @@ fn groups_hold_the_records_with_their_key_and_other_records_are_left_out() {
 }
 
 #[test]
+fn numbers_are_counted_in_the_bins_that_they_are_in() {
+    let folder = Folder::new();
+    let path = folder.path().join("people.csv");
+    // Numbers beyond the bounds are in the outer bins. A cell without a finite number is in none.
+    let rows = "20,a\n".repeat(100) + &"99,b\n".repeat(50) + &"-7,b\n".repeat(30) + "nan,a\ninf,a\n,b\nx,a\n";
+    std::fs::write(&path, format!("age,kind\n{rows}")).unwrap();
+    let (table, bounds) = (Table::open(&path).unwrap(), Bounds::new(0.0, 40.0).unwrap());
+    for neighbors in [Neighbors::AddRemove, Neighbors::Replace] {
+        let mut ledger = ledger(Unit::Example, neighbors);
+        let mut ask = |by| {
+            let question = Question::new(Statistic::Grouped(Grouped::Count { by }), 5.0);
+            question.ask(&mut ledger, &table.all()).unwrap()
+        };
+        let ages = Axis::bins("age", Bins::equal(bounds, 2).unwrap());
+        let counts = bins(ask(vec![ages.clone()]));
+        assert_eq!([counts[0].0.as_str(), counts[1].0.as_str()], ["[0, 20)", "[20, 40]"]);
+        // Noise of scale 2/5 exceeds 10 with a probability of e⁻²⁵.
+        assert!((counts[0].1 - 30.0).abs() < 10.0 && (counts[1].1 - 150.0).abs() < 10.0, "{counts:?}");
+        let kinds = Axis::keys("kind", vec!["a".into(), "b".into()]);
+        let Answer::Cells(cells) = ask(vec![ages, kinds]) else { panic!("two columns have cells") };
+        let counts: Vec<f64> = cells.iter().map(|(_, release)| release.value).collect();
+        for (count, truth) in counts.iter().zip([0.0, 30.0, 100.0, 50.0]) {
+            assert!((count - truth).abs() < 10.0, "{cells:?}");
+        }
+    }
+}
+
+#[test]
+fn cells_of_three_columns_or_too_many_cells_are_refused() {
+    let folder = Folder::new();
+    let table = people(&folder);
+    let mut ledger = ledger(Unit::Example, Neighbors::AddRemove);
+    let many = Axis::bins("age", Bins::equal(Bounds::new(0.0, 100.0).unwrap(), 400).unwrap());
+    for by in [vec![], vec![many.clone(); 2], vec![many; 3]] {
+        let grouped = Statistic::Grouped(Grouped::Count { by });
+        let refused = Question::new(grouped, 1.0).ask(&mut ledger, &table.all());
+        assert!(matches!(refused, Err(Error::Setting { name: "groups", .. })), "{refused:?}");
+    }
+}
+
+#[test]
 fn groups_of_nobody_are_answered_and_lists_of_keys_are_checked_before_anything_is_paid() {
     let folder = Folder::new();
     let path = folder.path().join("people.csv");
@@ -138,7 +181,7 @@ fn groups_of_nobody_are_answered_and_lists_of_keys_are_checked_before_anything_i
     let mut ledger = ledger(Unit::Example, Neighbors::AddRemove);
     let mut ask = |keys: &[&str]| {
         let keys = keys.iter().map(ToString::to_string).collect();
-        let grouped = Grouped::Mean { column: "age".into(), bounds, group_by: "kind".into(), keys };
+        let grouped = Grouped::Mean { column: "age".into(), bounds, by: vec![Axis::keys("kind", keys)] };
         Question::new(Statistic::Grouped(grouped), 1.0).ask(&mut ledger, &table.all())
     };
     let means = bins(ask(&["a", "b"]).unwrap());

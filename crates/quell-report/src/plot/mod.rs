@@ -8,12 +8,15 @@ mod bars;
 mod canvas;
 mod layout;
 mod letters;
+mod map;
 mod png;
 mod svg;
 mod terminal;
 mod ticks;
 
 use serde::Serialize;
+
+pub use map::{Map, Place};
 
 /// A line chart.
 #[derive(Serialize)]

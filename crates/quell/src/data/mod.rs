@@ -36,6 +36,7 @@ pub use examples::{
     split::Split,
 };
 pub use formats::{digits::digits, error::Error as FormatError};
+pub(crate) use table::selection::fractions_as_keys;
 pub use table::{
     Table,
     error::{Error as TableError, Place},

@@ -256,6 +256,10 @@ impl<M: Registered> Job for Training<M> {
             let model = self.model(ledger, folder)?;
             folder.write(Folder::MODEL, &model.save()?)?;
             further = self.method.results(&model.predictor);
+            further.lines.extend(model.summary());
+            if let Some(learned) = model.learned().and_then(|learned| serde_json::to_value(learned).ok()) {
+                further.json.insert("learned".into(), learned);
+            }
         }
         let mut outcome =
             outcome(&metrics, position, is_finished, paid, self.configuration.model.name.as_deref());

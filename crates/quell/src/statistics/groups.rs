@@ -1,58 +1,118 @@
-//! Statistics for each key of a column, and histograms of two columns.
+//! Statistics for each cell of one or two columns: keys, or bins of numbers.
 
 use quell_privacy::mechanism::{
     Bounds, GroupedMean, GroupedSum, Histogram, KeyedNumber, Price, Release, Sensitive, StableHistogram,
 };
 
-use super::{Answer, Visitor};
+use super::{Answer, Bins, Visitor};
 use crate::{
     Error,
-    data::{Selection, Use},
+    data::{Row, Selection, Use, fractions_as_keys},
     error::quoted,
 };
 
-/// A statistic for each key of a column, or for each pair of keys of two columns.
+/// A column that divides the records.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// Name of the column.
+    pub column: String,
+    /// How it divides the records.
+    pub partition: Partition,
+}
+
+/// How a column divides the records. A record is in one part at most.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Partition {
+    /// By these keys. Records with another key or none are left out.
+    Keys(Vec<String>),
+    /// Into these bins of numbers. Records without a finite number are left out.
+    Bins(Bins),
+}
+
+/// A statistic for each cell: a part of one column, or a pair of parts of two columns.
 ///
-/// A record has at most one key, so all groups together cost one ε. The number of records for each key of one
-/// column is [`Statistic::Histogram`](super::Statistic::Histogram).
+/// A record is in one cell at most, so all cells together cost one ε. The number of records for each key of one
+/// column is [`Statistic::Histogram`](super::Statistic::Histogram), too.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Grouped {
-    /// Sum of a column for each key of another column.
+    /// Number of records in each cell.
+    Count {
+        /// One or two columns that divide the records.
+        by: Vec<Axis>,
+    },
+    /// Sum of a column in each cell.
     Sum {
         /// Name of the column with the numbers.
         column: String,
         /// Range that every number is clamped to.
         bounds: Bounds,
-        /// Name of the column with the keys.
-        group_by: String,
-        /// The keys. Records with another key or none are left out.
-        keys: Vec<String>,
+        /// One or two columns that divide the records.
+        by: Vec<Axis>,
     },
-    /// Mean of a column for each key of another column.
+    /// Mean of a column in each cell.
     Mean {
         /// Name of the column with the numbers.
         column: String,
         /// Range that every number is clamped to.
         bounds: Bounds,
-        /// Name of the column with the keys.
-        group_by: String,
-        /// The keys. Records with another key or none are left out.
-        keys: Vec<String>,
+        /// One or two columns that divide the records.
+        by: Vec<Axis>,
     },
-    /// Number of records for each pair of keys of two columns.
-    Pairs {
+    /// Number of records for each pair of keys of two columns, for the pairs that many records have.
+    UnknownPairs {
         /// Names of the two columns.
         columns: [String; 2],
-        /// The keys of each column. Without them, the answer shows the pairs that many records have.
-        keys: Option<[Vec<String>; 2]>,
     },
+}
+
+/// The most cells of an answer.
+const MOST_CELLS: usize = 100_000;
+
+impl Axis {
+    /// A column that divides the records by keys.
+    #[must_use]
+    pub fn keys(column: impl Into<String>, keys: Vec<String>) -> Self {
+        Self { column: column.into(), partition: Partition::Keys(keys) }
+    }
+
+    /// A column of numbers that divides the records into bins.
+    #[must_use]
+    pub fn bins(column: impl Into<String>, bins: Bins) -> Self {
+        Self { column: column.into(), partition: Partition::Bins(bins) }
+    }
+
+    /// The names of all parts.
+    fn names(&self) -> Vec<String> {
+        match &self.partition {
+            Partition::Keys(keys) => keys.clone(),
+            Partition::Bins(bins) => bins.names(),
+        }
+    }
+
+    /// How the column is read.
+    fn reading(&self, records: &Selection<'_>) -> (&str, Use) {
+        let usage = match self.partition {
+            Partition::Keys(_) => records.use_of_keys(&self.column),
+            Partition::Bins(_) => Use::Number,
+        };
+        (&self.column, usage)
+    }
+
+    /// The name of the part that a record is in.
+    fn part(&self, row: &Row<'_>, slot: usize) -> Option<String> {
+        match &self.partition {
+            Partition::Keys(_) => row.key(slot).map(std::borrow::Cow::into_owned),
+            Partition::Bins(bins) => row.number(slot).map(|number| bins.name(bins.place(number))),
+        }
+    }
 }
 
 impl Grouped {
     /// Passes the mechanism that answers this question to a visitor.
     ///
-    /// `price` is the price of known keys, and `stable` makes the mechanism for unknown keys, for an ε.
+    /// `price` is the price of known cells, and `stable` makes the mechanism for unknown keys, for an ε.
     pub(super) fn visit<V: Visitor>(
         &self,
         records: &Selection<'_>,
@@ -61,42 +121,59 @@ impl Grouped {
         visitor: V,
     ) -> Result<V::Output, Error> {
         Ok(match self {
-            Self::Sum { column, bounds, group_by, keys } => {
-                check_keys("groups", keys)?;
+            Self::Count { by } => {
+                let keys = cells(by)?;
+                visitor.visit(
+                    |epsilon| Ok(Histogram::for_epsilon(keys.clone(), price(epsilon)?)?),
+                    || counted(records, by),
+                    |paid, data| paid.run(&data).map(|bins| answer(by, bins)),
+                )
+            }
+            Self::Sum { column, bounds, by } => {
+                let keys = cells(by)?;
                 visitor.visit(
                     |epsilon| Ok(GroupedSum::for_epsilon(keys.clone(), *bounds, price(epsilon)?)?),
-                    || keyed_numbers(records, group_by, column),
-                    |paid, data| paid.run(&data).map(Answer::Bins),
+                    || keyed_numbers(records, by, column),
+                    |paid, data| paid.run(&data).map(|bins| answer(by, bins)),
                 )
             }
-            Self::Mean { column, bounds, group_by, keys } => {
-                check_keys("groups", keys)?;
+            Self::Mean { column, bounds, by } => {
+                let keys = cells(by)?;
                 visitor.visit(
                     |epsilon| Ok(GroupedMean::for_epsilon(keys.clone(), *bounds, price(epsilon)?)?),
-                    || keyed_numbers(records, group_by, column),
-                    |paid, data| paid.run(&data).map(Answer::Bins),
+                    || keyed_numbers(records, by, column),
+                    |paid, data| paid.run(&data).map(|bins| answer(by, bins)),
                 )
             }
-            Self::Pairs { columns, keys: Some([rows, others]) } => {
-                check_keys("keys", rows)?;
-                check_keys("groups", others)?;
-                let known = || rows.iter().flat_map(|row| others.iter().map(move |other| text(row, other)));
-                visitor.visit(
-                    |epsilon| Ok(Histogram::for_epsilon(known().collect(), price(epsilon)?)?),
-                    || pairs(records, columns),
-                    |paid, data| paid.run(&data).map(cells),
-                )
-            }
-            Self::Pairs { columns, keys: None } => {
+            Self::UnknownPairs { columns } => {
+                let by = columns.each_ref().map(|column| Axis::keys(column, Vec::new()));
                 // The texts of pairs are in another order than the pairs.
                 let sorted = |mut bins: Vec<_>| {
                     bins.sort_by_key(|(text, _): &(String, Release)| pair(text));
-                    cells(bins)
+                    answer(&by, bins)
                 };
-                visitor.visit(stable, || pairs(records, columns), |paid, data| paid.run(&data).map(sorted))
+                visitor.visit(stable, || counted(records, &by), |paid, data| paid.run(&data).map(sorted))
             }
         })
     }
+}
+
+/// The texts of all cells of one or two columns.
+fn cells(by: &[Axis]) -> Result<Vec<String>, Error> {
+    let names: Vec<Vec<String>> = by.iter().map(Axis::names).collect();
+    for (names, name) in names.iter().zip(if by.len() == 2 { ["keys", "groups"] } else { ["groups"; 2] }) {
+        check_keys(name, names)?;
+    }
+    let found = match names.as_slice() {
+        [one] if one.len() <= MOST_CELLS => return Ok(one.clone()),
+        [one, other] if one.len().saturating_mul(other.len()) <= MOST_CELLS => {
+            let pairs = one.iter().flat_map(|one| other.iter().map(move |other| text(one, other)));
+            return Ok(pairs.collect());
+        }
+        [_] | [_, _] => format!("{} cells", names.iter().map(Vec::len).product::<usize>()),
+        columns => format!("{} columns", columns.len()),
+    };
+    Err(Error::Setting { name: "groups", found, expected: "one or two columns with at most 100000 cells" })
 }
 
 /// Refuses a list without keys, and a list with the same key twice.
@@ -112,25 +189,39 @@ pub(super) fn check_keys(name: &'static str, keys: &[String]) -> Result<(), Erro
     }
 }
 
-/// The key and the number of every record; NaN where a number is missing.
+/// The text of the cell of a record. A record that lacks a key or a number has no cell.
+///
+/// One record has one text at most, whatever is in it: that is why all cells together cost one ε.
+fn cell(by: &[Axis], row: &Row<'_>) -> Option<String> {
+    match by {
+        [one, other] => Some(text(&one.part(row, 0)?, &other.part(row, 1)?)),
+        [one, ..] => one.part(row, 0),
+        [] => None,
+    }
+}
+
+/// The cell and the number of every record; NaN where a number is missing.
 fn keyed_numbers(
     records: &Selection<'_>,
-    group_by: &str,
+    by: &[Axis],
     column: &str,
 ) -> Result<Sensitive<Vec<KeyedNumber>>, Error> {
     let mut all = Vec::new();
-    records.scan(&[(group_by, Use::Text), (column, Use::Number)], |row| {
-        all.push((row.text(0).map(std::borrow::Cow::into_owned), row.number(1).unwrap_or(f64::NAN)));
-    })?;
+    let mut readings: Vec<_> = by.iter().map(|axis| axis.reading(records)).collect();
+    readings.push((column, Use::Number));
+    records
+        .scan(&readings, |row| {
+            all.push((cell(by, row), row.number(by.len()).unwrap_or(f64::NAN)));
+        })
+        .map_err(fractions_as_keys)?;
     Ok(Sensitive::new(all))
 }
 
-/// The pair of keys of every record, as one text. A record without one of the keys has no pair.
-fn pairs(records: &Selection<'_>, columns: &[String; 2]) -> Result<Sensitive<Vec<Option<String>>>, Error> {
-    let (mut all, [row_name, other_name]) = (Vec::new(), columns);
-    records.scan(&[(row_name, Use::Text), (other_name, Use::Text)], |row| {
-        all.push(row.text(0).zip(row.text(1)).map(|(one, other)| text(&one, &other)));
-    })?;
+/// The cell of every record.
+fn counted(records: &Selection<'_>, by: &[Axis]) -> Result<Sensitive<Vec<Option<String>>>, Error> {
+    let mut all = Vec::new();
+    let readings: Vec<_> = by.iter().map(|axis| axis.reading(records)).collect();
+    records.scan(&readings, |row| all.push(cell(by, row))).map_err(fractions_as_keys)?;
     Ok(Sensitive::new(all))
 }
 
@@ -148,8 +239,11 @@ fn pair(text: &str) -> Option<[String; 2]> {
     Some([one.to_owned(), other.to_owned()])
 }
 
-/// The answer about pairs of keys.
-fn cells(bins: Vec<(String, Release)>) -> Answer {
+/// The answer about the cells of one or two columns.
+fn answer(by: &[Axis], bins: Vec<(String, Release)>) -> Answer {
+    if by.len() < 2 {
+        return Answer::Bins(bins);
+    }
     Answer::Cells(bins.into_iter().filter_map(|(text, release)| Some((pair(&text)?, release))).collect())
 }
 

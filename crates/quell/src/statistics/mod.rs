@@ -26,10 +26,12 @@
 
 mod accuracy;
 mod answer;
+mod bins;
 mod groups;
 mod question;
 
 pub use accuracy::{Accuracy, Score};
 pub use answer::Answer;
-pub use groups::Grouped;
+pub use bins::Bins;
+pub use groups::{Axis, Grouped, Partition};
 pub use question::{Question, Statistic, Visitor};

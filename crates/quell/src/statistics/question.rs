@@ -181,13 +181,13 @@ impl Question {
                 check_keys("keys", keys)?;
                 visitor.visit(
                     |epsilon| Ok(Histogram::for_epsilon(keys.clone(), price(epsilon)?)?),
-                    || texts(records, column),
+                    || keys_of(records, column),
                     |paid, data| paid.run(&data).map(Answer::Bins),
                 )
             }
             Statistic::Histogram { column, keys: None } => visitor.visit(
                 stable,
-                || texts(records, column),
+                || keys_of(records, column),
                 |paid, data| paid.run(&data).map(Answer::Bins),
             ),
             Statistic::Grouped(grouped) => grouped.visit(records, price, stable, visitor)?,
@@ -234,8 +234,9 @@ fn numbers(records: &Selection<'_>, column: &str) -> Result<Sensitive<Vec<f64>>,
     ))
 }
 
-fn texts(records: &Selection<'_>, column: &str) -> Result<Sensitive<Vec<Option<String>>>, Error> {
-    Ok(Sensitive::new(records.texts(column)?))
+/// The key of every record.
+fn keys_of(records: &Selection<'_>, column: &str) -> Result<Sensitive<Vec<Option<String>>>, Error> {
+    Ok(Sensitive::new(records.keys(column)?))
 }
 
 /// Charges the ledger and draws the answer.

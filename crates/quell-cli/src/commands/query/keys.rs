@@ -9,6 +9,11 @@ pub(super) fn list(keys: Option<&[Keys]>) -> Option<Vec<String>> {
     keys.map(|keys| keys.iter().flat_map(|keys| keys.0.clone()).collect())
 }
 
+/// The keys of each occurrence of a flag.
+pub(super) fn lists(keys: Option<&[Keys]>) -> Option<Vec<Vec<String>>> {
+    keys.map(|keys| keys.iter().map(|keys| keys.0.clone()).collect())
+}
+
 /// Parses keys that are separated by commas, with the rules of a line of CSV.
 ///
 /// A key that begins with a double quote ends with the next one that is not doubled.

@@ -9,7 +9,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use quell::{
     data::{Predicate, Table},
-    statistics::{self, Grouped, Question},
+    statistics::{self, Axis, Bins, Grouped, Question},
 };
 use quell_privacy::{
     mechanism::{Bounds, Noise},
@@ -35,6 +35,7 @@ Examples:
   quell query census.csv mean --column age --bounds 0 100 --epsilon 0.5
   quell query census.csv histogram --column sex --keys Female,Male --epsilon 0.2
   quell query census.csv histogram --column education --epsilon 0.5
+  quell query census.csv histogram --column age --bounds 0 100 --bins 10 --epsilon 0.2
   quell query census.csv mean --column age --bounds 0 100 --group-by sex --groups Female,Male --epsilon 0.5
   quell query census.csv histogram --column income --keys '<=50K,>50K' --group-by sex --groups Female,Male --epsilon 0.2
   quell query census.csv quantile --column age --bounds 0 120 --quantile 0.9 --epsilon 0.3 --format json";
@@ -68,18 +69,33 @@ pub(crate) struct Flags {
     /// stands in double quotes, as in a CSV file.
     #[arg(long, value_name = "A,B,C", value_parser = keys::parse)]
     keys: Option<Vec<Keys>>,
-    /// Column whose keys divide the records into groups, for a count, sum, mean or histogram
+    /// Count numbers in this many equal bins between --bounds
+    ///
+    /// A number beyond the bounds is in the nearest bin.
+    #[arg(long, value_name = "N", value_parser = crate::flags::parse_count, conflicts_with = "keys", requires = "bounds")]
+    bins: Option<u64>,
+    /// Count numbers between these edges, separated by commas
+    #[arg(long, value_name = "0,18,65", value_delimiter = ',', allow_hyphen_values = true, conflicts_with_all = ["keys", "bins", "bounds"])]
+    edges: Option<Vec<f64>>,
+    /// Column that divides the records into groups, for a count, sum, mean or histogram
     ///
     /// A record is in one group at most, so all groups together cost one ε. A histogram with groups counts
-    /// the records for each key and group.
+    /// the records for each key and group. Two columns make a table of groups: give --group-by and --groups
+    /// twice.
     #[arg(long, value_name = "NAME")]
-    group_by: Option<String>,
+    group_by: Option<Vec<String>>,
     /// Keys of the groups, separated by commas
     ///
     /// Records with another key are left out. Only a count, or a histogram without --keys, can do without
     /// this list: then the answer contains the groups that many records are in, and costs a δ.
     #[arg(long, value_name = "A,B,C", value_parser = keys::parse, requires = "group_by")]
     groups: Option<Vec<Keys>>,
+    /// Groups of numbers, in place of --groups: so many equal bins between two bounds
+    #[arg(long, num_args = 3, value_names = ["LOWER", "UPPER", "N"], allow_hyphen_values = true, requires = "group_by", conflicts_with = "groups")]
+    group_bins: Option<Vec<f64>>,
+    /// Groups of numbers, in place of --groups: between these edges
+    #[arg(long, value_name = "0,18,65", value_delimiter = ',', allow_hyphen_values = true, requires = "group_by", conflicts_with_all = ["groups", "group_bins"])]
+    group_edges: Option<Vec<f64>>,
     /// Quantile to release
     #[arg(long, value_name = "P", default_value_t = 0.5, allow_negative_numbers = true)]
     quantile: f64,
@@ -208,10 +224,28 @@ impl Flags {
             "threshold": self.threshold,
             "where": self.condition,
         });
-        // Questions without groups keep the text that they had before there were groups.
-        if let (Some(group_by), Some(fields)) = (&self.group_by, question.as_object_mut()) {
-            fields.insert("group_by".into(), json!(group_by));
-            fields.insert("groups".into(), json!(keys::list(self.groups.as_deref())));
+        // Questions without groups or bins keep the text that they had before there were any.
+        if let Some(fields) = question.as_object_mut() {
+            match self.group_by.as_deref() {
+                None => {}
+                Some([group_by]) => {
+                    fields.insert("group_by".into(), json!(group_by));
+                    fields.insert("groups".into(), json!(keys::list(self.groups.as_deref())));
+                }
+                Some(columns) => {
+                    fields.insert("group_by".into(), json!(columns));
+                    fields.insert("groups".into(), json!(keys::lists(self.groups.as_deref())));
+                }
+            }
+            let numbers = [
+                ("bins", json!(self.bins)),
+                ("edges", json!(self.edges)),
+                ("group_bins", json!(self.group_bins)),
+                ("group_edges", json!(self.group_edges)),
+            ];
+            fields.extend(
+                numbers.into_iter().filter(|(_, given)| !given.is_null()).map(|(name, it)| (name.into(), it)),
+            );
         }
         let question = json!({"query": question});
         let output = self.output.clone().map(|path| (path, question));
@@ -220,8 +254,12 @@ impl Flags {
 
     /// Builds the question from the flags.
     fn question(&self) -> Result<Question> {
-        let statistic = match &self.group_by {
-            Some(group_by) => self.grouped(group_by)?,
+        if self.statistic != Statistic::Histogram && (self.bins.is_some() || self.edges.is_some()) {
+            let sentence = "--bins and --edges are for a histogram, expected a histogram";
+            return Err(Refusal::new(sentence, "divide other statistics with --group-bins").into());
+        }
+        let statistic = match self.group_by.as_deref() {
+            Some(columns) => self.grouped(columns)?,
             None => self.statistic()?,
         };
         Ok(Question {
@@ -248,9 +286,15 @@ impl Flags {
             Statistic::Variance => {
                 statistics::Statistic::Variance { column: self.column()?, bounds: self.bounds()? }
             }
-            Statistic::Histogram => statistics::Statistic::Histogram {
-                column: self.column()?,
-                keys: keys::list(self.keys.as_deref()),
+            Statistic::Histogram => match self.bins()? {
+                Some(bins) => {
+                    let by = vec![Axis::bins(self.column()?, bins)];
+                    statistics::Statistic::Grouped(Grouped::Count { by })
+                }
+                None => statistics::Statistic::Histogram {
+                    column: self.column()?,
+                    keys: keys::list(self.keys.as_deref()),
+                },
             },
             Statistic::Quantile => statistics::Statistic::Quantile {
                 column: self.column()?,
@@ -268,41 +312,95 @@ impl Flags {
         })
     }
 
+    /// The bins of a histogram of numbers, if they are given.
+    fn bins(&self) -> Result<Option<Bins>> {
+        Ok(match (&self.edges, self.bins) {
+            (Some(edges), _) => Some(Bins::new(edges.clone())?),
+            (None, Some(count)) => {
+                Some(Bins::equal(self.bounds()?, usize::try_from(count).unwrap_or(usize::MAX))?)
+            }
+            (None, None) => None,
+        })
+    }
+
+    /// The columns that divide the records into groups; `None` if the groups are not known.
+    fn axes(&self, columns: &[String]) -> Result<Option<Vec<Axis>>> {
+        let bins = match (&self.group_edges, self.group_bins.as_deref()) {
+            (Some(edges), _) => Some(Bins::new(edges.clone())?),
+            (None, Some(&[lower, upper, count])) => {
+                // A number that is not whole becomes 0, which is refused.
+                let count = if count.fract() == 0.0 { count as usize } else { 0 };
+                Some(Bins::equal(Bounds::new(lower, upper)?, count)?)
+            }
+            (None, _) => None,
+        };
+        let lists = keys::lists(self.groups.as_deref());
+        match (columns, bins, lists) {
+            ([column], Some(bins), _) => Ok(Some(vec![Axis::bins(column, bins)])),
+            ([column], None, Some(lists)) => Ok(Some(vec![Axis::keys(column, lists.concat())])),
+            ([_], None, None) => Ok(None),
+            ([one, other], None, Some(lists)) if lists.len() == 2 => {
+                let [first, second] = [&lists[0], &lists[1]].map(Clone::clone);
+                Ok(Some(vec![Axis::keys(one, first), Axis::keys(other, second)]))
+            }
+            ([_, _], ..) => {
+                let sentence =
+                    "two columns of groups have no two lists of groups, expected one list for each";
+                Err(Refusal::new(sentence, "write --group-by A --groups a,b --group-by B --groups c,d")
+                    .into())
+            }
+            _ => {
+                let sentence = format!("--group-by is given {} times, expected once or twice", columns.len());
+                Err(Refusal::new(sentence, "select the others with --where").into())
+            }
+        }
+    }
+
     /// Builds a statistic for each group of the selected records.
-    fn grouped(&self, group_by: &str) -> Result<statistics::Statistic> {
-        let (group_by, groups) = (group_by.to_owned(), keys::list(self.groups.as_deref()));
+    fn grouped(&self, columns: &[String]) -> Result<statistics::Statistic> {
+        let axes = self.axes(columns)?;
         let missing = || {
             let sentence = "no groups are given, expected the keys of the groups";
             Refusal::new(sentence, "add --groups A,B,C from public knowledge, not from the data")
         };
-        Ok(match self.statistic {
+        let first = || columns.first().cloned().unwrap_or_default();
+        Ok(match (self.statistic, axes) {
+            (Statistic::Count, Some(by)) => statistics::Statistic::Grouped(Grouped::Count { by }),
             // The number of records in each group is a histogram.
-            Statistic::Count => statistics::Statistic::Histogram { column: group_by, keys: groups },
-            Statistic::Histogram => {
-                let keys = match (keys::list(self.keys.as_deref()), groups) {
-                    (Some(keys), Some(groups)) => Some([keys, groups]),
-                    (None, None) => None,
-                    (Some(_), None) => return Err(missing().into()),
-                    (None, Some(_)) => {
+            (Statistic::Count, None) => statistics::Statistic::Histogram { column: first(), keys: None },
+            (Statistic::Histogram, Some(groups)) if groups.len() == 1 => {
+                let column = self.column()?;
+                let own = match (self.bins()?, keys::list(self.keys.as_deref())) {
+                    (Some(bins), _) => Axis::bins(column, bins),
+                    (None, Some(keys)) => Axis::keys(column, keys),
+                    (None, None) => {
                         let sentence = "no keys are given, expected keys, because groups are given";
-                        return Err(Refusal::new(sentence, "add --keys, or leave --groups out").into());
+                        return Err(
+                            Refusal::new(sentence, "add --keys or --bins, or leave --groups out").into()
+                        );
                     }
                 };
-                let columns = [self.column()?, group_by];
-                statistics::Statistic::Grouped(Grouped::Pairs { columns, keys })
+                statistics::Statistic::Grouped(Grouped::Count { by: [vec![own], groups].concat() })
             }
-            Statistic::Sum => statistics::Statistic::Grouped(Grouped::Sum {
+            (Statistic::Histogram, None) if self.keys.is_none() && self.bins()?.is_none() => {
+                let columns = [self.column()?, first()];
+                statistics::Statistic::Grouped(Grouped::UnknownPairs { columns })
+            }
+            (Statistic::Histogram, Some(_)) => {
+                let sentence = "a histogram has two columns of groups, expected one";
+                return Err(Refusal::new(sentence, "leave one out, or ask for a count").into());
+            }
+            (Statistic::Sum, by) => statistics::Statistic::Grouped(Grouped::Sum {
                 column: self.column()?,
                 bounds: self.bounds()?,
-                group_by,
-                keys: groups.ok_or_else(missing)?,
+                by: by.ok_or_else(missing)?,
             }),
-            Statistic::Mean => statistics::Statistic::Grouped(Grouped::Mean {
+            (Statistic::Mean, by) => statistics::Statistic::Grouped(Grouped::Mean {
                 column: self.column()?,
                 bounds: self.bounds()?,
-                group_by,
-                keys: groups.ok_or_else(missing)?,
+                by: by.ok_or_else(missing)?,
             }),
+            (Statistic::Histogram, None) => return Err(missing().into()),
             _ => {
                 let sentence = "this statistic has no groups, expected a count, sum, mean or histogram";
                 let hint = "leave --group-by out, or ask about one group with --where";

@@ -73,6 +73,11 @@ impl Row<'_> {
         }
     }
 
+    /// Returns a cell as a key: a text, or the digits of an integer that was requested as a name.
+    pub(crate) fn key(&self, slot: usize) -> Option<Cow<'_, str>> {
+        self.text(slot).or_else(|| self.name(slot).map(String::from_utf8_lossy))
+    }
+
     /// Returns the bytes of a cell that was requested as a user's name.
     ///
     /// An integer is returned as its digits. Returns `None` if the cell is missing or blank.

@@ -2,8 +2,11 @@
 
 use crate::Error;
 use crate::data::{
-    Row, Table,
-    table::{header::Use, predicate::Filter},
+    Row, Table, TableError,
+    table::{
+        header::{Kind, Use},
+        predicate::Filter,
+    },
 };
 
 /// The rows of a table that a predicate selects, in the order of the file.
@@ -46,6 +49,23 @@ impl<'a> Selection<'a> {
         Ok(texts)
     }
 
+    /// Returns a column as keys: text, or the digits of integers of a declared type.
+    pub fn keys(&self, column: &str) -> Result<Vec<Option<String>>, Error> {
+        let mut keys = Vec::new();
+        let scanned = self.scan(&[(column, self.use_of_keys(column))], |row| {
+            keys.push(row.key(0).map(std::borrow::Cow::into_owned));
+        });
+        scanned.map_err(fractions_as_keys)?;
+        Ok(keys)
+    }
+
+    /// How a column is read for its keys: by its declared type.
+    pub(crate) fn use_of_keys(&self, column: &str) -> Use {
+        let header = self.table.header();
+        let kind = header.find(column).ok().map(|place| header.columns[place].kind);
+        if kind == Some(Kind::Number) { Use::Name } else { Use::Text }
+    }
+
     /// Visits several columns of every row together.
     ///
     /// The cell of `columns[i]` is `row.number(i)` or `row.text(i)`.
@@ -78,5 +98,15 @@ impl<'a> Selection<'a> {
                 each(row);
             }
         })
+    }
+}
+
+/// The error for fractions that are read as keys: fractions can be written in several ways.
+pub(crate) fn fractions_as_keys(error: Error) -> Error {
+    match error {
+        Error::Table(TableError::FractionsAsUsers { name }) => {
+            TableError::WrongUse { name, kind: Kind::Number, usage: Use::Text, place: None }.into()
+        }
+        error => error,
     }
 }

@@ -49,6 +49,7 @@
 mod method;
 mod model;
 mod plan;
+mod popular;
 mod recipe;
 mod state;
 mod taste;
@@ -58,6 +59,7 @@ pub use method::Factorizing;
 pub(crate) use model::restore;
 pub use model::{Factorization, Recommendation};
 pub use plan::Plan;
+pub use popular::{Popular, PopularItem};
 pub use recipe::{NAME, PURPOSE, Recipe};
 pub use state::State;
 pub use vectors::Ratings;

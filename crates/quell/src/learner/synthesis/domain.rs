@@ -156,6 +156,17 @@ impl Column {
         }
     }
 
+    /// Where a number with a value lies: a bound, or the middle of a bin. `None` for other values.
+    #[must_use]
+    pub fn position(&self, value: usize) -> Option<f64> {
+        let Kind::Numbers(bounds) = self.kind else { return None };
+        match value {
+            0 => Some(bounds[0]),
+            1..=BINS => Some(f64::midpoint(edge(bounds, value - 1), edge(bounds, value))),
+            _ => (value == BINS + 1).then_some(bounds[1]),
+        }
+    }
+
     /// Describes a value in a few words, for figures.
     #[must_use]
     pub fn describe(&self, value: usize) -> String {

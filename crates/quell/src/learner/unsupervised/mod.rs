@@ -33,9 +33,11 @@
 //! # Ok::<(), quell::Error>(())
 //! ```
 
+mod centres;
 mod components;
 mod kmeans;
 mod lloyd;
+mod loadings;
 mod method;
 mod models;
 mod plan;
@@ -46,7 +48,9 @@ mod survey;
 mod tree;
 mod vectors;
 
+pub use centres::{Centre, Centres, Coordinate, Mean, Share};
 pub(crate) use components::RUNS as COMPONENT_RUNS;
+pub use loadings::{Direction, Loading, Loadings};
 pub use method::Unsupervised;
 pub(crate) use models::restore;
 pub use models::{Clusters, Components};

@@ -1,0 +1,142 @@
+//! Public bins of numbers: a number is in exactly one of them.
+
+use quell_privacy::mechanism::Bounds;
+
+use crate::Error;
+
+/// Bins of numbers, given by their edges. Edges are public: do not derive them from the data.
+///
+/// A bin has its lower edge and not its upper one; the last bin has both. A number below the first edge is in
+/// the first bin, and a number above the last edge is in the last bin. So every number is in exactly one bin.
+///
+/// ```
+/// use quell::{privacy::mechanism::Bounds, statistics::Bins};
+/// let decades = Bins::equal(Bounds::new(0.0, 100.0)?, 10)?;
+/// assert_eq!(decades.names()[..2], ["[0, 10)", "[10, 20)"]);
+/// assert_eq!((decades.place(10.0), decades.place(-3.0), decades.place(100.0)), (1, 0, 9));
+/// # Ok::<(), quell::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bins {
+    /// The edges, of which each is larger than the one before.
+    edges: Vec<f64>,
+}
+
+/// The most bins of a column.
+const MOST_BINS: usize = 10_000;
+
+impl Bins {
+    /// Bins between these edges.
+    pub fn new(edges: Vec<f64>) -> Result<Self, Error> {
+        let wrong = |found: String| Error::Setting {
+            name: "edges",
+            found,
+            expected: "two or more increasing numbers",
+        };
+        if !(2..=MOST_BINS + 1).contains(&edges.len()) {
+            return Err(wrong(format!("a list of {} numbers", edges.len())));
+        }
+        if let Some(place) = edges.iter().position(|edge| !edge.is_finite()) {
+            return Err(wrong(format!("a list whose number {} is not finite", place + 1)));
+        }
+        match edges.windows(2).find(|pair| pair[0] >= pair[1]) {
+            Some(pair) => Err(wrong(format!("a list with {} after {}", pair[1], pair[0]))),
+            // There is one zero.
+            None => Ok(Self { edges: edges.into_iter().map(|edge| edge + 0.0).collect() }),
+        }
+    }
+
+    /// So many bins of equal width between two bounds.
+    pub fn equal(bounds: Bounds, count: usize) -> Result<Self, Error> {
+        let wrong = |expected| Error::Setting { name: "bins", found: count.to_string(), expected };
+        if !(1..=MOST_BINS).contains(&count) {
+            return Err(wrong("a whole number from 1 to 10000"));
+        }
+        let (lower, upper) = (bounds.lower(), bounds.upper());
+        let edge = |place: usize| match place {
+            0 => lower,
+            _ if place == count => upper,
+            // Twelve digits, so that 0.3 is not 0.30000000000000004.
+            _ => {
+                let share = place as f64 / count as f64;
+                let edge = lower * (1.0 - share) + upper * share;
+                format!("{edge:.11e}").parse().unwrap_or(edge)
+            }
+        };
+        let edges: Vec<f64> = (0..=count).map(edge).collect();
+        Self::new(edges).map_err(|_| wrong("fewer bins, or bounds that are further apart"))
+    }
+
+    /// Number of bins.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.edges.len() - 1
+    }
+
+    /// The bin of a number. NaN is in the first bin; leave missing numbers out before.
+    #[must_use]
+    pub fn place(&self, number: f64) -> usize {
+        let below = self.edges.partition_point(|edge| *edge <= number);
+        below.clamp(1, self.count()) - 1
+    }
+
+    /// The names of the bins, each of which is another: `[0, 10)`.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        (0..self.count()).map(|place| self.name(place)).collect()
+    }
+
+    /// The name of one bin.
+    #[must_use]
+    pub fn name(&self, place: usize) -> String {
+        let end = if place + 1 == self.count() { ']' } else { ')' };
+        format!("[{}, {}{end}", self.edges[place], self.edges[place + 1])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_in_exactly_one_bin() {
+        let bins = Bins::new(vec![-1.5, 0.0, 0.25, 10.0]).unwrap();
+        assert_eq!(bins.names(), ["[-1.5, 0)", "[0, 0.25)", "[0.25, 10]"]);
+        for (number, place) in [
+            (f64::NEG_INFINITY, 0),
+            (-1.5, 0),
+            (-0.0, 1),
+            (0.25_f64.next_down(), 1),
+            (0.25, 2),
+            (10.0, 2),
+            (f64::MAX, 2),
+        ] {
+            assert_eq!(bins.place(number), place, "{number}");
+        }
+    }
+
+    #[test]
+    fn equal_bins_have_short_and_different_names() {
+        let names = |lower: f64, upper: f64, count| {
+            Bins::equal(Bounds::new(lower, upper).unwrap(), count).unwrap().names()
+        };
+        assert_eq!(names(0.0, 1.0, 10)[3], "[0.3, 0.4)");
+        assert_eq!(names(-1.0, 1.0, 4), ["[-1, -0.5)", "[-0.5, 0)", "[0, 0.5)", "[0.5, 1]"]);
+        let mut all = names(17.0, 90.0, 10_000);
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 10_000);
+    }
+
+    #[test]
+    fn edges_that_make_no_bins_are_refused() {
+        for edges in [vec![], vec![1.0], vec![1.0, 1.0], vec![2.0, 1.0], vec![0.0, f64::NAN], vec![-0.0, 0.0]]
+        {
+            assert!(matches!(Bins::new(edges), Err(Error::Setting { name: "edges", .. })));
+        }
+        for (upper, count) in [(2.0, 0), (2.0, 10_001), (1.0_f64.next_up(), 3)] {
+            let made = Bins::equal(Bounds::new(1.0, upper).unwrap(), count);
+            assert!(matches!(made, Err(Error::Setting { name: "bins", .. })), "{upper} {count}");
+        }
+    }
+}
