@@ -25,10 +25,11 @@ use crate::{
     flags::{
         Format,
         ledger::LedgerArgs,
-        parse_count,
+        parse_count, parse_positive,
         ratings::RatingArgs,
         run::{FeatureArgs, RunArgs, SourceArgs, UserArgs},
     },
+    refusal::Refusal,
 };
 
 const EXAMPLES: &str = "\
@@ -110,7 +111,7 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "B", value_parser = parse_count)]
     batch_size: Option<u64>,
     /// Approximate number of records (or users); a public number
-    #[arg(long, value_name = "N", value_parser = parse_count)]
+    #[arg(long, value_name = "N", value_parser = parse_positive)]
     records: Option<u64>,
     /// Largest norm of the gradient of one record
     #[arg(long, value_name = "C", allow_negative_numbers = true)]
@@ -226,12 +227,20 @@ impl Flags {
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         asked.unsupervised.clusters = self.clusters.map(count).or(asked.unsupervised.clusters);
         if let Some(components) = self.components.map(count) {
+            let is_network = |name: &str| network::models().iter().any(|model| model.name == name);
+            let others = |name: &&str| {
+                let is_known = run::model_names().iter().any(|known| known == name);
+                is_known && !is_network(name) && Kind::named(name).is_none()
+            };
+            if let Some(name) = self.model.as_deref().filter(others) {
+                let sentence = format!(
+                    "--components is given, and the model {name} is no network, expected a network or the model components"
+                );
+                let hint = "leave --components out, or train a network on components, such as --model mlp";
+                return Err(Refusal::new(sentence, hint).into());
+            }
             // Before a network, components are a preparation. They are a model of their own otherwise.
-            if self
-                .model
-                .as_deref()
-                .is_some_and(|name| network::models().iter().any(|model| model.name == name))
-            {
+            if self.model.as_deref().is_some_and(is_network) {
                 asked.training.preparation =
                     Some(Preparation::Components { count: components, noise_multiplier: None });
             } else {

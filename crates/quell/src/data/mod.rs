@@ -27,7 +27,7 @@ mod examples;
 mod formats;
 mod table;
 
-pub(crate) use examples::dataset::{is_test_part, location, whole};
+pub(crate) use examples::dataset::{SYNTHETIC, belongs_to, is_test_part, location, whole};
 pub use examples::{
     Examples, Targets,
     dataset::{Dataset, Options, former_names, is_same, name_of, open, shares_records, unlabelled},
@@ -36,6 +36,7 @@ pub use examples::{
     split::Split,
 };
 pub use formats::{digits::digits, error::Error as FormatError};
+pub(crate) use table::selection::fractions_as_keys;
 pub use table::{
     Table,
     error::{Error as TableError, Place},
@@ -45,4 +46,3 @@ pub use table::{
     schema::{Feature, Label, Schema, TestPart},
     selection::Selection,
 };
-pub(crate) use table::selection::fractions_as_keys;
