@@ -66,7 +66,8 @@ fn clusters(model: &Model, centres: &Centres) -> Findings {
     let mut order = centres.order(model.configuration.data.schema.as_ref());
     let mut reading = String::new();
     if order.is_empty() {
-        reading += "The features of these records have no names, so the centres are in the model file alone. ";
+        reading +=
+            "The features of these records have no names, so the centres are in the model file alone. ";
     } else {
         reading += "A row is the released centre of a cluster. A number is a mean, in the units of its column. \
                     A category is the most frequent one, with its share. Columns in which the centres differ \
@@ -195,9 +196,10 @@ fn rules(all: &[Rule]) -> Findings {
     order.sort_by_key(|rule| all[*rule].conditions.len());
     order.truncate(MOST_RULES);
     order.sort_unstable();
-    let mut reading = "A record has the prediction of the one rule whose conditions it meets. A share is that \
+    let mut reading =
+        "A record has the prediction of the one rule whose conditions it meets. A share is that \
                        of the predicted class, from noisy counts."
-        .to_owned();
+            .to_owned();
     let mut rows: Vec<Vec<String>> = order
         .into_iter()
         .map(|number| {

@@ -6,9 +6,7 @@ use serde::Serialize;
 
 use super::{
     Scale,
-    layout::{
-        Anchor, BLACK, Font, GRAY, INKS, LARGE, LETTER, PALE, Shape, Sheet, text, wrapped,
-    },
+    layout::{Anchor, BLACK, Font, GRAY, INKS, LARGE, LETTER, PALE, Shape, Sheet, text, wrapped},
     png, svg,
     ticks::{Fit, Frame},
 };
@@ -84,11 +82,8 @@ impl Map {
         }
         for (place, radius) in &order {
             let (x, y) = page.position(place);
-            let (x, anchor) = if *radius >= HOLDS_NAME {
-                (x, Anchor::Middle)
-            } else {
-                (x + radius + 4.0, Anchor::Start)
-            };
+            let (x, anchor) =
+                if *radius >= HOLDS_NAME { (x, Anchor::Middle) } else { (x + radius + 4.0, Anchor::Start) };
             text(&mut shapes, (x, y + 4.0), anchor, Font::Body, BLACK, &place.name);
         }
         shapes
@@ -126,8 +121,8 @@ impl Page {
         [left, top, right, bottom]: [f64; 4],
     ) -> Self {
         let range = |values: &mut dyn Iterator<Item = f64>| {
-            let [low, high] = values
-                .fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], x| [low.min(x), high.max(x)]);
+            let [low, high] =
+                values.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], x| [low.min(x), high.max(x)]);
             if low <= high { [low, high] } else { [0.0, 0.0] }
         };
         let ranges = [range(&mut places.clone().map(|p| p.x)), range(&mut places.map(|p| p.y))];

@@ -328,9 +328,11 @@ impl Flags {
         let bins = match (&self.group_edges, self.group_bins.as_deref()) {
             (Some(edges), _) => Some(Bins::new(edges.clone())?),
             (None, Some(&[lower, upper, count])) => {
-                // A number that is not whole becomes 0, which is refused.
-                let count = if count.fract() == 0.0 { count as usize } else { 0 };
-                Some(Bins::equal(Bounds::new(lower, upper)?, count)?)
+                if count.fract() != 0.0 {
+                    let sentence = format!("the number of bins is {count}, expected a whole number");
+                    return Err(Refusal::new(sentence, "write --group-bins LOWER UPPER N").into());
+                }
+                Some(Bins::equal(Bounds::new(lower, upper)?, count as usize)?)
             }
             (None, _) => None,
         };
@@ -344,8 +346,10 @@ impl Flags {
                 Ok(Some(vec![Axis::keys(one, first), Axis::keys(other, second)]))
             }
             ([_, _], ..) => {
-                let sentence = "two columns of groups have no two lists of groups, expected one list for each";
-                Err(Refusal::new(sentence, "write --group-by A --groups a,b --group-by B --groups c,d").into())
+                let sentence =
+                    "two columns of groups have no two lists of groups, expected one list for each";
+                Err(Refusal::new(sentence, "write --group-by A --groups a,b --group-by B --groups c,d")
+                    .into())
             }
             _ => {
                 let sentence = format!("--group-by is given {} times, expected once or twice", columns.len());
@@ -373,7 +377,9 @@ impl Flags {
                     (None, Some(keys)) => Axis::keys(column, keys),
                     (None, None) => {
                         let sentence = "no keys are given, expected keys, because groups are given";
-                        return Err(Refusal::new(sentence, "add --keys or --bins, or leave --groups out").into());
+                        return Err(
+                            Refusal::new(sentence, "add --keys or --bins, or leave --groups out").into()
+                        );
                     }
                 };
                 statistics::Statistic::Grouped(Grouped::Count { by: [vec![own], groups].concat() })

@@ -42,9 +42,8 @@ impl Popular {
         let items: Vec<PopularItem> = numbers.map(item).collect();
         let mut sorted: Vec<f64> = items.iter().map(|item| item.above_usual).collect();
         sorted.sort_by(f64::total_cmp);
-        let at = |quarter: usize| {
-            sorted.get(quarter * sorted.len().saturating_sub(1) / 4).copied().unwrap_or(0.0)
-        };
+        let at =
+            |quarter: usize| sorted.get(quarter * sorted.len().saturating_sub(1) / 4).copied().unwrap_or(0.0);
         Self { items, spread: std::array::from_fn(at), factors: model.factor_count() }
     }
 }
@@ -65,8 +64,11 @@ mod tests {
         };
         let names = ["a", "b", "c", "d"].map(String::from);
         let popular = Popular::new(&model, &names);
-        let found: Vec<_> =
-            popular.items.iter().map(|item| (item.item.as_str(), item.popularity, item.above_usual)).collect();
+        let found: Vec<_> = popular
+            .items
+            .iter()
+            .map(|item| (item.item.as_str(), item.popularity, item.above_usual))
+            .collect();
         assert_eq!(found, [("c", 9.0, 2.5), ("a", 5.0, -5.0), ("d", 1.0, 0.0)]);
         assert_eq!((popular.spread, popular.factors), ([-5.0, -5.0, 0.0, 0.0, 2.5], 0));
     }

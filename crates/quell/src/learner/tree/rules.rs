@@ -149,7 +149,9 @@ impl Writer<'_> {
                 // The condition on the same column, which has numbers besides if unknown ones are marked.
                 let same = path.0.iter_mut().find(|condition| self.column(condition) == Some(*place));
                 match (same, answer) {
-                    (Some(Condition::Is { feature: known }), true) => return (*known == feature).then_some(path),
+                    (Some(Condition::Is { feature: known }), true) => {
+                        return (*known == feature).then_some(path);
+                    }
                     (Some(Condition::Is { feature: known }), false) => {
                         return (*known != feature).then_some(path);
                     }
@@ -158,7 +160,9 @@ impl Writer<'_> {
                             features.push(feature);
                         }
                     }
-                    (Some(Condition::IsNot { features }), true) if features.contains(&feature) => return None,
+                    (Some(Condition::IsNot { features }), true) if features.contains(&feature) => {
+                        return None;
+                    }
                     (Some(same @ Condition::IsNot { .. }), true) => *same = Condition::Is { feature },
                     (_, true) => path.0.push(Condition::Is { feature }),
                     (_, false) => path.0.push(Condition::IsNot { features: vec![feature] }),
@@ -219,7 +223,8 @@ impl Writer<'_> {
                 None => format!("feature {}", feature + 1),
             },
             Condition::IsNot { features } => {
-                let column = features.first().and_then(|first| self.names.get(*first)).map_or("", |n| n.column);
+                let column =
+                    features.first().and_then(|first| self.names.get(*first)).map_or("", |n| n.column);
                 let others: Vec<&str> = (features.iter())
                     .filter_map(|feature| match self.names.get(*feature)?.kind {
                         Kind::Category(category) => Some(category),
@@ -347,8 +352,14 @@ mod tests {
             let (predictor, layers) = tree(depth, [features, thresholds, leaves].concat());
             let layer = DecisionTree::new(WIDTH, depth, 1).unwrap();
             let model = predictor.network().unwrap();
-            let writer =
-                Writer { model, layer, depth, names: names(Some(&schema)), schema: Some(&schema), classes: None };
+            let writer = Writer {
+                model,
+                layer,
+                depth,
+                names: names(Some(&schema)),
+                schema: Some(&schema),
+                classes: None,
+            };
             let mut found = Vec::new();
             writer.write(0, 0, &Path::default(), &mut found);
             assert_eq!(rules(model, &layers, Some(&schema), None).map(|all| all.len()), Some(found.len()));

@@ -218,9 +218,8 @@ mod tests {
         let centres: Vec<f32> = points.iter().flatten().map(|x| *x as f32).collect();
         let clusters = Clusters { width: 3, centres, sizes: None, size_noise: 1.0 };
         let found = Centres::new(&clusters, None);
-        let distance = |a: &[f64], b: &[f64]| {
-            a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
-        };
+        let distance =
+            |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
         for (a, of_a) in found.clusters.iter().zip(&points) {
             for (b, of_b) in found.clusters.iter().zip(&points) {
                 assert!((distance(&a.map, &b.map) - distance(of_a, of_b)).abs() < 1e-9);
@@ -233,8 +232,7 @@ mod tests {
     #[test]
     fn one_cluster_and_equal_centres_have_a_map_of_one_place() {
         for count in [1, 3] {
-            let clusters =
-                Clusters { width: 2, centres: vec![0.5; 2 * count], sizes: None, size_noise: 1.0 };
+            let clusters = Clusters { width: 2, centres: vec![0.5; 2 * count], sizes: None, size_noise: 1.0 };
             let centres = Centres::new(&clusters, None);
             assert!(centres.clusters.iter().all(|centre| centre.map == [0.0; 2]), "{centres:?}");
         }

@@ -57,8 +57,10 @@ impl Loadings {
             order.truncate(MOST_FEATURES);
             // The sign of a direction means nothing. The largest weight is shown as positive.
             let sign = order.first().map_or(1.0, |first| f64::from(weights[*first]).signum());
-            let loading =
-                |feature: usize| Loading { feature: name(feature), weight: sign * f64::from(weights[feature]) };
+            let loading = |feature: usize| Loading {
+                feature: name(feature),
+                weight: sign * f64::from(weights[feature]),
+            };
             Direction {
                 direction: number + 1,
                 variance: *variance,
