@@ -67,9 +67,12 @@ fn rows_are_made_once_paid_for_and_used_in_place_of_the_table() {
     assert!(measured["evaluation"]["pairs"]["distance"].as_f64().unwrap() < 0.01, "{measured}");
     let report = run(&here, "report one");
     works(&report);
-    for words in
-        ["synthesizer on census", "Counts of the columns", "Errors of pairs of columns", "Error in a cell of a pair"]
-    {
+    for words in [
+        "synthesizer on census",
+        "Counts of the columns",
+        "Errors of pairs of columns",
+        "Error in a cell of a pair",
+    ] {
         assert!(report.stdout.contains(words), "{words}: {}", report.stdout);
     }
     let listed = run(&here, "models");

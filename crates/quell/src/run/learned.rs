@@ -42,9 +42,7 @@ impl Model {
         let schema = schema.filter(|_| self.configuration.features.is_raw());
         match &self.predictor {
             Predictor::Clusters(clusters) => Some(Learned::Clusters(Centres::new(clusters, schema))),
-            Predictor::Components(components) => {
-                Some(Learned::Components(Loadings::new(components, schema)))
-            }
+            Predictor::Components(components) => Some(Learned::Components(Loadings::new(components, schema))),
             Predictor::Factorization(model) => {
                 Some(Learned::Items(Popular::new(model, self.classes.as_deref().unwrap_or_default())))
             }

@@ -28,8 +28,11 @@ const MOST_BINS: usize = 10_000;
 impl Bins {
     /// Bins between these edges.
     pub fn new(edges: Vec<f64>) -> Result<Self, Error> {
-        let wrong =
-            |found: String| Error::Setting { name: "edges", found, expected: "two or more increasing numbers" };
+        let wrong = |found: String| Error::Setting {
+            name: "edges",
+            found,
+            expected: "two or more increasing numbers",
+        };
         if !(2..=MOST_BINS + 1).contains(&edges.len()) {
             return Err(wrong(format!("a list of {} numbers", edges.len())));
         }
@@ -127,7 +130,8 @@ mod tests {
 
     #[test]
     fn edges_that_make_no_bins_are_refused() {
-        for edges in [vec![], vec![1.0], vec![1.0, 1.0], vec![2.0, 1.0], vec![0.0, f64::NAN], vec![-0.0, 0.0]] {
+        for edges in [vec![], vec![1.0], vec![1.0, 1.0], vec![2.0, 1.0], vec![0.0, f64::NAN], vec![-0.0, 0.0]]
+        {
             assert!(matches!(Bins::new(edges), Err(Error::Setting { name: "edges", .. })));
         }
         for (upper, count) in [(2.0, 0), (2.0, 10_001), (1.0_f64.next_up(), 3)] {

@@ -209,10 +209,11 @@ fn keyed_numbers(
     let mut all = Vec::new();
     let mut readings: Vec<_> = by.iter().map(|axis| axis.reading(records)).collect();
     readings.push((column, Use::Number));
-    records.scan(&readings, |row| {
-        all.push((cell(by, row), row.number(by.len()).unwrap_or(f64::NAN)));
-    })
-    .map_err(fractions_as_keys)?;
+    records
+        .scan(&readings, |row| {
+            all.push((cell(by, row), row.number(by.len()).unwrap_or(f64::NAN)));
+        })
+        .map_err(fractions_as_keys)?;
     Ok(Sensitive::new(all))
 }
 
