@@ -57,6 +57,18 @@ fn give(what: Input) -> Option<&'static str> {
     })
 }
 
+/// Names the flag of a setting that is not given, if it has one.
+pub(crate) fn for_missing_setting(error: &quell::Error) -> Option<String> {
+    let quell::Error::Setting { name, found, .. } = error else { return None };
+    let flag = match (*name, found.as_str()) {
+        ("clusters", "not given") => "--clusters K",
+        ("components", "not given") => "--components K",
+        ("bounds", "not given") => "--bounds LOWER UPPER",
+        _ => return None,
+    };
+    Some(format!("add {flag}"))
+}
+
 /// Adds a hint to the error that no theorem applies to an event.
 pub(crate) fn for_unsupported(error: Error) -> anyhow::Error {
     match &error {

@@ -132,6 +132,7 @@ fn report_error(error: &anyhow::Error) -> ExitCode {
         .map_or((text.as_str(), None), |(sentence, hint)| (sentence, Some(hint.to_owned())));
     let hint = hint_in_text
         .or_else(|| refusal.map(|refusal| refusal.hint().to_owned()))
+        .or_else(|| data.and_then(hint::for_missing_setting))
         .or_else(|| data.and_then(quell::Error::hint).map(|hint| hint::phrase(&hint)));
     // For an unreadable expression or file, the error shows an excerpt with a mark at the problem.
     let picture = data.and_then(quell::Error::picture);

@@ -183,3 +183,61 @@ fn the_groups_are_a_part_of_the_question_that_is_paid_once() {
     let kept = fs::read_to_string(project.folder.join("count.txt.paid.json")).unwrap();
     assert!(kept.contains("statistic") && !kept.contains("group_by"), "{kept}");
 }
+
+#[test]
+fn numbers_are_counted_in_bins_of_one_and_two_columns() {
+    let project = Project::new("bins", "20", &[]);
+    let asked = ["histogram", "--column", "income", "--bounds", "0", "80", "--bins", "2", "--epsilon", "2"];
+    let answer = project.query(&[&asked[..], &["--format", "json"]].concat()).json();
+    let rows = values(&answer);
+    // 200 each of 40, 60, 0 and 20, 400 of 80, and two of 50. Other cells hold no finite number.
+    for ((key, count), (name, truth)) in rows.iter().zip([("[0, 40)", 400.0), ("[40, 80]", 802.0)]) {
+        assert!(key == name && (count - truth).abs() < 40.0, "{answer}");
+    }
+    let grid = ["--group-by", "income", "--group-edges", "0,50,100"];
+    let cells = project.query(&[&asked[..], &grid, &["--format", "json"]].concat()).json();
+    let cells = cells["answer"]["cells"].as_array().unwrap_or_else(|| panic!("{cells}"));
+    let counts: Vec<f64> = cells.iter().map(|cell| cell[1]["value"].as_f64().unwrap()).collect();
+    for (count, truth) in counts.iter().zip([400.0, 0.0, 200.0, 602.0]) {
+        assert!((count - truth).abs() < 40.0, "{cells:?}");
+    }
+    let spent = project.spent();
+    assert!((spent - 4.0).abs() < 0.01, "{spent}");
+}
+
+#[test]
+fn sums_and_means_are_released_for_the_groups_of_two_columns() {
+    let project = Project::new("two columns", "20", &[]);
+    let groups =
+        ["--group-by", "city", "--groups", "Bern,La Chaux", "--group-by", "smokes", "--groups", "yes,no"];
+    let asked = [&["mean"][..], &INCOME, &groups, &["--epsilon", "5", "--format", "json"]].concat();
+    let cells = project.query(&asked).json();
+    let cells = cells["answer"]["cells"].as_array().unwrap_or_else(|| panic!("{cells}"));
+    let truths =
+        [("Bern", "yes", 40.0), ("Bern", "no", 60.0), ("La Chaux", "yes", 0.0), ("La Chaux", "no", 20.0)];
+    for (cell, (city, smokes, mean)) in cells.iter().zip(truths) {
+        assert_eq!(cell[0], serde_json::json!([city, smokes]));
+        assert!((cell[1]["value"].as_f64().unwrap() - mean).abs() < 15.0, "{cells:?}");
+    }
+    assert_eq!(cells.len(), 4);
+}
+
+#[test]
+fn bins_and_groups_that_say_nothing_are_refused_before_payment() {
+    let project = Project::new("bins refused", "20", &[]);
+    for (asked, words) in [
+        ("mean --column income --bounds 0 9 --bins 3", "for a histogram"),
+        ("histogram --column income --bins 3", "--bounds"),
+        ("histogram --column income --bounds 0 9 --bins 0", "bins is 0"),
+        ("histogram --column income --edges 3", "edges is a list of 1 numbers"),
+        ("histogram --column income --edges 3,1", "1 after 3"),
+        ("count --group-by income --group-bins 0 9 2.5", "bins is 2.5, expected a whole number"),
+        ("count --group-by city --group-by smokes", "two lists of groups"),
+        ("count --group-by a --group-by b --group-by c", "3 times"),
+    ] {
+        let asked: Vec<&str> = asked.split(' ').chain(["--epsilon", "1"]).collect();
+        let ran = project.query(&asked);
+        assert!(ran.code == 2 && ran.stderr.contains(words), "{asked:?}: {}", ran.stderr);
+    }
+    assert!(project.spent() == 0.0);
+}

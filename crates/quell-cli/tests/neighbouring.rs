@@ -234,7 +234,7 @@ fn moved(base: &Seen, other: &Seen, exchanged: bool) -> f64 {
     base.statistics.iter().zip(&other.statistics).map(far).fold(0.0, f64::max)
 }
 
-const COMMANDS: [&str; 53] = [
+const COMMANDS: [&str; 60] = [
     "query people.parquet count --epsilon 1",
     "query people.parquet count --epsilon 1 --where x>=0",
     "query people.parquet mean --column x --bounds -3 3 --epsilon 1",
@@ -270,6 +270,13 @@ const COMMANDS: [&str; 53] = [
     "query people.csv histogram --column c --group-by y --epsilon 1 --delta 1e-9",
     "query people.parquet mean --column x --bounds -3 3 --group-by c --groups red,blue --epsilon 1",
     "query people.parquet histogram --column c --keys red,blue --group-by y --groups a,b --epsilon 1",
+    "query people.csv histogram --column x --bounds -3 3 --bins 4 --epsilon 1",
+    "query people.csv histogram --column x --edges -1,0,2 --epsilon 1",
+    "query people.csv histogram --column x --bounds -3 3 --bins 4 --group-by c --groups red,blue --epsilon 1",
+    "query people.csv count --group-by x --group-bins -3 3 4 --epsilon 1",
+    "query people.csv mean --column x --bounds -3 3 --group-by c --groups red,blue --group-by y --groups a,b --epsilon 1",
+    "query people.parquet histogram --column x --bounds -3 3 --bins 4 --epsilon 1",
+    "query people.parquet sum --column x --bounds -3 3 --group-by x --group-edges -1,0,2 --epsilon 1",
     "query people.csv count --epsilon 1 --dry-run",
     "query people.tsv count --epsilon 1",
     "query people.tsv histogram --column c --keys red,blue --epsilon 1",

@@ -110,11 +110,20 @@ fn components_are_found_predicted_measured_and_reported() {
 fn missing_and_contradicting_settings_are_refused_in_a_sentence() {
     let here = folder("unsupervised refused");
     tables(&here);
-    let table = "train people.csv --schema schema.toml --records 100 --epsilon 1";
+    let table = "train people.csv --schema schema.toml --epsilon 1";
+    fs::write(here.join("other.csv"), "a,y\n1,no\n").unwrap();
     for (flags, says) in [
         ("", "the schema has no [label]"),
         ("--model logistic", "the schema has no [label]"),
-        ("--model kmeans", "clusters is not given"),
+        ("--model kmeans", "hint: add --clusters K"),
+        ("--model components", "hint: add --components K"),
+        (
+            "--model naive-bayes --components 3",
+            "--components is given, and the model naive-bayes is no network",
+        ),
+        ("--model pca", "did you mean \"components\"?"),
+        ("--model kmeans --clusters 2 --records 0", "expected a whole number of at least 1"),
+        ("--model kmeans --clusters 2 --test other.csv", "one of the 2 columns of other.csv"),
         ("--model kmeans --clusters 0", "clusters is 0"),
         ("--model kmeans --clusters 101", "clusters is 101"),
         ("--model components --components 3", "components is 3"),
@@ -123,7 +132,8 @@ fn missing_and_contradicting_settings_are_refused_in_a_sentence() {
         ("--model kmeans --clusters 2 --regularization 5", "settings of other models"),
         ("--model logistic --clusters 2", "a model without labels"),
     ] {
-        let ran = run(&here, &format!("{table} {flags}"));
+        let records = if flags.contains("--records") { "" } else { "--records 100" };
+        let ran = run(&here, &format!("{table} {records} {flags}"));
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{flags}: {}", ran.stderr);
         assert!(ran.stderr.contains(says) && !ran.stderr.contains("internal"), "{flags}: {}", ran.stderr);
     }

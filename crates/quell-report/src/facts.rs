@@ -206,7 +206,7 @@ pub(crate) fn guarantee(paid: &PaymentRecord, unit: Unit, neighbors: Neighbors) 
     };
     let protected = match unit {
         Unit::Example => format!("one example {change}"),
-        Unit::User => format!("one person with all their examples {change}"),
+        Unit::User => format!("one user with all their records {change}"),
     };
     let interval =
         format!("between {} and {}", format_rounded(epsilon.lower, 4, Toward::Down), round_up(epsilon.upper));

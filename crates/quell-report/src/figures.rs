@@ -8,6 +8,7 @@ use quell::{
 use quell_privacy::{
     Error, Event, Neighbors,
     accounting::{Pld, TradeOff},
+    ledger::Unit,
     number::format_exact,
     units::{Delta, Probability},
 };
@@ -34,7 +35,7 @@ pub(crate) fn accuracy(metrics: &Metrics) -> Option<(Figure, &'static str)> {
 }
 
 /// ε over the steps; none if no step was recorded.
-pub(crate) fn epsilon(metrics: &Metrics, paid: &PaymentRecord) -> Option<(Figure, &'static str)> {
+pub(crate) fn epsilon(metrics: &Metrics, paid: &PaymentRecord, unit: Unit) -> Option<(Figure, &'static str)> {
     let origin = Point::exact(0.0, 0.0);
     let points: Vec<Point> = std::iter::once(origin)
         .chain(metrics.points.iter().map(|point| Point::exact(point.step as f64, point.epsilon)))
@@ -54,14 +55,18 @@ pub(crate) fn epsilon(metrics: &Metrics, paid: &PaymentRecord) -> Option<(Figure
                 Series { name: "ε of the charge".into(), claim: Edge::Upper, points: ends },
             ],
         };
-        (figure, "Upper bound on the privacy loss of one record after each number of steps.")
+        let reading = match unit {
+            Unit::Example => "Upper bound on the privacy loss of one record after each number of steps.",
+            Unit::User => "Upper bound on the privacy loss of one user after each number of steps.",
+        };
+        (figure, reading)
     })
 }
 
 /// The released variances along the directions of a model; none for other models.
 pub(crate) fn spectrum(model: &Model) -> Option<(Figure, &'static str)> {
     let Predictor::Components(components) = &model.predictor else { return None };
-    let shown = &components.spectrum[..components.spectrum.len().min(MOST_VARIANCES)];
+    let shown = &components.spectrum[..components.spectrum.len().min(MOST_VARIANCES.max(components.count()))];
     let at = |number: usize| number as f64 + 1.0;
     let points = shown.iter().enumerate().map(|(number, variance)| Point::exact(at(number), *variance));
     let ends = [0, shown.len().saturating_sub(1)];
@@ -84,7 +89,7 @@ pub(crate) fn spectrum(model: &Model) -> Option<(Figure, &'static str)> {
     })
 }
 
-/// The most variances that a figure shows.
+/// The most variances that a figure shows, unless more directions were asked for.
 const MOST_VARIANCES: usize = 100;
 
 /// ε of the last iterate over the number of hidden steps, beside ε of all iterates; none for other events.

@@ -26,14 +26,15 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
     metrics.evaluation = metrics.evaluation_in_units(bounds);
     metrics.in_target_units = true;
     let method = model.description()?;
+    let protected = if configuration.data.unit == Unit::User { "user" } else { "record" };
     let attack = format!(
-        "a membership test for one record, given all releases of this run, including {}",
+        "a membership test for one {protected}, given all releases of this run, including {}",
         method.releases
     );
     let figures = [
         synthetic::pairs(model),
         figures::accuracy(&metrics),
-        figures::epsilon(&metrics, &model.paid),
+        figures::epsilon(&metrics, &model.paid, configuration.data.unit),
         figures::spectrum(model),
         figures::last_iterate(&method.event, method.neighbors, Delta::new(model.paid.delta)?)?,
         figures::attack(&method.event, method.neighbors, &attack)?,
@@ -105,6 +106,13 @@ fn headlines(model: &Model, metrics: &Metrics) -> Vec<[String; 3]> {
                 format!("root mean square on {count} public examples"),
             ]);
         }
+        Some(Evaluation::Ratings { error, count, recall, users }) => {
+            let remark = format!("root mean square on {count} public ratings");
+            all.push(["error".into(), format_brief(*error), remark]);
+            all.extend(recall.map(|recall| {
+                ["recall@10".into(), percent(recall), format!("of held-out items of {users} public users")]
+            }));
+        }
         Some(Evaluation::Clusters { inertia, count }) => all.push([
             "inertia".into(),
             format_brief(*inertia),
@@ -148,6 +156,11 @@ fn result(metrics: &Metrics) -> Vec<[String; 2]> {
             row("root mean square error", format_brief(*error)),
             row("public test data", format!("{count} examples")),
         ],
+        Some(Evaluation::Ratings { error, count, recall, users }) => vec![
+            row("root mean square error", format_brief(*error)),
+            row("recall@10", recall.map_or_else(|| "none: no user has five ratings".into(), percent)),
+            row("public test data", format!("{count} ratings; recall of {users} users")),
+        ],
         Some(Evaluation::Clusters { inertia, count }) => vec![
             row("mean squared distance to the centres", format_brief(*inertia)),
             row("public test data", format!("{count} examples")),
@@ -178,13 +191,19 @@ fn result(metrics: &Metrics) -> Vec<[String; 2]> {
 
 fn data(model: &Model, records: u64) -> Vec<[String; 2]> {
     let data = &model.configuration.data;
-    let what = if data.unit == Unit::User { "people" } else { "examples" };
+    let what = if data.unit == Unit::User { "users" } else { "examples" };
     let mut rows = vec![
         row("dataset", &model.paid.receipt.dataset),
         row("source", source(data)),
         row("public size", format!("{records} {what}")),
-        row("shape of an example", dimensions(&model.shape)),
     ];
+    if let Predictor::Factorization(_) = &model.predictor {
+        let items = model.classes.as_ref().map_or(0, Vec::len);
+        rows.push(row("public list", format!("{items} items")));
+        rows.extend(data.test.as_ref().map(|test| row("public test data", test.display().to_string())));
+        return rows;
+    }
+    rows.push(row("shape of an example", dimensions(&model.shape)));
     if !model.configuration.features.is_raw() {
         rows.push(row("features", features(&model.configuration.features)));
     }

@@ -108,9 +108,9 @@ fn factors_recommend_items_of_the_group_of_a_user() {
         };
         assert!(mean(half) > mean(1 - half) + 0.1, "{} {}", mean(half), mean(1 - half));
     }
-    let Evaluation::Numbers { error, .. } = found.evaluate(&data) else { panic!("no error") };
+    let Evaluation::Ratings { error, .. } = found.evaluate(&data) else { panic!("no error") };
     let popular = fitted(Recipe { factors: Some(false), ..recipe(3.0, users.into()) }, &data);
-    let Evaluation::Numbers { error: without, .. } = popular.evaluate(&data) else { panic!("no error") };
+    let Evaluation::Ratings { error: without, .. } = popular.evaluate(&data) else { panic!("no error") };
     assert!(popular.factor_count() == 0 && error < 0.7 && without < 0.7, "{error} {without}");
 }
 
@@ -157,7 +157,7 @@ fn hard_data_gives_models_of_finite_numbers() {
                 assert!(best.iter().all(|one| (0.5..=5.0).contains(&one.rating)), "{best:?}");
                 assert!(best.iter().all(|one| (one.item as usize) < items), "{best:?}");
             }
-            let Evaluation::Numbers { error, .. } = found.evaluate(&data) else { panic!("no error") };
+            let Evaluation::Ratings { error, .. } = found.evaluate(&data) else { panic!("no error") };
             assert!(error.is_finite() && error <= 4.5, "{error}");
         }
     }

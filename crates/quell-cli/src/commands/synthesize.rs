@@ -15,8 +15,8 @@ use serde_json::json;
 use crate::{
     drive,
     flags::{
-        Format, parse_count,
-        run::{RunArgs, SourceArgs, UserArgs},
+        Format, parse_count, parse_positive,
+        run::{RunArgs, TableArgs, UserArgs},
     },
     print,
     refusal::Refusal,
@@ -39,10 +39,10 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
     #[command(flatten)]
-    source: SourceArgs,
+    source: TableArgs,
     /// Draw rows from a finished run or its model.safetensors, and print CSV
     #[arg(long, value_name = "RUN", conflicts_with_all = [
-        "data", "config", "schema", "classes", "shape", "public_test", "epsilon", "delta", "noise_multiplier",
+        "data", "config", "schema", "epsilon", "delta", "noise_multiplier",
         "records", "users", "neighbors", "dataset", "budget", "output", "dry_run", "location",
     ])]
     from: Option<PathBuf>,
@@ -56,7 +56,7 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "Z", allow_negative_numbers = true)]
     noise_multiplier: Option<f64>,
     /// Approximate number of records (or users); a public number
-    #[arg(long, value_name = "N", value_parser = parse_count)]
+    #[arg(long, value_name = "N", value_parser = parse_positive)]
     records: Option<u64>,
     /// Number of synthetic rows; the number of records if not given
     #[arg(long, value_name = "N", value_parser = parse_count)]

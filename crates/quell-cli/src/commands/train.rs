@@ -22,10 +22,11 @@ use crate::{
     flags::{
         Format,
         ledger::LedgerArgs,
-        parse_count,
+        parse_count, parse_positive,
         ratings::RatingArgs,
         run::{FeatureArgs, RunArgs, SourceArgs, UserArgs},
     },
+    refusal::Refusal,
 };
 
 const EXAMPLES: &str = "\
@@ -110,7 +111,7 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "B", value_parser = parse_count)]
     batch_size: Option<u64>,
     /// Approximate number of records (or users); a public number
-    #[arg(long, value_name = "N", value_parser = parse_count)]
+    #[arg(long, value_name = "N", value_parser = parse_positive)]
     records: Option<u64>,
     /// Largest norm of the gradient of one record
     #[arg(long, value_name = "C", allow_negative_numbers = true)]
@@ -221,6 +222,14 @@ impl Flags {
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         asked.unsupervised.clusters = self.clusters.map(count).or(asked.unsupervised.clusters);
         if let Some(components) = self.components.map(count) {
+            let is_of_tables = self.is_of(ModelGroup::Table) && !self.is_of(ModelGroup::Network);
+            if let Some(name) = self.model.as_deref().filter(|_| is_of_tables) {
+                let sentence = format!(
+                    "--components is given, and the model {name} is no network, expected a network or the model components"
+                );
+                let hint = "leave --components out, or train a network on components, such as --model mlp";
+                return Err(Refusal::new(sentence, hint).into());
+            }
             // Before a network, components are a preparation. They are a model of their own otherwise.
             if self.is_of(ModelGroup::Network) {
                 asked.training.preparation =
@@ -228,6 +237,14 @@ impl Flags {
             } else {
                 asked.unsupervised.components = Some(components);
             }
+        }
+        if let Some(name) =
+            self.model.as_deref().filter(|_| self.prepare.is_some() && !self.is_of(ModelGroup::Network))
+        {
+            let sentence =
+                format!("--prepare is given, and the model {name} is no network, expected a network");
+            let hint = "leave --prepare out, because models of tables scale columns by themselves, or train a network, such as --model mlp";
+            return Err(Refusal::new(sentence, hint).into());
         }
         asked.training.preparation = self.prepare.map(PrepareArg::preparation).or(asked.training.preparation);
         let delta = asked.budget.map(|budget| budget.delta).or_else(|| asked.stated_delta());

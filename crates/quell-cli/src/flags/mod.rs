@@ -38,6 +38,12 @@ impl From<Change> for Neighbors {
     }
 }
 
+/// Parses a whole number of at least 1, also as `1e4` or `10_000`.
+pub(crate) fn parse_positive(text: &str) -> Result<u64, String> {
+    let number = parse_count(text).ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "expected a whole number of at least 1".into())
+}
+
 /// Parses a whole number, also as `1e4` or `10_000`.
 pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     let digits = text.replace('_', "");

@@ -42,6 +42,30 @@ pub(crate) struct SourceArgs {
     public_test: bool,
 }
 
+/// The source of the records of a table.
+#[derive(clap::Args)]
+pub(crate) struct TableArgs {
+    /// CSV (with a header) or Parquet file of private records
+    pub(crate) data: Option<PathBuf>,
+    /// TOML file with these and more settings; flags override it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// TOML file with the public facts about the columns of a table
+    #[arg(long, value_name = "FILE")]
+    schema: Option<PathBuf>,
+}
+
+impl TableArgs {
+    pub(crate) fn apply_to(&self, terms: &RunArgs, source: &mut run::Source) -> Result<()> {
+        source.path = self.data.clone().or(source.path.take());
+        source.dataset = terms.dataset.clone().or(source.dataset.take());
+        if let Some(path) = &self.schema {
+            source.schema = Some(Schema::read(path)?);
+        }
+        Ok(())
+    }
+}
+
 /// Names of classes.
 #[derive(Clone, Debug)]
 pub(crate) struct Names(pub(crate) Vec<String>);

@@ -27,7 +27,7 @@ mod examples;
 mod formats;
 mod table;
 
-pub(crate) use examples::dataset::{is_test_part, location, whole};
+pub(crate) use examples::dataset::{SYNTHETIC, belongs_to, is_test_part, location, whole};
 pub use examples::{
     Examples, Targets,
     dataset::{Dataset, Options, former_names, is_same, name_of, open, shares_records, unlabelled},

@@ -110,7 +110,7 @@ fn format_samples() -> Vec<FormatError> {
 fn table_samples() -> Vec<TableError> {
     let place = Place { expression: "b = 1".into(), at: 0 };
     let wrong = |kind, place| TableError::WrongUse { name: text(), kind, usage: Use::Number, place };
-    let missing = |near| TableError::NoColumn { name: text(), columns: 2, near, place: None };
+    let missing = |near| TableError::NoColumn { name: text(), file: None, columns: 2, near, place: None };
     vec![
         TableError::DuplicateColumn { path: path(), columns: [1, 2] },
         missing(None),

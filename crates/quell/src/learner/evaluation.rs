@@ -34,6 +34,18 @@ pub enum Evaluation {
         /// Number of examples.
         count: u64,
     },
+    /// For a model of ratings.
+    Ratings {
+        /// Root mean square error, in the units of ratings.
+        error: f64,
+        /// Number of ratings.
+        count: u64,
+        /// The share of held-out items among ten recommendations, the mean of the users; none without users.
+        #[serde(rename = "recall_at_10")]
+        recall: Option<f64>,
+        /// Number of users with enough ratings to hold some out.
+        users: u64,
+    },
     /// For a model of clusters.
     Clusters {
         /// Mean squared distance to the nearest centre, on the scale of the features.
@@ -70,6 +82,12 @@ impl Evaluation {
             }
             Self::Numbers { error, count } => {
                 format!("root mean square error: {} (over {count} {whose})", format_brief(*error))
+            }
+            Self::Ratings { error, count, recall, .. } => {
+                let recall = recall.map(|recall| format!("; recall@10: {:.1} %", 100.0 * recall));
+                let error =
+                    format!("root mean square error: {} (over {count} {whose})", format_brief(*error));
+                error + &recall.unwrap_or_default()
             }
             Self::Clusters { inertia, count } => {
                 format!(

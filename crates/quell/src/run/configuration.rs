@@ -198,14 +198,16 @@ impl Source {
         // The split in the schema applies to the private data only. All of the test file is test data.
         let whole = self.schema.clone().map(|schema| Schema { test: None, ..schema });
         let of_file = Options { public: true, schema: whole, ..options.clone() };
-        let test = self.test.as_ref().map(|test| data::open(test, &of_file)).transpose()?.map(everything);
+        let open = |test: &PathBuf| data::open(test, &of_file).map_err(|error| in_file(error, test));
+        let test = self.test.as_ref().map(open).transpose()?.map(everything);
         if let Some(test) = &test {
             // Classes and shape of images may be taken from the images that are public.
             options.classes = options.classes.or_else(|| test.classes().map(<[String]>::to_vec));
             options.shape = options.shape.or_else(|| test.shape().try_into().ok());
         }
         options.users.clone_from(&self.users);
-        let mut dataset = data::open(path, &options)?;
+        let mut dataset = data::open(path, &options)
+            .map_err(|error| if self.test.is_some() { in_file(error, path) } else { error })?;
         if let Some(test) = test {
             (dataset.test, dataset.test_is_public) = (Some(test), true);
         }
@@ -238,9 +240,11 @@ impl Source {
             });
         }
         let items = columns.list()?;
-        let test = self.test.as_ref().map(|test| columns.open(test, &items)).transpose()?;
+        // Several files have the columns, so a message says which one lacks one.
+        let open = |path: &Path| columns.open(path, &items).map_err(|error| in_file(error, path));
+        let test = self.test.as_deref().map(open).transpose()?;
         let test_is_public = test.is_some();
-        Ok(Dataset { name: self.name(), train: columns.open(path, &items)?, test, test_is_public })
+        Ok(Dataset { name: self.name(), train: open(path)?, test, test_is_public })
     }
 
     /// Records what the public files hold, and refuses files that changed since.
@@ -250,7 +254,7 @@ impl Source {
     pub(super) fn pin(&mut self, features: &mut Features) -> Result<(), Error> {
         let is_private = |public: &Path| {
             let private = [&self.path, &self.users].into_iter().flatten();
-            private.into_iter().any(|path| data::shares_records(public, path))
+            private.into_iter().any(|path| data::belongs_to(public, path))
         };
         if let Features::Network { path, .. } = &*features
             && is_private(path)
@@ -327,6 +331,14 @@ impl Source {
     pub fn former_names(&self) -> Vec<String> {
         let path = self.path.as_deref().filter(|_| self.dataset.is_none());
         path.map(data::former_names).unwrap_or_default()
+    }
+}
+
+/// Names the file in an error about a missing column.
+fn in_file(error: Error, path: &Path) -> Error {
+    match error {
+        Error::Table(error) => error.in_file(path).into(),
+        error => error,
     }
 }
 

@@ -328,9 +328,11 @@ impl Flags {
         let bins = match (&self.group_edges, self.group_bins.as_deref()) {
             (Some(edges), _) => Some(Bins::new(edges.clone())?),
             (None, Some(&[lower, upper, count])) => {
-                // A number that is not whole becomes 0, which is refused.
-                let count = if count.fract() == 0.0 { count as usize } else { 0 };
-                Some(Bins::equal(Bounds::new(lower, upper)?, count)?)
+                if count.fract() != 0.0 {
+                    let sentence = format!("the number of bins is {count}, expected a whole number");
+                    return Err(Refusal::new(sentence, "write --group-bins LOWER UPPER N").into());
+                }
+                Some(Bins::equal(Bounds::new(lower, upper)?, count as usize)?)
             }
             (None, _) => None,
         };

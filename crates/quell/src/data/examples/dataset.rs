@@ -121,6 +121,9 @@ pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Dataset, Error>
     named(path, Dataset { name: String::new(), train, test, test_is_public })
 }
 
+/// The file of synthetic rows in the folder of a run.
+pub(crate) const SYNTHETIC: &str = "synthetic.csv";
+
 /// Names of image folders that form one dataset with their parent folder.
 const PARTS: [&str; 3] = ["train", "test", "val"];
 
@@ -129,13 +132,15 @@ const PARTS: [&str; 3] = ["train", "test", "val"];
 /// The name is that of the file or folder, without file name extensions.
 ///
 /// A gzipped file has the name of the file inside it. An IDX, CIFAR or NPY file has the name of its folder:
-/// whichever of these files is opened, the data is the same and must have the same ledger. Returns `None` if
-/// the path has no name.
+/// whichever of these files is opened, the data is the same and must have the same ledger. Rows that
+/// `synthetic.csv` of a run holds have the name of its folder, too: those of another run are other data.
+/// Returns `None` if the path has no name.
 ///
 /// ```
 /// use quell::data::name_of;
 /// assert_eq!(name_of("data/people.csv.gz".as_ref()), name_of("people.csv".as_ref()));
 /// assert_eq!(name_of("mnist/train-images-idx3-ubyte.gz".as_ref()), name_of("mnist".as_ref()));
+/// assert_eq!(name_of("runs/census-1/synthetic.csv".as_ref()).as_deref(), Some("census-1-synthetic"));
 /// ```
 #[must_use]
 pub fn name_of(path: &Path) -> Option<String> {
@@ -148,7 +153,14 @@ pub fn name_of(path: &Path) -> Option<String> {
             .and_then(|whole| name_of(&whole));
     }
     let stem = || unpacked(path).file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    folder_of(path).and_then(|folder| name_of(&folder)).or_else(stem)
+    let of_run = || {
+        let folder = unpacked(path).ends_with(SYNTHETIC).then(|| {
+            let folder = path.parent().filter(|folder| folder.file_name().is_some()).map(Path::to_owned);
+            folder.or_else(|| path.canonicalize().ok()?.parent().map(Path::to_owned))
+        });
+        folder.flatten()?.file_name().map(|name| format!("{}-synthetic", name.to_string_lossy()))
+    };
+    folder_of(path).and_then(|folder| name_of(&folder)).or_else(of_run).or_else(stem)
 }
 
 /// Returns the folder of this path, if the whole folder is the dataset.
@@ -237,6 +249,19 @@ pub fn shares_records(path: &Path, data: &Path) -> bool {
     }
     let (path, data) = (whole(path), whole(data));
     if path.starts_with(&data) { !is_test_part(&data, &path) } else { data.starts_with(&path) }
+}
+
+/// Returns whether a file belongs to the data: it shares records with it, or is one of several files of it.
+///
+/// The labels of IDX images are in a file beside them, and so are all arrays of a folder of NPY files.
+pub(crate) fn belongs_to(path: &Path, data: &Path) -> bool {
+    let is_beside = || idx::labels_of(data).is_some_and(|labels| is_same(path, &labels));
+    let is_array = || {
+        let is_npy = |path: &Path| path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy"));
+        let (path, data) = (whole(path), whole(data));
+        is_npy(&path) && is_npy(&data) && path.parent() == data.parent()
+    };
+    shares_records(path, data) || is_beside() || is_array()
 }
 
 /// Whether a path within a folder of data is that of its test part, by its name.

@@ -62,10 +62,14 @@ impl RatingColumns {
             }
         };
         if is_table(&self.items) {
-            Table::open(&self.items)?.all().scan(&[(&self.item, Use::Name)], |row| {
+            let scanned = Table::open(&self.items)?.all().scan(&[(&self.item, Use::Name)], |row| {
                 if let Some(item) = row.name(0) {
                     add(&String::from_utf8_lossy(item));
                 }
+            });
+            scanned.map_err(|error| match error {
+                Error::Table(error) => error.in_file(&self.items).into(),
+                error => error,
             })?;
         } else {
             file::read_text(&self.items, LARGEST_LIST)?.lines().for_each(add);

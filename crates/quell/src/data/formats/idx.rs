@@ -49,6 +49,11 @@ pub(in crate::data) fn array(path: &Path) -> Result<Array<'static>, Error> {
     Ok(Array { stream, stored: Stored { numbers, size, big_endian: true }, sides })
 }
 
+/// The file of the labels of images, by its name.
+pub(in crate::data) fn labels_of(images: &Path) -> Option<PathBuf> {
+    renamed(images, &[("images", "labels"), ("idx3", "idx1")])
+}
+
 /// Reads images and labels, given the images or their folder.
 ///
 /// Images and labels to test on are read too, if they are in the same folder.
@@ -77,7 +82,7 @@ pub(in crate::data) fn images_in(folder: &Path) -> Option<PathBuf> {
 }
 
 fn part(images: &Path, options: &Options, memory: &Memory) -> Result<Examples, Error> {
-    let labels = renamed(images, &[("images", "labels"), ("idx3", "idx1")]).filter(|path| path.exists());
+    let labels = labels_of(images).filter(|path| path.exists());
     let Some(labels) = labels else {
         return Err(FormatError::NoLabels {
             path: images.to_owned(),

@@ -1,6 +1,9 @@
 //! Errors about columns, schemas and expressions.
 
-use std::{fmt, path::PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use super::header::{Column, Kind, Use};
 use crate::{Hint, error::quoted, hint::nearest};
@@ -24,10 +27,17 @@ pub enum Error {
         columns: [usize; 2],
     },
     /// There is no column of this name.
-    #[error("there is no column {}, expected one of the {columns} columns of the file{}", quoted(name), shown(place.as_ref()))]
+    #[error(
+        "there is no column {}, expected one of the {columns} columns of {}{}",
+        quoted(name),
+        file.as_ref().map_or("the file".into(), |file| file.display().to_string()),
+        shown(place.as_ref())
+    )]
     NoColumn {
         /// The requested name.
         name: String,
+        /// The file, if there are several that could lack the column.
+        file: Option<PathBuf>,
         /// The number of columns.
         columns: usize,
         /// The most similar column name, if there is one.
@@ -101,10 +111,19 @@ impl Error {
         let names = columns.iter().map(|column| column.name.as_str()).filter(|name| !name.is_empty());
         Self::NoColumn {
             name: name.to_owned(),
+            file: None,
             columns: columns.len(),
             near: nearest(name, names).map(str::to_owned),
             place: None,
         }
+    }
+
+    /// Adds the file to the error, if it is about a missing column.
+    pub(crate) fn in_file(mut self, path: &Path) -> Self {
+        if let Self::NoColumn { file, .. } = &mut self {
+            *file = Some(path.to_owned());
+        }
+        self
     }
 
     /// Adds a place in an expression to the error.

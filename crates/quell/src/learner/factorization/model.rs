@@ -32,6 +32,11 @@ pub struct Factorization {
     pub(super) shares: Vec<f64>,
 }
 
+/// Recommendations whose recall is measured.
+const TOP: usize = 10;
+/// One of so many ratings of a user is held out to measure recommendations.
+const FOLDS: usize = 5;
+
 /// An item that is recommended to a user.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recommendation {
@@ -98,10 +103,13 @@ impl Factorization {
     /// items and ratings that are not numbers are ignored.
     #[must_use]
     pub fn recommend(&self, ratings: &[(u32, f32)], top: usize) -> Vec<Recommendation> {
-        let places = self.places();
-        let own = self.own(ratings.iter().copied());
+        self.best(&self.places(), &self.own(ratings.iter().copied()), top)
+    }
+
+    /// Recommends items to a user with these ratings in stars, each item once.
+    fn best(&self, places: &[u32], own: &[(u32, f32)], top: usize) -> Vec<Recommendation> {
         let mut is_rated = vec![false; self.kept.len()];
-        for (item, _) in &own {
+        for (item, _) in own {
             if let Some(is_rated) = is_rated.get_mut(places[*item as usize] as usize) {
                 *is_rated = true;
             }
@@ -111,7 +119,7 @@ impl Factorization {
             // The other kept items follow, the most popular first.
             order[..self.paired].sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
         }
-        let taste = Taste::new(self, &places, &own);
+        let taste = Taste::new(self, places, own);
         let weights = taste.weights(None);
         order
             .into_iter()
@@ -146,9 +154,11 @@ impl Factorization {
         merged(known.filter_map(|(item, rating)| Some((item, self.scale.stars(rating)?))).collect())
     }
 
-    /// Predicts each rating of each user from the other ratings of that user.
+    /// Predicts each rating of each user from the other ratings of that user, and measures recommendations.
     ///
-    /// The result is exact, not private. Its unit is that of a rating.
+    /// The result is exact, not private. The error has the unit of a rating. A fifth of the items of each user
+    /// is held out, and ten items are recommended from the other ratings. The recall of a user is the number of
+    /// held-out items among them, divided by ten or by the number of held-out items if that is less.
     #[must_use]
     pub fn evaluate(&self, examples: &Examples) -> Evaluation {
         let places = self.places();
@@ -160,8 +170,12 @@ impl Factorization {
             users[user].extend(examples.label(example).map(|item| (item, value[0])));
         }
         let (mut squares, mut count) = (0.0, 0_u64);
-        for user in users {
+        let (mut recall, mut measured) = (0.0, 0_u64);
+        for (number, user) in users.into_iter().enumerate() {
             let own = self.own(user.into_iter());
+            if let Some(found) = self.recall(&places, &own, number % FOLDS) {
+                (recall, measured) = (recall + found, measured + 1);
+            }
             let taste = Taste::new(self, &places, &own);
             for (item, stars) in own {
                 let place = Some(places[item as usize]).filter(|place| *place != NO_PLACE);
@@ -172,7 +186,30 @@ impl Factorization {
                 count += 1;
             }
         }
-        Evaluation::Numbers { error: (squares / count.max(1) as f64).sqrt(), count }
+        Evaluation::Ratings {
+            error: (squares / count.max(1) as f64).sqrt(),
+            count,
+            recall: (measured > 0).then(|| recall / measured as f64),
+            users: measured,
+        }
+    }
+
+    /// The recall of one user, of whose items every fifth is held out; `None` for a user with less than five.
+    fn recall(&self, places: &[u32], own: &[(u32, f32)], first: usize) -> Option<f64> {
+        if own.len() < FOLDS {
+            return None;
+        }
+        let (mut rest, mut held_out) = (Vec::new(), std::collections::HashSet::new());
+        for (place, rating) in own.iter().enumerate() {
+            if place % FOLDS == first {
+                held_out.insert(rating.0);
+            } else {
+                rest.push(*rating);
+            }
+        }
+        let best = self.best(places, &rest, TOP);
+        let hits = best.iter().filter(|recommended| held_out.contains(&recommended.item)).count();
+        Some(hits as f64 / held_out.len().clamp(1, TOP) as f64)
     }
 
     /// The tensors of a model file.

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The file of a run with synthetic rows.
-const FILE: &str = "synthetic.csv";
+const FILE: &str = crate::data::SYNTHETIC;
 
 /// Synthetic data, with complete settings.
 pub struct Synthesis {
