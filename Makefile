@@ -47,13 +47,14 @@ faults: ## kill, corrupt and fill up ledgers for QUELL_FAULT_ROUNDS rounds, more
 fuzz: ## run every file reader on FUZZ_RUNS random inputs, a million by default (installs cargo-fuzz if it is missing)
 	fuzz/run
 
-bench: ## measure training, neighbours, noise, ledger and accountant beside their peers (installs the peers); tables, estimators and clusters, if QUELL_DATA names the folder of the data
+bench: ## measure training, neighbours, noise, ledger and accountant beside their peers (installs the peers); tables, estimators, clusters, synthetic data and recommendations, if QUELL_DATA names the folder of the data
 	python3 benches/training.py
 	test -z "$$QUELL_DATA" || python3 benches/tables.py
 	test -z "$$QUELL_DATA" || python3 benches/tables.py --untuned
 	test -z "$$QUELL_DATA" || python3 benches/clusters.py
 	test -z "$$QUELL_DATA" || python3 benches/estimators.py
 	test -z "$$QUELL_DATA" || python3 benches/synthesis.py
+	test -z "$$QUELL_DATA" || python3 benches/recommendations.py
 	python3 benches/neighbors.py
 	python3 benches/noise.py
 	cargo run --release -p quell-ledger --example bench_ledger

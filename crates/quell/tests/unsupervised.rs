@@ -137,6 +137,23 @@ fn components_find_the_leading_directions() {
     );
 }
 
+/// One record of twelve lies far away along the second axis, which has the largest variance.
+#[test]
+fn components_find_the_direction_of_few_long_records() {
+    let (width, records) = (3, 20_000);
+    let mut chance = PublicRandom::new(11);
+    let values = (0..records)
+        .flat_map(|row| {
+            let far = if row % 12 == 0 { 0.4 } else { 0.0 };
+            [0.09 * chance.normal(), far, 0.08 * chance.normal()]
+        })
+        .collect();
+    let found =
+        fitted("components", Recipe { components: Some(1), ..recipe(4.0, records) }, &examples(width, values));
+    let Predictor::Components(found) = &found else { panic!("no components") };
+    assert!(found.pca.components[1].abs() > 0.95, "{:?}", found.pca.components);
+}
+
 #[test]
 fn hard_data_gives_models_of_finite_numbers() {
     let constant = || vec![0.5; 40];

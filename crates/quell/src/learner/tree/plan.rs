@@ -143,3 +143,32 @@ fn numbers(cells: &Cells, splits: Splits, depth: usize) -> Option<usize> {
     };
     Some(leaves.max(histograms))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::learner::PublicFacts;
+
+    fn planned(records: u64, width: usize, classes: usize, epsilon: f64) -> Plan {
+        let mut recipe = Recipe { records: Some(records), ..Recipe::default() };
+        (recipe.privacy.epsilon, recipe.privacy.delta) = (Some(epsilon), Some(1e-5));
+        let facts = PublicFacts { records: None, classes: Some(classes) };
+        let shape = [width];
+        Plan::new(&recipe, &Subject { shape: &shape, are_features: false, facts, schema: None }).unwrap()
+    }
+
+    /// Breast cancer at ε = 1, and digits at ε = 3.
+    #[test]
+    fn two_classes_need_fewer_records_than_ten_for_measured_splits() {
+        assert_eq!(planned(455, 30, 2, 1.0).splits, Splits::Measured);
+        assert_eq!(planned(1437, 64, 10, 3.0).splits, Splits::Random);
+    }
+
+    /// MNIST at ε = 1, where measured splits of ten classes were best at depth 6 to 8.
+    #[test]
+    fn trees_of_more_classes_are_deeper() {
+        let (few, many) = (planned(60_000, 784, 2, 1.0), planned(60_000, 784, 10, 1.0));
+        assert_eq!((few.splits, many.splits), (Splits::Measured, Splits::Measured));
+        assert_eq!((few.depth, many.depth), (5, 7));
+    }
+}
