@@ -1,7 +1,5 @@
 //! The model: released numbers about items, from which the side of a user computes recommendations.
 
-use safetensors::{Dtype, SafeTensors};
-
 use super::{
     recipe::{Scale, merged},
     taste::Taste,
@@ -12,7 +10,8 @@ use crate::{
     data::Examples,
     learner::{
         Evaluation,
-        tensors::{Tensor, damaged, numbers},
+        predictor::{Fitted, hash_numbers},
+        tensors::{Tensor, TensorFile, damaged},
     },
 };
 
@@ -70,11 +69,6 @@ impl Factorization {
     #[must_use]
     pub fn factor_count(&self) -> usize {
         self.shares.len()
-    }
-
-    /// How much each factor is to be trusted.
-    pub(crate) fn shares(&self) -> &[f64] {
-        &self.shares
     }
 
     /// The number of a factor for the item at a place, on the scale of predictions.
@@ -174,9 +168,28 @@ impl Factorization {
         }
         Evaluation::Numbers { error: (squares / count.max(1) as f64).sqrt(), count }
     }
+}
 
-    /// The tensors of a model file.
-    pub(crate) fn tensors(&self) -> Vec<(String, Tensor)> {
+impl Fitted for Factorization {
+    fn weights(&self) -> &[f32] {
+        &self.weights
+    }
+
+    fn hash(&self, update: &mut dyn FnMut(&[u8])) {
+        self.kept.iter().for_each(|item| update(&item.to_le_bytes()));
+        self.shares.iter().for_each(|share| update(&share.to_le_bytes()));
+        hash_numbers(&self.weights, update);
+    }
+
+    fn measure(&self) -> &'static str {
+        "error"
+    }
+
+    fn evaluate(&self, examples: &Examples) -> Evaluation {
+        self.evaluate(examples)
+    }
+
+    fn tensors(&self) -> Vec<(String, Tensor)> {
         let (count, Scale { lower, upper }) = (self.kept.len(), self.scale);
         let kept: Vec<f64> = self.kept.iter().map(|item| f64::from(*item)).collect();
         let mut tensors = vec![
@@ -204,36 +217,28 @@ const SHARES: &str = "shares";
 
 /// Reads a model of so many items from the bytes of a model file.
 pub(crate) fn restore(bytes: &[u8], items: usize) -> Result<Factorization, Error> {
-    let file = SafeTensors::deserialize(bytes).map_err(|_| damaged("the file"))?;
-    let single = |name: &str| {
-        let values = numbers(&file, name, Dtype::F32, f32::from_le_bytes);
-        values.filter(|values| values.iter().all(|x| x.is_finite())).ok_or_else(|| damaged(name))
-    };
-    let double = |name: &str| {
-        let values = numbers(&file, name, Dtype::F64, f64::from_le_bytes);
-        values.filter(|values| values.iter().all(|x| x.is_finite())).ok_or_else(|| damaged(name))
-    };
-    let [lower, upper] = double(BOUNDS)?.try_into().map_err(|_| damaged(BOUNDS))?;
+    let file = TensorFile::of_model(bytes)?;
+    let [lower, upper] = file.double(BOUNDS)?.try_into().map_err(|_| damaged(BOUNDS))?;
     if lower >= upper {
         return Err(damaged(BOUNDS));
     }
     let mut is_kept = vec![false; items];
     let mut kept = Vec::new();
-    for number in double(ITEMS)? {
+    for number in file.double(ITEMS)? {
         let item = number as u32;
         let place = is_kept.get_mut(item as usize).filter(|is_kept| !**is_kept);
         *place.filter(|_| f64::from(item) == number).ok_or_else(|| damaged(ITEMS))? = true;
         kept.push(item);
     }
-    let mut weights = single(POPULARITY)?;
-    weights.extend(single(BIASES)?);
-    if weights.len() != 2 * kept.len() || file.tensor(BIASES).is_ok_and(|t| t.shape() != [kept.len()]) {
+    let mut weights = file.single(POPULARITY)?;
+    weights.extend(file.single(BIASES)?);
+    if weights.len() != 2 * kept.len() || file.shape(BIASES) != Some(vec![kept.len()]) {
         return Err(damaged(BIASES));
     }
     let (mut paired, mut shares) = (0, Vec::new());
-    if file.tensor(FACTORS).is_ok() {
-        let factors = single(FACTORS)?;
-        shares = double(SHARES)?;
+    if file.has(FACTORS) {
+        let factors = file.single(FACTORS)?;
+        shares = file.double(SHARES)?;
         paired = factors.len() / shares.len().max(1);
         if factors.len() != paired * shares.len() || paired > kept.len() || shares.is_empty() {
             return Err(damaged(FACTORS));
