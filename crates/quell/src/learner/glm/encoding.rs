@@ -7,7 +7,7 @@
 use super::{
     Plan, Standardization,
     cells::{Cell, Cells},
-    plan::Stage,
+    stages::Stage,
     standardization::limit,
 };
 use crate::{

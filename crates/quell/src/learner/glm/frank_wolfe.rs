@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::{
     Algorithm, Columns, Family, Recipe,
     minimized::declared_layers,
-    plan::{check_examples, checked_records},
+    suitability::{check_examples, checked_records},
     weights::Weights,
 };
 use crate::{

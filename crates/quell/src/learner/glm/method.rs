@@ -9,10 +9,7 @@ use quell_privacy::{
 use serde_json::{Value, json};
 
 use super::{
-    Family, Plan, Recipe, State,
-    cells::Cells,
-    plan::{Stage, check_examples},
-    vectors::Vectors,
+    Family, Plan, Recipe, State, cells::Cells, stages::Stage, suitability::check_examples, vectors::Vectors,
 };
 use crate::{
     Error,

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use super::{
     Columns, Family, Recipe,
     minimizer::{MOST_RECORDS, Minimizer, Problem},
-    plan::{check_examples, checked_records},
     rows::Rows,
+    suitability::{check_examples, checked_records},
     weights::Weights,
 };
 use crate::{

@@ -1,13 +1,13 @@
 //! The state of a run. It is public, because it follows from released values alone.
 
-use safetensors::{Dtype, SafeTensors, serialize};
+use safetensors::{SafeTensors, serialize};
 use serde::{Deserialize, Serialize};
 
 use super::{
     Algorithm, Plan, Standardization,
     calibration::{Calibration, Correction},
     cholesky::Cholesky,
-    plan::Stage,
+    stages::Stage,
     standardization::Estimate,
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
         Snapshot,
         average::Mean,
         loss::Loss,
-        tensors::{Tensor, numbers},
+        tensors::{Tensor, TensorFile},
     },
 };
 
@@ -249,27 +249,21 @@ impl State {
 
     /// Restores a state that [`Snapshot::save`] wrote for the same plan.
     pub(super) fn restore(bytes: &[u8], plan: &Plan) -> Result<Self, Error> {
-        let damaged =
-            |part: &str| Error::saved(part, "missing or damaged", "the contents of a checkpoint of this run");
-        let file = SafeTensors::deserialize(bytes).map_err(|_| damaged("the file"))?;
+        let file = TensorFile::of_checkpoint(bytes)?;
+        let damaged = |part: &str| file.damaged(part);
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(|_| damaged("the header"))?;
         let text = header.metadata().as_ref().and_then(|metadata| metadata.get(COUNTERS));
         let text = text.ok_or_else(|| damaged("counters"))?;
         let mut state = Self::new(plan)?;
         state.counters = serde_json::from_str(text).map_err(|_| damaged("counters"))?;
-        let read = |name: &str| {
-            numbers(&file, name, Dtype::F64, f64::from_le_bytes)
-                .filter(|values| values.iter().all(|value| value.is_finite()))
-                .ok_or_else(|| damaged(name))
-        };
         for (name, values) in state.tensors_mut() {
-            let read = read(name)?;
+            let read = file.double(name)?;
             if read.len() != values.len() {
                 return Err(damaged(name));
             }
             values.copy_from_slice(&read);
         }
-        state.mean.restore(state.counters.averaged, &read(AVERAGE)?)?;
+        state.mean.restore(state.counters.averaged, &file.double(AVERAGE)?)?;
         Ok(state)
     }
 

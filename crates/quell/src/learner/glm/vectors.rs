@@ -6,7 +6,7 @@ use super::{
     Plan, Standardization,
     cells::{Cell, Cells},
     encoding::{Encoding, PackedWeights, Sums},
-    plan::Stage,
+    stages::Stage,
     standardization::limit,
     state::mean_count,
 };
