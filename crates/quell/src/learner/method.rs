@@ -136,6 +136,15 @@ pub trait Method: Sized {
     }
 }
 
+/// Records as a method reads them, one for each privacy unit.
+pub trait ProtectedRecords {
+    /// Number of records. It is private, unless the neighbouring relation is replacement.
+    fn records(&self) -> usize;
+
+    /// The privacy unit: what one record is.
+    fn unit(&self) -> Unit;
+}
+
 /// Results of a finished run besides its model. All of them are public.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Results {

@@ -48,7 +48,7 @@ pub(crate) use evaluation::outputs;
 pub use evaluation::{Evaluation, correct, evaluate, predictions, scores};
 pub use facts::{PublicFacts, default_delta};
 pub use gradients::Gradients;
-pub use method::{Method, PlannedCost, ResultFile, Results, Snapshot, Subject};
+pub use method::{Method, PlannedCost, ProtectedRecords, ResultFile, Results, Snapshot, Subject};
 pub use prediction::Prediction;
 pub use predictor::{NetworkModel, Predictor};
 pub use privacy::Privacy;

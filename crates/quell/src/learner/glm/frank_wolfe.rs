@@ -181,7 +181,7 @@ impl Method for FrankWolfe {
         mut watch: impl FnMut(&Weights) -> Result<Control, Error>,
     ) -> Result<(), Error> {
         // The sensitivity of a selection is that of the planned relation.
-        crate::terms::check_lease(&mut lease, self.neighbors)?;
+        crate::terms::check_lease(&mut lease, task.unit(), self.neighbors)?;
         while let Some(paid) = lease.next() {
             let (paid, step) = (paid?, lease.position() - 1);
             let slopes = self.slopes(task, &state.values);

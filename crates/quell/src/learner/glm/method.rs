@@ -175,7 +175,7 @@ impl Method for Glm {
         mut watch: impl FnMut(&State) -> Result<Control, Error>,
     ) -> Result<(), Error> {
         let plan = &self.plan;
-        terms::check_lease(&mut lease, plan.neighbors)?;
+        terms::check_lease(&mut lease, task.unit(), plan.neighbors)?;
         let mut cells = Cells::new(task, &plan.columns);
         let mut has_leaves = false;
         while let Some(paid) = lease.next() {

@@ -25,6 +25,7 @@ use crate::{
     layer::Spec,
     learner::{Control, Method, PlannedCost, Predictor, Subject, Supervised, loss::Loss, privacy},
     network::{Architecture, Network},
+    terms,
 };
 
 /// A linear model that each run of a mechanism fits at once.
@@ -170,6 +171,7 @@ impl<M: Minimizer> Method for Minimized<M> {
         state: &mut Weights,
         mut watch: impl FnMut(&Weights) -> Result<Control, Error>,
     ) -> Result<(), Error> {
+        terms::check_lease(&mut lease, task.unit(), self.neighbors)?;
         while let Some(paid) = lease.next() {
             let (paid, output) = (paid?, lease.position() as usize - 1);
             let is_one_of_several = self.runs > 1;

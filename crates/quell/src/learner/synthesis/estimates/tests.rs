@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     data::{Examples, Schema, Targets},
     learner::{
-        Snapshot, Supervised,
+        ProtectedRecords as _, Snapshot, Supervised,
         loss::Loss,
         sums::{Estimates as _, Releases},
         synthesis::schedule::runs,
@@ -48,7 +48,7 @@ fn run(records: &Records, declared: f64, noise: f64, is_lost: impl Fn(u64) -> bo
     let first = Estimates::new(domain, declared, noise, 5_000);
     let mut state = Releases::new(first, count, None).unwrap();
     let mut random = PublicRandom::new(5);
-    let all: Vec<usize> = (0..records.count()).collect();
+    let all: Vec<usize> = (0..records.records()).collect();
     for run in 0..count {
         let release = state.estimates().vectors(records, 5_000).map(|mut vectors| {
             let sum = laws::sum(&mut vectors, &all);
