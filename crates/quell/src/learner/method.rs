@@ -76,7 +76,7 @@ pub trait Method: Sized {
         Vec::new()
     }
 
-    /// Whether the state must be saved after so many steps, besides the usual checkpoints.
+    /// Whether the state must be saved after this step, besides the usual checkpoints.
     fn saves_at(&self, _: u64) -> bool {
         false
     }
@@ -220,7 +220,7 @@ pub struct PlannedCost {
     pub requested: Option<f64>,
 }
 
-/// Checks that examples have so many features: a public fact.
+/// Checks that examples have `width` features: a public fact.
 pub(crate) fn check_width(examples: &Examples, width: usize) -> Result<(), Error> {
     if examples.width() == width {
         return Ok(());

@@ -28,7 +28,7 @@ pub struct Factorization {
     /// Popularity and bias of each kept item, then one factor after the other.
     pub(super) weights: Vec<f32>,
     /// How much each factor is to be trusted, from 0 to 1.
-    pub(super) shares: Vec<f64>,
+    pub(super) trusts: Vec<f64>,
 }
 
 /// An item that is recommended to a user.
@@ -68,7 +68,7 @@ impl Factorization {
     /// Number of factors. With one factor or none, recommendations are the most popular items.
     #[must_use]
     pub fn factor_count(&self) -> usize {
-        self.shares.len()
+        self.trusts.len()
     }
 
     /// The number of a factor for the item at a place, on the scale of predictions.
@@ -121,14 +121,14 @@ impl Factorization {
     /// The score of each item with factors; `None` if popularity says as much.
     fn scores(&self, is_rated: &[bool]) -> Option<Vec<f64>> {
         let rated: Vec<usize> = (0..self.paired).filter(|place| is_rated[*place]).collect();
-        if self.shares.len() < 2 || rated.is_empty() {
+        if self.trusts.len() < 2 || rated.is_empty() {
             return None;
         }
         let mut scores = vec![0.0; self.paired];
-        for (number, share) in self.shares.iter().enumerate() {
+        for (number, trust) in self.trusts.iter().enumerate() {
             let sum: f64 = rated.iter().map(|place| self.factor(number, *place)).sum();
             for (place, score) in scores.iter_mut().enumerate() {
-                *score += share * sum * self.factor(number, place);
+                *score += trust * sum * self.factor(number, place);
             }
         }
         Some(scores)
@@ -177,7 +177,7 @@ impl Fitted for Factorization {
 
     fn hash(&self, update: &mut dyn FnMut(&[u8])) {
         self.kept.iter().for_each(|item| update(&item.to_le_bytes()));
-        self.shares.iter().for_each(|share| update(&share.to_le_bytes()));
+        self.trusts.iter().for_each(|trust| update(&trust.to_le_bytes()));
         hash_numbers(&self.weights, update);
     }
 
@@ -198,10 +198,10 @@ impl Fitted for Factorization {
             (POPULARITY.into(), Tensor::single(self.popularity())),
             (BIASES.into(), Tensor::single(self.biases())),
         ];
-        if !self.shares.is_empty() {
-            let shape = vec![self.shares.len(), self.paired];
+        if !self.trusts.is_empty() {
+            let shape = vec![self.trusts.len(), self.paired];
             tensors.push((FACTORS.into(), Tensor::shaped(&self.weights[2 * count..], shape)));
-            tensors.push((SHARES.into(), Tensor::double(&self.shares)));
+            tensors.push((TRUSTS.into(), Tensor::double(&self.trusts)));
         }
         tensors
     }
@@ -213,9 +213,9 @@ const ITEMS: &str = "items";
 const POPULARITY: &str = "popularity";
 const BIASES: &str = "biases";
 const FACTORS: &str = "factors";
-const SHARES: &str = "shares";
+const TRUSTS: &str = "shares";
 
-/// Reads a model of so many items from the bytes of a model file.
+/// Reads a model of `items` items from the bytes of a model file.
 pub(crate) fn restore(bytes: &[u8], items: usize) -> Result<Factorization, Error> {
     let file = TensorFile::of_model(bytes)?;
     let [lower, upper] = file.double(BOUNDS)?.try_into().map_err(|_| damaged(BOUNDS))?;
@@ -235,15 +235,15 @@ pub(crate) fn restore(bytes: &[u8], items: usize) -> Result<Factorization, Error
     if weights.len() != 2 * kept.len() || file.shape(BIASES) != Some(vec![kept.len()]) {
         return Err(damaged(BIASES));
     }
-    let (mut paired, mut shares) = (0, Vec::new());
+    let (mut paired, mut trusts) = (0, Vec::new());
     if file.has(FACTORS) {
         let factors = file.single(FACTORS)?;
-        shares = file.double(SHARES)?;
-        paired = factors.len() / shares.len().max(1);
-        if factors.len() != paired * shares.len() || paired > kept.len() || shares.is_empty() {
+        trusts = file.double(TRUSTS)?;
+        paired = factors.len() / trusts.len().max(1);
+        if factors.len() != paired * trusts.len() || paired > kept.len() || trusts.is_empty() {
             return Err(damaged(FACTORS));
         }
         weights.extend(factors);
     }
-    Ok(Factorization { scale: Scale { lower, upper }, items, kept, paired, weights, shares })
+    Ok(Factorization { scale: Scale { lower, upper }, items, kept, paired, weights, trusts })
 }

@@ -131,15 +131,15 @@ impl Items {
 
     /// The model that follows from the releases so far.
     pub(super) fn model(&self) -> Factorization {
-        let (factors, shares) = self.factors();
+        let (factors, trusts) = self.factors();
         let numbers = [&*self.popularity, &*self.biases, &*factors].concat();
         Factorization {
             scale: self.plan.scale,
             items: self.plan.items,
             kept: self.kept.clone(),
-            paired: if shares.is_empty() { 0 } else { self.plan.paired },
+            paired: if trusts.is_empty() { 0 } else { self.plan.paired },
             weights: numbers.iter().map(|x| *x as f32).collect(),
-            shares,
+            trusts,
         }
     }
 
@@ -153,9 +153,9 @@ impl Items {
             self.pairs.spectrum(width, MOST_FACTORS, (self.plan.sums.noise(), 1.0));
         let above = values.iter().take(MOST_FACTORS).filter(|value| **value > edge).count();
         let number = above.clamp(1, MOST_FACTORS.min(width));
-        let share = |value: &f64| {
+        let trust = |value: &f64| {
             if *value <= 0.5 * edge { 0.0 } else { (1.0 - (0.5 * edge / value).powi(2)).sqrt() }
         };
-        (vectors[..number * width].to_vec(), values[..number].iter().map(share).collect())
+        (vectors[..number * width].to_vec(), values[..number].iter().map(trust).collect())
     }
 }

@@ -107,7 +107,9 @@ impl Stage<'_> {
         match *self {
             Self::Popularity { .. } => {
                 let each = (ratings.len() as f64).sqrt().recip();
-                ratings.iter().for_each(|(item, _)| vector.add(*item as usize, each));
+                for (item, _) in ratings {
+                    vector.add(*item as usize, each);
+                }
             }
             Self::Biases { places, count } => {
                 let mean = ratings.iter().map(|(_, stars)| f64::from(*stars)).sum::<f64>()

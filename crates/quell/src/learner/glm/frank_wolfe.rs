@@ -189,9 +189,9 @@ impl Method for FrankWolfe {
             let utilities = Sensitive::new(signed(-1.0).chain(signed(1.0)).collect());
             let corner = paid.run(&utilities)?;
             let (place, sign) = (corner % slopes.len(), if corner < slopes.len() { 1.0 } else { -1.0 });
-            let share = 2.0 / (step as f64 + 2.0);
-            state.values.iter_mut().for_each(|weight| *weight *= 1.0 - share);
-            state.values[place] += share * sign * self.radius;
+            let rate = 2.0 / (step as f64 + 2.0);
+            state.values.iter_mut().for_each(|weight| *weight *= 1.0 - rate);
+            state.values[place] += rate * sign * self.radius;
             state.advance(step);
             match watch(state)? {
                 Control::Stop => return Ok(()),

@@ -20,11 +20,12 @@ const NOISY_LEAF_GAIN: f64 = 0.4;
 
 /// Draws the trees of a forest: a public choice.
 pub(super) fn grow(columns: &Columns, trees: u64, seed: u64) -> Result<Trees, Error> {
-    let fits = |trees: &usize| (1..=MOST_TREES).contains(trees) && Trees::fit(&columns.questions, *trees);
+    let fits =
+        |trees: &usize| (1..=MOST_TREES).contains(trees) && Trees::fit_in_memory(&columns.categories, *trees);
     let count = usize::try_from(trees).ok().filter(fits);
     let expected = "a number in [1, 4096], and less for columns with very many categories";
     let count = count.ok_or_else(|| Error::Setting { name: "trees", found: trees.to_string(), expected })?;
-    Ok(Trees::new(&columns.questions, count, seed))
+    Ok(Trees::new(&columns.categories, count, seed))
 }
 
 impl Plan {

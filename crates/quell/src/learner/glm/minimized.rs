@@ -145,7 +145,7 @@ impl<M: Minimizer> Method for Minimized<M> {
             });
         }
         check_examples(examples, &self.columns, self.classes)?;
-        // The theorems need a limit. Beyond it, the refusal tells that there are so many records.
+        // The theorems need a limit. Beyond it, the refusal tells that there are more records than the limit.
         if examples.row_count() as u64 > MOST_RECORDS {
             return Err(Error::Setting {
                 name: "data",

@@ -35,9 +35,9 @@
 
 mod algorithm;
 mod calibration;
-mod cells;
 pub(super) mod cholesky;
 mod columns;
+mod compact;
 mod curves;
 mod encoding;
 mod frank_wolfe;

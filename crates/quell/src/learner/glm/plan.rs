@@ -228,7 +228,7 @@ impl Plan {
     pub(super) fn layers(&self) -> Vec<Spec> {
         let mut layers = Vec::new();
         if let Some((trees, seed)) = self.trees {
-            let columns = self.columns.questions.clone();
+            let columns = self.columns.categories.clone();
             layers.push(Spec::Leaves { columns, trees: trees as usize, seed });
         }
         layers.push(Spec::Standardize { limit: limit(self.classes) as f32 });

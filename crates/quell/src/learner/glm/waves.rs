@@ -16,7 +16,7 @@ pub(super) fn curves(descent: &Descent, runs: u64, records: u64, columns: usize)
     if records as f64 / (noise * (columns as f64).sqrt()) < 150.0 { 0 } else { MOST_WAVES as u64 }
 }
 
-/// The amplitudes of so many waves. Curves of one or two waves stay close to lines.
+/// The amplitudes of a number of waves. Curves of one or two waves stay close to lines.
 pub(super) fn amplitudes(waves: u64) -> Result<Vec<f32>, Error> {
     if waves > MOST_WAVES as u64 {
         let expected = "a number in [0, 8]";

@@ -80,7 +80,9 @@ mod tests {
         let entries = [(7, 0.1), (2, 0.3), (7, -0.5), (2, 1e-9)];
         let merged = |order: [usize; 4]| {
             let mut vector = Sparse::default();
-            order.iter().for_each(|number| vector.add(entries[*number].0, entries[*number].1));
+            for number in order {
+                vector.add(entries[number].0, entries[number].1);
+            }
             vector.merge(true);
             (vector.places, vector.values)
         };

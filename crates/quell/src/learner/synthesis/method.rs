@@ -3,7 +3,7 @@
 use quell_privacy::ledger::{Terms, Unit};
 use serde_json::{Value, json};
 
-use super::{Estimates, NAME, Plan, Recipe, vectors::Records};
+use super::{Measurements, NAME, Plan, Recipe, vectors::Records};
 use crate::{
     Error,
     data::Examples,
@@ -27,7 +27,7 @@ pub struct Synthesis {
 
 impl SumLearner for Synthesis {
     type Recipe = Recipe;
-    type Estimates = Estimates;
+    type Estimates = Measurements;
 
     fn plan(recipe: &mut Recipe, model: &mut Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
         name_model(model, NAME)?;
@@ -76,11 +76,11 @@ impl SumLearner for Synthesis {
         Ok(Records::new(&self.plan.domain, &grouped))
     }
 
-    fn first(&self) -> Estimates {
+    fn first(&self) -> Measurements {
         self.plan.first()
     }
 
-    fn model(&self, estimates: &Estimates) -> Predictor {
+    fn model(&self, estimates: &Measurements) -> Predictor {
         Predictor::Synthesizer(estimates.model())
     }
 

@@ -4,9 +4,9 @@ use super::{
     Domain, ErrorSummary, PairError,
     distribution::{Distribution, shares},
     draw,
-    estimates::COARSE,
     groups::Groups,
     measured::Measured,
+    measurements::COARSE,
     query::{Query, all_pairs},
     vectors::Records,
 };

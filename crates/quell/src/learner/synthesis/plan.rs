@@ -1,6 +1,6 @@
 //! The complete plan of synthetic data.
 
-use super::{Domain, Estimates, Recipe, estimates::COARSE, query::all_pairs, schedule};
+use super::{Domain, Measurements, Recipe, measurements::COARSE, query::all_pairs, schedule};
 use crate::{
     Error, Input,
     learner::{Subject, sums::Sums},
@@ -46,9 +46,9 @@ impl Plan {
     }
 
     /// The estimates before the first run.
-    pub(super) fn first(&self) -> Estimates {
+    pub(super) fn first(&self) -> Measurements {
         let Sums { records, ref descent, .. } = self.sums;
-        Estimates::new(self.domain.clone(), records as f64, self.sums.noise(), descent.dimension)
+        Measurements::new(self.domain.clone(), records as f64, self.sums.noise(), descent.dimension)
     }
 
     /// A remark on public facts that make the rows poor.

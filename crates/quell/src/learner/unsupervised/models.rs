@@ -243,7 +243,7 @@ const VARIANCES: &str = "variances";
 const SPECTRUM: &str = "spectrum";
 const NOISE: &str = "noise";
 
-/// Reads a model of so many features from the bytes of a model file.
+/// Reads a model of `width` features from the bytes of a model file.
 pub(crate) fn restore(bytes: &[u8], width: usize) -> Result<Predictor, Error> {
     let file = TensorFile::of_model(bytes)?;
     let rows = |name: &str| {
