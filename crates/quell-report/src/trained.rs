@@ -132,14 +132,7 @@ fn headlines(model: &Model, metrics: &Metrics) -> Vec<[String; 3]> {
             all.extend(synthetic::headline(model));
         }
         None => {
-            let name = match &model.predictor {
-                Predictor::Network(_) if model.classes.is_none() => "error",
-                Predictor::Network(_) => "accuracy",
-                Predictor::Clusters(_) => "inertia",
-                Predictor::Components(_) => "explained variance",
-                Predictor::Factorization(_) | Predictor::Synthesizer(_) => "error",
-            };
-            all.push([name.into(), "not measured".into(), "no public test data".into()]);
+            all.push([model.predictor.measure().into(), "not measured".into(), "no public test data".into()]);
         }
     }
     all.push(["steps".into(), metrics.steps.to_string(), format!("in {}", duration(metrics.seconds))]);

@@ -7,17 +7,22 @@ use quell::{
     data::{Examples, Targets},
     features::Features,
     learner::{
-        Augmentation, Control, Gradients, PublicFacts, Snapshot, Supervised, default_delta,
+        Augmentation, Control, Gradients, Method, PublicFacts, Snapshot, Subject, Supervised, default_delta,
         dp_sgd::{Checkpoint, Clip, DpSgd, Plan, Recipe, Sampler},
+        glm::{self, Algorithm, Glm, Minimized},
         loss::Loss,
+        naive_bayes::{self, NaiveBayes},
     },
-    network::{self, Network, Workspace},
+    ledger::InMemory,
+    network::{self, Architecture, Network, Workspace},
     run::{Configuration, Folder, Job, Model, Training},
 };
 use quell_ledger::{Location, Store, Volume};
 use quell_privacy::{
     Neighbors, laws,
-    ledger::{Ledger, Unit},
+    ledger::{Budget, Composition, Ledger, Terms, Unit},
+    mechanism::OutputPerturbation,
+    units::{Delta, Epsilon},
 };
 
 const CLASSES: Loss = Loss::CrossEntropy { label_smoothing: 0.0 };
@@ -506,4 +511,80 @@ fn steps_are_leased_before_they_are_taken() {
         Control::Continue
     });
     assert!(outcome.unwrap().is_finished);
+}
+
+/// Plans DP-SGD for examples of so many features and two classes.
+fn planned(features: usize) -> DpSgd {
+    let mut recipe = recipe("steps = 2\n[privacy]\nepsilon = 1.0\ndelta = 1e-5\n[sampling]\nrate = 0.5");
+    let facts = PublicFacts { records: Some(20), classes: Some(2) };
+    let subject = Subject { shape: &[features], are_features: false, facts, schema: None };
+    DpSgd::plan(&mut recipe, &mut Architecture::default(), &subject).unwrap()
+}
+
+fn pairs(names: &[&str]) -> Examples {
+    let labels = (0..20).map(|row| row % 2).collect();
+    let names = names.iter().map(ToString::to_string).collect();
+    let users: Vec<_> = (0..20_u32).map(|row| Some((row / 2).to_le_bytes())).collect();
+    let examples = Examples::numbers(&[2], vec![0.5; 40], Targets::Classes { labels, names }).unwrap();
+    examples.with_users(&users).unwrap()
+}
+
+#[test]
+fn data_of_another_width_or_with_other_classes_is_refused_before_payment() {
+    let pay = |method: &DpSgd, examples: &Examples| {
+        let (epsilon, delta) = (Epsilon::new(1.0).unwrap(), Delta::new(1e-5).unwrap());
+        let mut ledger = InMemory::ledger("pairs", epsilon, delta).unwrap();
+        let refused = method.train(examples, &mut ledger).err().map(|error| error.to_string());
+        (refused, ledger.state().unwrap().charges().len())
+    };
+    assert_eq!(pay(&planned(2), &pairs(&["n", "p"])), (None, 1));
+    let (refused, charges) = pay(&planned(3), &pairs(&["n", "p"]));
+    assert!(refused.unwrap().contains("of 2 features") && charges == 0);
+    let (refused, charges) = pay(&planned(2), &pairs(&["n", "p", "q"]));
+    assert!(refused.unwrap().contains("3 classes") && charges == 0);
+}
+
+/// A user with two examples would move a sum of examples by twice what is charged.
+#[test]
+fn a_lease_of_a_ledger_with_another_unit_is_refused() {
+    let (examples, method) = (pairs(&["n", "p"]), planned(2));
+    let facts = PublicFacts { records: Some(20), classes: Some(2) };
+    let subject = Subject { shape: &[2], are_features: false, facts, schema: None };
+    let model = &mut Architecture::default();
+    let mut settings = naive_bayes::Recipe::default();
+    (settings.privacy.epsilon, settings.privacy.delta) = (Some(1.0), Some(1e-5));
+    let linear = glm::Recipe { privacy: settings.privacy, ..glm::Recipe::default() };
+    let sums = NaiveBayes::plan(&mut settings, model, &subject).unwrap();
+    let descent = Glm::plan(&mut linear.clone(), &mut Architecture::default(), &subject).unwrap();
+    let mut settings = glm::Recipe { method: Algorithm::OutputPerturbation, ..linear };
+    let model = &mut Architecture::default();
+    let minimized = Minimized::<OutputPerturbation>::plan(&mut settings, model, &subject).unwrap();
+    for (of_ledger, of_task) in [(Unit::User, Unit::Example), (Unit::Example, Unit::User)] {
+        let outcomes = [
+            fit(&method, &examples, of_ledger, of_task),
+            fit(&sums, &examples, of_ledger, of_task),
+            fit(&descent, &examples, of_ledger, of_task),
+            fit(&minimized, &examples, of_ledger, of_task),
+        ];
+        for refused in outcomes {
+            assert!(matches!(refused, Err(Error::OtherTerms { .. })), "{refused:?}");
+        }
+        assert_eq!(fit(&method, &examples, of_ledger, of_ledger), Ok(()));
+    }
+}
+
+/// Fits a method to records of one unit, with a lease of a ledger of another.
+fn fit<M: Method>(method: &M, examples: &Examples, of_ledger: Unit, of_task: Unit) -> Result<(), Error> {
+    let terms = Terms {
+        dataset: "pairs".into(),
+        unit: of_ledger,
+        neighbors: Neighbors::AddRemove,
+        budget: Budget { epsilon: Some(Epsilon::new(1.0).unwrap()), delta: Delta::new(1e-5).unwrap() },
+        composition: Composition::Combined,
+    };
+    let mut ledger = Ledger::create(InMemory::new("pairs"), terms)?;
+    let (mechanism, runs) = method.mechanism();
+    let lease = ledger.reserve(mechanism, runs)?;
+    let (mut task, mut state) = (method.task(examples, of_task)?, method.state(None)?);
+    method.fit(lease, &mut task, &mut state, |_| Ok(Control::Continue))
 }

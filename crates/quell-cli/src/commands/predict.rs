@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use quell::{
-    data::Examples,
+    data::{Examples, csv_cell},
     learner::Predictor,
     run::{Model, Prediction},
 };
@@ -64,7 +64,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
             let sentence = "the model predicts nothing: it draws synthetic rows";
             return Err(Refusal::new(sentence, "draw rows with `quell synthesize --from RUN`").into());
         }
-        Predictor::Network(_) | Predictor::Clusters(_) | Predictor::Components(_) => {
+        _ => {
             let examples = records::unlabelled(&model, flags.data.as_deref())?;
             let predicted = {
                 let _progress = crate::progress::Bar::spinner("predicting");
@@ -111,15 +111,7 @@ impl<'m> Predicted<'m> {
         let has_scores = with_scores && model.predictor.is_supervised();
         let names = model.classes.as_deref().filter(|_| has_scores).unwrap_or_default();
         let scores = if names.is_empty() { Vec::new() } else { model.predictor.scores(examples) };
-        let columns = match &model.predictor {
-            Predictor::Network(_) | Predictor::Factorization(_) | Predictor::Synthesizer(_) => {
-                vec!["prediction".to_owned()]
-            }
-            Predictor::Clusters(_) => vec!["cluster".to_owned()],
-            Predictor::Components(components) => {
-                (1..=components.count()).map(|number| format!("component_{number}")).collect()
-            }
-        };
+        let columns = model.predictor.columns();
         Self { columns, predictions: model.predict_from(examples), names, scores }
     }
 
@@ -132,7 +124,7 @@ impl<'m> Predicted<'m> {
     fn lines(&self) -> String {
         let head = std::iter::once("record".to_owned())
             .chain(self.columns.iter().cloned())
-            .chain(self.names.iter().map(|name| cell(name)));
+            .chain(self.names.iter().map(|name| csv_cell(name)));
         let mut text = head.collect::<Vec<_>>().join(",") + "\n";
         for (record, prediction) in self.predictions.iter().enumerate() {
             let mut cells = vec![(record + 1).to_string()];
@@ -140,7 +132,7 @@ impl<'m> Predicted<'m> {
                 Some(Prediction::Coordinates(numbers)) => {
                     cells.extend(numbers.iter().map(ToString::to_string));
                 }
-                Some(prediction) => cells.push(cell(&prediction.to_string())),
+                Some(prediction) => cells.push(csv_cell(&prediction.to_string())),
                 None => cells.extend(self.columns.iter().map(|_| String::new())),
             }
             cells.extend(self.scores(record).map(|(_, score)| format!("{score:.4}")));
@@ -166,27 +158,5 @@ impl<'m> Predicted<'m> {
             object
         };
         self.predictions.iter().enumerate().map(object).collect()
-    }
-}
-
-/// A CSV cell, quoted if necessary.
-pub(super) fn cell(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) || text.trim() != text {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cell_is_quoted_where_it_must_be() {
-        assert_eq!(cell("<=50K"), "<=50K");
-        assert_eq!(cell("a,b"), "\"a,b\"");
-        assert_eq!(cell("say \"a\""), "\"say \"\"a\"\"\"");
-        assert_eq!(cell(" a"), "\" a\"");
     }
 }

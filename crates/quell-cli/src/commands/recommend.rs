@@ -4,13 +4,14 @@ use std::path::Path;
 
 use anyhow::Result;
 use quell::{
+    data::csv_cell,
     learner::factorization::{Factorization, Recommendation},
     run::Model,
 };
 use quell_privacy::number::format_brief;
 use serde_json::{Value, json};
 
-use crate::{commands::predict::cell, refusal::Refusal};
+use crate::refusal::Refusal;
 
 /// The best items for each user of a file.
 pub(super) struct Recommended<'m> {
@@ -44,12 +45,16 @@ impl<'m> Recommended<'m> {
 
     /// CSV with a header and one line for each user and item.
     pub(super) fn lines(&self) -> String {
-        let [user, item] = self.columns.map(cell);
+        let [user, item] = self.columns.map(csv_cell);
         let mut text = format!("{user},rank,{item},prediction\n");
         for (user, best) in &self.users {
             for (rank, one) in best.iter().enumerate() {
-                let cells =
-                    [cell(user), (rank + 1).to_string(), cell(self.name(one)), format_brief(one.rating)];
+                let cells = [
+                    csv_cell(user),
+                    (rank + 1).to_string(),
+                    csv_cell(self.name(one)),
+                    format_brief(one.rating),
+                ];
                 text.push_str(&(cells.join(",") + "\n"));
             }
         }

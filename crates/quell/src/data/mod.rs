@@ -35,7 +35,7 @@ pub use examples::{
     scaling::Scaling,
     split::Split,
 };
-pub use formats::{digits::digits, error::Error as FormatError};
+pub use formats::{csv::csv_cell, digits::digits, error::Error as FormatError};
 pub(crate) use table::selection::fractions_as_keys;
 pub use table::{
     Table,

@@ -182,7 +182,7 @@ pub(super) fn leaves(
             format!("numbers of categories, or 0 for a number, that make {} inputs", product(input));
         return Err(site.setting("columns", &format!("{width} inputs"), expected));
     }
-    if !Trees::fit(columns, trees) {
+    if !Trees::fit_in_memory(columns, trees) {
         return Err(site.setting("trees", &trees, "fewer for columns with so many categories"));
     }
     // At most four questions and sixteen leaves.

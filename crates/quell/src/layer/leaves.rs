@@ -106,8 +106,8 @@ const DEPTHS: [usize; 4] = [1, 2, 3, 4];
 const MOST_CATEGORIES: usize = 1 << 26;
 
 impl Trees {
-    /// Whether so many trees are few enough for these columns.
-    pub(crate) fn fit(columns: &[usize], trees: usize) -> bool {
+    /// Whether the category sets of this number of trees fit in memory.
+    pub(crate) fn fit_in_memory(columns: &[usize], trees: usize) -> bool {
         let categories = columns.iter().copied().max().unwrap_or(0).max(1);
         let questions = trees.saturating_mul(DEPTHS[DEPTHS.len() - 1]);
         questions.saturating_mul(categories) <= MOST_CATEGORIES

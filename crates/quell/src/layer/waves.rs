@@ -16,7 +16,7 @@ pub struct Waves {
 }
 
 impl Waves {
-    /// Creates the layer for examples of so many numbers.
+    /// Creates the layer for examples of a number of features.
     ///
     /// `numbers` are the indices of those with waves. `None` if one is out of range, or an amplitude is not
     /// finite.

@@ -13,8 +13,8 @@ pub(super) fn add_blocks(
     total: impl Fn(&[&[usize]]) -> Vec<f64> + Sync + Send,
 ) {
     let threads = rayon::current_num_threads().clamp(1, blocks.len().max(1));
-    let share = blocks.len().div_ceil(threads).max(1);
-    let totals: Vec<Vec<f64>> = blocks.par_chunks(share).map(total).collect();
+    let per_thread = blocks.len().div_ceil(threads).max(1);
+    let totals: Vec<Vec<f64>> = blocks.par_chunks(per_thread).map(total).collect();
     for total in &totals {
         add_totals(&mut sum[..total.len()], total);
     }

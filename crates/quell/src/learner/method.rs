@@ -76,7 +76,7 @@ pub trait Method: Sized {
         Vec::new()
     }
 
-    /// Whether the state must be saved after so many steps, besides the usual checkpoints.
+    /// Whether the state must be saved after this step, besides the usual checkpoints.
     fn saves_at(&self, _: u64) -> bool {
         false
     }
@@ -134,6 +134,15 @@ pub trait Method: Sized {
     fn steps(&self) -> u64 {
         self.mechanism().1.saturating_mul(self.steps_per_run())
     }
+}
+
+/// Records as a method reads them, one for each privacy unit.
+pub trait ProtectedRecords {
+    /// Number of records. It is private, unless the neighbouring relation is replacement.
+    fn records(&self) -> usize;
+
+    /// The privacy unit: what one record is.
+    fn unit(&self) -> Unit;
 }
 
 /// Results of a finished run besides its model. All of them are public.
@@ -211,7 +220,7 @@ pub struct PlannedCost {
     pub requested: Option<f64>,
 }
 
-/// Checks that examples have so many features: a public fact.
+/// Checks that examples have `width` features: a public fact.
 pub(crate) fn check_width(examples: &Examples, width: usize) -> Result<(), Error> {
     if examples.width() == width {
         return Ok(());

@@ -19,7 +19,7 @@ pub(super) fn unbounded_parts(number: f64, bound: f64) -> i128 {
     (number / bound * PARTS) as i128
 }
 
-/// The number that so many parts of a bound are.
+/// The number that this many parts of a bound are.
 pub(super) fn number(parts: i128, bound: f64) -> f64 {
     parts as f64 * (bound / PARTS)
 }

@@ -3,13 +3,14 @@
 use std::{borrow::Cow, sync::Arc};
 
 use super::{
-    Evaluation, correct, evaluate,
+    Evaluation, Prediction, correct, evaluate,
     factorization::Factorization,
     loss::{Loss, Target},
     predictions,
     prepared::Transform,
     scores,
     synthesis::Synthesizer,
+    tensors::Tensor,
     unsupervised::{Clusters, Components},
 };
 use crate::{data::Examples, network::Network};
@@ -27,6 +28,62 @@ pub enum Predictor {
     Factorization(Factorization),
     /// Draws rows of a table.
     Synthesizer(Synthesizer),
+}
+
+/// What every kind of model offers to runs, commands and reports.
+///
+/// A model that has no answer for one example keeps the default.
+pub(crate) trait Fitted {
+    /// All fitted numbers.
+    fn weights(&self) -> &[f32];
+
+    /// The tensors of a model file.
+    fn tensors(&self) -> Vec<(String, Tensor)>;
+
+    /// Hashes all numbers that predictions depend on.
+    fn hash(&self, update: &mut dyn FnMut(&[u8])) {
+        hash_numbers(self.weights(), update);
+    }
+
+    /// What is measured where records are public, in one or two words.
+    fn measure(&self) -> &'static str;
+
+    /// Measures the model on examples.
+    fn evaluate(&self, examples: &Examples) -> Evaluation;
+
+    /// The names of the columns of a prediction.
+    fn columns(&self) -> Vec<String> {
+        vec!["prediction".into()]
+    }
+
+    /// The class or number that is predicted for each example.
+    fn targets(&self, examples: &Examples) -> Vec<Option<Target>> {
+        vec![None; examples.len()]
+    }
+
+    /// The prediction for each example. `name` converts a class or number.
+    fn predict(
+        &self,
+        examples: &Examples,
+        name: &dyn Fn(Target) -> Option<Prediction>,
+    ) -> Vec<Option<Prediction>> {
+        self.targets(examples).into_iter().map(|target| target.and_then(name)).collect()
+    }
+
+    /// Numbers for each example, from which its prediction follows.
+    fn scores(&self, examples: &Examples) -> Vec<Vec<f32>> {
+        vec![Vec::new(); examples.len()]
+    }
+
+    /// Whether the class of each example is predicted.
+    fn correct(&self, examples: &Examples) -> Vec<bool> {
+        vec![false; examples.len()]
+    }
+}
+
+/// Hashes numbers.
+pub(super) fn hash_numbers<'n>(numbers: impl IntoIterator<Item = &'n f32>, update: &mut dyn FnMut(&[u8])) {
+    numbers.into_iter().for_each(|number| update(&number.to_le_bytes()));
 }
 
 /// A network with its weights.
@@ -59,7 +116,57 @@ impl NetworkModel {
     }
 }
 
+impl Fitted for NetworkModel {
+    fn weights(&self) -> &[f32] {
+        &self.weights
+    }
+
+    fn tensors(&self) -> Vec<(String, Tensor)> {
+        let layers = self.network.tensors();
+        layers
+            .map(|(name, shape, range)| (name, Tensor::shaped(&self.weights[range], shape)))
+            .chain(self.preparation.iter().flat_map(Transform::tensors))
+            .collect()
+    }
+
+    fn hash(&self, update: &mut dyn FnMut(&[u8])) {
+        let preparation = self.preparation.iter().flat_map(Transform::numbers);
+        hash_numbers(self.weights.iter().chain(preparation), update);
+    }
+
+    fn measure(&self) -> &'static str {
+        if self.loss.classifies() { "accuracy" } else { "error" }
+    }
+
+    fn evaluate(&self, examples: &Examples) -> Evaluation {
+        evaluate(&self.network, &self.weights, &self.prepared(examples), self.loss)
+    }
+
+    fn targets(&self, examples: &Examples) -> Vec<Option<Target>> {
+        predictions(&self.network, &self.weights, &self.prepared(examples), self.loss)
+    }
+
+    fn scores(&self, examples: &Examples) -> Vec<Vec<f32>> {
+        scores(&self.network, &self.weights, &self.prepared(examples), self.loss)
+    }
+
+    fn correct(&self, examples: &Examples) -> Vec<bool> {
+        correct(&self.network, &self.weights, &self.prepared(examples), self.loss)
+    }
+}
+
 impl Predictor {
+    /// The model, whatever its kind.
+    pub(crate) fn fitted(&self) -> &dyn Fitted {
+        match self {
+            Self::Network(network) => network,
+            Self::Clusters(clusters) => clusters,
+            Self::Components(components) => components,
+            Self::Factorization(factorization) => factorization,
+            Self::Synthesizer(synthesizer) => synthesizer,
+        }
+    }
+
     /// A network with its weights, and the loss that was minimised.
     pub(crate) fn network_of(network: Arc<Network>, weights: Vec<f32>, loss: Loss) -> Self {
         Self::Network(NetworkModel { network, weights, loss, preparation: None })
@@ -78,7 +185,7 @@ impl Predictor {
     pub fn network(&self) -> Option<&NetworkModel> {
         match self {
             Self::Network(network) => Some(network),
-            Self::Clusters(_) | Self::Components(_) | Self::Factorization(_) | Self::Synthesizer(_) => None,
+            _ => None,
         }
     }
 
@@ -86,13 +193,7 @@ impl Predictor {
     /// or probabilities of all cells.
     #[must_use]
     pub fn weights(&self) -> &[f32] {
-        match self {
-            Self::Network(network) => &network.weights,
-            Self::Clusters(clusters) => &clusters.centres,
-            Self::Components(components) => &components.pca.components,
-            Self::Factorization(factorization) => factorization.weights(),
-            Self::Synthesizer(synthesizer) => synthesizer.weights(),
-        }
+        self.fitted().weights()
     }
 
     /// Number of weights.
@@ -107,21 +208,25 @@ impl Predictor {
         self.network().is_some()
     }
 
+    /// What is measured where records are public, in one or two words.
+    #[must_use]
+    pub fn measure(&self) -> &'static str {
+        self.fitted().measure()
+    }
+
+    /// The names of the columns of a prediction.
+    #[must_use]
+    pub fn columns(&self) -> Vec<String> {
+        self.fitted().columns()
+    }
+
     /// The class or number that is predicted for each example; `None` where the outputs are not numbers.
     ///
     /// The class is the cluster where the model has clusters. The other models predict nothing for
     /// one example.
     #[must_use]
     pub fn predictions(&self, examples: &Examples) -> Vec<Option<Target>> {
-        match self {
-            Self::Network(model) => {
-                predictions(&model.network, &model.weights, &model.prepared(examples), model.loss)
-            }
-            Self::Clusters(clusters) => {
-                clusters.assignments(examples).into_iter().map(|nearest| nearest.map(Target::Class)).collect()
-            }
-            Self::Components(_) | Self::Factorization(_) | Self::Synthesizer(_) => vec![None; examples.len()],
-        }
+        self.fitted().targets(examples)
     }
 
     /// The predicted probabilities of the classes, the predicted number, or the scores of the components.
@@ -129,14 +234,7 @@ impl Predictor {
     /// For clusters: the squared distance to each centre. For the other models: nothing.
     #[must_use]
     pub fn scores(&self, examples: &Examples) -> Vec<Vec<f32>> {
-        match self {
-            Self::Network(model) => {
-                scores(&model.network, &model.weights, &model.prepared(examples), model.loss)
-            }
-            Self::Clusters(clusters) => clusters.distances(examples),
-            Self::Components(components) => components.scores(examples),
-            Self::Factorization(_) | Self::Synthesizer(_) => vec![Vec::new(); examples.len()],
-        }
+        self.fitted().scores(examples)
     }
 
     /// Whether the class of each example is predicted. The result is exact, not private.
@@ -144,27 +242,12 @@ impl Predictor {
     /// Always false for models that predict no target.
     #[must_use]
     pub fn correct(&self, examples: &Examples) -> Vec<bool> {
-        match self {
-            Self::Network(model) => {
-                correct(&model.network, &model.weights, &model.prepared(examples), model.loss)
-            }
-            Self::Clusters(_) | Self::Components(_) | Self::Factorization(_) | Self::Synthesizer(_) => {
-                vec![false; examples.len()]
-            }
-        }
+        self.fitted().correct(examples)
     }
 
     /// Measures the model on examples. The result is exact, not private.
     #[must_use]
     pub fn evaluate(&self, examples: &Examples) -> Evaluation {
-        match self {
-            Self::Network(model) => {
-                evaluate(&model.network, &model.weights, &model.prepared(examples), model.loss)
-            }
-            Self::Clusters(clusters) => clusters.evaluate(examples),
-            Self::Components(components) => components.evaluate(examples),
-            Self::Factorization(factorization) => factorization.evaluate(examples),
-            Self::Synthesizer(synthesizer) => synthesizer.evaluate(examples),
-        }
+        self.fitted().evaluate(examples)
     }
 }

@@ -43,7 +43,7 @@ const LARGEST_MARGIN: f64 = 5e-3;
 const ATTEMPTS: usize = 10;
 
 impl Privacy {
-    /// δ of the guarantee: that of the settings, or the default for so many records.
+    /// δ of the guarantee: that of the settings, or the default for the number of records.
     pub(super) fn delta_for(&self, records: u64) -> Result<Delta, Error> {
         Ok(Delta::new(self.delta.unwrap_or_else(|| default_delta(records)))?)
     }
@@ -84,7 +84,7 @@ impl Privacy {
         })
     }
 
-    /// Plans so many runs of a mechanism with the least noise that is private enough.
+    /// Plans `runs` runs of a mechanism with the least noise that is private enough.
     ///
     /// A noise multiplier in the settings is used as it is.
     pub(super) fn calibrate<M: Mechanism>(
@@ -145,7 +145,7 @@ impl Privacy {
         Ok(ledger.quote(mechanism, runs)?.1.epsilon)
     }
 
-    /// The noise multiplier with which so many Gaussian releases would be private enough.
+    /// The noise multiplier with which `runs` Gaussian releases would be private enough.
     ///
     /// It is a public measure of the noise, for settings that must be chosen before the plan.
     pub(super) fn gaussian_noise(&self, delta: Delta, runs: u64) -> Result<f64, Error> {

@@ -7,7 +7,10 @@ use crate::{
     Error, Input,
     data::Examples,
     kernel::scratch,
-    learner::loss::{Loss, Target},
+    learner::{
+        ProtectedRecords,
+        loss::{Loss, Target},
+    },
     network::Task,
     random::PublicRandom,
 };
@@ -58,6 +61,16 @@ pub(crate) const NO_USERS: Error = Error::Missing { what: Input::Users };
 
 /// Marks a row without an example.
 const NO_EXAMPLE: u32 = u32::MAX;
+
+impl ProtectedRecords for Supervised<'_> {
+    fn records(&self) -> usize {
+        self.records()
+    }
+
+    fn unit(&self) -> Unit {
+        self.unit()
+    }
+}
 
 impl<'a> Supervised<'a> {
     /// Creates a task in which each example is a record.
@@ -133,6 +146,15 @@ impl<'a> Supervised<'a> {
             Units::Examples => self.examples.len(),
             Units::Rows(rows) => rows.len(),
             Units::Users(users) => users.len(),
+        }
+    }
+
+    /// The privacy unit: an example or row is a record, or a user.
+    #[must_use]
+    pub fn unit(&self) -> Unit {
+        match &self.units {
+            Units::Examples | Units::Rows(_) => Unit::Example,
+            Units::Users(_) => Unit::User,
         }
     }
 

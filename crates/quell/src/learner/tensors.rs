@@ -23,6 +23,60 @@ pub(crate) fn read_model(path: &Path) -> Result<Vec<u8>, Error> {
     file::read(path, LARGEST_FILE)
 }
 
+/// The tensors of a file, read by name. Numbers that are not finite are refused.
+pub(crate) struct TensorFile<'b> {
+    file: SafeTensors<'b>,
+    /// What the file should hold, for errors.
+    expected: &'static str,
+}
+
+impl<'b> TensorFile<'b> {
+    /// Opens a model file.
+    pub(crate) fn of_model(bytes: &'b [u8]) -> Result<Self, Error> {
+        Self::open(bytes, CONTENTS_OF_MODEL)
+    }
+
+    /// Opens a checkpoint.
+    pub(crate) fn of_checkpoint(bytes: &'b [u8]) -> Result<Self, Error> {
+        Self::open(bytes, "the contents of a checkpoint of this run")
+    }
+
+    fn open(bytes: &'b [u8], expected: &'static str) -> Result<Self, Error> {
+        let file = SafeTensors::deserialize(bytes);
+        let file = file.map_err(|_| Error::saved("the file", "missing or damaged", expected))?;
+        Ok(Self { file, expected })
+    }
+
+    /// The error for a part of the file that is missing or damaged.
+    pub(crate) fn damaged(&self, part: &str) -> Error {
+        Error::saved(part, "missing or damaged", self.expected)
+    }
+
+    /// The shape of a tensor; `None` if there is no such tensor.
+    pub(crate) fn shape(&self, name: &str) -> Option<Vec<usize>> {
+        self.file.tensor(name).ok().map(|tensor| tensor.shape().to_vec())
+    }
+
+    /// Whether there is a tensor of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.shape(name).is_some()
+    }
+
+    /// Numbers in single precision.
+    pub(crate) fn single(&self, name: &str) -> Result<Vec<f32>, Error> {
+        let values = numbers(&self.file, name, Dtype::F32, f32::from_le_bytes);
+        values.filter(|values| values.iter().all(|x| x.is_finite())).ok_or_else(|| self.damaged(name))
+    }
+
+    /// Numbers in double precision.
+    pub(crate) fn double(&self, name: &str) -> Result<Vec<f64>, Error> {
+        let values = numbers(&self.file, name, Dtype::F64, f64::from_le_bytes);
+        values.filter(|values| values.iter().all(|x| x.is_finite())).ok_or_else(|| self.damaged(name))
+    }
+}
+
+const CONTENTS_OF_MODEL: &str = "the contents of a model of Quell";
+
 /// Reads the numbers of a tensor; `None` if it is missing or of another type.
 pub(crate) fn numbers<const BYTES: usize, N>(
     file: &SafeTensors<'_>,
@@ -59,7 +113,7 @@ pub(crate) fn weights(bytes: &[u8], network: &Network) -> Result<Vec<f32>, Error
 
 /// The error for a part of a model file that is missing or damaged.
 pub(crate) fn damaged(part: &str) -> Error {
-    Error::saved(part, "missing or damaged", "the contents of a model of Quell")
+    Error::saved(part, "missing or damaged", CONTENTS_OF_MODEL)
 }
 
 /// A tensor to be written to a file.

@@ -114,8 +114,10 @@ pub use job::{Covered, Guarantee, Job, Outcome, Progress, Settings, Watch};
 pub use learned::Learned;
 use lock::Lock;
 pub use metrics::{Metrics, Point};
-pub use model::{Model, Prediction, SavedModel};
+pub use model::{Model, SavedModel};
 pub use models::{LabelUse, Learner, ModelGroup, NamedModel, model_names, named_models};
 pub use purchase::Purchase;
 pub use registry::{Description, Driver, LearnerSettings, Registered, resume, train};
 pub use training::Training;
+
+pub use crate::learner::Prediction;

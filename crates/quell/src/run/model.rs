@@ -9,11 +9,11 @@ use crate::{
     Error,
     data::Examples,
     learner::{
-        Evaluation, NetworkModel, Predictor,
+        Evaluation, NetworkModel, Prediction, Predictor,
         glm::Curves,
         loss::Target,
         prepared::Transform,
-        tensors::{CONFIGURATION, SHAPE, Tensor, damaged, read_model, text, weights},
+        tensors::{CONFIGURATION, SHAPE, damaged, read_model, text, weights},
     },
     network, run,
 };
@@ -32,33 +32,6 @@ pub struct Model {
     pub statement: String,
     /// What predicts.
     pub predictor: Predictor,
-}
-
-/// The prediction for one example.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Prediction {
-    /// The name of a class.
-    Class(String),
-    /// A number, in the units of the target.
-    Number(f64),
-    /// The number of a cluster, from 1.
-    Cluster(u32),
-    /// The coordinates along the components.
-    Coordinates(Vec<f32>),
-}
-
-impl std::fmt::Display for Prediction {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Class(name) => f.write_str(name),
-            Self::Number(number) => number.fmt(f),
-            Self::Cluster(number) => number.fmt(f),
-            Self::Coordinates(numbers) => {
-                let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
-                f.write_str(&numbers.join(" "))
-            }
-        }
-    }
 }
 
 const LOSS: &str = "quell.loss";
@@ -91,23 +64,13 @@ impl Model {
     /// Predicts like [`Model::predict`], from the features of each example.
     #[must_use]
     pub fn predict_from(&self, features: &Examples) -> Vec<Option<Prediction>> {
-        if let Predictor::Components(components) = &self.predictor {
-            let scores = components.scores(features).into_iter();
-            let is_finite = |scores: &Vec<f32>| scores.iter().all(|score| score.is_finite());
-            return scores
-                .map(|scores| Some(scores).filter(is_finite).map(Prediction::Coordinates))
-                .collect();
-        }
         let schema = self.configuration.data.schema.as_ref();
-        let has_clusters = matches!(self.predictor, Predictor::Clusters(_));
         // A score of two classes may say "the second" where there is one class alone.
         let named = |class: u32| {
             let names = self.classes.as_ref()?;
             names.get((class as usize).min(names.len().saturating_sub(1))).cloned()
         };
-        let predicted = self.predictor.predictions(features).into_iter();
         let convert = |target| match target {
-            Target::Class(cluster) if has_clusters => Some(Prediction::Cluster(cluster + 1)),
             Target::Class(class) => named(class).map(Prediction::Class),
             Target::Number(number) => {
                 let unscaled = schema.and_then(|schema| schema.unscaled(number));
@@ -116,7 +79,7 @@ impl Model {
                     .map(Prediction::Number)
             }
         };
-        predicted.map(|target| target.and_then(convert)).collect()
+        self.predictor.fitted().predict(features, &convert)
     }
 
     /// Compares the predictions with the targets, from features. The result is exact, not private.
@@ -146,30 +109,8 @@ impl Model {
         let loss = self.predictor.network().map(|model| model.loss);
         let settings = (self.configuration.write()?, &self.shape, &self.classes, loss);
         hasher.update(&serde_json::to_vec(&settings).map_err(|_| unwritable())?);
-        let mean: &[f32] = match &self.predictor {
-            Predictor::Components(components) => &components.pca.mean,
-            Predictor::Network(_)
-            | Predictor::Clusters(_)
-            | Predictor::Factorization(_)
-            | Predictor::Synthesizer(_) => &[],
-        };
-        if let Predictor::Factorization(factorization) = &self.predictor {
-            factorization.kept().iter().for_each(|item| {
-                hasher.update(&item.to_le_bytes());
-            });
-            factorization.shares().iter().for_each(|share| {
-                hasher.update(&share.to_le_bytes());
-            });
-        }
-        let preparation = self.predictor.network().and_then(|model| model.preparation.as_ref());
-        let mean = mean.iter().chain(preparation.into_iter().flat_map(Transform::numbers));
-        if let Predictor::Synthesizer(synthesizer) = &self.predictor {
-            synthesizer.hash(|bytes| {
-                hasher.update(bytes);
-            });
-        }
-        self.predictor.weights().iter().chain(mean).for_each(|weight| {
-            hasher.update(&weight.to_le_bytes());
+        self.predictor.fitted().hash(&mut |bytes| {
+            hasher.update(bytes);
         });
         Ok(hasher.finalize().to_hex().to_string())
     }
@@ -179,17 +120,6 @@ impl Model {
     /// metadata.
     pub fn save(&self) -> Result<Vec<u8>, Error> {
         let failed = |_| unwritable();
-        let tensors: Vec<(String, Tensor)> = match &self.predictor {
-            Predictor::Network(NetworkModel { network, weights, preparation, .. }) => network
-                .tensors()
-                .map(|(name, shape, range)| (name, Tensor::shaped(&weights[range], shape)))
-                .chain(preparation.iter().flat_map(Transform::tensors))
-                .collect(),
-            Predictor::Clusters(clusters) => clusters.tensors(),
-            Predictor::Components(components) => components.tensors(),
-            Predictor::Factorization(factorization) => factorization.tensors(),
-            Predictor::Synthesizer(synthesizer) => synthesizer.tensors(),
-        };
         let mut metadata = HashMap::from([
             (CONFIGURATION.to_owned(), self.configuration.write()?),
             (SHAPE.to_owned(), serde_json::to_string(&self.shape).map_err(failed)?),
@@ -200,7 +130,7 @@ impl Model {
         if let Some(NetworkModel { loss, .. }) = self.predictor.network() {
             metadata.insert(LOSS.to_owned(), serde_json::to_string(loss).map_err(failed)?);
         }
-        serialize(tensors, Some(metadata)).map_err(|_| unwritable())
+        serialize(self.predictor.fitted().tensors(), Some(metadata)).map_err(|_| unwritable())
     }
 
     /// Opens a model by its file, or by the folder of its run.

@@ -31,8 +31,8 @@ pub struct Training<M> {
     pub method: M,
 }
 
-/// Everything that a session needs besides its lease.
-struct Prepared<'a, M: Method + 'a> {
+/// Everything that a session of training needs besides its lease.
+struct Session<'a, M: Method + 'a> {
     state: M::State,
     task: M::Task<'a>,
     metrics: Metrics,
@@ -78,11 +78,11 @@ impl<M: Registered> Training<M> {
     }
 
     /// Does all work that can fail without a release, before the run pays.
-    fn prepare(&self, folder: &Folder) -> Result<Prepared<'_, M>, Error> {
+    fn prepare(&self, folder: &Folder) -> Result<Session<'_, M>, Error> {
         let state = self.method.state(folder.checkpoint()?.as_deref())?;
         let task = self.method.task(&self.dataset.train, self.configuration.data.unit)?;
         let every = self.method.steps().div_ceil(POINTS).max(1);
-        Ok(Prepared { state, task, metrics: folder.metrics()?, every, curve: self.curve(every)? })
+        Ok(Session { state, task, metrics: folder.metrics()?, every, curve: self.curve(every)? })
     }
 
     /// Takes the remaining steps of the lease.
@@ -91,7 +91,7 @@ impl<M: Registered> Training<M> {
         &self,
         lease: Lease<'_, M::Mechanism, B>,
         folder: &Folder,
-        Prepared { mut state, mut task, mut metrics, every, curve }: Prepared<'_, M>,
+        Session { mut state, mut task, mut metrics, every, curve }: Session<'_, M>,
         watch: &mut Watch<'_>,
     ) -> Result<(Metrics, u64, bool), Error> {
         let (begun, steps) = (std::time::Instant::now(), self.method.steps());
@@ -245,12 +245,12 @@ impl<M: Registered> Job for Training<M> {
         if !folder.has_configuration() {
             folder.write_configuration(&self.configuration)?;
         }
-        let prepared = self.prepare(folder)?;
+        let session = self.prepare(folder)?;
         let PlannedCost { epsilon, delta, .. } = self.method.cost();
         let (lease, paid) = charge::lease(ledger, folder, self.method.mechanism(), (epsilon, delta))?;
         let leased = lease.position() * self.method.steps_per_run();
-        charge::within_lease(folder, "steps", prepared.state.position(), leased)?;
-        let (metrics, position, is_finished) = self.train(lease, folder, prepared, watch)?;
+        charge::within_lease(folder, "steps", session.state.position(), leased)?;
+        let (metrics, position, is_finished) = self.train(lease, folder, session, watch)?;
         let mut further = Results::default();
         if is_finished {
             let model = self.model(ledger, folder)?;

@@ -290,3 +290,26 @@ pub(in crate::data) fn number(record: &Record, column: usize) -> Option<f64> {
 pub(in crate::data) fn text(record: &Record, column: usize) -> Option<Cow<'_, str>> {
     bytes(record, column).filter(|cell| !cell.is_empty()).map(String::from_utf8_lossy)
 }
+
+/// A cell as a CSV file writes it: quoted if necessary.
+#[must_use]
+pub fn csv_cell(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) || text.trim() != text {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_is_quoted_where_it_must_be() {
+        assert_eq!(csv_cell("<=50K"), "<=50K");
+        assert_eq!(csv_cell("a,b"), "\"a,b\"");
+        assert_eq!(csv_cell("say \"a\""), "\"say \"\"a\"\"\"");
+        assert_eq!(csv_cell(" a"), "\" a\"");
+    }
+}

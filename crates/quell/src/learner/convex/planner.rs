@@ -75,7 +75,7 @@ impl Planner<'_> {
         Ok((reached.risk, Some(work), Procedure::Descend(descend(reached, steps, n, multiplier))))
     }
 
-    /// The bound of so many steps on all records, and their noise multiplier.
+    /// The bound of a number of steps on all records, and their noise multiplier.
     fn full(&self, steps: u64) -> Result<(Reached, NoiseMultiplier), Error> {
         let multiplier = noise::of_full_batches(self.one, steps)?;
         let drawn = noise::drawn(self.problem, multiplier).ok_or_else(too_long)?;

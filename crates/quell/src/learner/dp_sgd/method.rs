@@ -14,7 +14,9 @@ use super::{Checkpoint, Plan, Recipe, Sampler};
 use crate::{
     Error,
     data::Examples,
-    learner::{Control, Gradients, Method, PlannedCost, Predictor, Subject, Supervised},
+    learner::{
+        Control, Gradients, Method, PlannedCost, Predictor, Subject, Supervised, method::check_targets,
+    },
     network::{Architecture, Network, Workspace},
     random::PublicRandom,
     terms,
@@ -27,6 +29,8 @@ pub struct DpSgd {
     /// The training plan.
     pub plan: Plan,
     recipe: Recipe,
+    /// Number of classes; `None` if numbers are predicted.
+    pub(in crate::learner) classes: Option<usize>,
 }
 
 impl Method for DpSgd {
@@ -106,9 +110,10 @@ impl Method for DpSgd {
         "every iterate"
     }
 
-    /// For batches of a fixed size, the number of records must be the planned one.
-    /// It is compared only if the terms protect the replacement of one example: only then is it public.
+    /// Features and classes must be the planned ones, and for batches of a fixed size the number of records, too.
+    /// That number is compared only if the terms protect the replacement of one example: only then is it public.
     fn check(&self, terms: &Terms, examples: &Examples) -> Result<(), Error> {
+        check_targets(examples, self.network.input().iter().product(), self.classes)?;
         self.plan.check_count(terms, examples)
     }
 
@@ -169,7 +174,7 @@ impl DpSgd {
             return Err(misfit("sampling", "shuffled, on records that are prepared first", expected));
         }
         recipe.complete(&plan, subject.facts.records);
-        Ok(Self { network: Arc::new(network), plan, recipe: recipe.clone() })
+        Ok(Self { network: Arc::new(network), plan, recipe: recipe.clone(), classes })
     }
 }
 
@@ -207,7 +212,7 @@ pub fn train<M: Descends, B: Book, S: AsRef<Checkpoint> + AsMut<Checkpoint>>(
     state: &mut S,
     mut watch: impl FnMut(&S) -> Result<Control, Error>,
 ) -> Result<(), Error> {
-    terms::check_lease(&mut lease, plan.neighbors)?;
+    terms::check_lease(&mut lease, task.unit(), plan.neighbors)?;
     let mut workspace = Workspace::default();
     while let Some(paid) = lease.next() {
         let paid = paid?;

@@ -129,7 +129,7 @@ impl Plan {
     ///
     /// It is compared only if the ledger protects the replacement of one example, because only then is the
     /// number public.
-    pub(super) fn check_count(&self, terms: &Terms, examples: &Examples) -> Result<(), Error> {
+    pub(in crate::learner) fn check_count(&self, terms: &Terms, examples: &Examples) -> Result<(), Error> {
         let is_public = terms.neighbors == Neighbors::Replace && terms.unit == Unit::Example;
         match self.descent.sampling {
             Sampling::WithoutReplacement { records, .. }

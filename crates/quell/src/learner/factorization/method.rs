@@ -1,21 +1,22 @@
 //! Factorization of ratings as a method that a run can pay for.
 
-use quell_privacy::{
-    ledger::{Book, Lease, Terms, Unit},
-    mechanism::Descent,
-};
+use quell_privacy::ledger::{Terms, Unit};
 use serde_json::{Value, json};
 
 use super::{
-    Plan, Recipe, State,
+    Plan, Recipe,
     recipe::NAME,
-    state::MOST_FACTORS,
+    state::{Items, MOST_FACTORS},
     vectors::{Ratings, check_unit},
 };
 use crate::{
     Error,
     data::Examples,
-    learner::{Control, Method, PlannedCost, Predictor, Subject, method::name_model, sums::Sums},
+    learner::{
+        Predictor, Subject,
+        method::name_model,
+        sums::{SumLearner, Sums},
+    },
     network::Architecture,
 };
 
@@ -25,11 +26,9 @@ pub struct Factorizing {
     pub plan: Plan,
 }
 
-impl Method for Factorizing {
+impl SumLearner for Factorizing {
     type Recipe = Recipe;
-    type Mechanism = Descent;
-    type Task<'a> = Ratings;
-    type State = State;
+    type Estimates = Items;
 
     fn plan(recipe: &mut Recipe, model: &mut Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
         name_model(model, NAME)?;
@@ -45,20 +44,8 @@ impl Method for Factorizing {
         2 * self.plan.kept + MOST_FACTORS.min(self.plan.paired) * self.plan.paired
     }
 
-    fn cost(&self) -> PlannedCost {
-        self.plan.sums.cost()
-    }
-
-    fn mechanism(&self) -> (Descent, u64) {
-        self.plan.sums.mechanism()
-    }
-
-    fn spent_after(&self, runs: u64) -> Result<f64, Error> {
-        self.plan.sums.spent_after(runs)
-    }
-
-    fn records(&self) -> u64 {
-        self.plan.sums.records
+    fn sums(&self) -> &Sums {
+        &self.plan.sums
     }
 
     fn settings(&self) -> Vec<(&'static str, Value)> {
@@ -77,10 +64,6 @@ impl Method for Factorizing {
         self.plan.remark().into_iter().collect()
     }
 
-    fn releases(&self) -> &'static str {
-        "the noisy sum of each run"
-    }
-
     fn check(&self, terms: &Terms, _: &Examples) -> Result<(), Error> {
         check_unit(terms.unit)
     }
@@ -90,21 +73,11 @@ impl Method for Factorizing {
         Ratings::new(examples, (unit, neighbors, records), items, scale)
     }
 
-    fn state(&self, saved: Option<&[u8]>) -> Result<State, Error> {
-        self.plan.state(saved)
+    fn first(&self) -> Items {
+        Items::new(&self.plan)
     }
 
-    fn fit<B: Book>(
-        &self,
-        lease: Lease<'_, Descent, B>,
-        task: &mut Ratings,
-        state: &mut State,
-        watch: impl FnMut(&State) -> Result<Control, Error>,
-    ) -> Result<(), Error> {
-        self.plan.sums.fit(lease, (task, task.records()), state, watch)
-    }
-
-    fn model(&self, state: &State) -> Predictor {
-        Predictor::Factorization(state.estimates().model())
+    fn model(&self, items: &Items) -> Predictor {
+        Predictor::Factorization(items.model())
     }
 }

@@ -1,7 +1,5 @@
 //! The model: released numbers about items, from which the side of a user computes recommendations.
 
-use safetensors::{Dtype, SafeTensors};
-
 use super::{
     recipe::{Scale, merged},
     taste::Taste,
@@ -12,7 +10,8 @@ use crate::{
     data::Examples,
     learner::{
         Evaluation,
-        tensors::{Tensor, damaged, numbers},
+        predictor::{Fitted, hash_numbers},
+        tensors::{Tensor, TensorFile, damaged},
     },
 };
 
@@ -29,7 +28,7 @@ pub struct Factorization {
     /// Popularity and bias of each kept item, then one factor after the other.
     pub(super) weights: Vec<f32>,
     /// How much each factor is to be trusted, from 0 to 1.
-    pub(super) shares: Vec<f64>,
+    pub(super) trusts: Vec<f64>,
 }
 
 /// Recommendations whose recall is measured.
@@ -74,12 +73,7 @@ impl Factorization {
     /// Number of factors. With one factor or none, recommendations are the most popular items.
     #[must_use]
     pub fn factor_count(&self) -> usize {
-        self.shares.len()
-    }
-
-    /// How much each factor is to be trusted.
-    pub(crate) fn shares(&self) -> &[f64] {
-        &self.shares
+        self.trusts.len()
     }
 
     /// The number of a factor for the item at a place, on the scale of predictions.
@@ -135,14 +129,14 @@ impl Factorization {
     /// The score of each item with factors; `None` if popularity says as much.
     fn scores(&self, is_rated: &[bool]) -> Option<Vec<f64>> {
         let rated: Vec<usize> = (0..self.paired).filter(|place| is_rated[*place]).collect();
-        if self.shares.len() < 2 || rated.is_empty() {
+        if self.trusts.len() < 2 || rated.is_empty() {
             return None;
         }
         let mut scores = vec![0.0; self.paired];
-        for (number, share) in self.shares.iter().enumerate() {
+        for (number, trust) in self.trusts.iter().enumerate() {
             let sum: f64 = rated.iter().map(|place| self.factor(number, *place)).sum();
             for (place, score) in scores.iter_mut().enumerate() {
-                *score += share * sum * self.factor(number, place);
+                *score += trust * sum * self.factor(number, place);
             }
         }
         Some(scores)
@@ -211,9 +205,28 @@ impl Factorization {
         let hits = best.iter().filter(|recommended| held_out.contains(&recommended.item)).count();
         Some(hits as f64 / held_out.len().clamp(1, TOP) as f64)
     }
+}
 
-    /// The tensors of a model file.
-    pub(crate) fn tensors(&self) -> Vec<(String, Tensor)> {
+impl Fitted for Factorization {
+    fn weights(&self) -> &[f32] {
+        &self.weights
+    }
+
+    fn hash(&self, update: &mut dyn FnMut(&[u8])) {
+        self.kept.iter().for_each(|item| update(&item.to_le_bytes()));
+        self.trusts.iter().for_each(|trust| update(&trust.to_le_bytes()));
+        hash_numbers(&self.weights, update);
+    }
+
+    fn measure(&self) -> &'static str {
+        "error"
+    }
+
+    fn evaluate(&self, examples: &Examples) -> Evaluation {
+        self.evaluate(examples)
+    }
+
+    fn tensors(&self) -> Vec<(String, Tensor)> {
         let (count, Scale { lower, upper }) = (self.kept.len(), self.scale);
         let kept: Vec<f64> = self.kept.iter().map(|item| f64::from(*item)).collect();
         let mut tensors = vec![
@@ -222,10 +235,10 @@ impl Factorization {
             (POPULARITY.into(), Tensor::single(self.popularity())),
             (BIASES.into(), Tensor::single(self.biases())),
         ];
-        if !self.shares.is_empty() {
-            let shape = vec![self.shares.len(), self.paired];
+        if !self.trusts.is_empty() {
+            let shape = vec![self.trusts.len(), self.paired];
             tensors.push((FACTORS.into(), Tensor::shaped(&self.weights[2 * count..], shape)));
-            tensors.push((SHARES.into(), Tensor::double(&self.shares)));
+            tensors.push((TRUSTS.into(), Tensor::double(&self.trusts)));
         }
         tensors
     }
@@ -237,45 +250,37 @@ const ITEMS: &str = "items";
 const POPULARITY: &str = "popularity";
 const BIASES: &str = "biases";
 const FACTORS: &str = "factors";
-const SHARES: &str = "shares";
+const TRUSTS: &str = "shares";
 
-/// Reads a model of so many items from the bytes of a model file.
+/// Reads a model of `items` items from the bytes of a model file.
 pub(crate) fn restore(bytes: &[u8], items: usize) -> Result<Factorization, Error> {
-    let file = SafeTensors::deserialize(bytes).map_err(|_| damaged("the file"))?;
-    let single = |name: &str| {
-        let values = numbers(&file, name, Dtype::F32, f32::from_le_bytes);
-        values.filter(|values| values.iter().all(|x| x.is_finite())).ok_or_else(|| damaged(name))
-    };
-    let double = |name: &str| {
-        let values = numbers(&file, name, Dtype::F64, f64::from_le_bytes);
-        values.filter(|values| values.iter().all(|x| x.is_finite())).ok_or_else(|| damaged(name))
-    };
-    let [lower, upper] = double(BOUNDS)?.try_into().map_err(|_| damaged(BOUNDS))?;
+    let file = TensorFile::of_model(bytes)?;
+    let [lower, upper] = file.double(BOUNDS)?.try_into().map_err(|_| damaged(BOUNDS))?;
     if lower >= upper {
         return Err(damaged(BOUNDS));
     }
     let mut is_kept = vec![false; items];
     let mut kept = Vec::new();
-    for number in double(ITEMS)? {
+    for number in file.double(ITEMS)? {
         let item = number as u32;
         let place = is_kept.get_mut(item as usize).filter(|is_kept| !**is_kept);
         *place.filter(|_| f64::from(item) == number).ok_or_else(|| damaged(ITEMS))? = true;
         kept.push(item);
     }
-    let mut weights = single(POPULARITY)?;
-    weights.extend(single(BIASES)?);
-    if weights.len() != 2 * kept.len() || file.tensor(BIASES).is_ok_and(|t| t.shape() != [kept.len()]) {
+    let mut weights = file.single(POPULARITY)?;
+    weights.extend(file.single(BIASES)?);
+    if weights.len() != 2 * kept.len() || file.shape(BIASES) != Some(vec![kept.len()]) {
         return Err(damaged(BIASES));
     }
-    let (mut paired, mut shares) = (0, Vec::new());
-    if file.tensor(FACTORS).is_ok() {
-        let factors = single(FACTORS)?;
-        shares = double(SHARES)?;
-        paired = factors.len() / shares.len().max(1);
-        if factors.len() != paired * shares.len() || paired > kept.len() || shares.is_empty() {
+    let (mut paired, mut trusts) = (0, Vec::new());
+    if file.has(FACTORS) {
+        let factors = file.single(FACTORS)?;
+        trusts = file.double(TRUSTS)?;
+        paired = factors.len() / trusts.len().max(1);
+        if factors.len() != paired * trusts.len() || paired > kept.len() || trusts.is_empty() {
             return Err(damaged(FACTORS));
         }
         weights.extend(factors);
     }
-    Ok(Factorization { scale: Scale { lower, upper }, items, kept, paired, weights, shares })
+    Ok(Factorization { scale: Scale { lower, upper }, items, kept, paired, weights, trusts })
 }

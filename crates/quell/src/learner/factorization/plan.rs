@@ -32,7 +32,7 @@ const ENOUGH: f64 = 300.0;
 const MOST_PAIRED: u64 = 500;
 
 impl Plan {
-    /// Completes the settings for so many items, from public facts. Nothing is charged yet.
+    /// Completes the settings from public facts. Nothing is charged yet.
     pub fn new(recipe: &Recipe, subject: &Subject<'_>) -> Result<Self, Error> {
         let scale = recipe.scale()?;
         let records = recipe.records.or(subject.facts.records).filter(|records| *records > 0);

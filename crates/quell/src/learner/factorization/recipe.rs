@@ -64,7 +64,7 @@ impl Scale {
     /// The number of stars between the bounds.
     pub(super) const STARS: f64 = 4.5;
     /// The public guess of a rating, in stars above the lower bound.
-    pub(super) const MIDDLE: f64 = 3.0;
+    pub(super) const GUESS: f64 = 3.0;
 
     /// A rating in stars, from 0 to [`Self::STARS`]; `None` if it is not finite.
     pub(super) fn stars(self, rating: f32) -> Option<f32> {
@@ -72,7 +72,7 @@ impl Scale {
         rating.is_finite().then(|| (position.clamp(0.0, 1.0) * Self::STARS) as f32)
     }
 
-    /// The rating of so many stars, within the bounds.
+    /// The rating that a number of stars stands for, within the bounds.
     pub(super) fn rating(self, stars: f64) -> f64 {
         self.lower + stars.clamp(0.0, Self::STARS) / Self::STARS * (self.upper - self.lower)
     }

@@ -5,11 +5,7 @@ use super::{
     plan::FIRST_RUNS,
     vectors::{NO_PLACE, Ratings, SHARE_OF_ITEMS, SHARE_OF_RATINGS, Stage, Vectors},
 };
-use crate::{
-    Error,
-    features::eigen::{eigen, leading_eigenvectors},
-    learner::sums::{Estimates, Releases},
-};
+use crate::learner::sums::{Estimates, Moments, Releases, Spectrum};
 
 /// All releases of a run so far.
 pub type State = Releases<Items>;
@@ -26,8 +22,8 @@ pub struct Items {
     popularity: Vec<f64>,
     /// The bias of each kept item, in stars.
     biases: Vec<f64>,
-    /// The sum of all releases of pairs, and their number.
-    pairs: (Vec<f64>, usize),
+    /// Which pairs of items the same users rate.
+    pairs: Moments,
     /// Number of runs that are over.
     done: u64,
 }
@@ -38,15 +34,6 @@ const USUAL_BIAS: f64 = 0.35;
 const RATING_VARIANCE: f64 = 0.15;
 /// The most factors.
 pub(super) const MOST_FACTORS: usize = 20;
-/// Up to this many items, all eigenvectors are computed.
-const SMALL: usize = 64;
-
-impl Plan {
-    /// The state before the first run, or a saved state.
-    pub(super) fn state(&self, saved: Option<&[u8]>) -> Result<State, Error> {
-        Releases::new(Items::new(self), self.sums.runs, saved)
-    }
-}
 
 impl Estimates for Items {
     type Task<'t> = Ratings;
@@ -65,12 +52,7 @@ impl Estimates for Items {
             (_, None) => {}
             (0, Some(released)) => self.select(released),
             (1, Some(released)) => self.estimate(released),
-            (_, Some(released)) => {
-                let (sum, count) = &mut self.pairs;
-                sum.resize(released.len(), 0.0);
-                sum.iter_mut().zip(released).for_each(|(sum, x)| *sum += x);
-                *count += 1;
-            }
+            (_, Some(released)) => self.pairs.add(released),
         }
         self.done += 1;
         if self.done == FIRST_RUNS {
@@ -80,14 +62,14 @@ impl Estimates for Items {
 }
 
 impl Items {
-    fn new(plan: &Plan) -> Self {
+    pub(super) fn new(plan: &Plan) -> Self {
         let mut items = Self {
             plan: plan.clone(),
             kept: Vec::new(),
             places: Vec::new(),
             popularity: vec![0.0; plan.kept],
             biases: vec![0.0; plan.kept],
-            pairs: (Vec::new(), 0),
+            pairs: Moments::default(),
             done: 0,
         };
         items.keep((0..plan.kept as u32).collect());
@@ -149,59 +131,31 @@ impl Items {
 
     /// The model that follows from the releases so far.
     pub(super) fn model(&self) -> Factorization {
-        let (factors, shares) = self.factors();
+        let (factors, trusts) = self.factors();
         let numbers = [&*self.popularity, &*self.biases, &*factors].concat();
         Factorization {
             scale: self.plan.scale,
             items: self.plan.items,
             kept: self.kept.clone(),
-            paired: if shares.is_empty() { 0 } else { self.plan.paired },
+            paired: if trusts.is_empty() { 0 } else { self.plan.paired },
             weights: numbers.iter().map(|x| *x as f32).collect(),
-            shares,
+            trusts,
         }
     }
 
     /// The eigenvectors of pairs that stand out from noise, and how much each is to be trusted.
     fn factors(&self) -> (Vec<f64>, Vec<f64>) {
-        let (width, (sums, count)) = (self.plan.paired, &self.pairs);
-        if *count == 0 || width == 0 {
+        let width = self.plan.paired;
+        if self.pairs.is_empty() || width == 0 {
             return (Vec::new(), Vec::new());
         }
-        let runs = *count as f64;
-        let noise = self.plan.sums.noise();
-        // The largest eigenvalue of noise alone: √(width/2) is for off-diagonals that were divided by √2.
-        let edge = 2.0 * (0.5 * width as f64).sqrt() * noise / runs.sqrt();
-        let mut matrix = vec![0.0; width * width];
-        let mut sums = sums.iter();
-        for row in 0..width {
-            for column in row..width {
-                let sum = sums.next().copied().unwrap_or(0.0) / runs;
-                let sum = if row == column { sum } else { sum * std::f64::consts::FRAC_1_SQRT_2 };
-                matrix[row * width + column] = sum;
-                matrix[column * width + row] = sum;
-            }
-        }
-        let (values, vectors) = largest(matrix, width, edge);
+        let Spectrum { values, vectors, edge } =
+            self.pairs.spectrum(width, MOST_FACTORS, (self.plan.sums.noise(), 1.0));
         let above = values.iter().take(MOST_FACTORS).filter(|value| **value > edge).count();
         let number = above.clamp(1, MOST_FACTORS.min(width));
-        let share = |value: &f64| {
+        let trust = |value: &f64| {
             if *value <= 0.5 * edge { 0.0 } else { (1.0 - (0.5 * edge / value).powi(2)).sqrt() }
         };
-        (vectors[..number * width].to_vec(), values[..number].iter().map(share).collect())
+        (vectors[..number * width].to_vec(), values[..number].iter().map(trust).collect())
     }
-}
-
-/// The largest eigenvalues of a symmetric matrix with noise up to `edge`, and their eigenvectors as rows.
-fn largest(mut matrix: Vec<f64>, width: usize, edge: f64) -> (Vec<f64>, Vec<f64>) {
-    if width <= SMALL {
-        return eigen(matrix, width);
-    }
-    // The iteration finds eigenvalues of the largest size. Noise makes some of them negative.
-    let shift = 2.0 * edge;
-    let most = matrix.iter().fold(shift, |most: f64, x| most.max(x.abs())).max(f64::MIN_POSITIVE);
-    (0..width).for_each(|at| matrix[at * (width + 1)] += shift);
-    let narrow: Vec<f32> = matrix.iter().map(|x| (x / most) as f32).collect();
-    let (vectors, values) = leading_eigenvectors(&narrow, width, MOST_FACTORS);
-    let values = values.iter().map(|value| value * most - shift).collect();
-    (values, vectors.iter().map(|x| f64::from(*x)).collect())
 }

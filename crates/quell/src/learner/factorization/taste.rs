@@ -61,7 +61,7 @@ impl<'m> Taste<'m> {
 
     /// Adds a rating, or takes it away if `sign` is -1.
     fn add(&mut self, place: Option<usize>, stars: f64, sign: f64) {
-        let deviation = stars - Scale::MIDDLE - self.bias(place);
+        let deviation = stars - Scale::GUESS - self.bias(place);
         self.count += sign;
         self.deviation += sign * deviation;
         if place.is_none_or(|place| place >= self.model.paired) {
@@ -106,6 +106,6 @@ impl<'m> Taste<'m> {
     pub(super) fn predict(&self, weights: &Weights, place: Option<usize>) -> f64 {
         let own = self.factors_of(place);
         let taste: f64 = own.iter().zip(&weights.factors).map(|(x, weight)| x * weight).sum();
-        Scale::MIDDLE + weights.generosity + self.bias(place) + taste
+        Scale::GUESS + weights.generosity + self.bias(place) + taste
     }
 }

@@ -13,11 +13,10 @@ use super::recipe::{Scale, merged};
 use crate::{
     Error,
     data::Examples,
-    kernel::numbers::squared_length,
     learner::{
-        Supervised,
-        blocks::add_blocks,
+        ProtectedRecords, Supervised,
         loss::{Loss, Target},
+        sums::{Sparse, add_sparse},
     },
     network::Task,
 };
@@ -49,10 +48,15 @@ impl Ratings {
         };
         Ok(Self { users: (0..grouped.records()).map(user).collect() })
     }
+}
 
-    /// Number of users. It is private, unless the neighbouring relation is replacement.
-    pub(super) fn records(&self) -> usize {
+impl ProtectedRecords for Ratings {
+    fn records(&self) -> usize {
         self.users.len()
+    }
+
+    fn unit(&self) -> Unit {
+        Unit::User
     }
 }
 
@@ -97,17 +101,15 @@ impl Stage<'_> {
         }
     }
 
-    /// Writes the numbers of a user's vector that are not zero, and their places.
-    fn write(&self, ratings: &[(u32, f32)], buffers: &mut Buffers) {
-        let Buffers { places: to, values, own } = buffers;
-        to.clear();
-        values.clear();
+    /// Writes the vector of a user. `own` is a buffer for places and numbers.
+    fn write(&self, ratings: &[(u32, f32)], vector: &mut Sparse, own: &mut Vec<(usize, f64)>) {
         own.clear();
         match *self {
             Self::Popularity { .. } => {
-                let each = (ratings.len() as f64).sqrt().recip() as f32;
-                to.extend(ratings.iter().map(|(item, _)| *item as usize));
-                values.resize(to.len(), each);
+                let each = (ratings.len() as f64).sqrt().recip();
+                for (item, _) in ratings {
+                    vector.add(*item as usize, each);
+                }
             }
             Self::Biases { places, count } => {
                 let mean = ratings.iter().map(|(_, stars)| f64::from(*stars)).sum::<f64>()
@@ -121,9 +123,8 @@ impl Stage<'_> {
                 // The deviations are at most √m long, for m items.
                 let factor = if length > size { size / length } else { 1.0 };
                 for (place, r) in own {
-                    to.extend([*place, count + *place]);
-                    values.push((SHARE_OF_ITEMS.sqrt() / size) as f32);
-                    values.push((SHARE_OF_RATINGS.sqrt() * factor * *r / size) as f32);
+                    vector.add(*place, SHARE_OF_ITEMS.sqrt() / size);
+                    vector.add(count + *place, SHARE_OF_RATINGS.sqrt() * factor * *r / size);
                 }
             }
             Self::Pairs { places, count } => {
@@ -139,9 +140,8 @@ impl Stage<'_> {
                 for (number, (row, _)) in own.iter().enumerate() {
                     let start = row * count - row * row.saturating_sub(1) / 2;
                     for (column, _) in &own[number..] {
-                        to.push(start + column - row);
                         let weight = if row == column { 1.0 } else { std::f64::consts::SQRT_2 };
-                        values.push((weight * square) as f32);
+                        vector.add(start + column - row, weight * square);
                     }
                 }
             }
@@ -157,34 +157,9 @@ pub struct Vectors<'a> {
     dimension: usize,
 }
 
-/// The buffers of one thread.
-#[derive(Default)]
-struct Buffers {
-    places: Vec<usize>,
-    values: Vec<f32>,
-    own: Vec<(usize, f64)>,
-}
-
 impl<'a> Vectors<'a> {
     pub(super) fn new(ratings: &'a Ratings, stage: Stage<'a>, dimension: usize) -> Self {
         Self { ratings, stage, dimension }
-    }
-
-    /// Adds the clipped vectors of some blocks.
-    fn total(&self, blocks: &[&[usize]], clipper: &Clipper) -> Vec<f64> {
-        let (mut total, mut buffers) = (vec![0.0; self.stage.length()], Buffers::default());
-        for record in blocks.iter().flat_map(|block| *block) {
-            self.stage.write(&self.ratings.users[*record], &mut buffers);
-            let mut scale = [0.0];
-            clipper.scales(&[squared_length(&buffers.values)], &mut scale);
-            // Zero times a number that is not finite is not zero.
-            if scale[0] != 0.0 {
-                for (place, value) in buffers.places.iter().zip(&buffers.values) {
-                    total[*place] += f64::from(scale[0]) * f64::from(*value);
-                }
-            }
-        }
-        total
     }
 }
 
@@ -194,7 +169,11 @@ impl Contributions for Vectors<'_> {
     }
 
     fn add_clipped(&mut self, blocks: &[&[usize]], clipper: &Clipper, sum: &mut [f64]) {
-        add_blocks(blocks, sum, |blocks| self.total(blocks, clipper));
+        add_sparse(blocks, clipper, sum, self.stage.length(), Vec::new, |record, vector, own| {
+            self.stage.write(&self.ratings.users[record], vector, own);
+            // A user has each item once.
+            false
+        });
     }
 }
 

@@ -121,18 +121,6 @@ impl Algorithm {
         settings.contains(&setting)
     }
 
-    /// Whether each step releases a noisy sum, so that a [`Plan`](super::Plan) can be made.
-    pub(super) fn takes_steps(self) -> bool {
-        !matches!(
-            self,
-            Self::OutputPerturbation
-                | Self::ObjectivePerturbation
-                | Self::HiddenState
-                | Self::FrankWolfe
-                | Self::OnePosterior
-        )
-    }
-
     /// Whether means and spreads of the columns are released first.
     pub(super) fn standardizes(self) -> bool {
         matches!(self, Self::Standardized | Self::Adassp | Self::Newton)

@@ -66,7 +66,7 @@ impl Calibration {
         }
     }
 
-    /// The calibration that the settings ask for, or the usual one for so many records, steps and δ.
+    /// The calibration that the settings ask for, or the usual one for these records, steps and δ.
     pub(super) fn chosen(
         recipe: &Recipe,
         loss: Loss,
@@ -101,8 +101,8 @@ impl Calibration {
     ///
     /// `outputs` are those of the fitted model. A target or an output that is not a number makes the vector
     /// one that is not a number, which the mechanism drops.
-    pub(super) fn add(self, outputs: &[f32], target: Target, share: f32, vector: &mut [f32]) {
-        let mut add = |place: usize, value: f32| vector[place] += share * value;
+    pub(super) fn add(self, outputs: &[f32], target: Target, fraction: f32, vector: &mut [f32]) {
+        let mut add = |place: usize, value: f32| vector[place] += fraction * value;
         match (self, target) {
             (Self::Line, Target::Number(target)) => {
                 let [s, y] = [outputs[0], target].map(|x| x.clamp(-1.0, 1.0));
@@ -141,7 +141,7 @@ impl Calibration {
 }
 
 impl Plan {
-    /// The correction of the fitted model, from the sum of so many releases.
+    /// The correction of the fitted model, from the sum of `releases` releases.
     pub(super) fn correction(&self, sum: &[f64], releases: u64) -> Correction {
         let Some(calibration) = self.calibration.filter(|_| releases > 0) else { return Correction::NONE };
         let releases = releases as f64;
@@ -175,8 +175,8 @@ fn confidence(outputs: &[f32]) -> (usize, f64) {
     (best, -(odds + 1e-30).ln())
 }
 
-/// The part of an estimate of so many numbers that noise does not explain, in [0, 1].
-fn share(squared: f64, numbers: f64, noise: f64) -> f64 {
+/// The part of an estimate that noise does not explain, in [0, 1]. `numbers` is how many it has.
+fn unexplained_part(squared: f64, numbers: f64, noise: f64) -> f64 {
     // The expected square of noise alone is numbers · noise². Twice that is left out.
     (1.0 - 2.0 * numbers * noise * noise / squared.max(f64::MIN_POSITIVE)).max(0.0)
 }
@@ -188,7 +188,7 @@ fn line(sum: &[f64], records: f64, noise: f64) -> Correction {
     let noise = 2.0 * noise / records;
     // The gradient of the squared error at a = 1 and b = 0. Each of its numbers has noise of √2.
     let [along, offset] = [sy - ss, y - s];
-    let part = share(along * along + offset * offset, 2.0, std::f64::consts::SQRT_2 * noise);
+    let part = unexplained_part(along * along + offset * offset, 2.0, std::f64::consts::SQRT_2 * noise);
     // A ridge keeps the scale near one where predictions hardly vary.
     let ridge = 4.0 * noise;
     let (ss, one) = (ss.clamp(0.0, 1.0) + ridge, 1.0 + ridge);
@@ -202,7 +202,7 @@ fn line(sum: &[f64], records: f64, noise: f64) -> Correction {
 /// The ratio of targets to predictions, as the offset of a logarithm.
 fn ratio(sum: &[f64], noise: f64) -> Correction {
     let &[predicted, target] = sum else { return Correction::NONE };
-    let part = share((target - predicted).powi(2), 1.0, std::f64::consts::SQRT_2 * noise);
+    let part = unexplained_part((target - predicted).powi(2), 1.0, std::f64::consts::SQRT_2 * noise);
     let corrected = predicted + part * (target - predicted);
     let floor = CLEAR * noise;
     let offset = (corrected.max(floor) / predicted.max(floor)).ln();
@@ -222,9 +222,9 @@ fn regression(counts: &[f64], noise: f64, has_offset: bool) -> Correction {
         let mut gradient = [prior * (scale - 1.0), prior * offset];
         let mut hessian = [prior, 0.0, prior];
         for &(score, others, cases) in &groups {
-            let share = 1.0 / (1.0 + f64::exp(-(scale * score + offset)));
-            let (all, residual) = (others + cases, (others + cases) * share - cases);
-            let weight = all * (share * (1.0 - share)).max(1e-4);
+            let probability = 1.0 / (1.0 + f64::exp(-(scale * score + offset)));
+            let (all, residual) = (others + cases, (others + cases) * probability - cases);
+            let weight = all * (probability * (1.0 - probability)).max(1e-4);
             gradient[0] += residual * score;
             gradient[1] += residual;
             hessian[0] += weight * score * score;
@@ -250,18 +250,19 @@ fn clear_part(counts: &[f64], noise: f64, has_offset: bool) -> f64 {
     let ([mut gradient, mut variance], of) = ([[0.0; 2]; 2], if has_offset { 2 } else { 1 });
     for (range, pair) in counts.chunks_exact(2).enumerate() {
         let score = middle(range);
-        let share = 1.0 / (1.0 + f64::exp(-score));
-        let residual = (pair[0] + pair[1]) * share - pair[1];
+        let probability = 1.0 / (1.0 + f64::exp(-score));
+        let residual = (pair[0] + pair[1]) * probability - pair[1];
         for (place, factor) in [score, 1.0].into_iter().enumerate().take(of) {
             gradient[place] += residual * factor;
-            variance[place] += (noise * factor).powi(2) * (share * share + (1.0 - share).powi(2));
+            variance[place] +=
+                (noise * factor).powi(2) * (probability * probability + (1.0 - probability).powi(2));
         }
     }
     let squared = (0..of).map(|place| gradient[place] * gradient[place] / variance[place]).sum();
-    self::share(squared, of as f64, 1.0)
+    unexplained_part(squared, of as f64, 1.0)
 }
 
-/// Neighbouring ranges, joined until each group has so many records: mean score, other records, cases.
+/// Neighbouring ranges, joined until each group has enough records: mean score, other records, cases.
 fn groups(counts: &[f64], enough: f64) -> Vec<(f64, f64, f64)> {
     let mut groups: Vec<(f64, f64, f64)> = Vec::new();
     let (mut weighted, mut totals, mut sums) = (0.0, 0.0, [0.0, 0.0]);
@@ -327,8 +328,8 @@ mod tests {
         let examples: Vec<(Vec<f32>, Target)> = (0..40_000)
             .map(|_| {
                 let s = chance.between(-5.0, 5.0);
-                let share = 1.0 / (1.0 + (-(0.5 * s - 0.4)).exp());
-                (vec![s], Target::Class(u32::from(chance.between(0.0, 1.0) < share)))
+                let probability = 1.0 / (1.0 + (-(0.5 * s - 0.4)).exp());
+                (vec![s], Target::Class(u32::from(chance.between(0.0, 1.0) < probability)))
             })
             .collect();
         let found = Calibration::Binary.correction(&sum(Calibration::Binary, &examples), 40_000.0, 5.0);

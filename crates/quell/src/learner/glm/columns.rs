@@ -11,29 +11,31 @@ pub(in crate::learner) struct Columns {
     ///
     /// Data without a schema may be longer; the mechanism clips it.
     pub(super) count: usize,
-    /// For trees: the number of indicators that exclude each other, or 0 for a number.
-    pub(in crate::learner) questions: Vec<usize>,
+    /// For trees: the number of categories of each column, or 0 for a number.
+    ///
+    /// The indicator of an unknown cell is a category, or a column of its own beside a number.
+    pub(in crate::learner) categories: Vec<usize>,
 }
 
 impl Columns {
     /// The columns of a schema. Without a schema, each of `width` features is a number.
     pub(in crate::learner) fn new(schema: Option<&Schema>, width: usize) -> Self {
         let Some(schema) = schema else {
-            return Self { is_indicator: vec![false; width], count: width, questions: vec![0; width] };
+            return Self { is_indicator: vec![false; width], count: width, categories: vec![0; width] };
         };
-        let (mut is_indicator, mut questions) = (Vec::new(), Vec::new());
+        let (mut is_indicator, mut categories) = (Vec::new(), Vec::new());
         for column in &schema.columns {
             let unknown = usize::from(column.unknown);
-            if let Some(categories) = &column.categories {
-                is_indicator.extend(categories.iter().map(|_| true));
-                questions.push(categories.len() + unknown);
+            if let Some(names) = &column.categories {
+                is_indicator.extend(names.iter().map(|_| true));
+                categories.push(names.len() + unknown);
             } else {
                 is_indicator.push(false);
-                questions.extend([0, unknown].into_iter().take(1 + unknown));
+                categories.extend([0, unknown].into_iter().take(1 + unknown));
             }
             is_indicator.extend(column.unknown.then_some(true));
         }
-        Self { is_indicator, count: schema.columns.len(), questions }
+        Self { is_indicator, count: schema.columns.len(), categories }
     }
 
     /// Number of features.

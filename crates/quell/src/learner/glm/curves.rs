@@ -71,8 +71,8 @@ impl Values {
         let (Some(from), Some(to)) = (points.get(after.max(1) - 1), points.get(after.max(1))) else {
             return points.last().map(|knot| knot.adds.clone());
         };
-        let share = ((number - from.at) / (to.at - from.at)).clamp(0.0, 1.0);
-        Some(from.adds.iter().zip(&to.adds).map(|(from, to)| from + share * (to - from)).collect())
+        let position = ((number - from.at) / (to.at - from.at)).clamp(0.0, 1.0);
+        Some(from.adds.iter().zip(&to.adds).map(|(from, to)| from + position * (to - from)).collect())
     }
 }
 
@@ -287,9 +287,9 @@ impl Scores<'_> {
 /// Whether all points between two points are on the line between them, up to a tolerance.
 fn is_straight(places: &[f64], all: &[Vec<f64>], [from, to]: [usize; 2], tolerance: f64) -> bool {
     (from + 1..to).all(|between| {
-        let share = (places[between] - places[from]) / (places[to] - places[from]);
+        let position = (places[between] - places[from]) / (places[to] - places[from]);
         let mut lines = all[from].iter().zip(&all[to]).zip(&all[between]);
-        lines.all(|((a, b), own)| (a + share * (b - a) - own).abs() <= tolerance)
+        lines.all(|((a, b), own)| (a + position * (b - a) - own).abs() <= tolerance)
     })
 }
 

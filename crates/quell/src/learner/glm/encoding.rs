@@ -6,8 +6,8 @@
 
 use super::{
     Plan, Standardization,
-    cells::{Cell, Cells},
-    plan::Stage,
+    compact::{CompactExample, CompactRecords},
+    stages::Stage,
     standardization::limit,
 };
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
 
 /// The encoding of one stage.
 pub(super) struct Encoding<'a> {
-    cells: &'a Cells,
+    records: &'a CompactRecords,
     /// Number of rows of the released matrix.
     pub(super) outputs: usize,
     has_biases: bool,
@@ -40,7 +40,7 @@ pub(super) struct Encoding<'a> {
     /// The value of each indicator that is 0, and the sum of their squares.
     zeros: Vec<f64>,
     zeros_squared: f64,
-    /// For each pattern, what it adds to the value of its indicator, and to the squared length.
+    /// For each value of an indicator, what it adds to the value of its indicator, and to the squared length.
     steps: Vec<f64>,
     squared_steps: Vec<f64>,
 }
@@ -50,7 +50,7 @@ pub(super) struct Encoding<'a> {
 pub(super) struct PackedWeights {
     lanes: usize,
     numbers: Vec<f32>,
-    patterns: Vec<f32>,
+    indicator_values: Vec<f32>,
     /// The scores of an example whose numbers and indicators are all 0.
     zeros: Vec<f32>,
     pub(super) biases: Vec<f32>,
@@ -61,10 +61,10 @@ pub(super) struct PackedWeights {
 pub(super) struct Sums {
     lanes: usize,
     numbers: Vec<f32>,
-    /// The sum of the left factors, of all examples and of those with each pattern.
+    /// The sum of the left factors, of all examples and of those with each value of an indicator.
     left: Vec<f64>,
-    patterns: Vec<f64>,
-    /// The patterns of the block, in the order in which they were found, and whether each one is there.
+    indicator_values: Vec<f64>,
+    /// The values of indicators of the block, in the order in which they were found, and whether each one is there.
     found: Vec<u32>,
     is_found: Vec<bool>,
     biases: Vec<f64>,
@@ -73,7 +73,7 @@ pub(super) struct Sums {
 impl<'a> Encoding<'a> {
     pub(super) fn new(
         plan: &'a Plan,
-        cells: &'a Cells,
+        records: &'a CompactRecords,
         stage: Stage,
         standardization: &Standardization,
     ) -> Self {
@@ -109,23 +109,25 @@ impl<'a> Encoding<'a> {
             let [centre, rate, gain] = of(feature);
             f64::from(gain * between((x - centre) * rate, limit))
         };
-        let zeros: Vec<f64> = cells.indicators.iter().map(|feature| value(*feature, 0.0)).collect();
-        let steps = cells.patterns.iter().map(|pattern| {
-            let (zero, own) =
-                (zeros[pattern.indicator], value(cells.indicators[pattern.indicator], pattern.value));
+        let zeros: Vec<f64> = records.indicators.iter().map(|feature| value(*feature, 0.0)).collect();
+        let steps = records.indicator_values.iter().map(|indicator_value| {
+            let (zero, own) = (
+                zeros[indicator_value.indicator],
+                value(records.indicators[indicator_value.indicator], indicator_value.value),
+            );
             (own - zero, own * own - zero * zero)
         });
         let (steps, squared_steps) = steps.unzip();
         let mut places: Vec<usize> =
-            cells.numbers.iter().copied().chain(has_target.then_some(width)).collect();
+            records.numbers.iter().copied().chain(has_target.then_some(width)).collect();
         let column = |kind: usize| places.iter().map(|place| of(*place)[kind]).collect();
         let [centres, rates, gains] = [0, 1, 2].map(column);
         let waves = Some(&plan.wave_table).filter(|table| has_scores && table.count > 0);
         let before_waves = width + usize::from(has_target) + if has_scores { plan.leaves() } else { 0 };
-        let columns = before_waves + cells.numbers.len() * waves.map_or(0, |table| table.count);
+        let columns = before_waves + records.numbers.len() * waves.map_or(0, |table| table.count);
         places.extend(before_waves..columns);
         Self {
-            cells,
+            records,
             outputs,
             has_biases: !is_mean,
             centres,
@@ -162,19 +164,19 @@ impl<'a> Encoding<'a> {
 
     /// Writes the numbers of an example, and returns the squared length of all its features.
     #[inline(always)]
-    pub(super) fn encode(&self, cell: Cell<'_>, right: &mut [f32]) -> f64 {
+    pub(super) fn encode(&self, example: CompactExample<'_>, right: &mut [f32]) -> f64 {
         let constants = self.centres.iter().zip(&self.rates).zip(&self.gains);
-        for ((y, x), ((centre, rate), gain)) in right.iter_mut().zip(cell.numbers).zip(constants) {
+        for ((y, x), ((centre, rate), gain)) in right.iter_mut().zip(example.numbers).zip(constants) {
             *y = gain * between((x - centre) * rate, self.limit);
         }
         if let Some(table) = self.waves {
-            let waves = right[cell.numbers.len()..].chunks_exact_mut(table.count);
-            let numbers = cell.numbers.iter().zip(&self.centres).zip(&self.rates);
+            let waves = right[example.numbers.len()..].chunks_exact_mut(table.count);
+            let numbers = example.numbers.iter().zip(&self.centres).zip(&self.rates);
             for (waves, ((x, centre), rate)) in waves.zip(numbers) {
                 table.write(between((x - centre) * rate, self.limit), self.wave_gain, waves);
             }
         }
-        if let (true, [.., y], Target::Number(target)) = (self.has_target, &mut *right, cell.target) {
+        if let (true, [.., y], Target::Number(target)) = (self.has_target, &mut *right, example.target) {
             let last = self.centres.len() - 1;
             *y = self.gains[last] * between((target - self.centres[last]) * self.rates[last], self.limit);
         }
@@ -184,22 +186,22 @@ impl<'a> Encoding<'a> {
             }
         }
         let mut indicators = self.zeros_squared;
-        for pattern in cell.patterns {
-            indicators += self.squared_steps[*pattern as usize];
+        for indicator_value in example.indicator_values {
+            indicators += self.squared_steps[*indicator_value as usize];
         }
         // Differences of squares may leave less than nothing, by rounding.
         squared_length(right) + if indicators < 0.0 { 0.0 } else { indicators }
     }
 
     /// Writes all features of an example.
-    pub(super) fn expand(&self, cell: Cell<'_>, numbers: &[f32], dense: &mut [f32]) {
-        for (feature, zero) in self.cells.indicators.iter().zip(&self.zeros) {
+    pub(super) fn expand(&self, example: CompactExample<'_>, numbers: &[f32], dense: &mut [f32]) {
+        for (feature, zero) in self.records.indicators.iter().zip(&self.zeros) {
             dense[*feature] = *zero as f32;
         }
-        for pattern in cell.patterns {
-            let indicator = self.cells.patterns[*pattern as usize].indicator;
-            let value = self.zeros[indicator] + self.steps[*pattern as usize];
-            dense[self.cells.indicators[indicator]] = value as f32;
+        for indicator_value in example.indicator_values {
+            let indicator = self.records.indicator_values[*indicator_value as usize].indicator;
+            let value = self.zeros[indicator] + self.steps[*indicator_value as usize];
+            dense[self.records.indicators[indicator]] = value as f32;
         }
         for (place, number) in self.places.iter().zip(numbers) {
             dense[*place] = *number;
@@ -215,21 +217,23 @@ impl<'a> Encoding<'a> {
         for (row, place) in numbers.chunks_exact_mut(lanes).zip(&self.places) {
             (0..outputs).for_each(|output| row[output] = weight(output, *place));
         }
-        let mut patterns = vec![0.0; self.steps.len() * lanes];
-        let of_patterns = self.cells.patterns.iter().zip(&self.steps);
-        for (row, (pattern, step)) in patterns.chunks_exact_mut(lanes).zip(of_patterns) {
-            let feature = self.cells.indicators[pattern.indicator];
+        let mut indicator_values = vec![0.0; self.steps.len() * lanes];
+        let of_indicator_values = self.records.indicator_values.iter().zip(&self.steps);
+        for (row, (indicator_value, step)) in
+            indicator_values.chunks_exact_mut(lanes).zip(of_indicator_values)
+        {
+            let feature = self.records.indicators[indicator_value.indicator];
             (0..outputs).for_each(|output| row[output] = (f64::from(weight(output, feature)) * step) as f32);
         }
         let (mut zeros, mut biases) = (vec![0.0; lanes], vec![0.0; lanes]);
         biases[..outputs].copy_from_slice(own_biases);
         for (output, zero) in zeros.iter_mut().enumerate().take(outputs) {
-            let of_indicators = self.cells.indicators.iter().zip(&self.zeros);
+            let of_indicators = self.records.indicators.iter().zip(&self.zeros);
             let sum: f64 =
                 of_indicators.map(|(feature, zero)| f64::from(weight(output, *feature)) * zero).sum();
             *zero = sum as f32;
         }
-        PackedWeights { lanes, numbers, patterns, zeros, biases }
+        PackedWeights { lanes, numbers, indicator_values, zeros, biases }
     }
 
     pub(super) fn sums(&self) -> Sums {
@@ -238,7 +242,7 @@ impl<'a> Encoding<'a> {
             lanes,
             numbers: vec![0.0; self.places.len() * lanes],
             left: vec![0.0; lanes],
-            patterns: vec![0.0; self.steps.len() * lanes],
+            indicator_values: vec![0.0; self.steps.len() * lanes],
             found: Vec::new(),
             is_found: vec![false; self.steps.len()],
             biases: vec![0.0; lanes],
@@ -253,14 +257,16 @@ impl<'a> Encoding<'a> {
             for (place, sum) in self.places.iter().zip(sums.numbers.iter().skip(output).step_by(lanes)) {
                 row[*place] = f64::from(*sum);
             }
-            for (feature, zero) in self.cells.indicators.iter().zip(&self.zeros) {
+            for (feature, zero) in self.records.indicators.iter().zip(&self.zeros) {
                 row[*feature] = zero * sums.left[output];
             }
-            // Only patterns of the block, so that the sum does not depend on other records.
-            for pattern in &sums.found {
-                let pattern = *pattern as usize;
-                let feature = self.cells.indicators[self.cells.patterns[pattern].indicator];
-                row[feature] += self.steps[pattern] * sums.patterns[pattern * lanes + output];
+            // Only values of indicators of the block, so that the sum does not depend on other records.
+            for indicator_value in &sums.found {
+                let indicator_value = *indicator_value as usize;
+                let feature =
+                    self.records.indicators[self.records.indicator_values[indicator_value].indicator];
+                row[feature] +=
+                    self.steps[indicator_value] * sums.indicator_values[indicator_value * lanes + output];
             }
         }
         biases.copy_from_slice(&sums.biases[..biases.len()]);
@@ -270,11 +276,11 @@ impl<'a> Encoding<'a> {
 impl PackedWeights {
     /// Writes the scores of an example, without biases.
     #[inline(always)]
-    pub(super) fn scores(&self, numbers: &[f32], patterns: &[u32], scores: &mut [f32]) {
+    pub(super) fn scores(&self, numbers: &[f32], indicator_values: &[u32], scores: &mut [f32]) {
         if let ([score], [zero]) = (&mut *scores, self.zeros.as_slice()) {
             *score = dot(&self.numbers, numbers) + zero;
-            for pattern in patterns {
-                *score += self.patterns[*pattern as usize];
+            for indicator_value in indicator_values {
+                *score += self.indicator_values[*indicator_value as usize];
             }
             return;
         }
@@ -290,8 +296,12 @@ impl PackedWeights {
             }
             *scores = sum;
         }
-        for pattern in patterns {
-            add_lanes(scores, 1.0, &self.patterns[*pattern as usize * self.lanes..][..self.lanes]);
+        for indicator_value in indicator_values {
+            add_lanes(
+                scores,
+                1.0,
+                &self.indicator_values[*indicator_value as usize * self.lanes..][..self.lanes],
+            );
         }
     }
 }
@@ -300,34 +310,41 @@ impl Sums {
     pub(super) fn clear(&mut self) {
         self.numbers.fill(0.0);
         self.left.fill(0.0);
-        for pattern in self.found.drain(..) {
-            let pattern = pattern as usize;
-            self.is_found[pattern] = false;
-            self.patterns[pattern * self.lanes..][..self.lanes].fill(0.0);
+        for indicator_value in self.found.drain(..) {
+            let indicator_value = indicator_value as usize;
+            self.is_found[indicator_value] = false;
+            self.indicator_values[indicator_value * self.lanes..][..self.lanes].fill(0.0);
         }
         self.biases.fill(0.0);
     }
 
     /// Adds the scaled outer product of the factors of an example.
     #[inline(always)]
-    pub(super) fn add(&mut self, scale: f32, left: &[f32], numbers: &[f32], patterns: &[u32], constant: f32) {
-        for pattern in patterns {
-            if !std::mem::replace(&mut self.is_found[*pattern as usize], true) {
-                self.found.push(*pattern);
+    pub(super) fn add(
+        &mut self,
+        scale: f32,
+        left: &[f32],
+        numbers: &[f32],
+        indicator_values: &[u32],
+        constant: f32,
+    ) {
+        for indicator_value in indicator_values {
+            if !std::mem::replace(&mut self.is_found[*indicator_value as usize], true) {
+                self.found.push(*indicator_value);
             }
         }
         if let [left] = left {
             let left = scale * left;
             add_scaled(&mut self.numbers, left, numbers);
-            for pattern in patterns {
-                self.patterns[*pattern as usize] += f64::from(left);
+            for indicator_value in indicator_values {
+                self.indicator_values[*indicator_value as usize] += f64::from(left);
             }
         } else {
             for (row, x) in self.numbers.chunks_exact_mut(self.lanes).zip(numbers) {
                 add_lanes(row, scale * x, left);
             }
-            for pattern in patterns {
-                let row = &mut self.patterns[*pattern as usize * self.lanes..][..self.lanes];
+            for indicator_value in indicator_values {
+                let row = &mut self.indicator_values[*indicator_value as usize * self.lanes..][..self.lanes];
                 for (sum, left) in row.iter_mut().zip(left) {
                     *sum += f64::from(scale * left);
                 }

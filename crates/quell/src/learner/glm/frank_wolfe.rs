@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::{
     Algorithm, Columns, Family, Recipe,
     minimized::declared_layers,
-    plan::{check_examples, checked_records},
+    suitability::{check_examples, checked_records},
     weights::Weights,
 };
 use crate::{
@@ -181,7 +181,7 @@ impl Method for FrankWolfe {
         mut watch: impl FnMut(&Weights) -> Result<Control, Error>,
     ) -> Result<(), Error> {
         // The sensitivity of a selection is that of the planned relation.
-        crate::terms::check_lease(&mut lease, self.neighbors)?;
+        crate::terms::check_lease(&mut lease, task.unit(), self.neighbors)?;
         while let Some(paid) = lease.next() {
             let (paid, step) = (paid?, lease.position() - 1);
             let slopes = self.slopes(task, &state.values);
@@ -189,9 +189,9 @@ impl Method for FrankWolfe {
             let utilities = Sensitive::new(signed(-1.0).chain(signed(1.0)).collect());
             let corner = paid.run(&utilities)?;
             let (place, sign) = (corner % slopes.len(), if corner < slopes.len() { 1.0 } else { -1.0 });
-            let share = 2.0 / (step as f64 + 2.0);
-            state.values.iter_mut().for_each(|weight| *weight *= 1.0 - share);
-            state.values[place] += share * sign * self.radius;
+            let rate = 2.0 / (step as f64 + 2.0);
+            state.values.iter_mut().for_each(|weight| *weight *= 1.0 - rate);
+            state.values[place] += rate * sign * self.radius;
             state.advance(step);
             match watch(state)? {
                 Control::Stop => return Ok(()),

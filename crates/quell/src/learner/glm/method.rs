@@ -9,9 +9,7 @@ use quell_privacy::{
 use serde_json::{Value, json};
 
 use super::{
-    Family, Plan, Recipe, State,
-    cells::Cells,
-    plan::{Stage, check_examples},
+    Family, Plan, Recipe, State, compact::CompactRecords, stages::Stage, suitability::check_examples,
     vectors::Vectors,
 };
 use crate::{
@@ -178,8 +176,8 @@ impl Method for Glm {
         mut watch: impl FnMut(&State) -> Result<Control, Error>,
     ) -> Result<(), Error> {
         let plan = &self.plan;
-        terms::check_lease(&mut lease, plan.neighbors)?;
-        let mut cells = Cells::new(task, &plan.columns);
+        terms::check_lease(&mut lease, task.unit(), plan.neighbors)?;
+        let mut records = CompactRecords::new(task, &plan.columns);
         let mut has_leaves = false;
         while let Some(paid) = lease.next() {
             let (paid, run) = (paid?, lease.position() - 1);
@@ -191,12 +189,12 @@ impl Method for Glm {
                 let standardization = state.standardization(plan);
                 // Thresholds do not change once gradients are computed.
                 if let (Some(trees), true, false) = (&plan.forest, stage.has_scores(), has_leaves) {
-                    cells = cells.with_leaves(task, trees, &plan.thresholds(&standardization));
+                    records = records.with_leaves(task, trees, &plan.thresholds(&standardization));
                     has_leaves = true;
                 }
                 let [weights, anchor] = state.weights(plan, stage);
-                let cells = (&cells, task.is_grouped());
-                let mut vectors = Vectors::new(plan, cells, stage, &standardization, [&weights, &anchor]);
+                let records = (&records, task.is_grouped());
+                let mut vectors = Vectors::new(plan, records, stage, &standardization, [&weights, &anchor]);
                 let Some(released) = batches.next(&mut vectors) else { break };
                 state.apply(plan, &released?.sum, position)?;
                 let control = watch(state)?;

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use super::{
     Columns, Family, Recipe,
     minimizer::{MOST_RECORDS, Minimizer, Problem},
-    plan::{check_examples, checked_records},
     rows::Rows,
+    suitability::{check_examples, checked_records},
     weights::Weights,
 };
 use crate::{
@@ -25,6 +25,7 @@ use crate::{
     layer::Spec,
     learner::{Control, Method, PlannedCost, Predictor, Subject, Supervised, loss::Loss, privacy},
     network::{Architecture, Network},
+    terms,
 };
 
 /// A linear model that each run of a mechanism fits at once.
@@ -144,7 +145,7 @@ impl<M: Minimizer> Method for Minimized<M> {
             });
         }
         check_examples(examples, &self.columns, self.classes)?;
-        // The theorems need a limit. Beyond it, the refusal tells that there are so many records.
+        // The theorems need a limit. Beyond it, the refusal tells that there are more records than the limit.
         if examples.row_count() as u64 > MOST_RECORDS {
             return Err(Error::Setting {
                 name: "data",
@@ -170,6 +171,7 @@ impl<M: Minimizer> Method for Minimized<M> {
         state: &mut Weights,
         mut watch: impl FnMut(&Weights) -> Result<Control, Error>,
     ) -> Result<(), Error> {
+        terms::check_lease(&mut lease, task.unit(), self.neighbors)?;
         while let Some(paid) = lease.next() {
             let (paid, output) = (paid?, lease.position() as usize - 1);
             let is_one_of_several = self.runs > 1;

@@ -35,22 +35,28 @@
 
 mod algorithm;
 mod calibration;
-mod cells;
 pub(super) mod cholesky;
 mod columns;
+mod compact;
 mod curves;
 mod encoding;
 mod frank_wolfe;
+mod leaves;
 mod method;
 mod minimized;
 mod minimizer;
 mod plan;
+mod rate;
 mod recipe;
 mod rows;
+mod rules;
+mod stages;
 mod standardization;
 mod state;
+mod suitability;
 mod theory;
 mod vectors;
+mod waves;
 mod weights;
 
 pub use algorithm::Algorithm;

@@ -34,7 +34,7 @@ pub(super) struct Standardization {
     /// The factor for standardised numbers, relative to indicators.
     gain: f64,
     /// The usual length of a standardised example.
-    pub(super) radius: f64,
+    pub(super) usual_length: f64,
 }
 
 /// Averages of released means, and the standard deviation of the noise in them.
@@ -48,7 +48,7 @@ pub(super) struct Estimate<'a> {
 const CLASS_GAIN: f64 = 0.8;
 
 impl Standardization {
-    /// The constants that use nothing but the declared bounds: no example is longer than the radius.
+    /// The constants that use nothing but the declared bounds: no example is longer than the usual length.
     ///
     /// Data without a schema may be longer; the mechanism clips it.
     pub(super) fn declared(plan: &Plan) -> Self {
@@ -58,7 +58,7 @@ impl Standardization {
             spreads: vec![1.0; width],
             target: [0.0, 1.0],
             gain: 1.0,
-            radius: (plan.columns.count as f64).sqrt(),
+            usual_length: (plan.columns.count as f64).sqrt(),
         }
     }
 
@@ -115,8 +115,8 @@ impl Standardization {
         }
         let target = [target, target_spread.map_or(1.0, bounded)];
         let gain = if plan.classes.is_some() { CLASS_GAIN } else { 1.0 };
-        let mut standardization = Self { centres, spreads, target, gain, radius: 1.0 };
-        standardization.radius = standardization.typical_length(plan);
+        let mut standardization = Self { centres, spreads, target, gain, usual_length: 1.0 };
+        standardization.usual_length = standardization.typical_length(plan);
         standardization
     }
 
@@ -149,9 +149,9 @@ impl Standardization {
         let constants = (0..width).map(|feature| {
             let spread = self.spreads[feature];
             if plan.columns.is_indicator(feature) {
-                (1.0, 1.0 / (spread * self.radius))
+                (1.0, 1.0 / (spread * self.usual_length))
             } else {
-                (1.0 / spread, self.gain / self.radius)
+                (1.0 / spread, self.gain / self.usual_length)
             }
         });
         let (rates, gains): (Vec<f64>, Vec<f64>) = constants.unzip();
@@ -161,12 +161,12 @@ impl Standardization {
 
     /// The factor of the waves: their amplitudes are relative to that of a number.
     pub(super) fn wave_gain(&self) -> f64 {
-        self.gain / self.radius
+        self.gain / self.usual_length
     }
 
     /// The factor of the features of leaves.
     pub(super) fn leaf_gain(&self, plan: &Plan) -> f64 {
-        plan.leaf_amplitude() / self.radius
+        plan.leaf_amplitude() / self.usual_length
     }
 
     /// The weights of all layers before the linear one.

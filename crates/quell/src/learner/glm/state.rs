@@ -1,13 +1,13 @@
 //! The state of a run. It is public, because it follows from released values alone.
 
-use safetensors::{Dtype, SafeTensors, serialize};
+use safetensors::{SafeTensors, serialize};
 use serde::{Deserialize, Serialize};
 
 use super::{
     Algorithm, Plan, Standardization,
     calibration::{Calibration, Correction},
     cholesky::Cholesky,
-    plan::Stage,
+    stages::Stage,
     standardization::Estimate,
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
         Snapshot,
         average::Mean,
         loss::Loss,
-        tensors::{Tensor, numbers},
+        tensors::{Tensor, TensorFile},
     },
 };
 
@@ -98,7 +98,7 @@ impl State {
     /// The weights at which the next vectors are computed, and those of the reference.
     pub(super) fn weights(&self, plan: &Plan, stage: Stage) -> [Vec<f32>; 2] {
         let own = match (stage, &self.standardization) {
-            (Stage::Calibration, Some(standardization)) => &self.fitted(plan, standardization.radius),
+            (Stage::Calibration, Some(standardization)) => &self.fitted(plan, standardization.usual_length),
             _ => &self.weights,
         };
         [own, &self.anchor].map(|weights| weights.iter().map(|weight| *weight as f32).collect())
@@ -207,13 +207,13 @@ impl State {
     }
 
     /// The weights of the linear layer that becomes the model.
-    fn fitted(&self, plan: &Plan, radius: f64) -> Vec<f64> {
+    fn fitted(&self, plan: &Plan, usual_length: f64) -> Vec<f64> {
         if plan.algorithm == Algorithm::Adassp {
             let mut weights =
                 self.sums.solution(&self.counters, plan).unwrap_or_else(|| self.weights.clone());
-            // The target in the products was divided by the radius.
+            // The target in the products was divided by the usual length.
             for weight in &mut *weights {
-                *weight *= radius;
+                *weight *= usual_length;
             }
             return weights;
         }
@@ -227,9 +227,9 @@ impl State {
     pub(super) fn model(&self, plan: &Plan) -> Vec<f32> {
         let estimate = || self.sums.estimate(&self.counters, plan);
         let standardization = self.standardization.clone().unwrap_or_else(estimate);
-        let radius = standardization.radius;
+        let usual_length = standardization.usual_length;
         let [centre, spread] = standardization.target;
-        let linear = self.fitted(plan, radius);
+        let linear = self.fitted(plan, usual_length);
         let (matrix, biases) = linear.split_at(plan.outputs() * plan.features());
         let (factor, offset) = match plan.loss {
             Loss::Squared | Loss::Huber { .. } | Loss::Pinball { .. } => (spread, centre),
@@ -240,8 +240,8 @@ impl State {
             plan.correction(&self.sums.calibration, self.counters.calibration);
         let (factor, offset) = (scale * factor, scale * offset + shift);
         let matrix = matrix.iter().map(|weight| factor * weight);
-        // The constant feature of the bias is 1/radius, like one number of an example.
-        let biases = biases.iter().map(|bias| factor * bias / radius + offset);
+        // The constant feature of the bias is one over the usual length, like one number of an example.
+        let biases = biases.iter().map(|bias| factor * bias / usual_length + offset);
         let mut weights = standardization.layers(plan);
         weights.extend(matrix.chain(biases).map(|weight| weight as f32));
         weights
@@ -249,27 +249,21 @@ impl State {
 
     /// Restores a state that [`Snapshot::save`] wrote for the same plan.
     pub(super) fn restore(bytes: &[u8], plan: &Plan) -> Result<Self, Error> {
-        let damaged =
-            |part: &str| Error::saved(part, "missing or damaged", "the contents of a checkpoint of this run");
-        let file = SafeTensors::deserialize(bytes).map_err(|_| damaged("the file"))?;
+        let file = TensorFile::of_checkpoint(bytes)?;
+        let damaged = |part: &str| file.damaged(part);
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(|_| damaged("the header"))?;
         let text = header.metadata().as_ref().and_then(|metadata| metadata.get(COUNTERS));
         let text = text.ok_or_else(|| damaged("counters"))?;
         let mut state = Self::new(plan)?;
         state.counters = serde_json::from_str(text).map_err(|_| damaged("counters"))?;
-        let read = |name: &str| {
-            numbers(&file, name, Dtype::F64, f64::from_le_bytes)
-                .filter(|values| values.iter().all(|value| value.is_finite()))
-                .ok_or_else(|| damaged(name))
-        };
         for (name, values) in state.tensors_mut() {
-            let read = read(name)?;
+            let read = file.double(name)?;
             if read.len() != values.len() {
                 return Err(damaged(name));
             }
             values.copy_from_slice(&read);
         }
-        state.mean.restore(state.counters.averaged, &read(AVERAGE)?)?;
+        state.mean.restore(state.counters.averaged, &file.double(AVERAGE)?)?;
         Ok(state)
     }
 

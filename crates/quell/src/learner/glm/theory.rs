@@ -4,7 +4,7 @@ use quell_privacy::units::{Delta, Epsilon};
 
 use super::{
     Algorithm, Recipe,
-    plan::{RATE, STEPS},
+    rules::{RATE, STEPS},
 };
 use crate::{Error, learner::convex};
 

@@ -4,9 +4,9 @@ use quell_privacy::mechanism::{Clipper, Contributions};
 
 use super::{
     Plan, Standardization,
-    cells::{Cell, Cells},
+    compact::{CompactExample, CompactRecords},
     encoding::{Encoding, PackedWeights, Sums},
-    plan::Stage,
+    stages::Stage,
     standardization::limit,
     state::mean_count,
 };
@@ -32,7 +32,7 @@ use crate::{
 ///
 /// 1. *Length.* An outer product is as long as the product of the lengths of its factors, and the constant is
 ///    one more number of the right factor. The mean of several vectors is measured as it is.
-/// 2. *One record.* A vector follows from the cells of its record, and from centres, spreads and weights that
+/// 2. *One record.* A vector follows from the features of its record, and from centres, spreads and weights that
 ///    follow from released sums alone. So does the value of a category that is absent.
 /// 3. *Scale zero.* A vector whose scale is zero is not added, so it may be infinite or NaN.
 /// 4. *Precision.* Numbers of a block are added in single precision, in the order of its records. Sums of
@@ -40,7 +40,7 @@ use crate::{
 ///    blocks to threads by their position.
 pub(super) struct Vectors<'a> {
     plan: &'a Plan,
-    cells: &'a Cells,
+    records: &'a CompactRecords,
     /// Whether a record may have several examples.
     is_grouped: bool,
     stage: Stage,
@@ -88,12 +88,12 @@ impl Right {
 impl<'a> Vectors<'a> {
     pub(super) fn new(
         plan: &'a Plan,
-        (cells, is_grouped): (&'a Cells, bool),
+        (records, is_grouped): (&'a CompactRecords, bool),
         stage: Stage,
         standardization: &'a Standardization,
         weights: [&[f32]; 2],
     ) -> Self {
-        let encoding = Encoding::new(plan, cells, stage, standardization);
+        let encoding = Encoding::new(plan, records, stage, standardization);
         let weights = match stage {
             Stage::Means | Stage::Deviations | Stage::Moments => {
                 [PackedWeights::default(), PackedWeights::default()]
@@ -103,7 +103,7 @@ impl<'a> Vectors<'a> {
             }
             Stage::Correction => weights.map(|weights| encoding.pack(weights)),
         };
-        Self { plan, cells, is_grouped, stage, standardization, encoding, weights }
+        Self { plan, records, is_grouped, stage, standardization, encoding, weights }
     }
 
     /// Number of numbers in the vector of a record.
@@ -167,12 +167,12 @@ impl<'a> Vectors<'a> {
     #[inline(always)]
     fn add_single(&self, record: usize, clipper: &Clipper, buffers: &mut Buffers) {
         let mut scale = [0.0];
-        let Some(example) = self.cells.examples(record).next() else {
+        let Some(example) = self.records.examples(record).next() else {
             return clipper.scales(&[0.0], &mut scale);
         };
         // No closure: code in one is not compiled for the vector instructions of this machine.
-        let cell = self.cells.example(example);
-        let right = self.factors(cell, buffers);
+        let example = self.records.example(example);
+        let right = self.factors(example, buffers);
         let Buffers { left, right: numbers, sums, dense, block, .. } = buffers;
         clipper.scales(&[squared_length(left) * right.squared_length()], &mut scale);
         // Zero times a number that is not finite is not zero.
@@ -180,7 +180,7 @@ impl<'a> Vectors<'a> {
             if self.stage == Stage::Moments {
                 add_products(block, scale[0], left, dense, right.constant);
             } else {
-                sums.add(scale[0], left, numbers, cell.patterns, right.constant);
+                sums.add(scale[0], left, numbers, example.indicator_values, right.constant);
             }
         }
     }
@@ -188,22 +188,22 @@ impl<'a> Vectors<'a> {
     /// Adds the clipped mean of the vectors of a record's examples to the sum of its block.
     #[inline(always)]
     fn add_group(&self, record: usize, clipper: &Clipper, buffers: &mut Buffers) {
-        let (mut scale, examples) = ([0.0], self.cells.examples(record));
+        let (mut scale, examples) = ([0.0], self.records.examples(record));
         buffers.own.fill(0.0);
         buffers.sums.clear();
-        let share = 1.0 / examples.len() as f32;
+        let fraction = 1.0 / examples.len() as f32;
         for example in examples {
-            let cell = self.cells.example(example);
+            let example = self.records.example(example);
             if self.stage == Stage::Calibration {
-                self.add_outputs(cell, share, buffers);
+                self.add_outputs(example, fraction, buffers);
                 continue;
             }
-            let right = self.factors(cell, buffers);
+            let right = self.factors(example, buffers);
             let Buffers { left, right: numbers, sums, dense, own, .. } = buffers;
             if self.stage == Stage::Moments {
-                add_products(own, share, left, dense, right.constant);
+                add_products(own, fraction, left, dense, right.constant);
             } else {
-                sums.add(share, left, numbers, cell.patterns, right.constant);
+                sums.add(fraction, left, numbers, example.indicator_values, right.constant);
             }
         }
         if !matches!(self.stage, Stage::Moments | Stage::Calibration) {
@@ -217,40 +217,40 @@ impl<'a> Vectors<'a> {
     }
 
     /// Adds what the fitted model says about an example, and its target, to the vector of its record.
-    fn add_outputs(&self, cell: Cell<'_>, share: f32, buffers: &mut Buffers) {
+    fn add_outputs(&self, example: CompactExample<'_>, fraction: f32, buffers: &mut Buffers) {
         let Buffers { right, scores, own, .. } = buffers;
-        let features = self.encoding.encode(cell, right);
+        let features = self.encoding.encode(example, right);
         let length = if self.plan.bounds_lengths() { features.sqrt().max(1.0).recip() } else { 1.0 };
-        self.scores(cell, &self.weights[0], (right, length), scores);
+        self.scores(example, &self.weights[0], (right, length), scores);
         if let Loss::Squared | Loss::Huber { .. } = self.plan.loss {
             let [centre, spread] = self.standardization.target;
             scores[0] = (centre + spread * f64::from(scores[0])) as f32;
         }
         if let Some(calibration) = self.plan.calibration {
-            calibration.add(&scores[..self.encoding.outputs], cell.target, share, own);
+            calibration.add(&scores[..self.encoding.outputs], example.target, fraction, own);
         }
     }
 
     /// Writes the factors of an example's vector.
     #[inline(always)]
-    fn factors(&self, cell: Cell<'_>, buffers: &mut Buffers) -> Right {
+    fn factors(&self, example: CompactExample<'_>, buffers: &mut Buffers) -> Right {
         let Buffers { right, left, scores, other, dense, .. } = buffers;
-        let features = self.encoding.encode(cell, right);
+        let features = self.encoding.encode(example, right);
         if matches!(self.stage, Stage::Means | Stage::Deviations) {
             left.fill(1.0);
             return Right { features, constant: 0.0 };
         }
         let shrunk = features.sqrt().max(1.0).recip();
-        let constant = self.standardization.radius.recip();
+        let constant = self.standardization.usual_length.recip();
         if self.stage == Stage::Moments {
-            self.encoding.expand(cell, right, dense);
-            return self.products(cell.target, left, dense, Right { features, constant: constant as f32 });
+            self.encoding.expand(example, right, dense);
+            return self.products(example.target, left, dense, Right { features, constant: constant as f32 });
         }
         // Either unusually long examples are shortened, or only their gradients.
         let [length, weight] = if self.plan.bounds_lengths() { [shrunk, 1.0] } else { [1.0, shrunk] };
-        self.derivatives(cell, &self.weights[0], (right, length), scores, left);
+        self.derivatives(example, &self.weights[0], (right, length), scores, left);
         if self.stage == Stage::Correction {
-            self.derivatives(cell, &self.weights[1], (right, length), scores, other);
+            self.derivatives(example, &self.weights[1], (right, length), scores, other);
             left.iter_mut().zip(other).for_each(|(own, other)| *own -= *other);
         }
         // The left factor has the length of the example, and the constant is divided by it.
@@ -303,7 +303,7 @@ impl<'a> Vectors<'a> {
     #[inline(always)]
     fn scores(
         &self,
-        cell: Cell<'_>,
+        example: CompactExample<'_>,
         weights: &PackedWeights,
         (numbers, length): (&[f32], f64),
         scores: &mut [f32],
@@ -313,8 +313,8 @@ impl<'a> Vectors<'a> {
             Loss::Poisson => mean_count(constants.target[0]).ln() as f32,
             _ => 0.0,
         };
-        weights.scores(numbers, cell.patterns, scores);
-        let (part, length) = (constants.radius.recip() as f32, length as f32);
+        weights.scores(numbers, example.indicator_values, scores);
+        let (part, length) = (constants.usual_length.recip() as f32, length as f32);
         for (score, bias) in scores.iter_mut().zip(&weights.biases) {
             *score = length * *score + bias * part + offset;
         }
@@ -326,7 +326,7 @@ impl<'a> Vectors<'a> {
     #[inline(always)]
     fn derivatives(
         &self,
-        cell: Cell<'_>,
+        example: CompactExample<'_>,
         weights: &PackedWeights,
         (numbers, length): (&[f32], f64),
         scores: &mut [f32],
@@ -335,13 +335,13 @@ impl<'a> Vectors<'a> {
         let plan = self.plan;
         let target = match plan.loss {
             Loss::Squared | Loss::Huber { .. } | Loss::Pinball { .. } => {
-                Target::Number(self.number(cell.target) as f32)
+                Target::Number(self.number(example.target) as f32)
             }
             Loss::Poisson | Loss::CrossEntropy { .. } | Loss::BinaryCrossEntropy | Loss::Hinge { .. } => {
-                cell.target
+                example.target
             }
         };
-        self.scores(cell, weights, (numbers, length), scores);
+        self.scores(example, weights, (numbers, length), scores);
         let outputs = self.encoding.outputs;
         plan.loss.gradient(&scores[..outputs], target, &mut slopes[..outputs]);
         // Residuals of counts are relative to their mean.
@@ -410,13 +410,18 @@ mod tests {
     }
 
     /// The records as a stage reads them.
-    fn cells(glm: &Glm, task: &Supervised<'_>, stage: Stage, constants: &Standardization) -> Cells {
-        let cells = Cells::new(task, &glm.plan.columns);
+    fn compact(
+        glm: &Glm,
+        task: &Supervised<'_>,
+        stage: Stage,
+        constants: &Standardization,
+    ) -> CompactRecords {
+        let records = CompactRecords::new(task, &glm.plan.columns);
         match &glm.plan.forest {
             Some(trees) if stage.has_scores() => {
-                cells.with_leaves(task, trees, &glm.plan.thresholds(constants))
+                records.with_leaves(task, trees, &glm.plan.thresholds(constants))
             }
-            _ => cells,
+            _ => records,
         }
     }
 
@@ -461,13 +466,18 @@ mod tests {
             let standardization = state.standardization(&glm.plan);
             let (task, [weights, _]) =
                 (glm.task(&examples, Unit::Example).unwrap(), state.weights(&glm.plan, Stage::Gradient));
-            let cells = cells(&glm, &task, Stage::Gradient, &standardization);
-            let vectors =
-                Vectors::new(&glm.plan, (&cells, false), Stage::Gradient, &standardization, [&weights, &[]]);
+            let records = compact(&glm, &task, Stage::Gradient, &standardization);
+            let vectors = Vectors::new(
+                &glm.plan,
+                (&records, false),
+                Stage::Gradient,
+                &standardization,
+                [&weights, &[]],
+            );
             let mut buffers = vectors.buffers();
             let scores = glm.model(&state).scores(&examples);
             for (record, scores) in scores.iter().enumerate() {
-                vectors.factors(cells.example(record), &mut buffers);
+                vectors.factors(records.example(record), &mut buffers);
                 let own = glm.plan.loss.scores(&buffers.scores[..glm.plan.outputs()]);
                 let close = scores.iter().zip(&own).all(|(a, b)| (a - b).abs() < 1e-4);
                 assert!(close && scores.len() == classes, "{label} {name}: {scores:?} {own:?}");
@@ -508,10 +518,10 @@ mod tests {
                 (state.standardization(&glm.plan), state.weights(&glm.plan, Stage::Gradient));
             let others: Vec<usize> = (1..task.records()).collect();
             let stages = glm.plan.stages.iter().map(|(stage, _)| {
-                let cells = cells(&glm, &task, *stage, &standardization);
-                let cells = (&cells, task.is_grouped());
+                let records = compact(&glm, &task, *stage, &standardization);
+                let records = (&records, task.is_grouped());
                 let mut vectors =
-                    Vectors::new(&glm.plan, cells, *stage, &standardization, [&weights[0], &weights[1]]);
+                    Vectors::new(&glm.plan, records, *stage, &standardization, [&weights[0], &weights[1]]);
                 laws::sum(&mut vectors, &others)
             });
             stages.collect::<Vec<_>>()
@@ -576,9 +586,10 @@ mod tests {
                 weights.iter_mut().flatten().for_each(|weight| *weight = chance.normal());
                 let [own, anchor] = &weights;
                 for (stage, _) in &glm.plan.stages {
-                    let cells = cells(&glm, &task, *stage, &standardization);
-                    let cells = (&cells, task.is_grouped());
-                    let mut vectors = Vectors::new(&glm.plan, cells, *stage, &standardization, [own, anchor]);
+                    let records = compact(&glm, &task, *stage, &standardization);
+                    let records = (&records, task.is_grouped());
+                    let mut vectors =
+                        Vectors::new(&glm.plan, records, *stage, &standardization, [own, anchor]);
                     let all: Vec<usize> = (0..task.records()).collect();
                     let kept = laws::check_contributions(&mut vectors, &all);
                     assert_eq!(kept, Ok(()), "{method:?} {unit:?} {stage:?} {label}");

@@ -1,12 +1,12 @@
 //! The state of a run whose releases are weights.
 
-use safetensors::{Dtype, SafeTensors, serialize};
+use safetensors::serialize;
 
 use crate::{
     Error,
     learner::{
         Snapshot,
-        tensors::{Tensor, numbers},
+        tensors::{Tensor, TensorFile},
     },
 };
 
@@ -39,13 +39,10 @@ impl Weights {
 
     /// Restores a state that [`Snapshot::save`] wrote for the same plan.
     fn restore(mut self, bytes: &[u8]) -> Result<Self, Error> {
-        let damaged =
-            |part: &str| Error::saved(part, "missing or damaged", "the contents of a checkpoint of this run");
-        let file = SafeTensors::deserialize(bytes).map_err(|_| damaged("the file"))?;
+        let file = TensorFile::of_checkpoint(bytes)?;
         let read = |name: &str, length: usize| {
-            numbers(&file, name, Dtype::F64, f64::from_le_bytes)
-                .filter(|values| values.len() == length && values.iter().all(|value| value.is_finite()))
-                .ok_or_else(|| damaged(name))
+            let values = file.double(name)?;
+            if values.len() == length { Ok(values) } else { Err(file.damaged(name)) }
         };
         self.values = read(WEIGHTS, self.values.len())?;
         let counters = read(COUNTERS, 2)?;

@@ -2,24 +2,19 @@
 
 use std::sync::Arc;
 
-use quell_privacy::{
-    ledger::{Book, Lease, Terms, Unit},
-    mechanism::Descent,
-};
+use quell_privacy::ledger::{Terms, Unit};
 use serde_json::{Value, json};
 
-use super::{NAME, Plan, Recipe, estimate, vectors::Vectors};
+use super::{NAME, Plan, Recipe, estimate, released::ReleasedSum};
 use crate::{
     Error,
     data::Examples,
     learner::{
-        Control, Method, PlannedCost, Predictor, Subject, Supervised,
-        glm::Weights,
+        Predictor, Subject, Supervised,
         method::{check_targets, name_model},
-        sums::Sums,
+        sums::{SumLearner, Sums},
     },
     network::{Architecture, Network},
-    terms,
 };
 
 /// Naive Bayes with complete settings.
@@ -29,12 +24,9 @@ pub struct NaiveBayes {
     pub plan: Plan,
 }
 
-impl Method for NaiveBayes {
+impl SumLearner for NaiveBayes {
     type Recipe = Recipe;
-    type Mechanism = Descent;
-    type Task<'a> = Supervised<'a>;
-    /// The released sum.
-    type State = Weights;
+    type Estimates = ReleasedSum;
 
     fn plan(recipe: &mut Recipe, model: &mut Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
         let plan = Plan::new(recipe, subject)?;
@@ -49,20 +41,8 @@ impl Method for NaiveBayes {
         self.network.parameters()
     }
 
-    fn cost(&self) -> PlannedCost {
-        self.plan.sums.cost()
-    }
-
-    fn mechanism(&self) -> (Descent, u64) {
-        self.plan.sums.mechanism()
-    }
-
-    fn spent_after(&self, runs: u64) -> Result<f64, Error> {
-        self.plan.sums.spent_after(runs)
-    }
-
-    fn records(&self) -> u64 {
-        self.plan.sums.records
+    fn sums(&self) -> &Sums {
+        &self.plan.sums
     }
 
     fn settings(&self) -> Vec<(&'static str, Value)> {
@@ -86,35 +66,12 @@ impl Method for NaiveBayes {
         Supervised::new(examples, Plan::loss(), None).protecting(unit, neighbors, records)
     }
 
-    fn state(&self, saved: Option<&[u8]>) -> Result<Weights, Error> {
-        Weights::new(self.plan.sums.descent.dimension, saved)
+    fn first(&self) -> ReleasedSum {
+        ReleasedSum::new(&self.plan)
     }
 
-    fn fit<B: Book>(
-        &self,
-        mut lease: Lease<'_, Descent, B>,
-        task: &mut Supervised<'_>,
-        state: &mut Weights,
-        mut watch: impl FnMut(&Weights) -> Result<Control, Error>,
-    ) -> Result<(), Error> {
-        terms::check_lease(&mut lease, self.plan.sums.neighbors)?;
-        while let Some(paid) = lease.next() {
-            let (paid, run) = (paid?, lease.position() - 1);
-            let mut batches = paid.start(task.records())?;
-            let Some(released) = batches.next(&mut Vectors::new(&self.plan, task)) else { continue };
-            state.values = released?.sum.iter().map(|sum| f64::from(*sum)).collect();
-            state.advance(run);
-            match watch(state)? {
-                Control::Stop => return Ok(()),
-                Control::Saved => lease.confirm()?,
-                Control::Continue => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn model(&self, state: &Weights) -> Predictor {
-        let weights = estimate::weights(&self.plan, &state.values);
+    fn model(&self, released: &ReleasedSum) -> Predictor {
+        let weights = estimate::weights(&self.plan, &released.values);
         Predictor::network_of(Arc::clone(&self.network), weights, Plan::loss())
     }
 }

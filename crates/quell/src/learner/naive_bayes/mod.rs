@@ -38,12 +38,15 @@ mod estimate;
 mod method;
 mod plan;
 mod recipe;
+mod released;
 mod vectors;
 
 use block::Block;
 pub use method::NaiveBayes;
 pub use plan::Plan;
 pub use recipe::Recipe;
+pub use released::ReleasedSum;
+pub use vectors::Vectors;
 
 /// The name of the model, as settings write it.
 pub const NAME: &str = "naive-bayes";

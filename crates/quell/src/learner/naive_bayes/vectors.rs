@@ -12,7 +12,7 @@ use crate::{
 /// The vectors of all records.
 ///
 /// A record with several examples has the mean of their vectors.
-pub(super) struct Vectors<'a> {
+pub struct Vectors<'a> {
     plan: &'a Plan,
     records: &'a Supervised<'a>,
 }

@@ -14,7 +14,7 @@ use crate::{
         Control, Method, PlannedCost, Predictor, Snapshot, Subject, Supervised,
         dp_sgd::{DpSgd, Recipe, train},
         loss::Loss,
-        method::check_width,
+        method::check_targets,
         sums::Estimates,
     },
     network::Architecture,
@@ -98,7 +98,7 @@ impl Method for Prepared {
         let noise = sums.noise() / (sums.runs as f64).sqrt();
         let mut settings = vec![
             ("preparation", json!(self.preparation.preparation.name())),
-            ("features after it", json!(self.training.network.input().len())),
+            ("features after it", json!(self.training.network.input().iter().product::<usize>())),
             ("runs of the preparation", json!(sums.runs)),
             ("noise multiplier of these runs, as one release", json!(noise)),
         ];
@@ -116,8 +116,8 @@ impl Method for Prepared {
     }
 
     fn check(&self, terms: &Terms, examples: &Examples) -> Result<(), Error> {
-        check_width(examples, self.preparation.width)?;
-        self.training.check(terms, examples)
+        check_targets(examples, self.preparation.width, self.training.classes)?;
+        self.training.plan.check_count(terms, examples)
     }
 
     fn task<'a>(&self, examples: &'a Examples, unit: Unit) -> Result<Task<'a>, Error> {
@@ -138,7 +138,7 @@ impl Method for Prepared {
         state: &mut State,
         mut watch: impl FnMut(&State) -> Result<Control, Error>,
     ) -> Result<(), Error> {
-        terms::check_lease(&mut lease, self.cost().neighbors)?;
+        terms::check_lease(&mut lease, task.unit, self.cost().neighbors)?;
         let (runs, dimension) = (self.preparation.sums.runs, self.preparation.sums.descent.dimension);
         while lease.position() < runs {
             let Some(paid) = lease.next() else { break };

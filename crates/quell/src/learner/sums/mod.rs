@@ -2,13 +2,20 @@
 //!
 //! [`Sums`] is what such a learner pays for: a number of runs of one mechanism, each of which releases a noisy sum
 //! of one vector for each record. [`Releases`] holds what was released, and [`Estimates`] is what a learner
-//! makes of it. What a run sums may depend on earlier releases, and on nothing else.
+//! makes of it. What a run sums may depend on earlier releases, and on nothing else. [`SumLearner`] is what is
+//! left for a learner to say; every such learner is a [`Method`](super::Method).
 
 mod counts;
+mod learner;
+mod moments;
 mod releases;
+mod sparse;
 
 pub(super) use counts::nearest_counts;
+pub use learner::SumLearner;
+pub(super) use moments::{Moments, Spectrum};
 pub use releases::{Estimates, Releases};
+pub(super) use sparse::{Sparse, add_sparse};
 
 use quell_privacy::{
     Bound, Neighbors,
@@ -17,7 +24,7 @@ use quell_privacy::{
     units::{ClipNorm, Delta},
 };
 
-use super::{Control, PlannedCost, Privacy, privacy};
+use super::{Control, PlannedCost, Privacy, ProtectedRecords as _, privacy};
 use crate::{Error, terms};
 
 /// Runs of one mechanism, each of which sums one vector for each record, and their cost.
@@ -81,21 +88,19 @@ impl Sums {
     }
 
     /// Takes all remaining runs of the lease, and calls `watch` after each.
-    ///
-    /// `count` is the number of records in the task.
-    pub(super) fn fit<E: Estimates, B: Book>(
+    fn fit<E: Estimates, B: Book>(
         &self,
         mut lease: Lease<'_, Descent, B>,
-        (task, count): (&E::Task<'_>, usize),
+        task: &E::Task<'_>,
         state: &mut Releases<E>,
         mut watch: impl FnMut(&Releases<E>) -> Result<Control, Error>,
     ) -> Result<(), Error> {
-        terms::check_lease(&mut lease, self.neighbors)?;
+        terms::check_lease(&mut lease, task.unit(), self.neighbors)?;
         while let Some(paid) = lease.next() {
             let (paid, run) = (paid?, lease.position() - 1);
             state.skip_to(run);
             let Some(mut vectors) = state.estimates().vectors(task, self.descent.dimension) else { break };
-            let Some(released) = paid.start(count)?.next(&mut vectors) else { continue };
+            let Some(released) = paid.start(task.records())?.next(&mut vectors) else { continue };
             drop(vectors);
             state.apply(Some(&released?.sum));
             match watch(state)? {

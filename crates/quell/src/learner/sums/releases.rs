@@ -1,13 +1,13 @@
 //! All releases of a run so far, and the estimates that follow from them.
 
 use quell_privacy::mechanism::Contributions;
-use safetensors::{Dtype, SafeTensors, serialize};
+use safetensors::serialize;
 
 use crate::{
     Error,
     learner::{
-        Snapshot,
-        tensors::{Tensor, numbers},
+        ProtectedRecords, Snapshot,
+        tensors::{Tensor, TensorFile},
     },
 };
 
@@ -18,7 +18,7 @@ use crate::{
 /// the same estimates.
 pub trait Estimates {
     /// The records, as the learner reads them.
-    type Task<'t>;
+    type Task<'t>: ProtectedRecords;
     /// The vectors that a run sums.
     type Vectors<'a>: Contributions
     where
@@ -46,9 +46,11 @@ pub struct Releases<E> {
 
 /// The name of the tensor with the number of runs that are over.
 const POSITION: &str = "position";
+/// The name of the tensor with the only release, in checkpoints of earlier versions.
+const SINGLE: &str = "weights";
 
 impl<E: Estimates> Releases<E> {
-    /// The state before the first of so many runs, or a saved state.
+    /// The state before the first run, or a saved state.
     ///
     /// A saved state is restored by repeating what was done with its releases.
     pub(in crate::learner) fn new(estimates: E, runs: u64, saved: Option<&[u8]>) -> Result<Self, Error> {
@@ -91,23 +93,36 @@ impl<E: Estimates> Releases<E> {
 
     /// Repeats what was done with the releases that [`Snapshot::save`] wrote.
     fn restore(&mut self, bytes: &[u8], runs: u64) -> Result<(), Error> {
-        let damaged =
-            |part: &str| Error::saved(part, "missing or damaged", "the contents of a checkpoint of this run");
-        let file = SafeTensors::deserialize(bytes).map_err(|_| damaged("the file"))?;
-        let position = numbers(&file, POSITION, Dtype::F64, f64::from_le_bytes);
-        let position = position.and_then(|position| position.first().copied());
+        let file = TensorFile::of_checkpoint(bytes)?;
+        if !file.has(POSITION) && file.has(SINGLE) {
+            return self.restore_single(&file);
+        }
+        let position = file.double(POSITION)?.first().copied();
         let position = position.filter(|position| (0.0..=runs as f64).contains(position));
-        for run in 0..position.ok_or_else(|| damaged(POSITION))? as u64 {
+        for run in 0..position.ok_or_else(|| file.damaged(POSITION))? as u64 {
             let (name, length) = (release_name(run), self.estimates.length());
-            if file.tensor(&name).is_err() {
+            if !file.has(&name) {
                 self.apply(None);
                 continue;
             }
-            let release = numbers(&file, &name, Dtype::F32, f32::from_le_bytes)
-                .filter(|values| values.len() == length && values.iter().all(|value| value.is_finite()))
-                .ok_or_else(|| damaged(&name))?;
+            let release = file.single(&name)?;
+            if release.len() != length {
+                return Err(file.damaged(&name));
+            }
             self.apply(Some(&release));
         }
+        Ok(())
+    }
+
+    /// Repeats the one release of a checkpoint of earlier versions.
+    ///
+    /// Naive Bayes stored it like weights, in double precision.
+    fn restore_single(&mut self, file: &TensorFile<'_>) -> Result<(), Error> {
+        let release: Vec<f32> = file.double(SINGLE)?.iter().map(|sum| *sum as f32).collect();
+        if release.len() != self.estimates.length() {
+            return Err(file.damaged(SINGLE));
+        }
+        self.apply(Some(&release));
         Ok(())
     }
 }

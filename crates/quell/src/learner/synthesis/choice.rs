@@ -25,7 +25,7 @@ impl Candidates<'_> {
         self.sizes[a].saturating_mul(self.sizes[b])
     }
 
-    /// How much less the absolute errors of a pair are expected to be if it is measured with so many others.
+    /// How much less the absolute errors of a pair are expected to be if it is measured with a number of others.
     fn benefit(&self, pair: (usize, usize), error: f64, measured: usize) -> f64 {
         let cells = self.cells(pair) as f64;
         let gain = ABSOLUTE * error.signum() * (error.abs() * cells).sqrt();
@@ -38,7 +38,7 @@ impl Candidates<'_> {
         pairs.filter(|(pair, _)| !chosen.contains(pair) && self.cells(*pair) > 1).collect()
     }
 
-    /// Pairs with a benefit, the largest benefit first, if so many are measured.
+    /// Pairs with a benefit, the largest benefit first, if a number of pairs is measured.
     fn ranked(&self, measured: usize, pairs: &[((usize, usize), f64)]) -> Vec<(f64, (usize, usize))> {
         let mut ranked: Vec<(f64, (usize, usize))> = pairs
             .iter()

@@ -6,7 +6,7 @@
 use super::{distribution::Distribution, groups::Groups};
 use crate::random::PublicRandom;
 
-/// Draws the group of each column of so many rows.
+/// Draws the group of each column, for a number of rows.
 pub(super) fn groups(distribution: &Distribution, rows: usize, random: &mut PublicRandom) -> Vec<Vec<u16>> {
     let tree = &distribution.tree;
     let mut drawn: Vec<Vec<u16>> = vec![vec![0; rows]; tree.sizes.len()];

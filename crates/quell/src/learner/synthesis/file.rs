@@ -1,12 +1,14 @@
 //! The tensors of a model file.
 
-use safetensors::{Dtype, SafeTensors};
-
 use super::{Domain, MeasuredColumn, PairError, Synthesizer, groups::Groups, junction::JunctionTree};
 use crate::{
     Error,
-    data::Schema,
-    learner::tensors::{Tensor, damaged, numbers},
+    data::{Examples, Schema},
+    learner::{
+        Evaluation,
+        predictor::{Fitted, hash_numbers},
+        tensors::{Tensor, TensorFile, damaged},
+    },
 };
 
 /// Names of the tensors.
@@ -21,9 +23,21 @@ const ERRORS: &str = "errors";
 /// Numbers of an error: two columns, whether it was measured, cells, squared error, variance.
 const ERROR_WIDTH: usize = 6;
 
-impl Synthesizer {
-    /// The tensors of a model file. The columns are in its schema.
-    pub(crate) fn tensors(&self) -> Vec<(String, Tensor)> {
+impl Fitted for Synthesizer {
+    fn weights(&self) -> &[f32] {
+        &self.weights
+    }
+
+    fn measure(&self) -> &'static str {
+        "error"
+    }
+
+    fn evaluate(&self, examples: &Examples) -> Evaluation {
+        self.evaluate(examples)
+    }
+
+    /// The columns are in the schema of the model file.
+    fn tensors(&self) -> Vec<(String, Tensor)> {
         let wide = |numbers: &mut dyn Iterator<Item = f64>| Tensor::double(&numbers.collect::<Vec<_>>());
         let error = |error: &PairError| {
             let PairError { columns: (a, b), was_measured, cells, squared, variance } = *error;
@@ -44,25 +58,23 @@ impl Synthesizer {
         ]
     }
 
-    /// Hashes what rows depend on besides the probabilities of cells.
-    pub(crate) fn hash(&self, mut update: impl FnMut(&[u8])) {
+    fn hash(&self, update: &mut dyn FnMut(&[u8])) {
         self.groups.of.iter().flatten().for_each(|group| update(&group.to_le_bytes()));
         self.pairs.iter().for_each(|(a, b)| update(&[*a as u8, *b as u8]));
-        self.shares.iter().flatten().for_each(|share| update(&share.to_le_bytes()));
+        hash_numbers(self.shares.iter().flatten(), update);
+        hash_numbers(&self.weights, update);
     }
 }
 
 /// Reads a model of the columns of a schema from the bytes of a model file.
 pub(crate) fn restore(bytes: &[u8], schema: &Schema) -> Result<Synthesizer, Error> {
     let domain = Domain::new(schema)?;
-    let file = SafeTensors::deserialize(bytes).map_err(|_| damaged("the file"))?;
+    let file = TensorFile::of_model(bytes)?;
+    let double = |name: &str| file.double(name);
+    // Probabilities and shares are in single precision.
     let single = |name: &str| {
-        let values = numbers(&file, name, Dtype::F32, f32::from_le_bytes);
-        values.filter(|values| values.iter().all(|x| (0.0..=1.0).contains(x))).ok_or_else(|| damaged(name))
-    };
-    let double = |name: &str| {
-        let values = numbers(&file, name, Dtype::F64, f64::from_le_bytes);
-        values.filter(|values| values.iter().all(|x| x.is_finite())).ok_or_else(|| damaged(name))
+        let values = file.single(name)?;
+        if values.iter().all(|x| (0.0..=1.0).contains(x)) { Ok(values) } else { Err(damaged(name)) }
     };
     let (sizes, count) = (domain.sizes(), domain.columns.len());
     let columns = |name: &str, numbers: &[f64]| {

@@ -12,7 +12,7 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// At most so many groups for each column, of similar counts.
+    /// At most this number of groups for each column, of similar counts.
     pub(super) fn similar(domain: &Domain, counts: &[Vec<f64>], most: usize) -> Self {
         Self::divide(domain, counts, |left, number| left / most.saturating_sub(number).max(1) as f64, most)
     }

@@ -1,20 +1,17 @@
 //! Synthetic data as a method that a run can pay for.
 
-use quell_privacy::{
-    ledger::{Book, Lease, Terms, Unit},
-    mechanism::Descent,
-};
+use quell_privacy::ledger::{Terms, Unit};
 use serde_json::{Value, json};
 
-use super::{NAME, Plan, Recipe, State, vectors::Records};
+use super::{Measurements, NAME, Plan, Recipe, vectors::Records};
 use crate::{
     Error,
     data::Examples,
     learner::{
-        Control, Method, PlannedCost, Predictor, ResultFile, Results, Subject, Supervised,
+        Predictor, ResultFile, Results, Subject, Supervised,
         loss::Loss,
         method::{check_width, name_model},
-        sums::Sums,
+        sums::{SumLearner, Sums},
     },
     network::Architecture,
 };
@@ -28,11 +25,9 @@ pub struct Synthesis {
     pub plan: Plan,
 }
 
-impl Method for Synthesis {
+impl SumLearner for Synthesis {
     type Recipe = Recipe;
-    type Mechanism = Descent;
-    type Task<'a> = Records;
-    type State = State;
+    type Estimates = Measurements;
 
     fn plan(recipe: &mut Recipe, model: &mut Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
         name_model(model, NAME)?;
@@ -48,20 +43,8 @@ impl Method for Synthesis {
         self.plan.domain.sizes().iter().sum()
     }
 
-    fn cost(&self) -> PlannedCost {
-        self.plan.sums.cost()
-    }
-
-    fn mechanism(&self) -> (Descent, u64) {
-        self.plan.sums.mechanism()
-    }
-
-    fn spent_after(&self, runs: u64) -> Result<f64, Error> {
-        self.plan.sums.spent_after(runs)
-    }
-
-    fn records(&self) -> u64 {
-        self.plan.sums.records
+    fn sums(&self) -> &Sums {
+        &self.plan.sums
     }
 
     fn settings(&self) -> Vec<(&'static str, Value)> {
@@ -79,10 +62,6 @@ impl Method for Synthesis {
         self.plan.remark().into_iter().collect()
     }
 
-    fn releases(&self) -> &'static str {
-        "the noisy sum of each run"
-    }
-
     fn check(&self, _: &Terms, examples: &Examples) -> Result<(), Error> {
         check_width(examples, self.plan.domain.features)
     }
@@ -97,22 +76,12 @@ impl Method for Synthesis {
         Ok(Records::new(&self.plan.domain, &grouped))
     }
 
-    fn state(&self, saved: Option<&[u8]>) -> Result<State, Error> {
-        self.plan.state(saved)
+    fn first(&self) -> Measurements {
+        self.plan.first()
     }
 
-    fn fit<B: Book>(
-        &self,
-        lease: Lease<'_, Descent, B>,
-        task: &mut Records,
-        state: &mut State,
-        watch: impl FnMut(&State) -> Result<Control, Error>,
-    ) -> Result<(), Error> {
-        self.plan.sums.fit(lease, (task, task.count()), state, watch)
-    }
-
-    fn model(&self, state: &State) -> Predictor {
-        Predictor::Synthesizer(state.estimates().model())
+    fn model(&self, estimates: &Measurements) -> Predictor {
+        Predictor::Synthesizer(estimates.model())
     }
 
     fn results(&self, model: &Predictor) -> Results {

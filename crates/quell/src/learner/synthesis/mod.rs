@@ -48,12 +48,12 @@ mod distribution;
 mod domain;
 mod draw;
 mod errors;
-mod estimates;
 mod file;
 mod fit;
 mod groups;
 mod junction;
 mod measured;
+mod measurements;
 mod method;
 mod minimize;
 mod model;
@@ -66,8 +66,8 @@ mod vectors;
 
 pub use domain::{Column, Domain, Kind};
 pub use errors::{ErrorSummary, PairError};
-pub use estimates::Estimates;
 pub(crate) use file::restore;
+pub use measurements::Measurements;
 pub use method::Synthesis;
 pub use model::{MeasuredColumn, Synthesizer};
 pub use plan::Plan;
@@ -75,4 +75,4 @@ pub use recipe::{MOST_ROWS, NAME, PURPOSE, Recipe};
 pub use vectors::{Records, Vectors};
 
 /// The state of a run: all releases so far.
-pub type State = crate::learner::sums::Releases<Estimates>;
+pub type State = crate::learner::sums::Releases<Measurements>;

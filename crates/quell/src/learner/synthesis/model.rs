@@ -4,14 +4,14 @@ use super::{
     Domain, ErrorSummary, PairError,
     distribution::{Distribution, shares},
     draw,
-    estimates::COARSE,
     groups::Groups,
     measured::Measured,
+    measurements::COARSE,
     query::{Query, all_pairs},
     vectors::Records,
 };
 use crate::{
-    data::Examples,
+    data::{Examples, csv_cell},
     learner::{Evaluation, Supervised, loss::Loss},
     random::PublicRandom,
 };
@@ -184,17 +184,8 @@ impl Synthesizer {
 
 /// A line of a CSV file.
 fn line(cells: impl Iterator<Item = String>) -> String {
-    let cells: Vec<String> = cells.map(|cell| quoted(&cell)).collect();
+    let cells: Vec<String> = cells.map(|cell| csv_cell(&cell)).collect();
     // A blank line is no row.
     let line = if cells.len() == 1 && cells[0].is_empty() { "\"\"".into() } else { cells.join(",") };
     line + "\n"
-}
-
-/// A CSV cell, quoted if necessary.
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) || text.trim() != text {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
 }

@@ -1,12 +1,9 @@
 //! The complete plan of synthetic data.
 
-use super::{Domain, Estimates, Recipe, estimates::COARSE, query::all_pairs, schedule};
+use super::{Domain, Measurements, Recipe, measurements::COARSE, query::all_pairs, schedule};
 use crate::{
     Error, Input,
-    learner::{
-        Subject,
-        sums::{Releases, Sums},
-    },
+    learner::{Subject, sums::Sums},
 };
 
 /// All settings of a run, fixed before the first record is read.
@@ -48,11 +45,10 @@ impl Plan {
         Ok(Self { sums, domain, rows })
     }
 
-    /// The state before the first run, or a saved state.
-    pub(super) fn state(&self, saved: Option<&[u8]>) -> Result<Releases<Estimates>, Error> {
-        let Sums { records, runs, ref descent, .. } = self.sums;
-        let first = Estimates::new(self.domain.clone(), records as f64, self.sums.noise(), descent.dimension);
-        Releases::new(first, runs, saved)
+    /// The estimates before the first run.
+    pub(super) fn first(&self) -> Measurements {
+        let Sums { records, ref descent, .. } = self.sums;
+        Measurements::new(self.domain.clone(), records as f64, self.sums.noise(), descent.dimension)
     }
 
     /// A remark on public facts that make the rows poor.

@@ -75,7 +75,7 @@ impl Query {
     }
 }
 
-/// All pairs of so many columns.
+/// All pairs of a number of columns.
 pub(super) fn all_pairs(columns: usize) -> Vec<(usize, usize)> {
     (0..columns).flat_map(|a| (a + 1..columns).map(move |b| (a, b))).collect()
 }

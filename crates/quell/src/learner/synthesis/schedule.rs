@@ -25,7 +25,7 @@ const PURPOSES: [(Purpose, u64); 6] = [
     (Purpose::Check, 1),
 ];
 
-/// Number of runs for so many columns. One column alone needs a single run.
+/// Number of runs for a number of columns. One column alone needs a single run.
 pub(super) fn runs(columns: usize) -> u64 {
     if columns < 2 { 1 } else { PURPOSES.iter().map(|(_, runs)| runs).sum() }
 }

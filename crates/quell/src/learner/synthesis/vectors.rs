@@ -3,12 +3,17 @@
 //! Why no vector is longer is in THEORY, Synthetic data. The mechanism clips in any case, so privacy does not
 //! depend on it.
 
-use quell_privacy::mechanism::{Clipper, Contributions};
+use quell_privacy::{
+    ledger::Unit,
+    mechanism::{Clipper, Contributions},
+};
 
 use super::{Domain, query::Query};
 use crate::{
-    kernel::numbers::squared_length,
-    learner::{Supervised, blocks::add_blocks},
+    learner::{
+        ProtectedRecords, Supervised,
+        sums::{Sparse, add_sparse},
+    },
     network::Task,
 };
 
@@ -19,6 +24,7 @@ pub struct Records {
     values: Vec<u16>,
     /// The first row of each record, and the end.
     starts: Vec<usize>,
+    unit: Unit,
 }
 
 impl Records {
@@ -35,12 +41,7 @@ impl Records {
             }
             starts.push(values.len() / width);
         }
-        Self { width, values, starts }
-    }
-
-    /// Number of records. It is private, unless the neighbouring relation is replacement.
-    pub(super) fn count(&self) -> usize {
-        self.starts.len() - 1
+        Self { width, values, starts, unit: records.unit() }
     }
 
     /// The number of rows in each cell of a query. It is exact, not private.
@@ -59,6 +60,16 @@ impl Records {
     }
 }
 
+impl ProtectedRecords for Records {
+    fn records(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    fn unit(&self) -> Unit {
+        self.unit
+    }
+}
+
 /// The vectors of all records in one run.
 ///
 /// A record with several rows has the mean of their vectors.
@@ -69,52 +80,19 @@ pub struct Vectors<'a> {
     dimension: usize,
 }
 
-/// The numbers of a vector that are not zero, and their places.
-#[derive(Default)]
-struct Sparse {
-    places: Vec<usize>,
-    values: Vec<f32>,
-    all: Vec<(usize, f64)>,
-}
-
 impl<'a> Vectors<'a> {
     pub(super) fn new(records: &'a Records, query: &'a Query, dimension: usize) -> Self {
         Self { records, query, dimension }
     }
 
-    /// Writes the vector of a record.
-    fn write(&self, record: usize, vector: &mut Sparse) {
-        let Sparse { places, values, all } = vector;
-        places.clear();
-        values.clear();
-        all.clear();
+    /// Writes the vector of a record. Returns whether it has several rows, which may be in the same cell.
+    fn write(&self, record: usize, vector: &mut Sparse) -> bool {
         let rows = self.records.rows(record);
         let count = rows.len();
         for row in rows {
-            all.extend(self.query.cells(row).map(|(place, weight)| (place, weight / count as f64)));
+            self.query.cells(row).for_each(|(place, weight)| vector.add(place, weight / count as f64));
         }
-        if count > 1 {
-            // Rows of one record may be in the same cell. The order of rows does not matter.
-            all.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-        }
-        for same in all.chunk_by(|a, b| a.0 == b.0) {
-            places.push(same[0].0);
-            values.push(same.iter().map(|cell| cell.1).sum::<f64>() as f32);
-        }
-    }
-
-    /// Adds the clipped vectors of some blocks.
-    fn total(&self, blocks: &[&[usize]], clipper: &Clipper) -> Vec<f64> {
-        let (mut total, mut vector) = (vec![0.0; self.query.length], Sparse::default());
-        for record in blocks.iter().flat_map(|block| *block) {
-            self.write(*record, &mut vector);
-            let mut scale = [0.0];
-            clipper.scales(&[squared_length(&vector.values)], &mut scale);
-            for (place, value) in vector.places.iter().zip(&vector.values) {
-                total[*place] += f64::from(scale[0]) * f64::from(*value);
-            }
-        }
-        total
+        count > 1
     }
 }
 
@@ -124,13 +102,20 @@ impl Contributions for Vectors<'_> {
     }
 
     fn add_clipped(&mut self, blocks: &[&[usize]], clipper: &Clipper, sum: &mut [f64]) {
-        add_blocks(blocks, sum, |blocks| self.total(blocks, clipper));
+        add_sparse(
+            blocks,
+            clipper,
+            sum,
+            self.query.length,
+            || (),
+            |record, vector, ()| self.write(record, vector),
+        );
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use quell_privacy::{Neighbors, laws, ledger::Unit};
+    use quell_privacy::{Neighbors, laws};
 
     use super::*;
     use crate::{
@@ -171,8 +156,8 @@ mod tests {
             let task =
                 Supervised::new(&examples, Loss::Squared, None).protecting(unit, neighbors, 9).unwrap();
             let records = Records::new(&domain, &task);
-            assert_eq!(records.count(), task.records());
-            let all: Vec<usize> = (0..records.count()).collect();
+            assert_eq!(records.records(), task.records());
+            let all: Vec<usize> = (0..records.records()).collect();
             for query in &queries {
                 let mut vectors = Vectors::new(&records, query, query.length + 3);
                 assert_eq!(laws::check_contributions(&mut vectors, &all), Ok(()), "{unit:?} {neighbors:?}");

@@ -58,7 +58,7 @@ pub(super) struct Candidate {
 impl Cells {
     pub(super) fn new(schema: Option<&Schema>, width: usize, classes: Option<usize>) -> Self {
         let (mut columns, mut feature, mut cell) = (Vec::new(), 0, 0);
-        for categories in Columns::new(schema, width).questions {
+        for categories in Columns::new(schema, width).categories {
             let column = Column { feature, cell, categories };
             feature += categories.max(1);
             cell += column.cells();

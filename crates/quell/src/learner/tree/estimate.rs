@@ -29,7 +29,7 @@ pub(super) fn weights(plan: &Plan, growth: &Growth) -> Vec<f32> {
 fn predictions(plan: &Plan, growth: &Growth) -> Vec<Vec<f64>> {
     let (leaves, noise) = growth.leaf_values();
     let (count, mut leaves) = (growth.nodes.len(), leaves.into_iter());
-    // The values of each node, and the number of leaves below it: so many noises are added.
+    // The values of each node, and the number of leaves below it. The noise of each leaf is added.
     let mut values: Vec<(Vec<f64>, f64)> = growth
         .nodes
         .iter()

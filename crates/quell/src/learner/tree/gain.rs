@@ -16,7 +16,7 @@ pub(super) struct Histograms<'a> {
     pub(super) noise: f64,
 }
 
-/// So many standard deviations must |D|² be above what noise alone gives on average.
+/// How far |D|² must be above its mean under noise alone, in standard deviations.
 ///
 /// A larger number refuses more splits that are good (docs/evidence.md). A split by noise alone does little harm:
 /// its leaves get about the same values.

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use quell_privacy::{
-    ledger::{Book, Lease, Terms, Unit},
-    mechanism::Descent,
-};
+use quell_privacy::ledger::{Terms, Unit};
 use serde_json::{Value, json};
 
 use super::{NAME, Plan, Recipe, Splits, estimate, growth::Growth};
@@ -13,9 +10,9 @@ use crate::{
     Error,
     data::Examples,
     learner::{
-        Control, Method, PlannedCost, Predictor, Subject, Supervised,
+        Predictor, Subject, Supervised,
         method::{check_targets, name_model},
-        sums::{Releases, Sums},
+        sums::{SumLearner, Sums},
     },
     network::{Architecture, Network},
 };
@@ -27,11 +24,9 @@ pub struct Tree {
     pub plan: Plan,
 }
 
-impl Method for Tree {
+impl SumLearner for Tree {
     type Recipe = Recipe;
-    type Mechanism = Descent;
-    type Task<'a> = Supervised<'a>;
-    type State = Releases<Growth>;
+    type Estimates = Growth;
 
     fn plan(recipe: &mut Recipe, model: &mut Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
         let plan = Plan::new(recipe, subject)?;
@@ -48,20 +43,8 @@ impl Method for Tree {
         self.network.parameters()
     }
 
-    fn cost(&self) -> PlannedCost {
-        self.plan.sums.cost()
-    }
-
-    fn mechanism(&self) -> (Descent, u64) {
-        self.plan.sums.mechanism()
-    }
-
-    fn spent_after(&self, runs: u64) -> Result<f64, Error> {
-        self.plan.sums.spent_after(runs)
-    }
-
-    fn records(&self) -> u64 {
-        self.plan.sums.records
+    fn sums(&self) -> &Sums {
+        &self.plan.sums
     }
 
     fn settings(&self) -> Vec<(&'static str, Value)> {
@@ -90,10 +73,6 @@ impl Method for Tree {
         is_random.then(|| remark.to_owned()).into_iter().collect()
     }
 
-    fn releases(&self) -> &'static str {
-        "the noisy sum of each run"
-    }
-
     fn check(&self, _: &Terms, examples: &Examples) -> Result<(), Error> {
         check_targets(examples, self.plan.cells.width(), self.plan.classes)
     }
@@ -103,22 +82,12 @@ impl Method for Tree {
         Supervised::new(examples, self.plan.loss(), None).protecting(unit, neighbors, records)
     }
 
-    fn state(&self, saved: Option<&[u8]>) -> Result<Releases<Growth>, Error> {
-        self.plan.state(saved)
+    fn first(&self) -> Growth {
+        Growth::new(&self.plan)
     }
 
-    fn fit<B: Book>(
-        &self,
-        lease: Lease<'_, Descent, B>,
-        task: &mut Supervised<'_>,
-        state: &mut Releases<Growth>,
-        watch: impl FnMut(&Releases<Growth>) -> Result<Control, Error>,
-    ) -> Result<(), Error> {
-        self.plan.sums.fit(lease, (task, task.records()), state, watch)
-    }
-
-    fn model(&self, state: &Releases<Growth>) -> Predictor {
-        let weights = estimate::weights(&self.plan, state.estimates());
+    fn model(&self, growth: &Growth) -> Predictor {
+        let weights = estimate::weights(&self.plan, growth);
         Predictor::network_of(Arc::clone(&self.network), weights, self.plan.loss())
     }
 }

@@ -1,14 +1,10 @@
 //! The complete plan of a decision tree.
 
-use super::{Recipe, Splits, cells::Cells, growth::Growth};
+use super::{Recipe, Splits, cells::Cells};
 use crate::{
     Error, Input,
     layer::{DecisionTree, Spec},
-    learner::{
-        Subject,
-        loss::Loss,
-        sums::{Releases, Sums},
-    },
+    learner::{Subject, loss::Loss, sums::Sums},
 };
 
 /// All settings of a run, fixed before the first record is read.
@@ -105,11 +101,6 @@ impl Plan {
     /// The layers of the model.
     pub(super) fn layers(&self) -> Vec<Spec> {
         vec![Spec::DecisionTree { depth: self.depth, outputs: self.outputs() }]
-    }
-
-    /// The state before the first run, or a saved state.
-    pub(super) fn state(&self, saved: Option<&[u8]>) -> Result<Releases<Growth>, Error> {
-        Releases::new(Growth::new(self), self.sums.runs, saved)
     }
 }
 

@@ -11,8 +11,11 @@ use super::{
     growth::{Growth, cell_scale, leaf_scale},
 };
 use crate::{
-    kernel::numbers::add_wide,
-    learner::{Supervised, blocks::add_blocks, loss::Target},
+    learner::{
+        Supervised,
+        loss::Target,
+        sums::{Sparse, add_sparse},
+    },
     network::Task,
 };
 
@@ -36,17 +39,6 @@ pub struct Vectors<'a> {
     dimension: usize,
 }
 
-/// The buffers of one thread.
-struct Buffers {
-    raw: Vec<f32>,
-    /// The vector of a record: places in increasing order, each once, and their numbers.
-    entries: Vec<(usize, f32)>,
-    /// The sum of a block, in single precision.
-    block: Vec<f32>,
-    /// The sum of all blocks, in double precision.
-    total: Vec<f64>,
-}
-
 impl<'a> Vectors<'a> {
     pub(super) fn new(
         records: &'a Supervised<'a>,
@@ -57,54 +49,36 @@ impl<'a> Vectors<'a> {
         Self { records, stage, length, dimension }
     }
 
-    /// Adds the clipped vector of a record to the sum of its block.
-    fn add_record(&self, record: usize, clipper: &Clipper, buffers: &mut Buffers) {
-        let Buffers { raw, entries, block, .. } = buffers;
-        entries.clear();
+    /// Writes the vector of a record. Returns whether it has several examples, which may be in the same cells.
+    fn write_record(&self, record: usize, vector: &mut Sparse, example: &mut [f32]) -> bool {
         let examples = self.records.examples(record);
         for number in 0..examples {
-            self.records.gather(record, number, raw);
-            self.write(raw, self.records.target_of(record, number), 1.0 / examples as f32, entries);
+            self.records.gather(record, number, example);
+            self.write(example, self.records.target_of(record, number), 1.0 / examples as f64, vector);
         }
-        // Examples of one record may be in the same cells.
-        entries.sort_by_key(|(place, _)| *place);
-        entries.dedup_by(|other, first| {
-            let is_same = other.0 == first.0;
-            if is_same {
-                first.1 += other.1;
-            }
-            is_same
-        });
-        let squared: f64 = entries.iter().map(|(_, x)| f64::from(*x) * f64::from(*x)).sum();
-        let mut scale = [0.0];
-        clipper.scales(&[squared], &mut scale);
-        // Zero times a number that is not finite is not zero.
-        if scale[0] != 0.0 {
-            for (place, x) in entries.iter() {
-                block[*place] += scale[0] * x;
-            }
-        }
+        examples > 1
     }
 
-    /// Appends the vector of an example, times its share of the record.
-    fn write(&self, example: &[f32], target: Target, share: f32, entries: &mut Vec<(usize, f32)>) {
+    /// Adds the vector of an example, times a weight.
+    fn write(&self, example: &[f32], target: Target, weight: f64, vector: &mut Sparse) {
         let Stage { growth, cells, is_leaves } = self.stage;
         let Some(node) = growth.place(example) else { return };
         let values = cells.values();
-        let mut push = |cell: usize, scale: f32| match target {
+        let mut add = |cell: usize, scale: f64| match target {
             Target::Class(class) if (class as usize) < values => {
-                entries.push((cell * values + class as usize, scale));
+                vector.add(cell * values + class as usize, scale);
             }
             Target::Number(number) if cells.classes().is_none() => {
-                entries.extend([(cell * values, scale), (cell * values + 1, scale * number)]);
+                vector.add(cell * values, scale);
+                vector.add(cell * values + 1, scale * f64::from(number));
             }
             Target::Class(_) | Target::Number(_) => {}
         };
         if is_leaves {
-            push(node, share * leaf_scale(cells) as f32);
+            add(node, weight * leaf_scale(cells));
         } else {
-            let scale = share * cell_scale(cells) as f32;
-            cells.find(example, |cell| push(node * cells.count() + cell, scale));
+            let scale = weight * cell_scale(cells);
+            cells.find(example, |cell| add(node * cells.count() + cell, scale));
         }
     }
 }
@@ -115,21 +89,9 @@ impl Contributions for Vectors<'_> {
     }
 
     fn add_clipped(&mut self, blocks: &[&[usize]], clipper: &Clipper, sum: &mut [f64]) {
-        add_blocks(blocks, sum, |blocks| {
-            let mut buffers = Buffers {
-                raw: vec![0.0; self.stage.cells.width()],
-                entries: Vec::new(),
-                block: vec![0.0; self.length],
-                total: vec![0.0; self.length],
-            };
-            for block in blocks {
-                buffers.block.fill(0.0);
-                for record in *block {
-                    self.add_record(*record, clipper, &mut buffers);
-                }
-                add_wide(&mut buffers.total, &buffers.block);
-            }
-            buffers.total
+        let buffer = || vec![0.0; self.stage.cells.width()];
+        add_sparse(blocks, clipper, sum, self.length, buffer, |record, vector, example| {
+            self.write_record(record, vector, example)
         });
     }
 }

@@ -38,9 +38,9 @@ pub(super) struct Schedule {
 impl Schedule {
     /// The usual numbers. `noise` is that of one Gaussian release with the whole guarantee.
     pub(super) fn new(clusters: usize, width: usize, records: f64, noise: f64) -> Self {
-        let share = share(records, noise, clusters);
+        let signal = signal_of_cluster(records, noise, clusters);
         if width > 2 * clusters {
-            let iterations = match share {
+            let iterations = match signal {
                 ..12.0 => 0,
                 ..500.0 => 4,
                 _ => 8,
@@ -51,7 +51,7 @@ impl Schedule {
         while levels > 3 && most_leaves(levels).saturating_mul(1 + 2 * width) > LARGEST_RELEASE {
             levels -= 1;
         }
-        Self { clusters, levels: Some(levels), iterations: if share < 200.0 { 8 } else { 4 } }
+        Self { clusters, levels: Some(levels), iterations: if signal < 200.0 { 8 } else { 4 } }
     }
 
     fn survey(self) -> u64 {
@@ -79,11 +79,11 @@ impl Schedule {
 }
 
 /// Records of a cluster, if all are equally large, in standard deviations of noise.
-pub(super) fn share(records: f64, noise: f64, clusters: usize) -> f64 {
+pub(super) fn signal_of_cluster(records: f64, noise: f64, clusters: usize) -> f64 {
     records / (noise * clusters as f64)
 }
 
-/// The most leaves that the last of so many runs measures.
+/// The most leaves that the last run of `levels` runs measures.
 fn most_leaves(levels: u64) -> usize {
     1 << levels.saturating_sub(1).min(30)
 }
@@ -180,7 +180,8 @@ impl KMeans {
             .collect();
         let points = Points { values: &values, dimension, weights: &vec![1.0; DRAWN] };
         let centres = points.cluster(clusters, ATTEMPTS, &mut random);
-        let widening = if share(records, self.facts.whole_noise, clusters) >= 500.0 { 1.3 } else { 1.0 };
+        let widening =
+            if signal_of_cluster(records, self.facts.whole_noise, clusters) >= 500.0 { 1.3 } else { 1.0 };
         let radius = (1.1 * widening * points.inertia(&centres).sqrt()).min(WIDE * self.survey.distance);
         let basis = spectrum.vectors[..dimension * width].to_vec();
         Lloyd::new(Some(basis), dimension, centres, radius)

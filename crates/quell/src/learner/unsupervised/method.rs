@@ -1,18 +1,17 @@
 //! Models without labels as a method that a run can pay for.
 
-use quell_privacy::{
-    ledger::{Book, Lease, Terms, Unit},
-    mechanism::Descent,
-};
+use quell_privacy::ledger::{Terms, Unit};
 use serde_json::{Value, json};
 
-use super::{Kind, Plan, Recipe, State, kmeans::Schedule, plan::Goal};
+use super::{Kind, Plan, Recipe, kmeans::Schedule, plan::Goal, state::Findings};
 use crate::{
     Error,
     data::Examples,
     learner::{
-        Control, Method, PlannedCost, Predictor, Subject, Supervised, loss::Loss, method::check_width,
-        sums::Sums,
+        Predictor, Subject, Supervised,
+        loss::Loss,
+        method::check_width,
+        sums::{SumLearner, Sums},
     },
     network::Architecture,
 };
@@ -23,11 +22,9 @@ pub struct Unsupervised {
     pub plan: Plan,
 }
 
-impl Method for Unsupervised {
+impl SumLearner for Unsupervised {
     type Recipe = Recipe;
-    type Mechanism = Descent;
-    type Task<'a> = Supervised<'a>;
-    type State = State;
+    type Estimates = Findings;
 
     fn plan(recipe: &mut Recipe, model: &mut Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
         let plan = Plan::new(recipe, Kind::of(model)?, subject)?;
@@ -44,20 +41,8 @@ impl Method for Unsupervised {
         count * self.plan.width
     }
 
-    fn cost(&self) -> PlannedCost {
-        self.plan.sums.cost()
-    }
-
-    fn mechanism(&self) -> (Descent, u64) {
-        self.plan.sums.mechanism()
-    }
-
-    fn spent_after(&self, runs: u64) -> Result<f64, Error> {
-        self.plan.sums.spent_after(runs)
-    }
-
-    fn records(&self) -> u64 {
-        self.plan.sums.records
+    fn sums(&self) -> &Sums {
+        &self.plan.sums
     }
 
     fn settings(&self) -> Vec<(&'static str, Value)> {
@@ -86,10 +71,6 @@ impl Method for Unsupervised {
         self.plan.remark().into_iter().collect()
     }
 
-    fn releases(&self) -> &'static str {
-        "the noisy sum of each run"
-    }
-
     fn check(&self, _: &Terms, examples: &Examples) -> Result<(), Error> {
         check_width(examples, self.plan.width)
     }
@@ -100,22 +81,12 @@ impl Method for Unsupervised {
         Supervised::new(examples, Loss::Squared, None).protecting(unit, neighbors, records)
     }
 
-    fn state(&self, saved: Option<&[u8]>) -> Result<State, Error> {
-        self.plan.state(saved)
+    fn first(&self) -> Findings {
+        self.plan.findings()
     }
 
-    fn fit<B: Book>(
-        &self,
-        lease: Lease<'_, Descent, B>,
-        task: &mut Supervised<'_>,
-        state: &mut State,
-        watch: impl FnMut(&State) -> Result<Control, Error>,
-    ) -> Result<(), Error> {
-        self.plan.sums.fit(lease, (task, task.records()), state, watch)
-    }
-
-    fn model(&self, state: &State) -> Predictor {
-        state.estimates().model()
+    fn model(&self, findings: &Findings) -> Predictor {
+        findings.model()
     }
 }
 

@@ -1,16 +1,17 @@
 //! The models: centres of clusters, and directions of components.
 
 use rayon::prelude::*;
-use safetensors::{Dtype, SafeTensors};
 
 use crate::{
     Error,
     data::Examples,
     features::Pca,
     learner::{
-        Evaluation, Predictor,
+        Evaluation, Prediction, Predictor,
+        loss::Target,
+        predictor::{Fitted, hash_numbers},
         supervised::gather,
-        tensors::{Tensor, damaged, numbers},
+        tensors::{Tensor, TensorFile, damaged},
     },
 };
 
@@ -142,9 +143,12 @@ impl Components {
     }
 }
 
-impl Clusters {
-    /// The tensors of a model file.
-    pub(crate) fn tensors(&self) -> Vec<(String, Tensor)> {
+impl Fitted for Clusters {
+    fn weights(&self) -> &[f32] {
+        &self.centres
+    }
+
+    fn tensors(&self) -> Vec<(String, Tensor)> {
         let mut tensors = vec![
             (CENTRES.into(), Tensor::shaped(&self.centres, vec![self.count(), self.width])),
             (NOISE.into(), Tensor::double(&[self.size_noise])),
@@ -152,11 +156,43 @@ impl Clusters {
         tensors.extend(self.sizes.as_ref().map(|sizes| (SIZES.into(), Tensor::double(sizes))));
         tensors
     }
+
+    fn measure(&self) -> &'static str {
+        "inertia"
+    }
+
+    fn evaluate(&self, examples: &Examples) -> Evaluation {
+        self.evaluate(examples)
+    }
+
+    fn columns(&self) -> Vec<String> {
+        vec!["cluster".into()]
+    }
+
+    fn targets(&self, examples: &Examples) -> Vec<Option<Target>> {
+        self.assignments(examples).into_iter().map(|nearest| nearest.map(Target::Class)).collect()
+    }
+
+    fn predict(
+        &self,
+        examples: &Examples,
+        _: &dyn Fn(Target) -> Option<Prediction>,
+    ) -> Vec<Option<Prediction>> {
+        let assigned = self.assignments(examples).into_iter();
+        assigned.map(|nearest| nearest.map(|cluster| Prediction::Cluster(cluster + 1))).collect()
+    }
+
+    fn scores(&self, examples: &Examples) -> Vec<Vec<f32>> {
+        self.distances(examples)
+    }
 }
 
-impl Components {
-    /// The tensors of a model file.
-    pub(crate) fn tensors(&self) -> Vec<(String, Tensor)> {
+impl Fitted for Components {
+    fn weights(&self) -> &[f32] {
+        &self.pca.components
+    }
+
+    fn tensors(&self) -> Vec<(String, Tensor)> {
         let Pca { mean, components, variances } = &self.pca;
         vec![
             (MEAN.into(), Tensor::single(mean)),
@@ -165,6 +201,36 @@ impl Components {
             (SPECTRUM.into(), Tensor::double(&self.spectrum)),
             (NOISE.into(), Tensor::double(&[self.noise])),
         ]
+    }
+
+    fn hash(&self, update: &mut dyn FnMut(&[u8])) {
+        hash_numbers(self.pca.components.iter().chain(&self.pca.mean), update);
+    }
+
+    fn measure(&self) -> &'static str {
+        "explained variance"
+    }
+
+    fn evaluate(&self, examples: &Examples) -> Evaluation {
+        self.evaluate(examples)
+    }
+
+    fn columns(&self) -> Vec<String> {
+        (1..=self.count()).map(|number| format!("component_{number}")).collect()
+    }
+
+    fn predict(
+        &self,
+        examples: &Examples,
+        _: &dyn Fn(Target) -> Option<Prediction>,
+    ) -> Vec<Option<Prediction>> {
+        let is_finite = |scores: &Vec<f32>| scores.iter().all(|score| score.is_finite());
+        let scores = self.scores(examples).into_iter();
+        scores.map(|scores| Some(scores).filter(is_finite).map(Prediction::Coordinates)).collect()
+    }
+
+    fn scores(&self, examples: &Examples) -> Vec<Vec<f32>> {
+        self.scores(examples)
     }
 }
 
@@ -177,36 +243,29 @@ const VARIANCES: &str = "variances";
 const SPECTRUM: &str = "spectrum";
 const NOISE: &str = "noise";
 
-/// Reads a model of so many features from the bytes of a model file.
+/// Reads a model of `width` features from the bytes of a model file.
 pub(crate) fn restore(bytes: &[u8], width: usize) -> Result<Predictor, Error> {
-    let file = SafeTensors::deserialize(bytes).map_err(|_| damaged("the file"))?;
-    let single = |name: &str| {
-        let values = numbers(&file, name, Dtype::F32, f32::from_le_bytes);
-        values.filter(|values| values.iter().all(|x| x.is_finite())).ok_or_else(|| damaged(name))
-    };
-    let double = |name: &str| {
-        let values = numbers(&file, name, Dtype::F64, f64::from_le_bytes);
-        values.filter(|values| values.iter().all(|x| x.is_finite())).ok_or_else(|| damaged(name))
-    };
+    let file = TensorFile::of_model(bytes)?;
     let rows = |name: &str| {
-        let values = single(name)?;
+        let values = file.single(name)?;
         let fits = !values.is_empty() && values.len().is_multiple_of(width.max(1));
         if fits { Ok(values) } else { Err(damaged(name)) }
     };
-    let noise = double(NOISE)?.first().copied().ok_or_else(|| damaged(NOISE))?;
-    if file.tensor(CENTRES).is_ok() {
-        let sizes = file.tensor(SIZES).is_ok().then(|| double(SIZES)).transpose()?;
+    let noise = file.double(NOISE)?.first().copied().ok_or_else(|| damaged(NOISE))?;
+    if file.has(CENTRES) {
+        let sizes = file.has(SIZES).then(|| file.double(SIZES)).transpose()?;
         let clusters = Clusters { width, centres: rows(CENTRES)?, sizes, size_noise: noise };
         if clusters.sizes.as_ref().is_some_and(|sizes| sizes.len() != clusters.count()) {
             return Err(damaged(SIZES));
         }
         return Ok(Predictor::Clusters(clusters));
     }
-    let pca = Pca { mean: single(MEAN)?, components: rows(COMPONENTS)?, variances: double(VARIANCES)? };
+    let pca =
+        Pca { mean: file.single(MEAN)?, components: rows(COMPONENTS)?, variances: file.double(VARIANCES)? };
     if pca.mean.len() != width || pca.variances.len() * width != pca.components.len() {
         return Err(damaged(COMPONENTS));
     }
-    Ok(Predictor::Components(Components { pca, spectrum: double(SPECTRUM)?, noise }))
+    Ok(Predictor::Components(Components { pca, spectrum: file.double(SPECTRUM)?, noise }))
 }
 
 #[cfg(test)]

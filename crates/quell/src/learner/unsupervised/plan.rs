@@ -4,7 +4,7 @@ use quell_privacy::units::Delta;
 
 use super::{
     Facts, Kind, Recipe, components,
-    kmeans::{Schedule, share},
+    kmeans::{Schedule, signal_of_cluster},
 };
 use crate::{
     Error, Input,
@@ -103,7 +103,7 @@ impl Plan {
     pub(super) fn remark(&self) -> Option<String> {
         let Goal::Clusters(Schedule { clusters, .. }) = self.goal else { return None };
         let Facts { records, whole_noise, .. } = self.facts();
-        (share(records, whole_noise, clusters) < FEW).then(|| {
+        (signal_of_cluster(records, whole_noise, clusters) < FEW).then(|| {
             "with so few records for each cluster, noise hides most of what distinguishes the clusters: \
              ask for fewer clusters, or for a larger ε"
                 .into()

@@ -8,7 +8,6 @@ use super::{
     vectors::{Stage, Vectors},
 };
 use crate::{
-    Error,
     learner::{
         Predictor, Supervised,
         sums::{Estimates, Releases},
@@ -32,11 +31,6 @@ enum Found {
 }
 
 impl Plan {
-    /// The state before the first run, or a saved state.
-    pub(super) fn state(&self, saved: Option<&[u8]>) -> Result<State, Error> {
-        Releases::new(self.findings(), self.sums.runs, saved)
-    }
-
     /// What is known before the first run.
     pub(in crate::learner) fn findings(&self) -> Findings {
         let facts = self.facts();

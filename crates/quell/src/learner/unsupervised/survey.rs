@@ -3,7 +3,7 @@
 //! Everything here is computed from releases, so it is public.
 
 use super::{Facts, vectors::Stage};
-use crate::features::eigen::{eigen, leading_eigenvectors};
+use crate::learner::sums::{Moments, Spectrum};
 
 /// The range in which the usual distance from the mean is sought, on a logarithmic scale.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,26 +50,13 @@ pub(super) struct Survey {
     pub(super) distance: f64,
     /// Whether the records are so close together that a second look at the mean is worth its cost.
     is_narrow: bool,
-    /// The sum of released products, and the number of releases.
-    moments: (Vec<f64>, u64),
-}
-
-/// The eigenvectors of the noisy matrix of moments, with the largest eigenvalues first.
-pub(super) struct Spectrum {
-    /// Sums of squares along the eigenvectors, with noise.
-    pub(super) values: Vec<f64>,
-    /// The eigenvectors, one after the other.
-    pub(super) vectors: Vec<f64>,
-    /// The largest eigenvalue that noise alone would have.
-    pub(super) edge: f64,
+    moments: Moments,
 }
 
 /// Records are close together if their usual distance is below this share of the largest length.
 const NARROW: f64 = 0.45;
 /// The radius within which deviations count in full, in usual distances.
 pub(super) const WIDE: f64 = 1.5;
-/// The widest matrix of which all eigenvectors are computed.
-const SMALL: usize = 128;
 
 impl Survey {
     pub(super) fn new(facts: Facts, runs: u64, repeats_mean: bool, reach: f64) -> Self {
@@ -83,7 +70,7 @@ impl Survey {
             centre: vec![0.0; facts.width],
             distance: facts.columns.sqrt(),
             is_narrow: false,
-            moments: (Vec::new(), 0),
+            moments: Moments::default(),
         }
     }
 
@@ -128,12 +115,7 @@ impl Survey {
                         *centre = centre.clamp(-1.0, 1.0);
                     }
                 }
-                Some(Stage::Moments { .. }) => {
-                    let (sum, count) = &mut self.moments;
-                    sum.resize(released.len(), 0.0);
-                    sum.iter_mut().zip(released).for_each(|(sum, x)| *sum += x);
-                    *count += 1;
-                }
+                Some(Stage::Moments { .. }) => self.moments.add(released),
                 _ => {}
             }
         }
@@ -144,36 +126,10 @@ impl Survey {
     }
 
     /// The leading eigenvectors of the moments, at least `wanted` of them; all of them if they are few.
+    ///
+    /// Eigenvalues are sums of squares along the eigenvectors.
     pub(super) fn spectrum(&self, wanted: usize) -> Spectrum {
-        let (width, radius) = (self.facts.width, self.reach * self.distance);
-        let (sums, count) = &self.moments;
-        let count = (*count).max(1) as f64;
-        let edge = 2.0 * (0.5 * width as f64).sqrt() * radius * radius * self.facts.noise / count.sqrt();
-        let factor = radius * radius / count;
-        let mut matrix = vec![0.0; width * width];
-        let mut sums = sums.iter();
-        for row in 0..width {
-            for column in row..width {
-                let sum = sums.next().copied().unwrap_or(0.0) * factor;
-                let sum = if row == column { sum } else { sum * std::f64::consts::FRAC_1_SQRT_2 };
-                matrix[row * width + column] = sum;
-                matrix[column * width + row] = sum;
-            }
-        }
-        if width <= SMALL {
-            let (values, vectors) = eigen(matrix, width);
-            return Spectrum { values, vectors, edge };
-        }
-        // The iteration finds eigenvalues of the largest size. Noise makes some of them negative.
-        let shift = 2.0 * edge;
-        let largest = matrix.iter().fold(shift, |most: f64, x| most.max(x.abs())).max(f64::MIN_POSITIVE);
-        (0..width).for_each(|at| matrix[at * (width + 1)] += shift);
-        let narrow: Vec<f32> = matrix.iter().map(|x| (x / largest) as f32).collect();
-        let (vectors, values) = leading_eigenvectors(&narrow, width, wanted.min(width));
-        Spectrum {
-            values: values.iter().map(|value| value * largest - shift).collect(),
-            vectors: vectors.iter().map(|x| f64::from(*x)).collect(),
-            edge,
-        }
+        let radius = self.reach * self.distance;
+        self.moments.spectrum(self.facts.width, wanted, (self.facts.noise, radius * radius))
     }
 }

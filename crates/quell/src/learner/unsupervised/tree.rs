@@ -11,7 +11,7 @@ use crate::random::PublicRandom;
 
 /// A vector has three parts of length at most one: count, deviation and squared deviation.
 const PARTS: f64 = 3.0;
-/// A leaf is trusted if its count is so many standard deviations of noise.
+/// The least count of a leaf that is trusted, in standard deviations of noise.
 const TRUSTED: f64 = 3.0;
 /// The distance of the halves of a leaf from its centre, in standard deviations along the axis.
 const HALVES: f64 = 0.8;

@@ -33,7 +33,7 @@ pub(super) enum Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Number of numbers in the vector of an example of so many features.
+    /// Number of numbers in the vector of an example of `width` features.
     pub(super) fn length(&self, width: usize) -> usize {
         match self {
             Self::Mean { .. } | Self::Shift { .. } => width,

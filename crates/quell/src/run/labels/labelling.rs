@@ -57,7 +57,7 @@ const LOSS: Loss = Loss::CrossEntropy { label_smoothing: 0.0 };
 const QUESTIONS: f64 = 0.8;
 
 /// The largest dimension for label spreading.
-/// More features than this are reduced to so many principal components.
+/// More features than this are reduced to this number of principal components.
 const COMPONENTS: usize = 64;
 
 impl Labelling {

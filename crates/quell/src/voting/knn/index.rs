@@ -54,7 +54,7 @@ pub struct Index {
 }
 
 /// The largest number of queries in one product.
-/// A block of records is fetched from memory once for so many queries.
+/// A block of records is fetched from memory once for this number of queries.
 const QUERIES: usize = 384;
 /// The number of records in a block.
 /// The product of a block with the queries stays in the cache until it is used.

@@ -1,5 +1,7 @@
 //! The vectors of every stage keep the contract, and are at most one long.
 
+use std::collections::HashSet;
+
 use quell_privacy::laws;
 
 use super::*;
@@ -7,7 +9,8 @@ use crate::{
     data::Targets,
     learner::{
         Method, PublicFacts, Subject,
-        factorization::{Factorizing, Plan, Recipe},
+        factorization::{Factorizing, Plan, Recipe, state::Items},
+        sums::Releases,
     },
     network::Architecture,
     random::PublicRandom,
@@ -54,7 +57,7 @@ fn hostile(plan: &Plan) -> Ratings {
 
 /// Calls `check` for each run. Releases are the true sums plus noise of the size `wild`.
 fn each_run(plan: &Plan, ratings: &Ratings, wild: f32, mut check: impl FnMut(Vectors<'_>)) {
-    let mut state = plan.state(None).unwrap();
+    let mut state = Releases::new(Items::new(plan), plan.sums.runs, None).unwrap();
     let mut chance = PublicRandom::new(wild.to_bits().into());
     let all: Vec<usize> = (0..ratings.records()).collect();
     while let Some(stage) = state.estimates().stage() {
@@ -95,19 +98,18 @@ fn no_vector_is_longer_than_one_and_those_of_usual_users_are_not_shorter() {
     for plan in plans() {
         let ratings = hostile(&plan);
         each_run(&plan, &ratings, 0.1, |vectors| {
-            let mut buffers = Buffers::default();
             for user in &ratings.users {
-                vectors.stage.write(user, &mut buffers);
-                let length = squared_length(&buffers.values).sqrt();
+                let mut vector = Sparse::default();
+                vectors.stage.write(user, &mut vector, &mut Vec::new());
+                let entries = vector.entries();
+                let length = entries.iter().map(|(_, x)| x * x).sum::<f64>().sqrt();
                 assert!(length <= 1.0 + 1e-6, "{length}");
                 let is_biases = matches!(vectors.stage, Stage::Biases { .. });
                 let least = if is_biases { SHARE_OF_ITEMS.sqrt() } else { 1.0 };
-                assert!(buffers.values.is_empty() || length >= least - 1e-6, "{length}");
+                assert!(entries.is_empty() || length >= least - 1e-6, "{length}");
                 // No place is written twice.
-                let mut places = buffers.places.clone();
-                places.sort_unstable();
-                places.dedup();
-                assert_eq!(places.len(), buffers.places.len());
+                let places: HashSet<usize> = entries.iter().map(|(place, _)| *place).collect();
+                assert_eq!(places.len(), entries.len());
             }
         });
     }

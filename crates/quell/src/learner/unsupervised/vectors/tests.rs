@@ -59,7 +59,7 @@ fn examples(chance: &mut PublicRandom, make: fn(&mut PublicRandom) -> Vec<f32>) 
 
 /// Calls `check` for each run. Releases are the true sums plus noise of the size `wild`.
 fn each_run(method: &Unsupervised, records: &Supervised<'_>, wild: f32, mut check: impl FnMut(Vectors<'_>)) {
-    let mut state = method.plan.state(None).unwrap();
+    let mut state = method.state(None).unwrap();
     let mut chance = PublicRandom::new(wild.to_bits().into());
     while let Some(stage) = state.estimates().stage() {
         let dimension = method.plan.sums.descent.dimension;
@@ -129,7 +129,7 @@ fn no_vector_within_the_bounds_is_longer_than_one() {
 fn a_restored_state_goes_on_as_the_saved_one_whatever_was_lost() {
     let mut chance = PublicRandom::new(5);
     for method in methods() {
-        let (mut state, mut lost) = (method.plan.state(None).unwrap(), 0);
+        let (mut state, mut lost) = (method.state(None).unwrap(), 0);
         for run in 0..method.plan.sums.runs {
             let release: Vec<f32> =
                 (0..method.plan.sums.descent.dimension).map(|_| 30.0 * chance.normal()).collect();

@@ -13,18 +13,18 @@ use crate::{
 };
 
 /// The features and targets of all examples, in the order of the records.
-pub(super) struct Cells {
+pub(super) struct CompactRecords {
     /// The features that are numbers, in increasing order.
     pub(super) numbers: Vec<usize>,
     /// The features that are indicators, in increasing order.
     pub(super) indicators: Vec<usize>,
     /// The values that indicators take, other than 0. First comes the value 1 of each indicator.
-    pub(super) patterns: Vec<Pattern>,
+    pub(super) indicator_values: Vec<IndicatorValue>,
     /// Where the examples of each record begin; the last entry is the number of examples.
     starts: Vec<usize>,
     /// The numbers of all examples, row after row.
     values: Vec<f32>,
-    /// The patterns of all examples, and where those of each example begin.
+    /// The values of indicators of all examples, and where those of each example begin.
     present: Vec<u32>,
     present_starts: Vec<usize>,
     targets: Vec<Target>,
@@ -32,7 +32,7 @@ pub(super) struct Cells {
 
 /// A value of an indicator. It is 1, except in data that was not made by a schema.
 #[derive(Clone, Copy)]
-pub(super) struct Pattern {
+pub(super) struct IndicatorValue {
     /// The place among the indicators.
     pub(super) indicator: usize,
     pub(super) value: f32,
@@ -40,21 +40,22 @@ pub(super) struct Pattern {
 
 /// One example: its numbers, the indicators that are not 0, and its target.
 #[derive(Clone, Copy)]
-pub(super) struct Cell<'a> {
+pub(super) struct CompactExample<'a> {
     pub(super) numbers: &'a [f32],
-    pub(super) patterns: &'a [u32],
+    pub(super) indicator_values: &'a [u32],
     pub(super) target: Target,
 }
 
-impl Cells {
+impl CompactRecords {
     pub(super) fn new(task: &Supervised<'_>, columns: &Columns) -> Self {
         let (indicators, numbers): (Vec<usize>, Vec<usize>) =
             (0..columns.width()).partition(|feature| columns.is_indicator(*feature));
-        let patterns = (0..indicators.len()).map(|indicator| Pattern { indicator, value: 1.0 }).collect();
-        let mut cells = Self {
+        let indicator_values =
+            (0..indicators.len()).map(|indicator| IndicatorValue { indicator, value: 1.0 }).collect();
+        let mut records = Self {
             numbers,
             indicators,
-            patterns,
+            indicator_values,
             starts: vec![0],
             values: Vec::new(),
             present: Vec::new(),
@@ -65,11 +66,11 @@ impl Cells {
         for record in 0..task.records() {
             for number in 0..task.examples(record) {
                 task.gather(record, number, &mut raw);
-                cells.push(&raw, task.target_of(record, number), &mut others);
+                records.push(&raw, task.target_of(record, number), &mut others);
             }
-            cells.starts.push(cells.targets.len());
+            records.starts.push(records.targets.len());
         }
-        cells
+        records
     }
 
     fn push(&mut self, raw: &[f32], target: Target, others: &mut HashMap<(usize, u32), u32>) {
@@ -80,10 +81,10 @@ impl Cells {
             if value == 1.0 {
                 self.present.push(indicator as u32);
             } else if value != 0.0 && value.is_finite() {
-                let patterns = &mut self.patterns;
+                let indicator_values = &mut self.indicator_values;
                 self.present.push(*others.entry((indicator, value.to_bits())).or_insert_with(|| {
-                    patterns.push(Pattern { indicator, value });
-                    patterns.len() as u32 - 1
+                    indicator_values.push(IndicatorValue { indicator, value });
+                    indicator_values.len() as u32 - 1
                 }));
             }
         }
@@ -98,17 +99,21 @@ impl Cells {
         let (width, own) = (self.numbers.len() + self.indicators.len(), self.indicators.len());
         let leaves = trees.leaves();
         self.indicators.extend(width..width + leaves);
-        let added = (own..own + leaves).map(|indicator| Pattern { indicator, value: 1.0 });
-        self.patterns.splice(own..own, added);
+        let added = (own..own + leaves).map(|indicator| IndicatorValue { indicator, value: 1.0 });
+        self.indicator_values.splice(own..own, added);
         let (before, starts) = (std::mem::take(&mut self.present), self.present_starts.clone());
         let (mut raw, mut categories) = (vec![0.0; width], Vec::new());
         let mut example = 0;
         for record in 0..task.records() {
             for number in 0..task.examples(record) {
-                let patterns = &before[starts[example]..starts[example + 1]];
+                let indicator_values = &before[starts[example]..starts[example + 1]];
                 // Other values than 1 come after the leaves now.
-                let moved = patterns.iter().map(|pattern| {
-                    if (*pattern as usize) < own { *pattern } else { *pattern + leaves as u32 }
+                let moved = indicator_values.iter().map(|indicator_value| {
+                    if (*indicator_value as usize) < own {
+                        *indicator_value
+                    } else {
+                        *indicator_value + leaves as u32
+                    }
                 });
                 self.present.extend(moved);
                 task.gather(record, number, &mut raw);
@@ -127,11 +132,11 @@ impl Cells {
     }
 
     #[inline(always)]
-    pub(super) fn example(&self, example: usize) -> Cell<'_> {
+    pub(super) fn example(&self, example: usize) -> CompactExample<'_> {
         let width = self.numbers.len();
-        Cell {
+        CompactExample {
             numbers: &self.values[width * example..width * (example + 1)],
-            patterns: &self.present[self.present_starts[example]..self.present_starts[example + 1]],
+            indicator_values: &self.present[self.present_starts[example]..self.present_starts[example + 1]],
             target: self.targets[example],
         }
     }

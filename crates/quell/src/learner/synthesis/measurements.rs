@@ -19,7 +19,7 @@ use crate::learner::sums;
 
 /// Everything that follows from the releases so far. It is public.
 #[derive(Clone, Debug)]
-pub struct Estimates {
+pub struct Measurements {
     domain: Domain,
     /// The public number of records.
     records: f64,
@@ -59,7 +59,7 @@ const RIDGE_OF_PAIRS: f64 = 0.01;
 /// What the potential of a value is lessened by if synthetic cells must not have it.
 const FORBIDDEN: f64 = -600.0;
 
-impl Estimates {
+impl Measurements {
     /// The estimates before the first run.
     pub(super) fn new(domain: Domain, records: f64, noise: f64, dimension: usize) -> Self {
         let (count, query) = (domain.columns.len(), Query::columns(&domain));
@@ -272,7 +272,7 @@ fn squared_error(measured: &Measured, modelled: &[f64], total: f64) -> f64 {
     squares - modelled.len() as f64 * measured.variance()
 }
 
-impl sums::Estimates for Estimates {
+impl sums::Estimates for Measurements {
     type Task<'t> = Records;
     type Vectors<'a> = Vectors<'a>;
 

@@ -1,4 +1,4 @@
-//! What estimates make of releases, with little noise, much noise and lost runs.
+//! What is made of releases, with little noise, much noise and lost runs.
 
 use quell_privacy::laws;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     data::{Examples, Schema, Targets},
     learner::{
-        Snapshot, Supervised,
+        ProtectedRecords as _, Snapshot, Supervised,
         loss::Loss,
         sums::{Estimates as _, Releases},
         synthesis::schedule::runs,
@@ -42,13 +42,18 @@ fn domain() -> Domain {
 }
 
 /// Takes all runs, of which some are lost.
-fn run(records: &Records, declared: f64, noise: f64, is_lost: impl Fn(u64) -> bool) -> Releases<Estimates> {
+fn run(
+    records: &Records,
+    declared: f64,
+    noise: f64,
+    is_lost: impl Fn(u64) -> bool,
+) -> Releases<Measurements> {
     let domain = domain();
     let count = runs(domain.columns.len());
-    let first = Estimates::new(domain, declared, noise, 5_000);
+    let first = Measurements::new(domain, declared, noise, 5_000);
     let mut state = Releases::new(first, count, None).unwrap();
     let mut random = PublicRandom::new(5);
-    let all: Vec<usize> = (0..records.count()).collect();
+    let all: Vec<usize> = (0..records.records()).collect();
     for run in 0..count {
         let release = state.estimates().vectors(records, 5_000).map(|mut vectors| {
             let sum = laws::sum(&mut vectors, &all);
@@ -128,7 +133,7 @@ fn a_saved_state_yields_the_same_model() {
     let records = records(&domain(), 3_000);
     for lost in [0..0, 5..9] {
         let state = run(&records, 3_000.0, 8.0, |run| lost.contains(&run));
-        let first = Estimates::new(domain(), 3_000.0, 8.0, 5_000);
+        let first = Measurements::new(domain(), 3_000.0, 8.0, 5_000);
         let again = Releases::new(first, 20, Some(&state.save().unwrap())).unwrap();
         assert_eq!(again.estimates().model(), state.estimates().model());
         assert_eq!((again.position(), again.taken()), (state.position(), state.taken()));
