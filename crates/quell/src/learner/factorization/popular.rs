@@ -60,7 +60,7 @@ mod tests {
             kept: vec![2, 0, 3],
             paired: 0,
             weights: vec![9.0, 5.0, 1.0, 0.25, -0.5, 0.0],
-            shares: Vec::new(),
+            trusts: Vec::new(),
         };
         let names = ["a", "b", "c", "d"].map(String::from);
         let popular = Popular::new(&model, &names);
