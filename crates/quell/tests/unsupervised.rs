@@ -148,8 +148,11 @@ fn components_find_the_direction_of_few_long_records() {
             [0.09 * chance.normal(), far, 0.08 * chance.normal()]
         })
         .collect();
-    let found =
-        fitted("components", Recipe { components: Some(1), ..recipe(4.0, records) }, &examples(width, values));
+    let found = fitted(
+        "components",
+        Recipe { components: Some(1), ..recipe(4.0, records) },
+        &examples(width, values),
+    );
     let Predictor::Components(found) = &found else { panic!("no components") };
     assert!(found.pca.components[1].abs() > 0.95, "{:?}", found.pca.components);
 }

@@ -7,11 +7,9 @@ use super::{
     plan::Goal,
     vectors::{Stage, Vectors},
 };
-use crate::{
-    learner::{
-        Predictor, Supervised,
-        sums::{Estimates, Releases},
-    },
+use crate::learner::{
+    Predictor, Supervised,
+    sums::{Estimates, Releases},
 };
 
 /// All releases of a run so far.

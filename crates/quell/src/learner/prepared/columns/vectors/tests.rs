@@ -45,9 +45,9 @@ fn vectors_keep_the_contract_and_are_at_most_one_long() {
                     assert_eq!(laws::check_contributions(&mut vectors, &all), Ok(()), "{unit:?} {stage:?}");
                 }
                 let vectors = Vectors::new(&task, &facts, stage, length);
-                let mut entries = Vec::new();
-                vectors.write(&[f32::MAX, 5.0, -7.0, -1.0], 1.0, &mut entries);
-                let squared: f32 = entries.iter().map(|(_, x)| x * x).sum();
+                let mut vector = Sparse::default();
+                vectors.write(&[f32::MAX, 5.0, -7.0, -1.0], 1.0, &mut vector);
+                let squared: f64 = vector.entries().iter().map(|(_, x)| x * x).sum();
                 assert!(squared <= 1.0 + 1e-6, "{stage:?} {squared}");
             }
             let mut release = |length: usize| -> Vec<f64> {
@@ -64,13 +64,12 @@ fn vectors_keep_the_contract_and_are_at_most_one_long() {
 fn sums(stage: Stage<'_>, task: &Supervised<'_>, facts: &Facts) -> Vec<f64> {
     let vectors = Vectors::new(task, facts, stage, 0);
     let mut sums = vec![0.0; vectors.length];
-    let (mut raw, mut entries) = (vec![0.0; WIDTH], Vec::new());
+    let (mut example, mut vector) = (vec![0.0; WIDTH], Sparse::default());
     for record in 0..task.records() {
-        task.gather(record, 0, &mut raw);
-        vectors.write(&raw, 1.0, &mut entries);
+        vectors.write_record(record, &mut vector, &mut example);
     }
-    for (place, x) in entries {
-        sums[place] += f64::from(x);
+    for (place, x) in vector.entries() {
+        sums[*place] += x;
     }
     sums
 }
