@@ -209,7 +209,11 @@ mod tests {
         assert_eq!((shares[0].share, most(second).category.as_str()), (0.0, "state"));
         // Without a schema, or with one of other features, no column has a name.
         assert!(Centres::new(&clusters, None).clusters[0].columns.is_empty());
-        assert_eq!(centres.order(Some(&schema())), [1, 0]);
+        // The ages differ most on the scale of training, and not at all where both are 50.
+        assert_eq!(centres.order(Some(&schema())), [0, 1]);
+        let centres = vec![0.0, 0.25, 0.8, 0.2, 0.0, 0.0, -0.1, 0.5];
+        let clusters = Clusters { centres, ..clusters };
+        assert_eq!(Centres::new(&clusters, Some(&schema())).order(Some(&schema())), [1, 0]);
     }
 
     #[test]
