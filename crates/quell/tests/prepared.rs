@@ -85,15 +85,12 @@ fn columns_within_far_too_wide_bounds_are_put_right_by_a_preparation() {
         let subject = Subject { shape: &[2], are_features: false, facts, schema: None };
         let mut ledger =
             InMemory::ledger("table", Epsilon::new(2.0).unwrap(), Delta::new(1e-5).unwrap()).unwrap();
-        let model = match preparation {
-            Some(_) => {
-                let method = Prepared::plan(&mut recipe, &mut model, &subject).unwrap();
-                method.train(&examples, &mut ledger).unwrap()
-            }
-            None => {
-                let method = DpSgd::plan(&mut recipe, &mut model, &subject).unwrap();
-                method.train(&examples, &mut ledger).unwrap()
-            }
+        let model = if preparation.is_some() {
+            let method = Prepared::plan(&mut recipe, &mut model, &subject).unwrap();
+            method.train(&examples, &mut ledger).unwrap()
+        } else {
+            let method = DpSgd::plan(&mut recipe, &mut model, &subject).unwrap();
+            method.train(&examples, &mut ledger).unwrap()
         };
         model.evaluate(&examples).accuracy().unwrap()
     };

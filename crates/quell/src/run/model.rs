@@ -192,7 +192,7 @@ impl SavedModel<'_> {
                 let transform = Transform::restore(bytes, preparation, features.iter().product())?;
                 (Some(transform), preparation.output_shape(features))
             }
-            None => (None, features.to_vec()),
+            None => (None, features.clone()),
         };
         let network =
             configuration.model.build(&features, loss.outputs(classes.as_ref().map_or(1, Vec::len)))?;
