@@ -17,15 +17,32 @@ const MOST_ROUNDS: usize = 500;
 
 /// Computes the leading eigenvectors of a symmetric matrix, as rows, and their eigenvalues.
 ///
-/// It uses subspace iteration with a Rayleigh-Ritz step in every round.
-pub(crate) fn leading_eigenvectors(matrix: &[f32], width: usize, wanted: usize) -> (Vec<f32>, Vec<f64>) {
+/// It uses subspace iteration with a Rayleigh-Ritz step in every round. Every direction is an eigenvector of a
+/// matrix that differs by a matrix of norm `error` or less, unless too many rounds are needed. The directions are
+/// orthonormal in any case.
+pub(crate) fn leading_eigenvectors(
+    matrix: &[f32],
+    width: usize,
+    wanted: usize,
+    error: f64,
+) -> (Vec<f32>, Vec<f64>) {
+    iterate(matrix, width, (wanted, error), MOST_ROUNDS)
+}
+
+/// Subspace iteration until it converges, or for a number of rounds.
+fn iterate(
+    matrix: &[f32],
+    width: usize,
+    (wanted, error): (usize, f64),
+    most_rounds: usize,
+) -> (Vec<f32>, Vec<f64>) {
     let count = (wanted + OVERSAMPLING).min(width);
     // The starting directions are random but public.
     let mut random = PublicRandom::new(0);
     let mut directions: Vec<f64> = (0..count * width).map(|_| f64::from(random.normal())).collect();
     let mut image = vec![0.0; count * width];
     let mut variances = vec![0.0; count];
-    for _ in 0..MOST_ROUNDS {
+    for round in 1.. {
         orthonormalize(&mut directions, width);
         let narrow: Vec<f32> = directions.iter().map(|x| *x as f32).collect();
         multiply(Matrix::new(&narrow, width), Matrix::new(matrix, width), &mut image, width, Into::Overwrite);
@@ -50,9 +67,9 @@ pub(crate) fn leading_eigenvectors(matrix: &[f32], width: usize, wanted: usize) 
                     .map(|(x, y)| (y - variance * x).powi(2))
                     .sum::<f64>()
                     .sqrt();
-                residual <= TOLERANCE * variances[0].max(f64::MIN_POSITIVE)
+                residual <= error.max(TOLERANCE * variances[0].max(f64::MIN_POSITIVE))
             });
-        if has_converged || count == width {
+        if has_converged || count == width || round == most_rounds {
             break;
         }
         directions = products;
@@ -148,5 +165,39 @@ fn rotate(matrix: &mut [f64], vectors: &mut [f64], side: usize, p: usize, q: usi
     for k in 0..side {
         let (first, second) = (k * side + p, k * side + q);
         (matrix[first], matrix[second]) = rotation(matrix[first], matrix[second]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Eigenvalues of noise are so close together that the iteration may end before it converges.
+    #[test]
+    fn directions_are_orthonormal_also_if_they_do_not_converge() {
+        let (width, wanted) = (150, 20);
+        let mut random = PublicRandom::new(5);
+        let mut matrix = vec![0.0; width * width];
+        for row in 0..width {
+            for column in row..width {
+                let x = random.normal();
+                (matrix[row * width + column], matrix[column * width + row]) = (x, x);
+            }
+            // All eigenvalues are positive, as in the caller.
+            matrix[row * width + row] += 40.0;
+        }
+        for (error, rounds) in [(0.0, 3), (0.0, 30), (1.0, MOST_ROUNDS)] {
+            let (directions, values) = iterate(&matrix, width, (wanted, error), rounds);
+            let row = |number: usize| &directions[number * width..][..width];
+            for a in 0..wanted {
+                for b in 0..=a {
+                    let product: f64 = row(a).iter().zip(row(b)).map(|(x, y)| f64::from(x * y)).sum();
+                    assert!((product - f64::from(u8::from(a == b))).abs() < 1e-4, "{a} {b} {product}");
+                }
+            }
+            // The largest eigenvalue of the noise is near 2√width.
+            let largest = values[0] - 40.0;
+            assert!(rounds == 3 || (largest - 2.0 * 150_f64.sqrt()).abs() < 4.0, "{values:?}");
+        }
     }
 }

@@ -51,7 +51,7 @@ impl Pca {
         }
         let mean: Vec<f32> = totals.iter().map(|total| (total / public.len() as f64) as f32).collect();
         let covariance = covariance(public, &mean);
-        let (mut directions, mut variances) = leading_eigenvectors(&covariance, width, components);
+        let (mut directions, mut variances) = leading_eigenvectors(&covariance, width, components, 0.0);
         directions.truncate(components * width);
         variances.truncate(components);
         Ok(Self { mean, components: directions, variances })

@@ -76,7 +76,8 @@ impl Moments {
         let largest = matrix.iter().fold(shift, |most: f64, x| most.max(x.abs())).max(f64::MIN_POSITIVE);
         (0..width).for_each(|at| matrix[at * (width + 1)] += shift);
         let narrow: Vec<f32> = matrix.iter().map(|x| (x / largest) as f32).collect();
-        let (vectors, values) = leading_eigenvectors(&narrow, width, wanted.min(width));
+        // A tenth of the noise more changes nothing, and the directions of noise would need many more rounds.
+        let (vectors, values) = leading_eigenvectors(&narrow, width, wanted.min(width), 0.1 * edge / largest);
         Spectrum {
             values: values.iter().map(|value| value * largest - shift).collect(),
             vectors: vectors.iter().map(|x| f64::from(*x)).collect(),
