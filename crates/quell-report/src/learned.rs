@@ -1,5 +1,8 @@
 //! What a model learned: a table of centres, directions, items or rules, and a map of clusters.
 
+// Writing to a string does not fail.
+use std::fmt::Write as _;
+
 use quell::{
     learner::{
         factorization::Popular,
@@ -75,7 +78,8 @@ fn clusters(model: &Model, centres: &Centres) -> Findings {
     }
     match centres.size_noise {
         Some(noise) => {
-            reading += &format!(
+            let _ = write!(
+                reading,
                 "Sizes are noisy numbers of {people}, with a standard deviation of {}.",
                 brief(noise)
             );
@@ -83,11 +87,11 @@ fn clusters(model: &Model, centres: &Centres) -> Findings {
         None => reading += "The run released no sizes.",
     }
     if order.len() > MOST_COLUMNS {
-        reading += &format!(" {} more columns are in the report as JSON.", order.len() - MOST_COLUMNS);
+        let _ = write!(reading, " {} more columns are in the report as JSON.", order.len() - MOST_COLUMNS);
         order.truncate(MOST_COLUMNS);
     }
     if centres.clusters.len() > MOST_ROWS {
-        reading += &format!(" {} more clusters are, too.", centres.clusters.len() - MOST_ROWS);
+        let _ = write!(reading, " {} more clusters are, too.", centres.clusters.len() - MOST_ROWS);
     }
     let mut titles = head(&["cluster"]);
     titles.extend(centres.size_noise.map(|_| "size".into()));
@@ -147,7 +151,7 @@ fn directions(loadings: &Loadings) -> Findings {
         brief(loadings.noise)
     );
     if count > MOST_ROWS {
-        reading += &format!(" {} more directions are in the report as JSON.", count - MOST_ROWS);
+        let _ = write!(reading, " {} more directions are in the report as JSON.", count - MOST_ROWS);
     }
     let rows = loadings.directions.iter().take(MOST_ROWS).map(|direction| {
         let features: Vec<String> = (direction.loadings.iter().take(MOST_FEATURES))
@@ -210,7 +214,7 @@ fn rules(all: &[Rule]) -> Findings {
         .collect();
     if all.len() > rows.len() {
         let more = all.len() - rows.len();
-        reading += &format!(" The {MOST_RULES} rules with the fewest conditions are shown.");
+        let _ = write!(reading, " The {MOST_RULES} rules with the fewest conditions are shown.");
         rows.push(vec![format!("… and {more} more rules in the report as JSON"), String::new()]);
     }
     Findings {

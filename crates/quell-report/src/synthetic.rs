@@ -1,5 +1,8 @@
 //! What the report of synthetic data shows: released counts beside the model's, and errors of pairs.
 
+// Writing to a string does not fail.
+use std::fmt::Write as _;
+
 use quell::{
     learner::{
         Predictor,
@@ -63,7 +66,7 @@ pub(crate) fn columns(model: &Model) -> Option<Columns> {
                        allows no unknown cells, synthetic rows have none, and their share is spread over the others."
         .to_owned();
     if more > 0 {
-        reading += &format!(" The first {MOST_COLUMNS} columns are shown; {more} more are in the model.");
+        let _ = write!(reading, " The first {MOST_COLUMNS} columns are shown; {more} more are in the model.");
     }
     let shown = &all[..all.len() - more];
     (!shown.is_empty()).then(|| Columns {
