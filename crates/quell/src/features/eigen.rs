@@ -25,7 +25,7 @@ pub(crate) fn leading_eigenvectors(matrix: &[f32], width: usize, wanted: usize) 
     let mut directions: Vec<f64> = (0..count * width).map(|_| f64::from(random.normal())).collect();
     let mut image = vec![0.0; count * width];
     let mut variances = vec![0.0; count];
-    for _ in 0..MOST_ROUNDS {
+    for round in 1..=MOST_ROUNDS {
         orthonormalize(&mut directions, width);
         let narrow: Vec<f32> = directions.iter().map(|x| *x as f32).collect();
         multiply(Matrix::new(&narrow, width), Matrix::new(matrix, width), &mut image, width, Into::Overwrite);
@@ -52,7 +52,8 @@ pub(crate) fn leading_eigenvectors(matrix: &[f32], width: usize, wanted: usize) 
                     .sqrt();
                 residual <= TOLERANCE * variances[0].max(f64::MIN_POSITIVE)
             });
-        if has_converged || count == width {
+        // Products are neither of length one nor orthogonal, so the last round keeps its directions.
+        if has_converged || count == width || round == MOST_ROUNDS {
             break;
         }
         directions = products;
@@ -148,5 +149,34 @@ fn rotate(matrix: &mut [f64], vectors: &mut [f64], side: usize, p: usize, q: usi
     for k in 0..side {
         let (first, second) = (k * side + p, k * side + q);
         (matrix[first], matrix[second]) = rotation(matrix[first], matrix[second]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All eigenvalues are nearly equal, so that the iteration does not converge.
+    #[test]
+    fn eigenvectors_are_orthonormal_even_if_the_iteration_does_not_converge() {
+        let (width, wanted) = (40, 5);
+        let mut random = PublicRandom::new(3);
+        let mut matrix = vec![0.0; width * width];
+        for row in 0..width {
+            for column in 0..=row {
+                let noise = 0.001 * random.normal() + if row == column { 1.0 } else { 0.0 };
+                matrix[row * width + column] = noise;
+                matrix[column * width + row] = noise;
+            }
+        }
+        let (vectors, values) = leading_eigenvectors(&matrix, width, wanted);
+        assert!(values[..wanted].iter().all(|value| (0.99..1.02).contains(value)), "{values:?}");
+        for (a, one) in vectors.chunks_exact(width).take(wanted).enumerate() {
+            for (b, other) in vectors.chunks_exact(width).take(wanted).enumerate() {
+                let product: f32 = one.iter().zip(other).map(|(x, y)| x * y).sum();
+                let expected = if a == b { 1.0 } else { 0.0 };
+                assert!((product - expected).abs() < 1e-5, "{a} {b}: {product}");
+            }
+        }
     }
 }
