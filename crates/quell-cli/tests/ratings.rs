@@ -91,6 +91,21 @@ fn labels_beside_the_data_are_no_public_list() {
          --items train-labels-idx1-ubyte --records 20 --epsilon 1",
     );
     assert!(ran.code == 2 && ran.stderr.contains("the list of items is the data"), "{}", ran.stderr);
+    // Labels of the test part are as private, whether the data is named by a file or by its folder.
+    fs::create_dir(here.join("mn")).unwrap();
+    for file in ["train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-labels-idx1-ubyte"] {
+        fs::write(here.join("mn").join(file), "user,film,stars\nada,film 1,5\n").unwrap();
+    }
+    for data in ["mn", "mn/train-images-idx3-ubyte"] {
+        let ran = run(
+            &here,
+            &format!(
+                "train {data} --model factorization --user user --item film --value stars --bounds 1 5 \
+                 --items mn/t10k-labels-idx1-ubyte --records 20 --epsilon 1"
+            ),
+        );
+        assert!(ran.code == 2 && ran.stderr.contains("the list of items is the data"), "{}", ran.stderr);
+    }
 }
 
 #[test]

@@ -138,3 +138,28 @@ fn flags_override_the_guarantee_of_a_file() {
         assert!(!ran.stderr.contains("ε ≤ 8"), "{file}: {}", ran.stderr);
     }
 }
+
+/// A private table that happens to be called synthetic.csv has one ledger, wherever it is copied to.
+#[test]
+fn a_table_called_synthetic_gets_no_new_budget_from_another_folder() {
+    let here = folder("called synthetic");
+    census(&here);
+    for copy in ["people", "others"] {
+        fs::create_dir(here.join(copy)).unwrap();
+        fs::copy(here.join("census.csv"), here.join(copy).join("synthetic.csv")).unwrap();
+    }
+    let train = |table: &str| {
+        let flags = "--schema census.toml --records 5000 --model naive-bayes --epsilon 1";
+        run(&here, &format!("train {table} {flags}"))
+    };
+    works(&train("people/synthetic.csv"));
+    let copied = train("others/synthetic.csv");
+    assert!(copied.code == 1 && copied.stderr.contains("refused"), "{}", copied.stderr);
+    #[cfg(unix)]
+    for (link, file) in [("linked", "people"), ("link.csv", "people/synthetic.csv")] {
+        std::os::unix::fs::symlink(here.join(file), here.join(link)).unwrap();
+        let linked = if link == "linked" { "linked/synthetic.csv" } else { link };
+        assert_ne!(train(linked).code, 0, "{linked}");
+    }
+    assert_eq!(charges(&here, "synthetic"), 1);
+}

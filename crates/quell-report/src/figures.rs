@@ -85,7 +85,8 @@ pub(crate) fn spectrum(model: &Model) -> Option<(Figure, &'static str)> {
                 },
             ],
         };
-        (figure, "Directions above the line are real. Those below cannot be told from noise.")
+        (figure, "A variance above the line cannot come from noise alone, and one below it can. Directions of nearly equal \
+             variance may be mixed with each other.")
     })
 }
 

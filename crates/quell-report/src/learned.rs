@@ -146,7 +146,8 @@ fn directions(loadings: &Loadings) -> Findings {
     let count = loadings.directions.len();
     let mut reading = format!(
         "A row is a released direction, with the features that it weighs most: the coordinate of a record is \
-         the sum of its features, scaled to [-1, 1], times these weights. Noise alone would show a variance of \
+         the sum of its features, less their means, times these weights. Numbers are scaled to [-1, 1], and \
+         records far from the mean are shortened before variances are measured. Noise alone would show a variance of \
          {}; {above} of {count} directions are above it.",
         brief(loadings.noise)
     );
@@ -195,7 +196,7 @@ fn items(popular: &Popular) -> Findings {
 }
 
 fn rules(all: &[Rule]) -> Findings {
-    // The tree says nothing about how many records a leaf has. A rule with few conditions is near the root.
+    // The tree says nothing about how many records a leaf has. Rules with few conditions are the easiest to read.
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by_key(|rule| all[*rule].conditions.len());
     order.truncate(MOST_RULES);

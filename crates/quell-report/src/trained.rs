@@ -110,7 +110,11 @@ fn headlines(model: &Model, metrics: &Metrics) -> Vec<[String; 3]> {
             let remark = format!("root mean square on {count} public ratings");
             all.push(["error".into(), format_brief(*error), remark]);
             all.extend(recall.map(|recall| {
-                ["recall@10".into(), percent(recall), format!("of held-out items of {users} public users")]
+                [
+                    "recall@10".into(),
+                    percent(recall),
+                    format!("of the held-out items that ten can be, over {users} public users"),
+                ]
             }));
         }
         Some(Evaluation::Clusters { inertia, count }) => all.push([

@@ -127,6 +127,10 @@ fn components_find_the_leading_directions() {
     };
     let rows: Vec<&[f32]> = found.pca.components.chunks(width).collect();
     assert!(cosine(rows[0], &first) > 0.99 && cosine(rows[1], &second) > 0.95, "{rows:?}");
+    for row in &rows {
+        let largest = row.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs()));
+        assert!(largest.unwrap() > 0.0, "the largest weight is positive: {row:?}");
+    }
     assert!(found.pca.mean.iter().all(|mean| (mean - 0.2).abs() < 0.05), "{:?}", found.pca.mean);
     let Evaluation::Components { explained, .. } = found.evaluate(&data) else { panic!("no share") };
     assert!(explained > 0.97, "{explained}");

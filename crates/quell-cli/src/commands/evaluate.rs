@@ -30,7 +30,7 @@ Examples:
 ///
 /// For clusters the measure is the mean squared distance to the centres, and for components the explained variance.
 /// For a model of ratings, each rating is predicted from the other ratings of its user, and ten items are
-/// recommended from four fifths of the ratings of a user: recall@10 is the share of the others among them.
+/// recommended from four fifths of the ratings of a user: recall@10 is the share of the others among them, of ten or of all if they are fewer.
 /// For synthetic data the measure is the distance between its pairs of columns and those of the data.
 /// On public data (--public), the evaluation is free and shows every result. On private data (--epsilon), the
 /// command charges the ledger of the dataset and releases a noisy accuracy. The printed error holds with 95 %
@@ -185,7 +185,8 @@ impl Flags {
                 let recall = recall.map_or_else(
                     || "recall@10: none, because no user has five ratings".into(),
                     |recall| {
-                        format!("recall@10: {:.1} % of the held-out items of {users} users", 100.0 * recall)
+                        let share = 100.0 * recall;
+                        format!("recall@10: {share:.1} % of the held-out items that ten can be, over {users} users")
                     },
                 );
                 let error = format!("root mean square error: {} over {count} ratings", format_brief(*error));

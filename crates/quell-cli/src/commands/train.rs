@@ -73,7 +73,7 @@ pub(crate) struct Flags {
     /// Number of principal components, for the model `components` or before a network
     #[arg(long, value_name = "K", value_parser = parse_count)]
     components: Option<u64>,
-    /// What is found about all columns of numbers first, and used to scale them for a network
+    /// Measure all columns of numbers privately first, and scale them for a network
     #[arg(long, value_enum, conflicts_with = "components")]
     prepare: Option<PrepareArg>,
     #[command(flatten)]
@@ -243,7 +243,7 @@ impl Flags {
         {
             let sentence =
                 format!("--prepare is given, and the model {name} is no network, expected a network");
-            let hint = "leave --prepare out, because models of tables scale columns by themselves, or train a network, such as --model mlp";
+            let hint = "leave --prepare out, or train a network, such as --model mlp";
             return Err(Refusal::new(sentence, hint).into());
         }
         asked.training.preparation = self.prepare.map(PrepareArg::preparation).or(asked.training.preparation);

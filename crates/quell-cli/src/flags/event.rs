@@ -345,6 +345,11 @@ fn read_event(argument: &str) -> Result<Event> {
         } else {
             "to read a file, put an @ before its name"
         };
+        // A file may have been named by mistake: its contents stay where they are.
+        let error = match argument.strip_prefix('@') {
+            Some(_) => format!("line {}, column {} is no part of an event", error.line(), error.column()),
+            None => error.to_string(),
+        };
         Refusal::new(format!("the event cannot be read: {error}"), hint).into()
     })
 }
@@ -419,6 +424,15 @@ mod tests {
             assert!(parse_count(text).is_err(), "{text}");
         }
         assert!(steps("0").is_err());
+    }
+
+    #[test]
+    fn an_error_on_a_file_quotes_nothing_of_it() {
+        let file = std::env::temp_dir().join(format!("quell-{}-names.json", std::process::id()));
+        std::fs::write(&file, r#"{"Eve-4711": 1}"#).unwrap();
+        let refused = read_event(&format!("@{}", file.display())).unwrap_err().to_string();
+        std::fs::remove_file(&file).unwrap();
+        assert!(!refused.contains("Eve") && refused.contains("line 1"), "{refused}");
     }
 
     #[test]

@@ -94,7 +94,12 @@ const LINE: f64 = 16.0;
 pub(super) fn layout(figure: &Figure, sheet: Sheet) -> Vec<Shape> {
     let (x, y) = figure.frames();
     let is_small = sheet.width < LARGE.width;
-    let (left, right) = if is_small { (58.0, sheet.width - 20.0) } else { (78.0, sheet.width - 28.0) };
+    let (left, right) = if is_small {
+        let longest = y.ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
+        ((12.0 + LETTER * longest as f64).max(58.0), sheet.width - 20.0)
+    } else {
+        (78.0, sheet.width - 28.0)
+    };
     let mut shapes = Vec::new();
     let title = if is_small { 24.0 } else { 30.0 };
     text(&mut shapes, (left, title), Anchor::Start, Font::Title, BLACK, &figure.title);

@@ -71,7 +71,7 @@ impl Model {
             Some(Learned::Rules(_)) | None => return Vec::new(),
         };
         if count > lines.len() {
-            lines.push(format!("… and {} more in the report", count - lines.len()));
+            lines.push(format!("… and {} more in `quell report --format json`", count - lines.len()));
         }
         lines
     }

@@ -6,27 +6,32 @@ use crate::Error;
 
 /// Bins of numbers, given by their edges. Edges are public: do not derive them from the data.
 ///
-/// A bin has its lower edge and not its upper one; the last bin has both. A number below the first edge is in
-/// the first bin, and a number above the last edge is in the last bin. So every number is in exactly one bin.
+/// A bin has its lower edge and not its upper one; the last bin has both. Bins between bounds take every number:
+/// one beyond the bounds counts as the bound, as in all statistics. Bins between given edges take the numbers
+/// between them, and no other. So a number is in one bin at most.
 ///
 /// ```
 /// use quell::{privacy::mechanism::Bounds, statistics::Bins};
 /// let decades = Bins::equal(Bounds::new(0.0, 100.0)?, 10)?;
 /// assert_eq!(decades.names()[..2], ["[0, 10)", "[10, 20)"]);
-/// assert_eq!((decades.place(10.0), decades.place(-3.0), decades.place(100.0)), (1, 0, 9));
+/// assert_eq!((decades.place(10.0), decades.place(-3.0), decades.place(100.0)), (Some(1), Some(0), Some(9)));
+/// let adults = Bins::new(vec![18.0, 65.0])?;
+/// assert_eq!((adults.place(18.0), adults.place(70.0)), (Some(0), None));
 /// # Ok::<(), quell::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bins {
     /// The edges, of which each is larger than the one before.
     edges: Vec<f64>,
+    /// Whether a number beyond the outer edges is in the nearest bin.
+    takes_all: bool,
 }
 
 /// The most bins of a column.
 const MOST_BINS: usize = 10_000;
 
 impl Bins {
-    /// Bins between these edges.
+    /// Bins between these edges. A number beyond them is in no bin.
     pub fn new(edges: Vec<f64>) -> Result<Self, Error> {
         let wrong = |found: String| Error::Setting {
             name: "edges",
@@ -42,11 +47,11 @@ impl Bins {
         match edges.windows(2).find(|pair| pair[0] >= pair[1]) {
             Some(pair) => Err(wrong(format!("a list with {} after {}", pair[1], pair[0]))),
             // There is one zero.
-            None => Ok(Self { edges: edges.into_iter().map(|edge| edge + 0.0).collect() }),
+            None => Ok(Self { edges: edges.into_iter().map(|edge| edge + 0.0).collect(), takes_all: false }),
         }
     }
 
-    /// So many bins of equal width between two bounds.
+    /// Bins of equal width between two bounds. A number beyond them is in the nearest bin.
     pub fn equal(bounds: Bounds, count: usize) -> Result<Self, Error> {
         let wrong = |expected| Error::Setting { name: "bins", found: count.to_string(), expected };
         if !(1..=MOST_BINS).contains(&count) {
@@ -64,7 +69,8 @@ impl Bins {
             }
         };
         let edges: Vec<f64> = (0..=count).map(edge).collect();
-        Self::new(edges).map_err(|_| wrong("fewer bins, or bounds that are further apart"))
+        let bins = Self::new(edges).map_err(|_| wrong("fewer bins, or bounds that are further apart"))?;
+        Ok(Self { takes_all: true, ..bins })
     }
 
     /// Number of bins.
@@ -73,11 +79,12 @@ impl Bins {
         self.edges.len() - 1
     }
 
-    /// The bin of a number. NaN is in the first bin; leave missing numbers out before.
+    /// The bin of a number; `None` if it is in no bin, or no number.
     #[must_use]
-    pub fn place(&self, number: f64) -> usize {
+    pub fn place(&self, number: f64) -> Option<usize> {
+        let is_within = number >= self.edges[0] && number <= self.edges[self.count()];
         let below = self.edges.partition_point(|edge| *edge <= number);
-        below.clamp(1, self.count()) - 1
+        (is_within || self.takes_all && !number.is_nan()).then(|| below.clamp(1, self.count()) - 1)
     }
 
     /// The names of the bins, each of which is another: `[0, 10)`.
@@ -99,20 +106,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_in_exactly_one_bin() {
+    fn a_number_is_in_one_bin_at_most() {
         let bins = Bins::new(vec![-1.5, 0.0, 0.25, 10.0]).unwrap();
         assert_eq!(bins.names(), ["[-1.5, 0)", "[0, 0.25)", "[0.25, 10]"]);
-        for (number, place) in [
-            (f64::NEG_INFINITY, 0),
-            (-1.5, 0),
-            (-0.0, 1),
-            (0.25_f64.next_down(), 1),
-            (0.25, 2),
-            (10.0, 2),
-            (f64::MAX, 2),
-        ] {
-            assert_eq!(bins.place(number), place, "{number}");
+        let all = Bins { takes_all: true, ..bins.clone() };
+        for (number, place) in [(-1.5, 0), (-0.0, 1), (0.25_f64.next_down(), 1), (0.25, 2), (10.0, 2)] {
+            assert_eq!((bins.place(number), all.place(number)), (Some(place), Some(place)), "{number}");
         }
+        for (number, nearest) in [(f64::NEG_INFINITY, 0), (-1.6, 0), (10.0_f64.next_up(), 2), (f64::MAX, 2)] {
+            assert_eq!((bins.place(number), all.place(number)), (None, Some(nearest)), "{number}");
+        }
+        assert_eq!((bins.place(f64::NAN), all.place(f64::NAN)), (None, None));
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub struct Axis {
 pub enum Partition {
     /// By these keys. Records with another key or none are left out.
     Keys(Vec<String>),
-    /// Into these bins of numbers. Records without a finite number are left out.
+    /// Into these bins of numbers. Records without a finite number, or with one that is in no bin, are left out.
     Bins(Bins),
 }
 
@@ -104,7 +104,9 @@ impl Axis {
     fn part(&self, row: &Row<'_>, slot: usize) -> Option<String> {
         match &self.partition {
             Partition::Keys(_) => row.key(slot).map(std::borrow::Cow::into_owned),
-            Partition::Bins(bins) => row.number(slot).map(|number| bins.name(bins.place(number))),
+            Partition::Bins(bins) => {
+                row.number(slot).and_then(|number| bins.place(number)).map(|place| bins.name(place))
+            }
         }
     }
 }
@@ -161,8 +163,13 @@ impl Grouped {
 /// The texts of all cells of one or two columns.
 fn cells(by: &[Axis]) -> Result<Vec<String>, Error> {
     let names: Vec<Vec<String>> = by.iter().map(Axis::names).collect();
-    for (names, name) in names.iter().zip(if by.len() == 2 { ["keys", "groups"] } else { ["groups"; 2] }) {
-        check_keys(name, names)?;
+    names.iter().try_for_each(|names| check_keys("a list of groups", names))?;
+    if let [one, other] = by
+        && one.column == other.column
+        && matches!((&one.partition, &other.partition), (Partition::Keys(_), Partition::Keys(_)))
+    {
+        let found = format!("the column {} twice", quoted(&one.column));
+        return Err(Error::Setting { name: "groups", found, expected: "two different columns" });
     }
     let found = match names.as_slice() {
         [one] if one.len() <= MOST_CELLS => return Ok(one.clone()),

@@ -75,6 +75,8 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "N", value_parser = crate::flags::parse_count, conflicts_with = "keys", requires = "bounds")]
     bins: Option<u64>,
     /// Count numbers between these edges, separated by commas
+    ///
+    /// A number beyond the outer edges is left out.
     #[arg(long, value_name = "0,18,65", value_delimiter = ',', allow_hyphen_values = true, conflicts_with_all = ["keys", "bins", "bounds"])]
     edges: Option<Vec<f64>>,
     /// Column that divides the records into groups, for a count, sum, mean or histogram
@@ -257,6 +259,10 @@ impl Flags {
         if self.statistic != Statistic::Histogram && (self.bins.is_some() || self.edges.is_some()) {
             let sentence = "--bins and --edges are for a histogram, expected a histogram";
             return Err(Refusal::new(sentence, "divide other statistics with --group-bins").into());
+        }
+        if self.statistic == Statistic::Histogram && self.bounds.is_some() && self.bins.is_none() {
+            let sentence = "a histogram has --bounds and no --bins, expected a number of bins";
+            return Err(Refusal::new(sentence, "add --bins 10, or leave --bounds out to count keys").into());
         }
         let statistic = match self.group_by.as_deref() {
             Some(columns) => self.grouped(columns)?,

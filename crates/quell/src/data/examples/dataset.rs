@@ -124,6 +124,9 @@ pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Dataset, Error>
 /// The file of synthetic rows in the folder of a run.
 pub(crate) const SYNTHETIC: &str = "synthetic.csv";
 
+/// The file of a run that says what paid for it.
+const PAYMENT: &str = "paid.json";
+
 /// Names of image folders that form one dataset with their parent folder.
 const PARTS: [&str; 3] = ["train", "test", "val"];
 
@@ -132,15 +135,14 @@ const PARTS: [&str; 3] = ["train", "test", "val"];
 /// The name is that of the file or folder, without file name extensions.
 ///
 /// A gzipped file has the name of the file inside it. An IDX, CIFAR or NPY file has the name of its folder:
-/// whichever of these files is opened, the data is the same and must have the same ledger. Rows that
-/// `synthetic.csv` of a run holds have the name of its folder, too: those of another run are other data.
+/// whichever of these files is opened, the data is the same and must have the same ledger. The file
+/// `synthetic.csv` in the folder of a run has the name of that folder, too: the rows of another run are other data.
 /// Returns `None` if the path has no name.
 ///
 /// ```
 /// use quell::data::name_of;
 /// assert_eq!(name_of("data/people.csv.gz".as_ref()), name_of("people.csv".as_ref()));
 /// assert_eq!(name_of("mnist/train-images-idx3-ubyte.gz".as_ref()), name_of("mnist".as_ref()));
-/// assert_eq!(name_of("runs/census-1/synthetic.csv".as_ref()).as_deref(), Some("census-1-synthetic"));
 /// ```
 #[must_use]
 pub fn name_of(path: &Path) -> Option<String> {
@@ -153,12 +155,11 @@ pub fn name_of(path: &Path) -> Option<String> {
             .and_then(|whole| name_of(&whole));
     }
     let stem = || unpacked(path).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    // Only what a run wrote: a table of that name in another folder may be a copy of the same records.
     let of_run = || {
-        let folder = unpacked(path).ends_with(SYNTHETIC).then(|| {
-            let folder = path.parent().filter(|folder| folder.file_name().is_some()).map(Path::to_owned);
-            folder.or_else(|| path.canonicalize().ok()?.parent().map(Path::to_owned))
-        });
-        folder.flatten()?.file_name().map(|name| format!("{}-synthetic", name.to_string_lossy()))
+        let file = path.canonicalize().ok().filter(|file| file.ends_with(SYNTHETIC))?;
+        let folder = file.parent().filter(|folder| folder.join(PAYMENT).is_file())?;
+        folder.file_name().map(|name| format!("{}-synthetic", name.to_string_lossy()))
     };
     folder_of(path).and_then(|folder| name_of(&folder)).or_else(of_run).or_else(stem)
 }
@@ -253,15 +254,17 @@ pub fn shares_records(path: &Path, data: &Path) -> bool {
 
 /// Returns whether a file belongs to the data: it shares records with it, or is one of several files of it.
 ///
-/// The labels of IDX images are in a file beside them, and so are all arrays of a folder of NPY files.
+/// All IDX files of a folder are one dataset, test part included, and so are all arrays of a folder of NPY files.
+/// All files in a folder of data belong to it.
 pub(crate) fn belongs_to(path: &Path, data: &Path) -> bool {
-    let is_beside = || idx::labels_of(data).is_some_and(|labels| is_same(path, &labels));
-    let is_array = || {
-        let is_npy = |path: &Path| path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy"));
+    let is_beside = |is_part: &dyn Fn(&Path) -> bool| {
         let (path, data) = (whole(path), whole(data));
-        is_npy(&path) && is_npy(&data) && path.parent() == data.parent()
+        is_part(&path) && is_part(&data) && path.parent() == data.parent()
     };
-    shares_records(path, data) || is_beside() || is_array()
+    let is_npy = |path: &Path| path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy"));
+    let is_idx = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().contains("idx"));
+    let is_inside = || whole(path).starts_with(whole(data));
+    shares_records(path, data) || is_inside() || is_beside(&is_idx) || is_beside(&is_npy)
 }
 
 /// Whether a path within a folder of data is that of its test part, by its name.

@@ -19,8 +19,8 @@ pub struct Rule {
 
 /// The rules of a decision tree, leaf after leaf; `None` if the network is no decision tree.
 ///
-/// Conditions that follow from others are left out, and so are leaves that no record can reach. Neighbouring
-/// leaves with the same class are one rule, with the range of their shares. Predictions are those of the tree.
+/// Conditions that follow from others are left out, and so are leaves that no record can reach. If all
+/// leaves below a question have the same class, they are one rule, with the range of their shares.
 #[must_use]
 pub fn rules(
     model: &NetworkModel,

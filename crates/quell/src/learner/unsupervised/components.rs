@@ -42,12 +42,20 @@ impl Directions {
     pub(super) fn model(&self) -> Components {
         let spectrum = self.survey.spectrum(self.components);
         let (width, records) = (self.facts.width, self.facts.records);
-        let single = |values: &[f64]| values.iter().map(|x| *x as f32).collect();
+        let single = |values: &[f64]| -> Vec<f32> { values.iter().map(|x| *x as f32).collect() };
+        let mut directions: Vec<f32> = single(&spectrum.vectors[..self.components * width]);
+        for direction in directions.chunks_exact_mut(width) {
+            // The sign of a direction means nothing. The largest weight is positive.
+            let largest = direction.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs()));
+            if largest.is_some_and(|largest| largest < 0.0) {
+                direction.iter_mut().for_each(|weight| *weight = -*weight);
+            }
+        }
         let variances: Vec<f64> = spectrum.values.iter().map(|value| value / records).collect();
         Components {
             pca: Pca {
                 mean: single(&self.survey.centre),
-                components: single(&spectrum.vectors[..self.components * width]),
+                components: directions,
                 variances: variances[..self.components].to_vec(),
             },
             spectrum: variances,

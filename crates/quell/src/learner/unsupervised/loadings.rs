@@ -25,7 +25,7 @@ pub struct Direction {
     pub variance: f64,
     /// Whether the variance is larger than that of noise alone.
     pub is_above_noise: bool,
-    /// The weights of the features, the largest first. Features are scaled to [-1, 1].
+    /// The largest weights of features, at most 50. Numbers are scaled to [-1, 1], and indicators are 0 or 1.
     pub loadings: Vec<Loading>,
 }
 
@@ -36,6 +36,8 @@ pub struct Loading {
     pub feature: String,
     /// Its weight. The squares of all weights add up to one.
     pub weight: f64,
+    /// The released mean of the feature. The coordinate of a record has its features less their means.
+    pub mean: f64,
 }
 
 /// The most features of a direction that are named.
@@ -55,11 +57,10 @@ impl Loadings {
             let mut order: Vec<usize> = (0..width).collect();
             order.sort_by(|a, b| weights[*b].abs().total_cmp(&weights[*a].abs()));
             order.truncate(MOST_FEATURES);
-            // The sign of a direction means nothing. The largest weight is shown as positive.
-            let sign = order.first().map_or(1.0, |first| f64::from(weights[*first]).signum());
             let loading = |feature: usize| Loading {
                 feature: name(feature),
-                weight: sign * f64::from(weights[feature]),
+                weight: f64::from(weights[feature]),
+                mean: f64::from(components.pca.mean[feature]),
             };
             Direction {
                 direction: number + 1,
@@ -92,8 +93,8 @@ mod tests {
         let [first, second] = loadings.directions.as_slice() else { unreachable!() };
         let names: Vec<&str> = first.loadings.iter().map(|loading| loading.feature.as_str()).collect();
         assert_eq!(names, ["work=a", "age", "work=b"]);
-        // The sign of a direction means nothing.
-        assert!((first.loadings[0].weight - 0.8).abs() < 1e-6 && first.loadings[1].weight < 0.0);
+        // The weights are those of the model: a coordinate is computed with the same sign.
+        assert!((first.loadings[0].weight + 0.8).abs() < 1e-6 && first.loadings[1].weight > 0.0);
         assert!(first.is_above_noise && !second.is_above_noise);
         assert_eq!(Loadings::new(&components, None).directions[1].loadings[0].feature, "feature 1");
     }

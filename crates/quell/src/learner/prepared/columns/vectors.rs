@@ -1,8 +1,7 @@
 //! The vector of each record in each run, of length at most one.
 //!
-//! Every column of numbers has one entry, of size at most one before all are divided by the square root of their
-//! number (THEORY, Networks on prepared records). The mechanism clips in any case, so privacy does not depend
-//! on it.
+//! Every column of numbers has one entry, and so has the constant if there is one. All are at most 1/√entries
+//! (THEORY, Steps: Stages). The mechanism clips in any case, so privacy does not depend on it.
 
 use quell_privacy::mechanism::{Clipper, Contributions};
 
@@ -40,7 +39,7 @@ pub(in crate::learner::prepared) struct Vectors<'a> {
 }
 
 impl Stage<'_> {
-    /// Number of numbers in the vector of an example with so many columns of numbers.
+    /// Number of numbers in the vector of an example with `columns` columns of numbers.
     pub(in crate::learner::prepared) fn length(&self, columns: usize) -> usize {
         match self {
             Self::Numbers | Self::Distances { .. } => 1 + columns,
