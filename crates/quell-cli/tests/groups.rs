@@ -228,6 +228,8 @@ fn bins_and_groups_that_say_nothing_are_refused_before_payment() {
     for (asked, words) in [
         ("mean --column income --bounds 0 9 --bins 3", "for a histogram"),
         ("histogram --column income --bins 3", "--bounds"),
+        ("histogram --column income --bounds 0 9", "no --bins"),
+        ("count --group-by city --groups a --group-by city --groups b", "the column \"city\" twice"),
         ("histogram --column income --bounds 0 9 --bins 0", "bins is 0"),
         ("histogram --column income --edges 3", "edges is a list of 1 numbers"),
         ("histogram --column income --edges 3,1", "1 after 3"),

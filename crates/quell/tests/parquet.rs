@@ -20,6 +20,13 @@ use proptest::prelude::*;
 use quell::{
     Error, Hint,
     data::{self, FormatError, Kind, Options, Predicate, Schema, Table, TableError},
+    ledger::InMemory,
+    privacy::{
+        Neighbors,
+        ledger::{Budget, Composition, Ledger, Terms, Unit},
+        units::{Delta, Epsilon},
+    },
+    statistics::{Answer, Axis, Grouped, Question, Statistic},
 };
 
 type Group<'a> = SerializedRowGroupWriter<'a, Vec<u8>>;
@@ -320,6 +327,41 @@ fn fractions_are_not_taken_for_users() {
         let error = refused.unwrap_err();
         let said = format!("{error} {error:?} {}", error.hint().unwrap());
         assert!(said.contains("\"x\"") && said.contains("users") && !said.contains('7'), "{said}");
+    }
+}
+
+/// Integers have one spelling as keys. Another one would be paid for, and count nothing.
+#[test]
+fn integers_are_counted_by_their_digits_and_other_keys_are_refused_before_payment() {
+    let file = of::<Int64Type>("int64 x", &[30, 30, 31, -4]);
+    let table = file.table();
+    let terms = Terms {
+        dataset: "people".into(),
+        unit: Unit::Example,
+        neighbors: Neighbors::AddRemove,
+        budget: Budget { epsilon: Some(Epsilon::new(400.0).unwrap()), delta: Delta::new(1e-6).unwrap() },
+        composition: Composition::Addition,
+    };
+    let mut ledger = Ledger::create(InMemory::new("people"), terms).unwrap();
+    let mut ask = |keys: &[&str], is_grouped: bool| {
+        let keys: Vec<String> = keys.iter().map(ToString::to_string).collect();
+        let statistic = if is_grouped {
+            Statistic::Grouped(Grouped::Count { by: vec![Axis::keys("x", keys)] })
+        } else {
+            Statistic::Histogram { column: "x".into(), keys: Some(keys) }
+        };
+        Question::new(statistic, 100.0).ask(&mut ledger, &table.all())
+    };
+    for is_grouped in [false, true] {
+        let Answer::Bins(bins) = ask(&["30", "-4", "7"], is_grouped).unwrap() else { panic!("no bins") };
+        assert_eq!(
+            bins.iter().map(|(_, release)| release.value.round()).collect::<Vec<_>>(),
+            [2.0, 1.0, 0.0]
+        );
+        for wrong in ["30.0", "abc", "+30", "030", " 30"] {
+            let refused = ask(&["31", wrong], is_grouped);
+            assert!(matches!(refused, Err(Error::Setting { name: "a key of integers", .. })), "{wrong}");
+        }
     }
 }
 

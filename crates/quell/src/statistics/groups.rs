@@ -124,7 +124,7 @@ impl Grouped {
     ) -> Result<V::Output, Error> {
         Ok(match self {
             Self::Count { by } => {
-                let keys = cells(by)?;
+                let keys = cells(records, by)?;
                 visitor.visit(
                     |epsilon| Ok(Histogram::for_epsilon(keys.clone(), price(epsilon)?)?),
                     || counted(records, by),
@@ -132,7 +132,7 @@ impl Grouped {
                 )
             }
             Self::Sum { column, bounds, by } => {
-                let keys = cells(by)?;
+                let keys = cells(records, by)?;
                 visitor.visit(
                     |epsilon| Ok(GroupedSum::for_epsilon(keys.clone(), *bounds, price(epsilon)?)?),
                     || keyed_numbers(records, by, column),
@@ -140,7 +140,7 @@ impl Grouped {
                 )
             }
             Self::Mean { column, bounds, by } => {
-                let keys = cells(by)?;
+                let keys = cells(records, by)?;
                 visitor.visit(
                     |epsilon| Ok(GroupedMean::for_epsilon(keys.clone(), *bounds, price(epsilon)?)?),
                     || keyed_numbers(records, by, column),
@@ -161,9 +161,14 @@ impl Grouped {
 }
 
 /// The texts of all cells of one or two columns.
-fn cells(by: &[Axis]) -> Result<Vec<String>, Error> {
+fn cells(records: &Selection<'_>, by: &[Axis]) -> Result<Vec<String>, Error> {
     let names: Vec<Vec<String>> = by.iter().map(Axis::names).collect();
     names.iter().try_for_each(|names| check_keys("a list of groups", names))?;
+    for axis in by {
+        if let Partition::Keys(keys) = &axis.partition {
+            check_spelling(records, &axis.column, keys)?;
+        }
+    }
     if let [one, other] = by
         && one.column == other.column
         && matches!((&one.partition, &other.partition), (Partition::Keys(_), Partition::Keys(_)))
@@ -181,6 +186,19 @@ fn cells(by: &[Axis]) -> Result<Vec<String>, Error> {
         columns => format!("{} columns", columns.len()),
     };
     Err(Error::Setting { name: "groups", found, expected: "one or two columns with at most 100000 cells" })
+}
+
+/// Refuses a key that no record can have: a column of integers has keys of digits.
+pub(super) fn check_spelling(records: &Selection<'_>, column: &str, keys: &[String]) -> Result<(), Error> {
+    let is_misspelt = |key: &&String| key.parse::<i128>().map_or(true, |number| number.to_string() != **key);
+    match keys.iter().find(is_misspelt).filter(|_| records.use_of_keys(column) == Use::Name) {
+        Some(key) => Err(Error::Setting {
+            name: "a key of integers",
+            found: quoted(key),
+            expected: "the digits of an integer, such as 30",
+        }),
+        None => Ok(()),
+    }
 }
 
 /// Refuses a list without keys, and a list with the same key twice.

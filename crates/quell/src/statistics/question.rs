@@ -9,7 +9,10 @@ use quell_privacy::{
     units::{Delta, Epsilon, Probability},
 };
 
-use super::{Answer, Grouped, groups::check_keys};
+use super::{
+    Answer, Grouped,
+    groups::{check_keys, check_spelling},
+};
 use crate::{Error, data::Selection};
 
 /// A statistic of the selected records. Columns, bounds and keys are public.
@@ -179,6 +182,7 @@ impl Question {
             ),
             Statistic::Histogram { column, keys: Some(keys) } => {
                 check_keys("keys", keys)?;
+                check_spelling(records, column, keys)?;
                 visitor.visit(
                     |epsilon| Ok(Histogram::for_epsilon(keys.clone(), price(epsilon)?)?),
                     || keys_of(records, column),
