@@ -11,6 +11,7 @@ The files are looked for in the folder that --data or QUELL_DATA names:
     california-housing/california-housing.parquet              StatLib
     digits-sklearn/digits.csv.gz                               as in scikit-learn
     mnist/{train,t10k}-{images-idx3,labels-idx1}-ubyte.gz      MNIST
+    ml-latest-small/{ratings,movies}.csv.gz                    MovieLens, for recommendations.py
 """
 
 import dataclasses
