@@ -48,7 +48,9 @@ impl Directions {
             // The sign of a direction means nothing. The largest weight is positive.
             let largest = direction.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs()));
             if largest.is_some_and(|largest| largest < 0.0) {
-                direction.iter_mut().for_each(|weight| *weight = -*weight);
+                for weight in direction {
+                    *weight = -*weight;
+                }
             }
         }
         let variances: Vec<f64> = spectrum.values.iter().map(|value| value / records).collect();
