@@ -187,7 +187,7 @@ fn groups_of_nobody_are_answered_and_lists_of_keys_are_checked_before_anything_i
     let means = bins(ask(&["a", "b"]).unwrap());
     assert!(means.len() == 2 && means.iter().all(|(_, mean)| (0.0..=100.0).contains(mean)), "{means:?}");
     for keys in [&["a", "b", "a"] as &[&str], &[]] {
-        assert!(matches!(ask(keys), Err(Error::Setting { name: "groups", .. })), "{keys:?}");
+        assert!(matches!(ask(keys), Err(Error::Setting { name: "a list of groups", .. })), "{keys:?}");
     }
     assert_eq!(ledger.state().unwrap().charges().len(), 1);
 }
