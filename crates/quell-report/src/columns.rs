@@ -8,7 +8,7 @@ use crate::{
     plot::{Axis, Edge, Figure, Point, Series},
 };
 
-/// What is to be said about the columns of a table, the most important first.
+/// What is to be said about the columns of a table.
 pub(crate) struct Columns {
     pub(crate) heading: &'static str,
     /// Sentences that explain how to read the figures.

@@ -123,7 +123,7 @@ pub(super) fn layout(figure: &Figure, sheet: Sheet) -> Vec<Shape> {
     shapes
 }
 
-/// Breaks a text into lines of at most so many letters, where it has spaces.
+/// Breaks a text where it has spaces, into lines of at most `letters` letters.
 pub(super) fn wrapped(text: &str, letters: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

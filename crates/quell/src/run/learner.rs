@@ -66,7 +66,7 @@ impl Configuration {
 
     /// Refuses settings in the sections of learners that do not train the model.
     fn check_sections(&mut self, learner: Learner) -> Result<(), Error> {
-        // The other learners name the settings of linear models that they do not have.
+        // Other learners have a message of their own for settings of linear models.
         let checks_linear = matches!(learner, Learner::DpSgd | Learner::Glm);
         let other = LEARNERS.iter().find(|row| {
             // Some settings of DP-SGD are shared by all, and each learner checks the others.
@@ -84,8 +84,8 @@ impl Configuration {
 
     /// The learner for settings that name none: a linear model for tables, and DP-SGD for other data.
     ///
-    /// Settings that the default for tables does not have ask for DP-SGD, and so does a model that is not
-    /// linear.
+    /// A named model, ratings or the section of a learner choose their learner. Settings that only DP-SGD has ask
+    /// for DP-SGD.
     fn default_learner(&mut self) -> Learner {
         if self.data.ratings.is_some() {
             return Learner::Factorization;

@@ -68,7 +68,7 @@ impl<'a> Selection<'a> {
 
     /// Visits several columns of every row together.
     ///
-    /// The cell of `columns[i]` is `row.number(i)` or `row.text(i)`.
+    /// The cell of `columns[i]` is `row.number(i)`, `row.text(i)` or `row.name(i)`, by its use.
     ///
     /// ```
     /// use quell::data::{Table, Use};

@@ -33,7 +33,7 @@ pub struct Factorization {
 
 /// Recommendations whose recall is measured.
 const TOP: usize = 10;
-/// One of so many ratings of a user is held out to measure recommendations.
+/// One rating in this many is held out, for each user, to measure recommendations.
 const FOLDS: usize = 5;
 
 /// An item that is recommended to a user.

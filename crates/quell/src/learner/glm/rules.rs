@@ -12,7 +12,7 @@ pub(super) struct Rules {
     pub(super) usual_steps: u64,
     /// How the batch of a step is sampled.
     pub(super) sampling: Sampling,
-    /// One of this many steps finds means of columns, and one finds spreads; `None` if columns stay as they are.
+    /// For this many steps, one run more finds means of columns and one finds spreads; `None` if none does.
     pub(super) standardizing: Option<u64>,
     /// What the steps are used for.
     pub(super) uses: Uses,
@@ -168,9 +168,9 @@ impl Rules {
         }
     }
 
-    /// The uses of this many steps, in their order. Those of [`Uses::Alternating`] alternate.
+    /// What all runs are for, in their order: the steps, and the runs that find means and spreads before them.
     ///
-    /// About a twentieth of the steps find means, and as many find spreads; at least one each.
+    /// Steps of [`Uses::Alternating`] alternate.
     pub(super) fn stages(&self, steps: u64, has_numbers: bool, is_calibrated: bool) -> Vec<(Stage, u64)> {
         let part_of = |whole: u64| ((steps + whole / 2) / whole).max(1);
         let mut stages = Vec::new();

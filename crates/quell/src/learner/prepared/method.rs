@@ -100,7 +100,7 @@ impl Method for Prepared {
             ("preparation", json!(self.preparation.preparation.name())),
             ("features after it", json!(self.training.network.input().iter().product::<usize>())),
             ("runs of the preparation", json!(sums.runs)),
-            ("noise multiplier of these runs, as one release", json!(noise)),
+            ("noise multiplier of one release with the cost of these runs", json!(noise)),
         ];
         settings.extend(self.training.settings());
         settings
@@ -161,7 +161,7 @@ impl Method for Prepared {
         // A kill after the last lease of the preparation loses its last runs.
         state.preparation.skip_to(runs);
         if state.preparation.taken() == 0 {
-            let expected = "a new run: what the steps need was charged and is lost";
+            let expected = "a new run: what this run found about its records was lost, and is charged";
             return Err(Error::saved("the preparation", "lost when the run was killed", expected));
         }
         // From here on a record is transformed by what was released, and by nothing else.

@@ -33,16 +33,12 @@ pub struct Plan {
     components: Option<unsupervised::Plan>,
 }
 
-impl Preparation {
-    /// Noise of a preparation, over that of one release with the whole guarantee.
-    ///
-    /// The preparation takes one part in the square of this number of the budget: a sixteenth for four.
-    fn noise_ratio(&self) -> f64 {
-        match self {
-            Self::Components { .. } | Self::Standardize { .. } | Self::Quantiles { .. } => 4.0,
-        }
-    }
+/// Noise of a preparation, over that of one release with the whole guarantee.
+///
+/// Costs grow with one over the square of the noise, so a sixteenth of the budget is for the preparation.
+const NOISE_RATIO: f64 = 4.0;
 
+impl Preparation {
     /// Number of runs.
     fn runs(&self) -> u64 {
         match self {
@@ -73,7 +69,7 @@ impl Plan {
         let whole = Privacy { delta: Some(delta.get()), noise_multiplier: None, ..privacy };
         let noise = match preparation.noise_multiplier() {
             Some(noise) => noise,
-            None => preparation.noise_ratio() * whole.gaussian_noise(delta, 1)?,
+            None => NOISE_RATIO * whole.gaussian_noise(delta, 1)?,
         };
         let preparation = preparation.with_noise(noise);
         let noise_of_run = noise * (preparation.runs() as f64).sqrt();

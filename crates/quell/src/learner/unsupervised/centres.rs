@@ -46,7 +46,7 @@ pub struct Coordinate {
     pub unknown: Option<f64>,
 }
 
-/// The mean of a column in one cluster, as it was released.
+/// The released mean of a column in one cluster. Shares are clamped to [0, 1].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mean {
