@@ -243,8 +243,9 @@ fn every_command_states_the_same_error_of_numbers() {
         .strip_prefix("root mean square error: ")
         .and_then(|rest| rest.split(' ').next())
         .unwrap();
-    // A column that ranges over 50 is not learned to a hundredth in 20 steps: this is no error on [-1, 1].
-    assert!(error.parse::<f64>().unwrap() > 1.0, "{}", trained.stdout);
+    // The last part of y, which is 0, 1 or 2, does not follow from x: no model has an error below 0.81. On the
+    // scale of training, from -1 to 1, that would be 0.03.
+    assert!(error.parse::<f64>().unwrap() > 0.7, "{}", trained.stdout);
     let evaluated = crate::command::run(&here, "evaluate run public.csv --public").stdout;
     assert!(evaluated.starts_with(&format!("root mean square error: {error} over ")), "{evaluated} {error}");
     let report = crate::command::run(&here, "report run").stdout;
