@@ -27,7 +27,7 @@ use quell::run;
 
 use commands::{
     account, calibrate, curve, evaluate, label, ledger, models, plan, predict, query, report, schema,
-    synthesize, train,
+    synthesize, train, tune,
 };
 use refusal::Refusal;
 
@@ -69,6 +69,7 @@ enum Verb {
     Schema(schema::Flags),
     Synthesize(Box<synthesize::Flags>),
     Train(Box<train::Flags>),
+    Tune(Box<tune::Flags>),
     Resume(train::Resume),
 }
 
@@ -100,6 +101,7 @@ fn command() -> ExitCode {
             Verb::Schema(flags) => schema::run(&flags).map(|()| true),
             Verb::Synthesize(flags) => synthesize::run(&flags).map(|()| true),
             Verb::Train(flags) => train::run(&flags).map(|()| true),
+            Verb::Tune(flags) => tune::run(&flags).map(|()| true),
             Verb::Resume(flags) => train::resume(&flags).map(|()| true),
         },
         Err(misuse) => match misuse.kind() {

@@ -53,6 +53,13 @@ impl Bar {
             progress.epsilon.map(|spent| format!(", ε {} of {budget}", format_rounded(spent, 3, Toward::Up)));
         let accuracy = progress.accuracy.map(|share| format!(", accuracy {:.1} %", 100.0 * share));
         self.0.set_prefix(progress.stage);
+        if progress.of == 0 {
+            // Position and length are private, and so is the time.
+            if let Ok(style) = ProgressStyle::with_template("{prefix} …") {
+                self.0.set_style(style);
+            }
+            return;
+        }
         self.0.set_length(progress.of);
         self.0.set_position(progress.done);
         self.0.set_message(epsilon.unwrap_or_default() + &accuracy.unwrap_or_default());

@@ -149,6 +149,17 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         diameter: Option<Diameter>,
     },
+    /// The best of a random number of trials, which is the only one released.
+    ///
+    /// Each trial is one of `trials`, drawn independently of the data and of all other trials. After each
+    /// trial the search ends with probability one over `expected`. Trials have scores, and the best trial is
+    /// released with its score. The number of trials stays hidden (THEORY, Best of several trials).
+    BestOf {
+        /// Expected number of trials, at least one.
+        expected: u32,
+        /// What a trial may be, at least one kind.
+        trials: Vec<Event>,
+    },
 }
 
 impl Event {
@@ -204,6 +215,7 @@ impl Event {
             Self::NonPrivate => "non_private",
             Self::PerturbedObjective { .. } => "perturbed_objective",
             Self::HiddenState { .. } => "hidden_state",
+            Self::BestOf { .. } => "best_of",
         }
     }
 
@@ -229,7 +241,9 @@ impl Event {
             | Self::SampledWithoutReplacement { event, .. }
             | Self::SampledWithReplacement { event, .. }
             | Self::Repeated { event, .. } => event.has_hidden_state(),
-            Self::Composed(events) => events.iter().any(Self::has_hidden_state),
+            Self::Composed(events) | Self::BestOf { trials: events, .. } => {
+                events.iter().any(Self::has_hidden_state)
+            }
         }
     }
 }
@@ -242,6 +256,7 @@ impl std::fmt::Display for Event {
             | Self::SampledWithReplacement { event, .. } => write!(f, "{}({event})", self.name()),
             Self::Repeated { count, event } => write!(f, "{event} × {count}"),
             Self::Composed(events) => write!(f, "a composition of {} events", events.len()),
+            Self::BestOf { trials, .. } => write!(f, "the best of random trials of {} kinds", trials.len()),
             _ => f.write_str(self.name()),
         }
     }
@@ -255,6 +270,14 @@ pub(crate) const MOST_REPETITIONS: u64 = 1 << 53;
 /// The error for an event with more than [`MOST_REPETITIONS`] releases.
 pub(crate) fn too_many(event: &Event) -> Error {
     Error::Malformed { event: event.to_string(), because: "more than 2^53 repetitions" }
+}
+
+/// The error for a search without trials.
+pub(crate) fn no_trials(event: &Event) -> Error {
+    Error::Malformed {
+        event: event.to_string(),
+        because: "expected at least one trial, of at least one kind",
+    }
 }
 
 /// An event with the version of its serialization format, as a ledger stores it.

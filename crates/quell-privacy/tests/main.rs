@@ -20,6 +20,7 @@ mod polls;
 mod promises;
 mod renyi_sampling;
 mod sampled_compositions;
+mod search;
 mod surveys;
 mod theory;
 mod tightness;

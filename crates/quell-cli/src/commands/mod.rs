@@ -15,3 +15,4 @@ pub(crate) mod report;
 pub(crate) mod schema;
 pub(crate) mod synthesize;
 pub(crate) mod train;
+pub(crate) mod tune;

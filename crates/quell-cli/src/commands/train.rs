@@ -48,7 +48,7 @@ Examples:
 /// trained with DP-SGD: any of ε, noise, steps and sampling rate may be left out. The command does not count the records, because their
 /// number may be private: state it with --records, approximately, or exactly for batches of a fixed size.
 /// Without --delta, δ is a power of ten below 0.1 divided by this number.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
     #[command(flatten)]
@@ -86,13 +86,13 @@ pub(crate) struct Flags {
     regularization: Option<f64>,
     /// ε of the run
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
-    epsilon: Option<f64>,
+    pub(crate) epsilon: Option<f64>,
     /// δ of the run
     #[arg(long, value_name = "D", allow_negative_numbers = true)]
-    delta: Option<f64>,
+    pub(crate) delta: Option<f64>,
     /// Standard deviation of the noise divided by the clip norm
     #[arg(long, value_name = "Z", allow_negative_numbers = true)]
-    noise_multiplier: Option<f64>,
+    pub(crate) noise_multiplier: Option<f64>,
     /// Number of steps
     #[arg(long, value_name = "T", value_parser = parse_count, conflicts_with = "epochs")]
     steps: Option<u64>,
@@ -122,7 +122,7 @@ pub(crate) struct Flags {
     #[command(flatten)]
     users: UserArgs,
     #[command(flatten)]
-    terms: RunArgs,
+    pub(crate) terms: RunArgs,
 }
 
 /// How a batch is sampled.
@@ -149,7 +149,7 @@ pub(crate) fn resume(flags: &Resume) -> Result<()> {
 
 impl Flags {
     /// Builds the configuration: flags override the file, and the file overrides the defaults.
-    fn configuration(&self) -> Result<Configuration> {
+    pub(crate) fn configuration(&self) -> Result<Configuration> {
         let mut asked = match (&self.source.config, &self.source.data) {
             (Some(path), _) => Configuration::read(path).with_context(|| format!("in {}", path.display()))?,
             // The settings for digits are those of a network, except for the budget.

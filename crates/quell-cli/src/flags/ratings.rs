@@ -8,7 +8,7 @@ use quell::{data::RatingColumns, run::Configuration};
 use crate::refusal::Refusal;
 
 /// Ratings, for the model `factorization`.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub(crate) struct RatingArgs {
     /// Column of ratings with the user, for the model `factorization`
     #[arg(long, value_name = "COLUMN")]

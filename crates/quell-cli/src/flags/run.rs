@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The source of the records.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub(crate) struct SourceArgs {
     /// File or folder of private records; the embedded digits if not given
     pub(crate) data: Option<PathBuf>,
@@ -111,7 +111,7 @@ impl SourceArgs {
 }
 
 /// Features computed from the records.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub(crate) struct FeatureArgs {
     /// Features computed from each image before training
     #[arg(long, value_enum)]
@@ -146,7 +146,7 @@ impl FeatureArgs {
 }
 
 /// The privacy unit.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub(crate) struct UserArgs {
     /// Protect each person with all their records (user-level privacy)
     ///
@@ -177,7 +177,7 @@ impl UserArgs {
 }
 
 /// Guarantee, ledger and output of a run.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub(crate) struct RunArgs {
     /// Neighboring datasets: which change of the data the guarantee hides
     #[arg(long, value_enum)]

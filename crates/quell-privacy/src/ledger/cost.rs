@@ -159,7 +159,7 @@ fn without_approximations(event: &Event) -> (Event, f64) {
             let (event, slack) = without_approximations(event);
             (event.repeated(*count), slack * *count as f64 * (1.0 + 1e-9))
         }
-        // Inside a sample (ε, δ) stays, and has no Rényi bound there.
+        // Inside a sample or a trial (ε, δ) stays, and has no Rényi bound there.
         Event::Gaussian { .. }
         | Event::Laplace { .. }
         | Event::DiscreteGaussian { .. }
@@ -174,7 +174,8 @@ fn without_approximations(event: &Event) -> (Event, f64) {
         | Event::SampledWithReplacement { .. }
         | Event::NonPrivate
         | Event::PerturbedObjective { .. }
-        | Event::HiddenState { .. } => (event.clone(), 0.0),
+        | Event::HiddenState { .. }
+        | Event::BestOf { .. } => (event.clone(), 0.0),
     }
 }
 
@@ -209,6 +210,11 @@ fn pure_epsilon(event: &Event, neighbors: Neighbors) -> Option<f64> {
             events.iter().try_fold(0.0, |sum, event| Some(sum + pure_epsilon(event, neighbors)?)).map(|sum: f64| sum * (1.0 + 1e-9))
         }
         Event::Repeated { count, event } => Some(up(*count as f64 * pure_epsilon(event, neighbors)?)),
+        // The best of several trials costs at most three of them [LT19, Theorem 3.2].
+        Event::BestOf { trials, expected: 1.. } => trials
+            .iter()
+            .try_fold(0.0, |most: f64, trial| Some(most.max(pure_epsilon(trial, neighbors)?)))
+            .map(|most| up(3.0 * most)),
         Event::Gaussian { .. }
         | Event::DiscreteGaussian { .. }
         | Event::Approximate { .. }
@@ -220,7 +226,8 @@ fn pure_epsilon(event: &Event, neighbors: Neighbors) -> Option<f64> {
         | Event::SampledWithReplacement { .. }
         | Event::NonPrivate
         | Event::PerturbedObjective { .. }
-        | Event::HiddenState { .. } => None,
+        | Event::HiddenState { .. }
+        | Event::BestOf { .. } => None,
     }
 }
 

@@ -14,6 +14,7 @@ mod paid;
 mod permit;
 mod promise;
 mod state;
+mod trial;
 
 pub use book::{Book, Budget, Charge, Line, Receipt, Terms, Unit};
 pub use cost::Cost;
@@ -23,6 +24,7 @@ pub use paid::Paid;
 pub use permit::Permit;
 pub use promise::{Promise, Unpromised};
 pub use state::{Account, State};
+pub use trial::{Trial, Unwritten};
 
 use decision::Decision;
 
@@ -250,7 +252,8 @@ impl<B: Book> Ledger<B> {
 
     fn hand_out<M: Mechanism>(&mut self, mechanism: M, receipt: Receipt) -> Paid<M> {
         let receipt = Receipt { non_private: self.randomness.is_seeded(), ..receipt };
-        Paid::new(mechanism, self.state.terms().neighbors, self.randomness.split(), receipt)
+        let Terms { unit, neighbors, .. } = *self.state.terms();
+        Paid::new(mechanism, (unit, neighbors), self.randomness.split(), receipt)
     }
 }
 

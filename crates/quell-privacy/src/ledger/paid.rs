@@ -1,6 +1,6 @@
 //! Paid mechanisms, the only values that can release anything.
 
-use super::Receipt;
+use super::{Receipt, Unit};
 use crate::{
     Error, Neighbors,
     noise::random::{Key, Randomness},
@@ -14,26 +14,37 @@ use crate::{
 #[must_use = "this has been charged to the budget; run it"]
 pub struct Paid<M> {
     pub(crate) mechanism: M,
+    pub(crate) unit: Unit,
     pub(crate) neighbors: Neighbors,
     randomness: Randomness,
     receipt: Receipt,
 }
 
 impl<M> Paid<M> {
-    pub(super) fn new(mechanism: M, neighbors: Neighbors, randomness: Randomness, receipt: Receipt) -> Self {
-        Self { mechanism, neighbors, randomness, receipt }
+    pub(super) fn new(
+        mechanism: M,
+        (unit, neighbors): (Unit, Neighbors),
+        randomness: Randomness,
+        receipt: Receipt,
+    ) -> Self {
+        Self { mechanism, unit, neighbors, randomness, receipt }
     }
 
     /// The same payment for the part of the mechanism that this run is.
     pub(crate) fn map<N>(self, part: impl FnOnce(M) -> N) -> Paid<N> {
-        let Self { mechanism, neighbors, randomness, receipt } = self;
-        Paid { mechanism: part(mechanism), neighbors, randomness, receipt }
+        let Self { mechanism, unit, neighbors, randomness, receipt } = self;
+        Paid { mechanism: part(mechanism), unit, neighbors, randomness, receipt }
     }
 
     /// The receipt of the charge, to be kept with the release.
     #[must_use]
     pub fn receipt(&self) -> &Receipt {
         &self.receipt
+    }
+
+    /// A source of randomness for a part of this run.
+    pub(crate) fn split_randomness(&mut self) -> Randomness {
+        self.randomness.split()
     }
 
     /// Draws the random key of this run, the last operation that can fail.

@@ -9,6 +9,7 @@ use super::{
 use crate::{
     Error, Event,
     accounting::{Pld, distance::excess},
+    mechanism::BestOf,
     units::Delta,
 };
 
@@ -113,6 +114,8 @@ impl State {
                 Event::Repeated { count, .. } if *count == charge.steps => Ok(()),
                 // Stages one after the other: see `StagedDescent`.
                 Event::Composed(stages) if steps_of(stages) == Some(charge.steps) => Ok(()),
+                // The runs of a search together are one release: see `BestOf`.
+                Event::BestOf { .. } if charge.steps == BestOf::RUNS => Ok(()),
                 _ if charge.steps == 1 => Ok(()),
                 _ => invalid("pays for a different number of steps than it hands out"),
             },

@@ -21,7 +21,10 @@ pub use descent::{
     Batches, Clipper, Clipping, Contributions, Descends, Descent, PerRecord, Sampling, StagedDescent, Step,
     Vectors,
 };
-pub use selection::{AboveThreshold, GaussianSparseVector, RandomizedResponse, Selection, SparseVector};
+pub use selection::{
+    AboveThreshold, Best, BestOf, GaussianSparseVector, RandomizedResponse, Selection, SparseVector,
+    TrialPlan,
+};
 use statistics::grid;
 pub use statistics::{
     Additive, Bounds, Count, Enclosure, GroupedMean, GroupedSum, Histogram, KeyedNumber, Mean,

@@ -126,6 +126,12 @@ pub(crate) fn infinite_mass(event: &Event) -> Option<f64> {
             let masses: Option<Vec<f64>> = events.iter().map(infinite_mass).collect();
             -masses?.iter().map(|mass| (-mass).ln_1p()).sum::<f64>().exp_m1()
         }
+        // Such an outcome may be the best.
+        Event::BestOf { expected, trials } => {
+            let masses: Option<Vec<f64>> = trials.iter().map(infinite_mass).collect();
+            let (mass, stop) = (masses?.into_iter().fold(0.0, f64::max), 1.0 / f64::from(*expected));
+            mass / (stop + (1.0 - stop) * mass)
+        }
         Event::Repeated { count, event } if *count > 0 => {
             -(*count as f64 * (-infinite_mass(event)?).ln_1p()).exp_m1()
         }
@@ -202,6 +208,9 @@ fn bins(event: &Event, neighbors: Neighbors, most: usize) -> Bins {
             let shift = (apart / f64::sqrt(variance) / noise_multiplier.get()).min(8.0);
             gaussian(shift, true, most)
         }
+        Event::BestOf { expected, trials } => {
+            best(1.0 / f64::from(*expected), bins(&trials[0], neighbors, most))
+        }
         Event::PoissonSampled { rate, event } => sampled(rate.get(), bins(event, neighbors, most)),
         Event::SampledWithoutReplacement { batch, records, event } => {
             sampled(*batch as f64 / *records as f64, bins(event, neighbors, most))
@@ -218,6 +227,25 @@ fn bins(event: &Event, neighbors: Neighbors, most: usize) -> Bins {
             gaussian(1.0 / noise_multiplier.get(), true, most)
         }
     }
+}
+
+/// The best of a geometric number of trials of one kind. The likelier a bin is with the record, the better.
+///
+/// The generating function is f(x) = γx/(1 - (1 - γ)x), and a bin between a and b has f(b) - f(a) =
+/// γ(b - a)/((1 - (1 - γ)a)(1 - (1 - γ)b)).
+fn best(stop: f64, mut bins: Bins) -> Bins {
+    let ratio = |bin: &[f64; 3]| if bin[HERE] > 0.0 { bin[ABSENT] / bin[HERE] } else { f64::INFINITY };
+    bins.sort_by(|a, b| ratio(a).total_cmp(&ratio(b)));
+    let mut above = [0.0; 3];
+    for bin in &mut bins {
+        for side in [ABSENT, HERE, OTHER] {
+            let mass = bin[side];
+            let rest = |above: f64| stop + (1.0 - stop) * above;
+            bin[side] = stop * mass / (rest(above[side]) * rest(above[side] + mass));
+            above[side] += mass;
+        }
+    }
+    bins
 }
 
 /// Two releases on the same records.

@@ -82,7 +82,11 @@ impl Case {
 
 /// One release several times, several releases, or compositions of those.
 fn composition(chance: &mut Chance, neighbors: Neighbors, depth: u32) -> Event {
-    match chance.below(8) {
+    match chance.below(if depth > 0 { 33 } else { 32 }) / 4 {
+        8 => {
+            let trials = (0..=chance.below(2)).map(|_| composition(chance, neighbors, 0)).collect();
+            Event::BestOf { expected: 1 + chance.count(2.5) as u32, trials }
+        }
         0..=2 => release(chance, neighbors),
         3..=5 => release(chance, neighbors).repeated(chance.count(3.5)),
         6 if depth > 0 => {

@@ -118,6 +118,17 @@ impl Evaluation {
         }
     }
 
+    /// A number that is larger for better models, to compare models of one kind on the same examples.
+    pub(crate) fn goodness(&self) -> f64 {
+        match self {
+            Self::Classes { correct, .. } => *correct as f64,
+            Self::Numbers { error, .. } | Self::Ratings { error, .. } => -error,
+            Self::Clusters { inertia, .. } => -inertia,
+            Self::Components { explained, .. } => *explained,
+            Self::Pairs { distance, .. } => -distance,
+        }
+    }
+
     /// The share of correct predictions; `None` if there are no examples or no classes.
     #[must_use]
     pub fn accuracy(&self) -> Option<f64> {

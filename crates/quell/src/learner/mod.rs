@@ -33,7 +33,7 @@ mod parts;
 mod prediction;
 mod predictor;
 pub mod prepared;
-mod privacy;
+pub(crate) mod privacy;
 pub mod schedule;
 pub(crate) mod section;
 pub mod sums;

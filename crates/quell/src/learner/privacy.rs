@@ -116,35 +116,34 @@ impl Privacy {
         self.meet(delta, plan, |mechanism| {
             let ideal = cost(mechanism, runs, neighbors, delta)?;
             let budget = self.epsilon.unwrap_or_else(|| budget_for(ideal.upper));
-            let upper = ideal.upper.max(self.charged(mechanism, runs, delta, budget)?);
+            let upper = ideal.upper.max(charged(mechanism, runs, (neighbors, delta), budget)?);
             Ok(Bound { upper, ..ideal })
         })
     }
 }
 
-impl Privacy {
-    /// ε that a ledger without other charges, opened with this budget for this run, would charge.
-    ///
-    /// For most mechanisms it is the ε of the accountant. Selections compose by another theorem in a ledger.
-    fn charged<M: Mechanism>(
-        &self,
-        mechanism: &M,
-        runs: u64,
-        delta: Delta,
-        budget: f64,
-    ) -> Result<f64, Error> {
-        let epsilon = Some(budget).filter(|budget| *budget > 0.0 && budget.is_finite());
-        let terms = Terms {
-            dataset: "plan".into(),
-            unit: Unit::Example,
-            neighbors: self.neighbors,
-            budget: Budget { epsilon: epsilon.map(Epsilon::new).transpose()?, delta },
-            composition: Composition::Combined,
-        };
-        let mut ledger = Ledger::create(InMemory::new("plan"), terms)?;
-        Ok(ledger.quote(mechanism, runs)?.1.epsilon)
-    }
+/// ε that a ledger without other charges, opened with this budget for this run, would charge.
+///
+/// For most mechanisms it is the ε of the accountant. Selections compose by another theorem in a ledger.
+pub(crate) fn charged<M: Mechanism>(
+    mechanism: &M,
+    runs: u64,
+    (neighbors, delta): (Neighbors, Delta),
+    budget: f64,
+) -> Result<f64, Error> {
+    let epsilon = Some(budget).filter(|budget| *budget > 0.0 && budget.is_finite());
+    let terms = Terms {
+        dataset: "plan".into(),
+        unit: Unit::Example,
+        neighbors,
+        budget: Budget { epsilon: epsilon.map(Epsilon::new).transpose()?, delta },
+        composition: Composition::Combined,
+    };
+    let mut ledger = Ledger::create(InMemory::new("plan"), terms)?;
+    Ok(ledger.quote(mechanism, runs)?.1.epsilon)
+}
 
+impl Privacy {
     /// The noise multiplier with which `runs` Gaussian releases would be private enough.
     ///
     /// It is a public measure of the noise, for settings that must be chosen before the plan.
@@ -181,7 +180,7 @@ fn ideal<M: Mechanism>(
 }
 
 /// ε of a number of runs at δ, as an interval. It covers the distance between ideal and drawn noise.
-pub(super) fn cost<M: Mechanism>(
+pub(crate) fn cost<M: Mechanism>(
     mechanism: &M,
     runs: u64,
     neighbors: Neighbors,

@@ -65,6 +65,9 @@ pub struct Configuration {
     /// How synthetic data is made.
     #[serde(skip_serializing_if = "is_default")]
     pub synthesis: synthesis::Recipe,
+    /// How the settings were found, in the model of a search.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub search: Option<run::SearchRecord>,
     /// The total budget of the dataset, used if its ledger does not exist yet.
     /// If omitted, the budget is the cost of this run.
     #[serde(skip_serializing_if = "Option::is_none")]

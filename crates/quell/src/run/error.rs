@@ -88,6 +88,12 @@ pub enum Error {
         /// The number of lines in the ledger.
         lines: u64,
     },
+    /// The search has released its result, or a kill lost it.
+    #[error("the search in {} has released its result already, in this folder or in a copy of it, or the result was lost when the run was killed", path.display())]
+    SearchReleased {
+        /// The folder.
+        path: PathBuf,
+    },
     /// The run contains results of more steps than the ledger has leased.
     #[error("the run in {} contains {found} {what}, but the ledger has leased {leased}: the ledger is an older copy", path.display())]
     AheadOfLease {
@@ -114,7 +120,7 @@ impl Error {
             Self::Busy { .. } => Hint::WaitForProcess,
             Self::AnswerExists { .. } => Hint::NewOutput,
             Self::EarlierQuestion { .. } | Self::AnswerLost { .. } => Hint::AskAgain,
-            Self::AllStepsLost { .. } => Hint::StartAgain,
+            Self::AllStepsLost { .. } | Self::SearchReleased { .. } => Hint::StartAgain,
             Self::LedgerRolledBack { .. } | Self::AheadOfLease { .. } => Hint::RestoreLedger,
         }
     }

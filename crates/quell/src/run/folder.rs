@@ -10,7 +10,7 @@ use quell_privacy::ledger::Receipt;
 use serde::Serialize;
 
 use super::{
-    Configuration, Lock, Metrics, Model, PaymentRecord,
+    Configuration, Lock, Metrics, Model, PaymentRecord, TuningConfiguration,
     charge::Intent,
     configuration::{LARGEST_CONFIGURATION, from_toml},
     file, labels,
@@ -33,6 +33,7 @@ impl Folder {
     const METRICS: &str = "metrics.json";
     const CHECKPOINT: &str = "checkpoint.safetensors";
 
+    const SEARCH: &str = "tune.toml";
     const LABELS: &str = "labels.toml";
     const BALLOTS: &str = "ballots.toml";
     const OUTCOME: &str = "outcome.json";
@@ -73,7 +74,7 @@ impl Folder {
     /// Removes private files that are no longer needed.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let folder = Self { path: path.to_owned(), lock: None };
-        if folder.has_configuration() || folder.is_labelling() {
+        if folder.has_configuration() || folder.is_labelling() || folder.is_search() {
             folder.sweep();
             Ok(folder)
         } else {
@@ -229,6 +230,28 @@ impl Folder {
         settings: &labels::ExternalBallots,
     ) -> Result<(), Error> {
         self.write(Self::BALLOTS, settings.write()?.as_bytes())
+    }
+
+    /// Whether the run is a search.
+    #[must_use]
+    pub fn is_search(&self) -> bool {
+        self.file(Self::SEARCH).is_file()
+    }
+
+    /// The settings of a search; `None` for any other run.
+    pub(super) fn search(&self) -> Result<Option<TuningConfiguration>, Error> {
+        if !self.is_search() {
+            return Ok(None);
+        }
+        from_toml(&self.read_text(Self::SEARCH)?).map(Some)
+    }
+
+    pub(super) fn write_search(&self, text: &str) -> Result<(), Error> {
+        self.write(Self::SEARCH, text.as_bytes())
+    }
+
+    pub(super) fn has_model(&self) -> bool {
+        self.file(Self::MODEL).is_file()
     }
 
     /// The results of a labelling run so far.

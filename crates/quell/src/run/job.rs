@@ -70,7 +70,7 @@ pub struct Progress {
     pub stage: &'static str,
     /// The number done so far.
     pub done: u64,
-    /// The total number.
+    /// The total number; 0 if it is private.
     pub of: u64,
     /// ε of the work so far, for jobs whose ε grows step by step.
     pub epsilon: Option<f64>,
@@ -79,6 +79,11 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// Progress of work whose length and position are private.
+    pub(super) fn hidden(stage: &'static str) -> Self {
+        Self::counted(stage, 0, 0)
+    }
+
     /// Progress with a count only.
     pub(super) fn counted(stage: &'static str, done: u64, of: u64) -> Self {
         Self { stage, done, of, epsilon: None, accuracy: None }

@@ -140,6 +140,12 @@ impl Configuration {
         }
     }
 
+    /// The first ε that a section of the settings states.
+    #[must_use]
+    pub fn stated_epsilon(&mut self) -> Option<f64> {
+        LEARNERS.iter().find_map(|row| (row.section)(self).guarantee().0.epsilon)
+    }
+
     /// The first δ that a section of the settings states.
     #[must_use]
     pub fn stated_delta(&mut self) -> Option<f64> {

@@ -105,6 +105,7 @@ mod private;
 mod purchase;
 mod registry;
 mod training;
+mod tuning;
 
 pub use charge::PaymentRecord;
 pub use configuration::{Configuration, NewBudget, Source};
@@ -119,5 +120,6 @@ pub use models::{LabelUse, Learner, ModelGroup, NamedModel, model_names, named_m
 pub use purchase::Purchase;
 pub use registry::{Description, Driver, LearnerSettings, Registered, resume, train};
 pub use training::Training;
+pub use tuning::{Candidate, SearchRecord, Tuning, TuningConfiguration};
 
 pub use crate::learner::Prediction;

@@ -1,7 +1,8 @@
-//! Private files of a run: the shard of each record, and ballots of teachers.
+//! Private files of a run: the shard of each record, ballots of teachers, the best trial of a search.
 //!
 //! These files are in the subfolder `private`. Only the owner may open the subfolder and read its files, from
-//! their creation on. The run removes the subfolder when the last question is answered. If the run is killed
+//! their creation on. The run removes the subfolder when the last question is answered, or the best trial
+//! is released. If the run is killed
 //! at that moment, the next command that opens the folder removes the subfolder ([`Folder::open`]).
 
 use std::{fs, path::PathBuf};
@@ -10,7 +11,7 @@ use super::{
     Folder,
     file::{self, Access},
 };
-use crate::Error;
+use crate::{Error, learner::tensors::LARGEST_FILE};
 
 const FOLDER: &str = "private";
 const SHARDS: &str = "shards.txt";
@@ -20,7 +21,16 @@ impl Folder {
         self.file(FOLDER)
     }
 
-    fn write_private(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+    /// Reads a private file; `None` if it does not exist.
+    pub(super) fn read_private(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        let path = self.private().join(name);
+        if !path.is_file() {
+            return Ok(None);
+        }
+        crate::file::read(&path, LARGEST_FILE).map(Some)
+    }
+
+    pub(super) fn write_private(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         file::create_owned(&self.private())?;
         file::write(&self.private(), name, bytes, Access::Owner)
     }
@@ -62,10 +72,12 @@ impl Folder {
         }
     }
 
-    /// Removes the private files of a run whose questions are answered.
+    /// Removes the private files of a run whose questions are answered, or whose search has released.
     /// Errors are ignored: whoever reads the folder may not be its owner.
     pub(super) fn sweep(&self) {
-        if self.private().exists() && matches!(self.labels(), Ok(Some(outcome)) if outcome.paid.is_some()) {
+        let is_answered = || matches!(self.labels(), Ok(Some(outcome)) if outcome.paid.is_some());
+        let is_released = || self.is_search() && self.has_model();
+        if self.private().exists() && (is_answered() || is_released()) {
             let _ = self.forget_private();
         }
     }

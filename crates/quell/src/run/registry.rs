@@ -6,7 +6,9 @@ use quell_privacy::{
 };
 use serde_json::Value;
 
-use super::{Configuration, Folder, Job, Learner, Model, Training, labels::Labelling, model::SavedModel};
+use super::{
+    Configuration, Folder, Job, Learner, Model, Training, Tuning, labels::Labelling, model::SavedModel,
+};
 use crate::{
     Error,
     learner::{
@@ -141,7 +143,8 @@ pub trait Driver {
 ///
 /// This reads the data. Nothing is paid before the driver calls [`Job::go`].
 pub fn train<D: Driver>(configuration: Configuration, driver: D) -> Result<D::Output, Error> {
-    let configuration = configuration.with_learner()?;
+    // Settings that a search found are settings like any others.
+    let configuration = Configuration { search: None, ..configuration }.with_learner()?;
     with_method(&configuration.clone(), Start(configuration, driver))
 }
 
@@ -157,13 +160,13 @@ impl<D: Driver> ForMethod for Start<D> {
 }
 
 /// Code that works for any method.
-trait ForMethod {
+pub(super) trait ForMethod {
     type Output;
     fn call<M: Registered>(self) -> Self::Output;
 }
 
 /// Calls `code` for the method that a configuration asks for.
-fn with_method<F: ForMethod>(configuration: &Configuration, code: F) -> F::Output {
+pub(super) fn with_method<F: ForMethod>(configuration: &Configuration, code: F) -> F::Output {
     match (configuration.learner, configuration.glm.method) {
         (Some(Learner::DpSgd) | None, _) if configuration.training.preparation.is_some() => {
             code.call::<Prepared>()
@@ -189,6 +192,9 @@ fn with_method<F: ForMethod>(configuration: &Configuration, code: F) -> F::Outpu
 pub fn resume<D: Driver>(folder: &Folder, driver: D) -> Result<D::Output, Error> {
     if let Some(settings) = folder.ballots_configuration()? {
         return Ok(driver.drive(&settings.open()?));
+    }
+    if let Some(settings) = folder.search()? {
+        return Ok(driver.drive(&Tuning::new(settings)?));
     }
     if folder.is_labelling() {
         return Ok(driver.drive(&Labelling::new(folder.labels_configuration()?)?));
@@ -251,12 +257,22 @@ fn describe<M: Registered>(model: &Model) -> Result<Description, Error> {
     let (recipe, architecture) = M::Recipe::section(&mut configuration);
     let subject = Subject { shape: &shape, are_features, facts, schema: schema.as_ref() };
     let method = M::plan(recipe, architecture, &subject)?;
+    let search = model.configuration.search.as_ref();
+    let mut settings = method.settings();
+    if let Some(search) = search {
+        let kinds = search.candidates.len();
+        let text = format!("the best of {} expected trials, drawn from {kinds} candidates", search.expected);
+        settings.insert(0, ("search", Value::String(text)));
+    }
     Ok(Description {
-        event: method.event(),
+        event: match search {
+            Some(search) => search.event().ok_or_else(|| damaged("the record of the search"))?,
+            None => method.event(),
+        },
         neighbors: method.cost().neighbors,
         records: method.records(),
         weights: method.parameters(),
-        releases: method.releases(),
-        settings: method.settings(),
+        releases: if search.is_some() { "the best model" } else { method.releases() },
+        settings,
     })
 }

@@ -163,6 +163,16 @@ impl<M: Registered> Training<M> {
     pub fn model<B: Book>(&self, ledger: &mut Ledger<B>, folder: &Folder) -> Result<Model, Error> {
         let bytes =
             folder.checkpoint()?.ok_or_else(|| run::Error::NotFound { path: folder.path().to_owned() })?;
+        self.model_at(&bytes, ledger, folder)
+    }
+
+    /// The model of a checkpoint, with the current privacy statement of the ledger.
+    pub(super) fn model_at<B: Book>(
+        &self,
+        checkpoint: &[u8],
+        ledger: &mut Ledger<B>,
+        folder: &Folder,
+    ) -> Result<Model, Error> {
         let mut configuration = self.configuration.clone();
         if let Some(path) = &configuration.data.path {
             configuration.data.location = data::whole(path).ancestors().map(data::location).collect();
@@ -173,7 +183,7 @@ impl<M: Registered> Training<M> {
             classes: self.dataset.train.classes().map(<[String]>::to_vec),
             paid: folder.paid()?,
             statement: Statement::new(ledger.state()?)?.to_string(),
-            predictor: self.method.model(&self.method.state(Some(&bytes))?),
+            predictor: self.method.model(&self.method.state(Some(checkpoint))?),
         })
     }
 }

@@ -6,12 +6,14 @@
 
 use std::{cell::RefCell, sync::Arc};
 
-use super::{Pld, atoms::Atoms, law::Law, privacy_loss::PrivacyLoss, question::Question};
+use super::{
+    Pld, Profiles, atoms::Atoms, exact::exact_delta, law::Law, privacy_loss::PrivacyLoss, question::Question,
+};
 
 /// Relative rounding error of the masses of a pair.
 ///
 /// Profiles are moved outward by this amount. For the upper pair the code checks that the margin still holds.
-const ROUNDING: f64 = 1e-9;
+pub(super) const ROUNDING: f64 = 1e-9;
 
 /// The largest losses of the lower pair, so that e^-ε is a normal number.
 const FARTHEST: f64 = 650.0;
@@ -62,40 +64,11 @@ const REMEMBERED: usize = 8;
 /// losses. With I = 1 - Π(1 - p)^count the composition has δ(ε) = I + (1 - I)δ'(ε), which grows with I and
 /// with δ'. So upper bounds on both give an upper bound, and lower bounds on both give a lower bound.
 fn compose(loss: &PrivacyLoss) -> Option<Law> {
-    // A profile that is precise where it is large has the same relative precision where it is small.
-    let pld = Pld { longest: 1 << 17, ..Pld::default() };
-    let (infinite_below, infinite_above) = (loss.infinite(), infinite(&loss.factors));
-    let mut finite = PrivacyLoss::default();
-    finite.factors = loss.factors.iter().map(|(law, count)| (law.given_finite(), *count)).collect();
-    let profiles = pld.profiles_of(&finite, TAIL);
-    let mut above = at_zero_and_above(&profiles.upper);
-    // Without a node at or below zero only the trivial bound is known there: a probability is at most one.
-    if above.first().is_none_or(|(epsilon, _)| *epsilon > 0.0) {
-        above.insert(0, (0.0, 1.0));
-    }
-    let far = tail(&pld, &finite);
-    // Bounds that contradict each other are invalid. A lower profile decreases, so its value at the next node
-    // is a bound here.
-    let is_contradicted = |(epsilon, delta): &(f64, f64)| {
-        let next = profiles.lower.partition_point(|(node, _)| node >= epsilon).checked_sub(1);
-        next.is_some_and(|next| profiles.lower[next].1 * (1.0 - ROUNDING) > *delta)
-    };
-    if far.iter().any(is_contradicted) {
-        return None;
-    }
-    above.extend(far);
-    above.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));
-    // Of several points at one ε, keep the lowest.
-    above.reverse();
-    above.dedup_by(|next, kept| next.0 == kept.0);
-    above.reverse();
-    for (_, delta) in &mut above {
-        *delta = ((infinite_above + (1.0 - infinite_above) * *delta) * (1.0 + ROUNDING)).min(1.0);
-    }
-    let upper = Pair::new(&above)?;
-    if !upper.is_above(&above) {
-        return None;
-    }
+    let infinite_below = loss.infinite();
+    let finite = given_finite(loss);
+    let profiles = PRECISE.profiles_of(&finite, TAIL);
+    let above = points_above(&PRECISE, loss, &finite, &profiles)?;
+    let upper = pair_below(&above)?;
     let mut below = at_zero_and_above(&profiles.lower);
     below.retain(|(epsilon, _)| *epsilon <= FARTHEST);
     // Beyond the last node, no finite loss is known from below.
@@ -106,7 +79,79 @@ fn compose(loss: &PrivacyLoss) -> Option<Law> {
         *delta = (infinite_below + (1.0 - infinite_below) * *delta) * (1.0 - ROUNDING);
     }
     let lower = Pair::new(&below).map_or_else(|| Atoms::pure(0.0), |pair| pair.atoms());
-    Some(Law::Between { lower: Arc::new(lower), upper: Arc::new(upper.atoms()) })
+    Some(Law::Between { lower: Arc::new(lower), upper: Arc::new(upper) })
+}
+
+/// A profile that is precise where it is large has the same relative precision where it is small.
+const PRECISE: Pld = Pld { relative: 1e-3, absolute: 1e-4, longest: 1 << 17 };
+
+/// The laws of a loss, given that all are finite.
+fn given_finite(loss: &PrivacyLoss) -> PrivacyLoss {
+    let mut finite = PrivacyLoss::default();
+    finite.factors = loss.factors.iter().map(|(law, count)| (law.given_finite(), *count)).collect();
+    finite
+}
+
+/// Points above the profile of one direction, at ε ≥ 0 in increasing order; `None` if they contradict others.
+///
+/// They hold in this direction whether the pair is symmetric or not.
+pub(super) fn upper_profile(pld: &Pld, loss: &PrivacyLoss) -> Option<Vec<(f64, f64)>> {
+    let finite = given_finite(loss);
+    let mut points = points_above(pld, loss, &finite, &pld.profiles_of(&finite, TAIL))?;
+    if let Some(law) = loss.single() {
+        for (epsilon, delta) in &mut points {
+            *delta = delta.min(exact_delta(law, *epsilon).upper * (1.0 + ROUNDING));
+        }
+    }
+    // A profile decreases. A point that is no lower than an earlier one says nothing.
+    let mut least = f64::INFINITY;
+    points.retain(|(_, delta)| {
+        let is_lower = *delta < least;
+        least = least.min(*delta);
+        is_lower
+    });
+    Some(points)
+}
+
+fn points_above(
+    pld: &Pld,
+    loss: &PrivacyLoss,
+    finite: &PrivacyLoss,
+    profiles: &Profiles,
+) -> Option<Vec<(f64, f64)>> {
+    let infinite_above = infinite(&loss.factors);
+    let mut above = at_zero_and_above(&profiles.upper);
+    // Without a node at or below zero only the trivial bound is known there: a probability is at most one.
+    if above.first().is_none_or(|(epsilon, _)| *epsilon > 0.0) {
+        above.insert(0, (0.0, 1.0));
+    }
+    let far = tail(pld, finite);
+    // Bounds that contradict each other are invalid. A lower profile decreases, so its value at the next node
+    // is a bound here.
+    let is_contradicted = |(epsilon, delta): &(f64, f64)| {
+        let next = profiles.lower.partition_point(|(node, _)| node >= epsilon).checked_sub(1);
+        next.is_some_and(|next| profiles.lower[next].1 * (1.0 - ROUNDING) > *delta)
+    };
+    if far.iter().any(is_contradicted) {
+        return None;
+    }
+    above.extend(far);
+    sort_and_keep_lowest(&mut above);
+    for (_, delta) in &mut above {
+        *delta = ((infinite_above + (1.0 - infinite_above) * *delta) * (1.0 + ROUNDING)).min(1.0);
+    }
+    Some(above)
+}
+
+/// Sorts points by ε; of several points at one ε, keeps the lowest.
+pub(super) fn sort_and_keep_lowest(points: &mut Vec<(f64, f64)>) {
+    points.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    points.dedup_by(|next, kept| next.0 == kept.0);
+}
+
+/// The law of the largest convex, symmetric profile below the points; `None` if there is none.
+pub(super) fn pair_below(points: &[(f64, f64)]) -> Option<Atoms> {
+    Pair::new(points).filter(|pair| pair.is_above(points)).map(|pair| pair.atoms())
 }
 
 /// P[L = ∞] of the sum, rounded up.

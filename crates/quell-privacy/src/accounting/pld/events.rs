@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{
     atoms::Atoms,
+    best_of::best_of,
     composite::composite,
     law::Law,
     privacy_loss::{Direction, PrivacyLoss},
@@ -13,7 +14,7 @@ use super::{
 use crate::{
     Error, Event, Neighbors,
     accounting::hidden_state::{HIDDEN_IN_A_SAMPLE, last_iterate},
-    event::{MOST_REPETITIONS, too_many},
+    event::{MOST_REPETITIONS, no_trials, too_many},
 };
 
 /// What is known about the privacy loss of one release.
@@ -112,6 +113,10 @@ fn collect(
             leaf(event, neighbors)?.map_or(ReleaseLoss::NonPrivate, ReleaseLoss::Law).add_to(into, count);
             Ok(())
         }
+        Event::BestOf { expected, trials } => {
+            best_trial(event, *expected, trials, neighbors)?.add_to(into, count);
+            Ok(())
+        }
         Event::PerturbedObjective { noise_multiplier, curvature_ratio } => {
             if neighbors == Neighbors::Replace {
                 return Err(unsupported(event, "when a record is replaced; use the Rényi accountant"));
@@ -189,7 +194,8 @@ fn leaf(event: &Event, neighbors: Neighbors) -> Result<Option<Law>, Error> {
         | Event::SampledWithReplacement { .. }
         | Event::Composed(_)
         | Event::Repeated { .. }
-        | Event::PerturbedObjective { .. } => Err(unsupported(event, "inside a sample")),
+        | Event::PerturbedObjective { .. }
+        | Event::BestOf { .. } => Err(unsupported(event, "inside a sample")),
     }
 }
 
@@ -296,7 +302,35 @@ fn is_additive_noise(event: &Event) -> bool {
         | Event::SampledWithReplacement { .. }
         | Event::NonPrivate
         | Event::PerturbedObjective { .. }
-        | Event::HiddenState { .. } => false,
+        | Event::HiddenState { .. }
+        | Event::BestOf { .. } => false,
+    }
+}
+
+/// The loss of the best of a random number of trials.
+fn best_trial(
+    event: &Event,
+    expected: u32,
+    trials: &[Event],
+    neighbors: Neighbors,
+) -> Result<ReleaseLoss, Error> {
+    if trials.is_empty() || expected == 0 {
+        return Err(no_trials(event));
+    }
+    let mut losses = Vec::new();
+    for trial in trials {
+        losses.extend(privacy_losses(trial, neighbors)?);
+    }
+    if losses.iter().any(|loss| loss.non_private) {
+        return Ok(ReleaseLoss::NonPrivate);
+    }
+    losses.retain(|loss| !loss.is_free());
+    if losses.is_empty() {
+        return Ok(ReleaseLoss::Free);
+    }
+    match best_of(f64::from(expected).recip(), &losses) {
+        Some(law) => Ok(ReleaseLoss::Law(law)),
+        None => Err(unsupported(event, "because no bound on the profile of its trials was found")),
     }
 }
 

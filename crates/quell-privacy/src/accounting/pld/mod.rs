@@ -8,6 +8,7 @@
 //! Here are the accountant and what [`refinement`] and [`profiles`] share.
 
 mod atoms;
+mod best_of;
 mod compose;
 mod composed;
 mod composite;

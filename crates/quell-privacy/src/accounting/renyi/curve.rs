@@ -51,9 +51,30 @@ pub(crate) enum Curve {
     Infinite,
     /// Objective perturbation with μ = L/σ and shift = ln(1 + β/Λ). (THEORY, Objective perturbation)
     PerturbedObjective { mu: f64, shift: f64, neighbors: Neighbors },
+    /// The best of e^`patience` trials on average. [PS22, Theorem 2]
+    BestOf { patience: f64, spread: f64, trials: Vec<Curve> },
 }
 
+/// Orders at which [`Curve::best_of`] looks for the least spread.
+const SPREAD_ORDERS: [f64; 16] =
+    [1.05, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 64.0, 128.0, 256.0, 1024.0];
+
 impl Curve {
+    /// The best of trials, after each of which the search ends with probability one over `expected`.
+    ///
+    /// # Theorem
+    /// [PS22, Theorem 2] with η = 1 (THEORY, Best of several trials): the curve of the worst trial at α, plus
+    /// ln(1/γ)/(α - 1), plus a spread that is 2((1 - 1/λ)ε(λ) + ln(1/γ)/λ) for any order λ. 1/γ is `expected`.
+    pub(super) fn best_of(expected: u32, trials: Vec<Self>) -> Self {
+        let patience = f64::from(expected).ln();
+        let spread = |order: f64| {
+            2.0 * ((1.0 - 1.0 / order) * largest(&trials, order) + patience / order) * (1.0 + 1e-14)
+        };
+        // `f64::min` ignores NaN: an order without a bound is no candidate.
+        let spread = SPREAD_ORDERS.into_iter().map(spread).fold(f64::INFINITY, f64::min);
+        Self::BestOf { patience, spread, trials }
+    }
+
     /// ε(α), rounded up.
     pub(crate) fn at(&self, alpha: f64) -> f64 {
         // A divergence is never negative. A value below zero by more than rounding is invalid, so nothing is
@@ -116,6 +137,10 @@ impl Curve {
                 exact(if hidden < revealed { hidden } else { revealed })
             }
             Self::Infinite => exact(f64::INFINITY),
+            Self::BestOf { patience, spread, trials } => {
+                let value = largest(trials, alpha) + spread + patience / (alpha - 1.0);
+                (value, 8.0 * ROUNDOFF * value)
+            }
             Self::PerturbedObjective { mu, shift, neighbors } => {
                 let value = match neighbors {
                     Neighbors::AddRemove => {
@@ -138,6 +163,15 @@ fn perturbed(alpha: f64, mu: f64, shift: f64, tails: f64) -> f64 {
     let tail = tails.ln() + t * mu * t * mu / 2.0 + ln_normal_below(t * mu);
     let moment = if tails < 2.0 { ln_sum_exp(&[(1.0 - 0.5 * tails).ln(), tail]) } else { tail };
     shift + mu * mu / 2.0 + moment / t
+}
+
+/// The largest of several curves at one order; infinite if one is NaN.
+fn largest(curves: &[Curve], alpha: f64) -> f64 {
+    let at = |curve: &Curve| curve.at(alpha);
+    curves
+        .iter()
+        .map(at)
+        .fold(0.0, |most: f64, value| if value.is_nan() { f64::INFINITY } else { most.max(value) })
 }
 
 /// The sum of curves at one order; infinite if it is NaN.

@@ -11,6 +11,7 @@ use crate::{
         hidden_state::{HIDDEN_IN_A_SAMPLE, last_iterate},
         pld::{Law, fixed_size_rate, one_law_each_way, upper_masses},
     },
+    event::no_trials,
 };
 
 fn unsupported(event: &Event, because: &'static str) -> Error {
@@ -94,6 +95,14 @@ pub(super) fn single(event: &Event, neighbors: Neighbors) -> Result<Curve, Error
         Event::PerturbedObjective { noise_multiplier, curvature_ratio } => {
             let (mu, shift) = (noise_multiplier.get().recip(), curvature_ratio.get().ln_1p());
             Curve::PerturbedObjective { mu, shift, neighbors }
+        }
+        Event::BestOf { expected, trials } => {
+            if trials.is_empty() || *expected == 0 {
+                return Err(no_trials(event));
+            }
+            let trials: Result<Vec<Curve>, Error> =
+                trials.iter().map(|trial| summed(trial, neighbors)).collect();
+            Curve::best_of(*expected, trials?)
         }
         Event::HiddenState { noise_multiplier, contraction, steps, diameter } => {
             linear(last_iterate(*noise_multiplier, *contraction, *steps, *diameter, neighbors)?.upper)
@@ -198,7 +207,8 @@ fn is_bounded(event: &Event) -> bool {
         | Event::Renyi { .. }
         | Event::NonPrivate
         | Event::PerturbedObjective { .. }
-        | Event::HiddenState { .. } => false,
+        | Event::HiddenState { .. }
+        | Event::BestOf { .. } => false,
         Event::PoissonSampled { event, .. }
         | Event::SampledWithoutReplacement { event, .. }
         | Event::SampledWithReplacement { event, .. }
@@ -228,7 +238,8 @@ fn is_symmetric(event: &Event) -> bool {
         | Event::SampledWithReplacement { .. }
         | Event::NonPrivate
         | Event::PerturbedObjective { .. }
-        | Event::HiddenState { .. } => false,
+        | Event::HiddenState { .. }
+        | Event::BestOf { .. } => false,
         Event::Composed(events) => events.iter().all(is_symmetric),
         Event::Repeated { event, .. } => is_symmetric(event),
     }

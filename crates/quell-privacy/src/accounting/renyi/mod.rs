@@ -69,7 +69,8 @@ fn releases(event: &Event) -> f64 {
         | Event::SampledWithReplacement { .. }
         | Event::NonPrivate
         | Event::PerturbedObjective { .. }
-        | Event::HiddenState { .. } => 1.0,
+        | Event::HiddenState { .. }
+        | Event::BestOf { .. } => 1.0,
     }
 }
 

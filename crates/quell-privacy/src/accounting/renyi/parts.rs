@@ -73,7 +73,8 @@ impl Parts {
             | Event::SampledWithReplacement { .. }
             | Event::NonPrivate
             | Event::PerturbedObjective { .. }
-            | Event::HiddenState { .. } => {
+            | Event::HiddenState { .. }
+            | Event::BestOf { .. } => {
                 // An unsupported event is an error even if it occurs zero times.
                 let (curve, slack) = match (single(event, neighbors), tail) {
                     (Err(Error::Unsupported { .. }), Some(tail)) => cut_off(event, neighbors, tail)?,

@@ -1,9 +1,11 @@
-//! Selection: the best of several candidates, the first counts above a threshold, and randomized response.
+//! Selection: the best of several candidates or trials, the first counts above a threshold, and randomized response.
 
+mod best_of;
 mod exponential;
 mod randomized_response;
 mod sparse_vector;
 
+pub use best_of::{Best, BestOf, TrialPlan};
 pub use exponential::Selection;
 pub use randomized_response::RandomizedResponse;
 pub use sparse_vector::{AboveThreshold, GaussianSparseVector, SparseVector};

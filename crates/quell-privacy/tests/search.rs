@@ -1,0 +1,162 @@
+//! Searches: the best of a random number of trials.
+
+use crate::book::{Memory, ledger, terms, without_cap};
+use quell_privacy::{
+    Error, Event, Neighbors,
+    ledger::{Composition, Ledger, Trial},
+    mechanism::{Best, BestOf, Count, IntegerNoise, Mechanism, Sensitive, TrialPlan},
+    units::Epsilon,
+};
+
+fn count(epsilon: f64) -> Count {
+    Count { noise: IntegerNoise::for_epsilon(Epsilon::new(epsilon).unwrap(), 1).unwrap() }
+}
+
+fn plan(epsilon: f64) -> TrialPlan {
+    TrialPlan::default().then(&count(epsilon), 1, Neighbors::AddRemove)
+}
+
+fn search(expected: u32, epsilons: &[f64]) -> BestOf {
+    let trials = epsilons.iter().map(|epsilon| plan(*epsilon)).collect();
+    BestOf::new(expected.try_into().unwrap(), trials, Neighbors::AddRemove)
+}
+
+/// A trial that finds a noisy count.
+fn counted(trial: &mut Trial) -> Result<Option<(f64, f64)>, Error> {
+    let epsilon = [0.1, 0.2, 0.3][trial.kind()];
+    let paid = trial.lease(count(epsilon), 1)?.next().unwrap()?;
+    let found = paid.run(&Sensitive::new(100))?.value;
+    Ok(Some((found, found)))
+}
+
+fn ignore<T>(_: &Best<T>, _: bool) -> Result<(), Error> {
+    Ok(())
+}
+
+#[test]
+fn kinds_are_drawn_uniformly_and_the_number_of_trials_is_geometric() {
+    let (searches, expected) = (4000, 5);
+    let mut ledger = without_cap(Neighbors::AddRemove).seeded(7);
+    let (mut kinds, mut lengths) = ([0_u32; 3], Vec::new());
+    for _ in 0..searches {
+        let paid = ledger.charge(search(expected, &[0.1, 0.2, 0.3]));
+        let mut trials = 0_u32;
+        let run = |trial: &mut Trial| {
+            kinds[trial.kind()] += 1;
+            trials += 1;
+            Ok::<_, Error>(Some((0.0, ())))
+        };
+        paid.unwrap().search(None, run, ignore).unwrap().unwrap();
+        lengths.push(f64::from(trials));
+    }
+    let all = f64::from(kinds.iter().sum::<u32>());
+    // Five deviations each: false alarms in fewer than one of a million runs.
+    for kind in kinds {
+        assert!((f64::from(kind) - all / 3.0).abs() < 5.0 * (all * 2.0 / 9.0).sqrt(), "{kinds:?}");
+    }
+    let count = f64::from(searches);
+    let (mean, deviation) = (all / count, (f64::from(expected) * f64::from(expected - 1)).sqrt());
+    assert!((mean - f64::from(expected)).abs() < 5.0 * deviation / count.sqrt(), "{mean}");
+    let ones = lengths.iter().filter(|length| **length == 1.0).count() as f64;
+    let share = 1.0 / f64::from(expected);
+    assert!((ones - count * share).abs() < 5.0 * (count * share * (1.0 - share)).sqrt(), "{ones}");
+}
+
+#[test]
+fn a_trial_hands_out_its_plan_and_nothing_else() {
+    let mut ledger = without_cap(Neighbors::AddRemove).seeded(7);
+    let mut tried = 0;
+    let run = |trial: &mut Trial| {
+        tried += 1;
+        // Less noise, more runs, or another mechanism than was paid for.
+        assert!(trial.lease(count(0.2), 1).is_err() && trial.lease(count(0.1), 2).is_err());
+        let mut lease = trial.lease(count(0.1), 1)?;
+        assert!(lease.next().unwrap().is_ok() && lease.next().is_none());
+        drop(lease);
+        assert!(trial.lease(count(0.1), 1).is_err());
+        Ok::<_, Error>(Some((0.0, ())))
+    };
+    ledger.charge(search(3, &[0.1])).unwrap().search(None, run, ignore).unwrap();
+    assert!(tried > 0);
+}
+
+#[test]
+fn the_first_of_the_best_trials_wins_and_a_score_that_is_no_number_loses() {
+    let mut ledger = without_cap(Neighbors::AddRemove).seeded(7);
+    for _ in 0..50 {
+        let scores = [1.0, f64::NAN, 3.0, 3.0, 2.0, f64::NEG_INFINITY];
+        let mut number = 0;
+        let run = |_: &mut Trial| {
+            number += 1;
+            Ok::<_, Error>(Some((scores[(number - 1) % 6], number)))
+        };
+        let best = ledger.charge(search(8, &[0.1])).unwrap().search(None, run, ignore).unwrap().unwrap();
+        let winner = if number >= 3 { 3 } else { 1 };
+        assert_eq!((best.found, best.score), (winner, scores[winner - 1]), "{number} trials");
+    }
+}
+
+#[test]
+fn a_search_that_is_interrupted_keeps_the_best_and_counts_no_half_trial() {
+    let mut ledger = without_cap(Neighbors::AddRemove).seeded(7);
+    let mut kept = Vec::new();
+    for _ in 0..200 {
+        let mut trials = 0;
+        let run = |trial: &mut Trial| {
+            trials += 1;
+            if trials == 2 { Ok::<_, Error>(None) } else { counted(trial) }
+        };
+        let keep = |best: &Best<f64>, has_ended: bool| {
+            kept.push(has_ended);
+            assert_eq!(best.score, best.found);
+            Ok(())
+        };
+        let found = ledger.charge(search(4, &[0.1, 0.2])).unwrap().search(None, run, keep).unwrap();
+        assert_eq!(found.is_some(), *kept.last().unwrap(), "an interrupted search has no result");
+    }
+    assert_eq!(kept.len(), 200);
+    assert!(kept.contains(&true) && kept.contains(&false));
+}
+
+#[test]
+fn of_all_copies_of_a_search_one_releases() {
+    let (mut first, book) = ledger(2.0);
+    let mut second = Ledger::open(book.clone()).unwrap();
+    let searched = |ledger: &mut Ledger<Memory>| {
+        let mut lease =
+            ledger.reserve_once("key", search(3, &[0.1, 0.2]), BestOf::RUNS).unwrap().in_blocks_of(1);
+        lease.next().unwrap().unwrap().search(None, counted, ignore).unwrap().unwrap()
+    };
+    let last = |ledger: &mut Ledger<Memory>| {
+        let lease = ledger.reserve_once("key", search(3, &[0.1, 0.2]), BestOf::RUNS).unwrap();
+        lease.in_blocks_of(BestOf::RUNS).last()
+    };
+    // Two copies of a run search, and both end.
+    let (one, other) = (searched(&mut first), searched(&mut second));
+    let right = last(&mut first).unwrap().unwrap();
+    assert_eq!(right.release(one.clone()).unwrap(), one);
+    assert!(last(&mut second).is_none(), "{other:?} must not leave, too");
+    // A run that is not the last releases nothing.
+    let (mut third, _) = ledger(2.0);
+    let mut lease = third.reserve(search(3, &[0.1]), BestOf::RUNS).unwrap().in_blocks_of(1);
+    assert!(lease.next().unwrap().unwrap().release(other).is_err());
+    assert_eq!(first.state().unwrap().charges().len(), 1);
+}
+
+#[test]
+fn a_search_costs_what_its_event_says_and_is_refused_where_it_was_not_planned() {
+    let (mut ledger, _) = ledger(1.0);
+    let (charge, spent) = ledger.quote(&search(10, &[0.1, 0.2]), BestOf::RUNS).unwrap();
+    assert!(matches!(&charge.plan.event, Event::BestOf { expected: 10, trials } if trials.len() == 2));
+    // At most three trials of the dearest kind, and more than one.
+    assert!(spent.epsilon > 0.25 && spent.epsilon <= 0.6 * (1.0 + 1e-6), "{spent:?}");
+    // Trials that were planned for the addition of a record cost more when a record is replaced.
+    assert_eq!(search(10, &[0.1]).event(Neighbors::Replace), Event::NonPrivate);
+    let terms = terms(Some(1.0), 1e-5, Neighbors::Replace, Composition::Combined);
+    let mut other = Ledger::create(Memory::default(), terms).unwrap();
+    assert!(other.quote(&search(10, &[0.1]), BestOf::RUNS).is_err());
+    // Nor can a search of nothing be bought, or a part of its runs.
+    let nothing = BestOf::new(3.try_into().unwrap(), vec![TrialPlan::default()], Neighbors::AddRemove);
+    assert!(ledger.reserve(nothing, BestOf::RUNS).is_err());
+    assert!(ledger.reserve(search(3, &[0.1]), 2).is_err());
+}
