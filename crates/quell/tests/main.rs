@@ -28,5 +28,6 @@ mod statistics;
 mod student;
 mod synthesis;
 mod training;
+mod tuning;
 mod unsupervised;
 mod voting;

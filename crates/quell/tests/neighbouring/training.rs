@@ -8,12 +8,15 @@ use quell::{
         glm::Algorithm,
         naive_bayes,
         prepared::Preparation,
+        schedule::{Schedule, Shape},
         synthesis,
         tree::Splits,
         unsupervised::Kind,
     },
     random::PublicRandom,
-    run::{Configuration, Driver, Job, Learner, NewBudget, Source, train},
+    run::{
+        Candidate, Configuration, Driver, Job, Learner, NewBudget, Source, Tuning, TuningConfiguration, train,
+    },
 };
 use quell_privacy::{Neighbors, ledger::Unit};
 
@@ -45,6 +48,8 @@ struct Way {
     versions: Option<usize>,
     share: Option<f64>,
     public: bool,
+    /// Whether settings are searched: two learning rates.
+    searches: bool,
     seed: u64,
 }
 
@@ -86,6 +91,7 @@ impl Way {
                 && chance.below(2) == 0)
                 .then_some(0.3),
             public: chance.below(2) == 0,
+            searches: false,
             seed: chance.bits(),
         }
     }
@@ -216,10 +222,34 @@ impl Way {
 
     /// Everything that a run shows.
     fn public(&self, folder: &Folder, source: Source, count: usize) -> Vec<(String, Vec<u8>)> {
-        match train(self.configuration(source, count), Show(folder)) {
+        let configuration = self.configuration(source, count);
+        let shown = if self.searches {
+            Tuning::new(search(&configuration)).map(|job| Show(folder).drive(&job))
+        } else {
+            train(configuration, Show(folder))
+        };
+        match shown {
             Ok(public) => public,
             Err(error) => vec![("error".into(), format!("{error}\n{:?}", error.hint()).into_bytes())],
         }
+    }
+}
+
+/// A search of two learning rates.
+fn search(configuration: &Configuration) -> TuningConfiguration {
+    let candidate = |learning_rate: f64| {
+        let mut configuration = configuration.clone();
+        configuration.training.schedule =
+            Some(Schedule { learning_rate, warm_up: 0, shape: Shape::Constant });
+        Candidate { name: learning_rate.to_string(), configuration }
+    };
+    TuningConfiguration {
+        expected: 3.try_into().unwrap(),
+        epsilon: 8.0,
+        delta: Some(1e-5),
+        score_epsilon: None,
+        trial_epsilon: None,
+        candidates: vec![candidate(0.5), candidate(2.0)],
     }
 }
 
@@ -306,6 +336,36 @@ fn training_moves_by_what_is_charged_for_and_shows_nothing_else() {
     println!(
         "{statistics} statistics of training compared, the farthest moved by {most} of what was charged for"
     );
+}
+
+/// The number of trials, their kinds and everything that leaves are the same for neighbours.
+#[test]
+fn a_search_moves_by_what_is_charged_for_and_shows_nothing_else() {
+    let (mut statistics, mut most) = (0, 0.0_f64);
+    for case in 0..cases(8) {
+        let mut chance = PublicRandom::of(17, case as u64);
+        let any = Way::new(&mut chance, Format::Table);
+        // A private test part is a share of the table, and each trial pays for its score.
+        let share = (case % 2 == 0).then_some(0.3);
+        let neighbors = if share.is_some() { Neighbors::AddRemove } else { any.neighbors };
+        let (by, clipping) = (Sampler::Poisson, Clip::Flat { norm: 1.0 });
+        let way = Way {
+            unit: Unit::Example,
+            neighbors,
+            by,
+            clipping,
+            share,
+            public: share.is_none(),
+            searches: true,
+            seed: 4 * (any.seed / 4) + 3,
+            ..any
+        };
+        let (seen, moved) =
+            look_in(&mut chance, way, 2).unwrap_or_else(|leak| panic!("case {case}: {leak}"));
+        (statistics, most) = (statistics + seen, most.max(moved));
+    }
+    assert!(most > 0.5, "{most}");
+    println!("{statistics} statistics of searches compared, the farthest moved by {most}");
 }
 
 /// Whether an algorithm can protect users with several records.

@@ -1,0 +1,168 @@
+//! Searches of settings: one plan, one charge, one model.
+
+use std::path::PathBuf;
+
+use quell::{
+    Error,
+    learner::{
+        Control,
+        schedule::{Schedule, Shape},
+    },
+    run::{self, Candidate, Configuration, Folder, Job, Outcome, Tuning, TuningConfiguration},
+};
+use quell_ledger::{Location, Store, Volume};
+use quell_privacy::{Event, ledger::Ledger};
+
+use crate::scratch::Scratch;
+
+/// A search of learning rates for the digits.
+fn asked(epsilon: f64, expected: u32, rates: &[f64]) -> TuningConfiguration {
+    let candidate = |rate: &f64| {
+        let mut configuration = Configuration::digits().unwrap();
+        configuration.budget = None;
+        (configuration.model.name, configuration.training.steps) = (Some("logistic".into()), Some(20));
+        configuration.training.schedule =
+            Some(Schedule { learning_rate: *rate, warm_up: 0, shape: Shape::Constant });
+        Candidate { name: format!("rate {rate}"), configuration }
+    };
+    TuningConfiguration {
+        expected: expected.try_into().unwrap(),
+        epsilon,
+        delta: None,
+        score_epsilon: None,
+        trial_epsilon: None,
+        candidates: rates.iter().map(candidate).collect(),
+    }
+}
+
+/// A folder and a ledger for one search.
+struct Place {
+    path: PathBuf,
+    folder: Folder,
+    ledger: Ledger<Volume>,
+}
+
+impl Place {
+    fn new(job: &Tuning) -> Self {
+        let path = Scratch::new("tune", "").path().with_extension("folder");
+        std::fs::create_dir_all(&path).unwrap();
+        let store = Store::create(Location::File(path.join("ledger.db"))).unwrap();
+        let ledger = Ledger::create(store.book("digits").unwrap(), job.terms().unwrap()).unwrap();
+        Self { folder: Folder::create(&path.join("run")).unwrap(), ledger, path }
+    }
+
+    fn go(&mut self, job: &Tuning, control: Control) -> Result<Outcome, Error> {
+        job.go(&mut self.ledger, &self.folder, &mut |progress| {
+            assert_eq!((progress.done, progress.of, progress.accuracy), (0, 0, None), "nothing is shown");
+            control
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+#[test]
+fn a_search_pays_once_and_releases_one_model() {
+    let job = Tuning::new(asked(2.0, 4, &[1.0, 2.0])).unwrap();
+    let mut place = Place::new(&job);
+    let outcome = place.go(&job, Control::Continue).unwrap();
+    assert!(outcome.is_finished, "{outcome:?}");
+    let state = place.ledger.state().unwrap();
+    assert_eq!(state.charges().len(), 1);
+    let spent = state.spent().epsilon;
+    assert!(spent <= 2.0 && spent > 1.9, "{spent}");
+    let model = place.folder.model().unwrap();
+    let search = model.configuration.search.as_ref().unwrap();
+    assert!(search.winner.starts_with("rate ") && search.candidates.len() == 2);
+    // The report states the cost of the search, not that of the trial.
+    let event = model.description().unwrap().event;
+    assert_eq!(event, state.charges()[0].charge.plan.event);
+    assert!(matches!(event, Event::BestOf { expected: 4, .. }));
+    // Time would tell the number of trials.
+    let metrics = place.folder.metrics().unwrap();
+    assert_eq!((metrics.seconds, metrics.points.len()), (0.0, 0));
+    let trial = job.configuration.trial_epsilon.unwrap();
+    assert!(trial < 1.5 && trial > 0.8, "{trial}");
+    assert!(!place.folder.file("private").exists());
+    // The same command again shows the same model, for nothing.
+    let again = place.go(&job, Control::Continue).unwrap();
+    assert_eq!(again.results[0], outcome.results[0]);
+    assert_eq!(place.ledger.state().unwrap().charges().len(), 1);
+}
+
+#[test]
+fn a_stopped_search_shows_nothing_and_goes_on() {
+    let job = Tuning::new(asked(2.0, 3, &[1.0])).unwrap();
+    let mut place = Place::new(&job);
+    let stopped = place.go(&job, Control::Stop).unwrap();
+    assert!(!stopped.is_finished && stopped.results.is_empty() && stopped.json.is_empty(), "{stopped:?}");
+    assert!(place.folder.model().is_err());
+    // From the settings in the folder, the same search follows.
+    struct Again<'a>(&'a mut Ledger<Volume>, &'a Folder);
+    impl run::Driver for Again<'_> {
+        type Output = Result<Outcome, Error>;
+        fn drive<J: Job>(self, job: &J) -> Self::Output {
+            job.go(self.0, self.1, &mut |_| Control::Continue)
+        }
+    }
+    let finished = run::resume(&place.folder, Again(&mut place.ledger, &place.folder)).unwrap().unwrap();
+    assert!(finished.is_finished);
+    assert_eq!(place.ledger.state().unwrap().charges().len(), 1);
+}
+
+#[test]
+fn a_copy_of_a_search_cannot_release_a_second_model() {
+    let job = Tuning::new(asked(2.0, 3, &[1.0])).unwrap();
+    let mut place = Place::new(&job);
+    assert!(!place.go(&job, Control::Stop).unwrap().is_finished);
+    let copy = place.path.join("copy");
+    std::fs::create_dir(&copy).unwrap();
+    for entry in std::fs::read_dir(place.folder.path()).unwrap().map(Result::unwrap) {
+        if entry.path().is_file() {
+            std::fs::copy(entry.path(), copy.join(entry.file_name())).unwrap();
+        }
+    }
+    assert!(place.go(&job, Control::Continue).unwrap().is_finished);
+    let copy = Folder::open(&copy).unwrap();
+    let refused = job.go(&mut place.ledger, &copy, &mut |_| Control::Continue);
+    assert!(matches!(refused, Err(Error::Run(run::Error::SearchReleased { .. }))), "{refused:?}");
+    assert!(copy.model().is_err());
+}
+
+#[test]
+fn the_better_settings_win_almost_always() {
+    // A learning rate of nearly zero learns nothing.
+    let job = Tuning::new(asked(4.0, 30, &[1e-9, 2.0])).unwrap();
+    let winner = |_| {
+        let mut place = Place::new(&job);
+        place.go(&job, Control::Continue).unwrap();
+        place.folder.model().unwrap().configuration.search.unwrap().winner
+    };
+    // A search tries only the worse one in one of 31 cases; in ten of twelve, once in 10¹³ runs.
+    let good = (0..12).map(winner).filter(|winner| winner == "rate 2").count();
+    assert!(good > 2, "{good}");
+}
+
+#[test]
+fn more_trials_leave_less_for_each() {
+    let trial = |expected| {
+        Tuning::new(asked(2.0, expected, &[1.0])).unwrap().configuration.trial_epsilon.unwrap()
+    };
+    let (one, ten, hundred) = (trial(1), trial(10), trial(100));
+    assert!(one > 1.95 && one <= 2.0, "{one}");
+    assert!(hundred < ten && ten < one && hundred > 0.3 * one, "{one} {ten} {hundred}");
+}
+
+#[test]
+fn searches_that_cannot_be_compared_are_refused_before_payment() {
+    let refused = |asked| match Tuning::new(asked).err() {
+        Some(error) => error.to_string(),
+        None => "planned".into(),
+    };
+    assert!(refused(asked(2.0, 3, &[])).contains("candidates"));
+    assert!(refused(asked(-1.0, 3, &[1.0])).contains("epsilon"));
+}
