@@ -23,4 +23,5 @@ mod sampled_compositions;
 mod surveys;
 mod theory;
 mod tightness;
+mod together;
 mod votes;

@@ -174,7 +174,7 @@ impl LedgerArgs {
                 "the ledger of {:?} protects users, and a user may have several records in the table",
                 dataset.name
             );
-            let hint = "add --one-record-per-user if every user has only one record";
+            let hint = "add --one-record-per-user if every user has only one record, or --max-per-user N where the command has it";
             return Err(Refusal::new(sentence, hint).into());
         }
         Ok(ledger)
