@@ -39,6 +39,7 @@ pub use formats::{csv::csv_cell, digits::digits, error::Error as FormatError};
 pub use table::{
     Table,
     error::{Error as TableError, Place},
+    fit::{Fit, Misfit, MisfitKind},
     header::{Column, Kind, Use},
     predicate::Predicate,
     row::Row,
