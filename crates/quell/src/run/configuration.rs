@@ -244,7 +244,11 @@ impl Source {
             if 2 * count > fit.records && !first.is_declared {
                 return Err(error.into());
             }
-            let effect = if is_label { "these records are left out" } else { "these cells count as missing" };
+            let effect = match (is_label, first.is_declared) {
+                (true, _) => "these records are left out",
+                (false, true) => "these cells count as unknown",
+                (false, false) => "these cells count as missing",
+            };
             remarks.push(format!("note: {error}; {effect}"));
         }
         Ok(remarks)

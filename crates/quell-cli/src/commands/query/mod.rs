@@ -251,6 +251,7 @@ fn note_undeclared(table: &Table, questions: &[Asked]) {
         |name: &str| table.columns().iter().any(|one| one.name == name && one.kind == Kind::Undeclared);
     let mut names: Vec<&str> =
         questions.iter().filter_map(Asked::numbers).filter(|it| is_undeclared(it)).collect();
+    names.sort_unstable();
     names.dedup();
     if let Some((first, rest)) = names.split_first() {
         let names = rest.iter().fold(format!("{first:?}"), |text, name| format!("{text} and {name:?}"));

@@ -60,7 +60,7 @@ pub(crate) struct Flags {
     /// If not given: a small part of the δ of the budget.
     #[arg(long, value_name = "D", allow_negative_numbers = true, requires = "epsilon")]
     delta: Option<f64>,
-    /// Public range in which numbers are searched (-1e9 to 1e9 if not given)
+    /// Public range in which numbers are searched (-1e13 to 1e13 if not given)
     ///
     /// Two numbers are for all columns. `--within age=0,120` is for one column, and may be given several times.
     #[arg(long, num_args = 1..=2, value_names = ["LOWER", "UPPER"], allow_negative_numbers = true, requires = "epsilon")]

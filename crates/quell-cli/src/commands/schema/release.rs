@@ -25,7 +25,9 @@ use crate::{
 };
 
 /// The default range in which numbers are searched.
-const WITHIN: [f64; 2] = [-1e9, 1e9];
+///
+/// Times in milliseconds since 1970 are below 10¹³.
+const WITHIN: [f64; 2] = [-1e13, 1e13];
 
 /// The default part of the budget's δ for categories.
 ///

@@ -19,7 +19,7 @@ pub struct Misfit {
     pub kind: MisfitKind,
     /// The text of the cell, if there is one.
     pub text: Option<String>,
-    /// Whether the schema declares that the column has unknown values.
+    /// Whether the schema declares that the column has such values, with `unknown = true`.
     pub is_declared: bool,
 }
 
@@ -145,7 +145,8 @@ impl Fit {
                         column: column.name.to_owned(),
                         kind,
                         text,
-                        is_declared: column.is_declared,
+                        // A short row is a damaged one, whatever the schema says.
+                        is_declared: column.is_declared && kind != MisfitKind::NoCell,
                     });
                 }
             }
