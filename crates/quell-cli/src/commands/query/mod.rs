@@ -32,7 +32,7 @@ use crate::{
 
 const EXAMPLES: &str = "\
 Examples:
-  quell ledger create census --epsilon 3 --delta 1e-6
+  quell ledger create census --epsilon 4 --delta 1e-6
   quell query census.csv count --epsilon 0.1 --where \"age >= 65\" --output over65.txt
   quell query census.csv mean --column age --bounds 0 100 --epsilon 0.5
   quell query census.csv histogram --column sex --keys Female,Male --epsilon 0.2
@@ -41,9 +41,9 @@ Examples:
   quell query census.csv mean --column age --bounds 0 100 --group-by sex --groups Female,Male --epsilon 0.5
   quell query census.csv histogram --column income --keys '<=50K,>50K' --group-by sex --groups Female,Male --epsilon 0.2
   quell query census.csv quantile --column age --bounds 0 120 --quantile 0.25,0.5,0.75 --epsilon 0.3
-  quell query census.csv count,mean,median --column age --bounds 0 100 --epsilon 1
+  quell query census.csv count,mean,median --column age --bounds 0 100 --epsilon 0.3
   quell query census.csv count --part \"age < 18\" --part \"age >= 18\" --epsilon 0.1
-  quell query census.csv --plan questions.toml --epsilon 1 --format json";
+  quell query census.csv --plan questions.toml --epsilon 0.2 --format json";
 
 /// Release statistics of a table, charged to the ledger of its dataset
 ///
@@ -93,8 +93,9 @@ pub(crate) struct Flags {
     /// A number beyond the outer edges is left out.
     #[arg(long, value_name = "0,18,65", value_delimiter = ',', allow_hyphen_values = true, conflicts_with_all = ["keys", "bins", "bounds"])]
     edges: Option<Vec<f64>>,
-    /// Column that divides the records into groups, for a count, sum, mean, median, quantile or histogram
+    /// Column that divides the records into groups
     ///
+    /// Counts, sums, means, medians, quantiles and histograms can have groups.
     /// A record is in one group at most, so all groups together cost one ε. A histogram with groups counts
     /// the records for each key and group. Two columns make a table of groups: give --group-by and --groups
     /// twice.

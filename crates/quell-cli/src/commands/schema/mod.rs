@@ -22,7 +22,8 @@ Examples:
 ///
 /// Without --epsilon, the schema contains the names of the columns and gaps that you fill in from public
 /// knowledge. With --epsilon, the command charges the ledger of the dataset and releases bounds of numbers and
-/// the frequent categories. All columns are one charge, and each has the same share of it.
+/// the frequent categories. All columns are one charge, and each has the same share of it. Among sixteen columns or
+/// more, the label has three shares.
 ///
 /// Bounds are round numbers that contain nearly all records. Bounds of half the width are preferred if they
 /// exclude less than another thousandth of the records. A column needs about 1,000 records divided by its ε; more
@@ -119,7 +120,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         }
     }
     let values = match flags.epsilon {
-        Some(epsilon) => flags.release(&table, &roles, epsilon)?,
+        Some(epsilon) => flags.release(&table, &roles, &label, epsilon)?,
         None => roles.iter().map(|_| Values::Open).collect(),
     };
     let text = flags.text(&roles, &values, &label);

@@ -52,10 +52,16 @@ enum Column {
     Names(StableHistogram, Sensitive<Vec<Option<String>>>),
 }
 
+/// The shares of ε that a label gets in a table with many columns, where an equal share may show no class.
+const LABEL_SHARES: f64 = 3.0;
+
+/// The number of columns from which on a label gets more than an equal share.
+const MANY_COLUMNS: usize = 16;
+
 /// The questions about all columns, for any ε of a column.
 struct Questions<'r> {
-    /// The role of each column, and the range in which its numbers are searched.
-    columns: Vec<(&'r Role, Bounds)>,
+    /// The role of each column, the range in which its numbers are searched, and its shares of ε.
+    columns: Vec<(&'r Role, Bounds, f64)>,
     /// δ of a column of categories.
     delta: f64,
     neighbors: Neighbors,
@@ -63,8 +69,8 @@ struct Questions<'r> {
 
 impl Questions<'_> {
     fn at(&self, share: f64) -> Result<Vec<Question>, Error> {
-        let question = |(role, within): &(&Role, Bounds)| {
-            let epsilon = Epsilon::new(share)?;
+        let question = |(role, within, shares): &(&Role, Bounds, f64)| {
+            let epsilon = Epsilon::new(share * shares)?;
             if **role == Role::Number {
                 return Ok(Question::Numbers(Enclosure { within: *within, epsilon }));
             }
@@ -85,13 +91,14 @@ impl Questions<'_> {
         Ok(plan)
     }
 
-    /// The ε of each column, so that all columns together cost `epsilon`.
+    /// The ε of one share, so that all columns together cost `epsilon`.
     ///
     /// An equal share is always enough, because ε adds up. Many columns compose to less by their Rényi
     /// divergences, so a larger share is searched for, where the ledger uses these. The share depends on the terms
     /// of the ledger and not on what was spent: a repeated command finds the same share.
     fn share(&self, epsilon: f64, state: &State) -> Result<f64, Error> {
-        let mut low = epsilon / self.columns.len().max(1) as f64;
+        let shares: f64 = self.columns.iter().map(|(_, _, shares)| shares).sum();
+        let mut low = epsilon / shares.max(1.0);
         let terms = state.terms();
         if !matches!(terms.composition, Composition::Combined | Composition::Renyi) {
             return Ok(low);
@@ -125,6 +132,7 @@ impl Flags {
         &self,
         table: &Table,
         roles: &[(String, Role)],
+        label: &str,
         epsilon: f64,
     ) -> Result<Vec<Values>> {
         payment::check_positive(epsilon)?;
@@ -142,8 +150,14 @@ impl Flags {
         let counted = roles.iter().filter(|(_, role)| *role == Role::Category).count();
         let delta = Delta::new(self.delta.unwrap_or(DELTA * state.budget().delta.get()))?.get()
             / counted.max(1) as f64;
+        let is_wide = roles.len() >= MANY_COLUMNS;
+        let shares = |name: &String| if is_wide && name == label { LABEL_SHARES } else { 1.0 };
         let questions = Questions {
-            columns: roles.iter().map(|(_, role)| role).zip(within.iter().copied()).collect(),
+            columns: roles
+                .iter()
+                .zip(&within)
+                .map(|((name, role), within)| (role, *within, shares(name)))
+                .collect(),
             delta,
             neighbors: state.terms().neighbors,
         };
@@ -155,6 +169,7 @@ impl Flags {
             "delta": delta,
             "epsilon": epsilon,
             "plan": "one charge",
+            "label": label,
             "roles": roles,
             "within": within.iter().map(|within| [within.lower(), within.upper()]).collect::<Vec<_>>(),
         }});
@@ -181,9 +196,10 @@ impl Flags {
         if ledger.state()?.lines() > first {
             let balance = print::balance(ledger.state()?.spent(), ledger.state()?.budget().cap());
             print::status(&format!(
-                "charged to {dataset:?} in line {first}, ε = {} for each of {} columns: {balance}",
+                "charged to {dataset:?} in line {first}, ε = {} for each of {} columns{}: {balance}",
                 format_rounded(share, 4, Toward::Up),
-                roles.len()
+                roles.len(),
+                if is_wide { ", three times as much for the label" } else { "" }
             ));
         }
         if found.is_none() {
