@@ -304,7 +304,7 @@ fn records_that_do_not_fit_the_schema_have_no_prediction_unless_asked_for() {
         ran.stderr
     );
     assert!(!ran.stderr.contains("abc") && !ran.stderr.contains("Martian"), "no value is shown");
-    let json = predict(&["--format", "json"]).json();
+    let json: Value = serde_json::from_str(&predict(&["--format", "json"]).stdout).unwrap();
     assert!(json[1]["prediction"].is_null() && json[1]["scores"].as_object().unwrap().is_empty(), "{json}");
     let all = predict(&["--predict-all"]);
     assert!(

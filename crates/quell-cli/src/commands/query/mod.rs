@@ -205,8 +205,10 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     let selections = selections.collect::<Result<Vec<_>>>()?;
     let statistics = questions.iter().map(Asked::statistic).collect::<Result<Vec<_>>>()?;
     let is_limited = flags.one_record_per_user || flags.max_per_user.is_some();
-    let mut ledger = flags.ledgers.ledger_of_records(&dataset, is_limited)?;
-    if schema.is_none() {
+    let hint =
+        "add --max-per-user N and --user COLUMN, or --one-record-per-user if every user has only one record";
+    let mut ledger = flags.ledgers.ledger_of_records(&dataset, is_limited, hint)?;
+    if schema.is_none() && flags.format == Format::Text && !flags.dry_run {
         note_undeclared(&table, &questions);
     }
     let state = ledger.state()?.clone();

@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::{Flags, Role, Values};
 use crate::{
-    flags::ledger::Dataset,
+    flags::ledger::{Dataset, ONE_RECORD},
     payment::{self, path_text},
     print,
     refusal::Refusal,
@@ -144,7 +144,7 @@ impl Flags {
             )
         };
         let dataset = Dataset::of(self.dataset.as_ref(), &self.data).ok_or_else(missing)?;
-        let mut ledger = self.ledgers.ledger_of_records(&dataset, self.one_record_per_user)?;
+        let mut ledger = self.ledgers.ledger_of_records(&dataset, self.one_record_per_user, ONE_RECORD)?;
         let dataset = dataset.name;
         let state = ledger.state()?.clone();
         let counted = roles.iter().filter(|(_, role)| *role == Role::Category).count();
