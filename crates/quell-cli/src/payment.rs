@@ -81,14 +81,14 @@ pub(crate) struct AnswerRelease<'l, S> {
     pub(crate) show: S,
 }
 
-impl<A, T: Display + Serialize, S: FnOnce(A) -> T> Visitor<A> for AnswerRelease<'_, S> {
+impl<'a, A, T: Display + Serialize, S: FnOnce(A) -> T> Visitor<'a, A> for AnswerRelease<'_, S> {
     type Output = Result<()>;
 
-    fn visit<M: Mechanism, D>(
+    fn visit<M: Mechanism + 'a, D: 'a>(
         self,
-        make: impl Fn(f64) -> Result<M, quell::Error>,
-        read: impl FnOnce() -> Result<D, quell::Error>,
-        run: impl FnOnce(Paid<M>, D) -> Result<A, Error>,
+        make: impl Fn(f64) -> Result<M, quell::Error> + 'a,
+        read: impl FnOnce() -> Result<D, quell::Error> + 'a,
+        run: impl FnOnce(Paid<M>, D) -> Result<A, Error> + 'a,
     ) -> Result<()> {
         let Self { payment, ledger, show } = self;
         payment.release(ledger, make, read, |paid, data| run(paid, data).map(show))

@@ -65,7 +65,7 @@ fn the_median_of_a_column_with_ties_is_the_tied_value() {
     for relation in ["add-remove", "replace"] {
         let name = format!("answers_ties_{relation}");
         for text in ask(&name, relation, "quantile --column hours_per_week --bounds 0 100 --epsilon 1", 5) {
-            let (value, error) = number(&text, "quantile: ");
+            let (value, error) = number(&text, "median: ");
             assert!(value == 40.0 && (10.0..60.0).contains(&error), "{text}");
         }
     }

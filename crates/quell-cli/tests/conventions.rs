@@ -43,7 +43,7 @@ fn every_example_in_the_help_runs() {
         assert!(examples.len() >= 2, "{page}");
         // A page is complete in itself, given the table it speaks of.
         let folder = folder(&format!("examples {page}"));
-        for file in ["census.csv", "census.toml", "votes.csv"] {
+        for file in ["census.csv", "census.toml", "votes.csv", "questions.toml"] {
             std::fs::copy(tables.join(file), folder.join(file)).unwrap();
         }
         for example in examples {

@@ -70,7 +70,7 @@ fn every_statistic_is_answered_and_charged() {
     ] {
         let ran = project.query(question);
         assert_eq!(ran.code, 0, "{question}: {}", ran.stderr);
-        assert!(ran.stderr.starts_with("charged to \"people\" in line "), "{}", ran.stderr);
+        assert!(ran.stderr.contains("charged to \"people\" in line "), "{}", ran.stderr);
         let answer = number(&ran.stdout);
         assert!((low..=high).contains(&answer), "{question}: {}", ran.stdout);
     }
@@ -213,7 +213,7 @@ fn wrong_questions_are_refused_before_any_charge_and_show_no_record() {
         ("count --epsilon 1 --where age>>3", "expression"),
         ("reaches --epsilon 1", "no threshold"),
         ("count --epsilon 1 --dataset others", "others"),
-        ("median --epsilon 1", "invalid value 'median'"),
+        ("medain --epsilon 1", "invalid value 'medain'"),
         ("quantile --column age --bounds 0 1 --quantile 2 --epsilon 1", "probability is 2"),
     ] {
         let ran = project.query(arguments);

@@ -18,6 +18,7 @@ mod model;
 mod models;
 mod naive_bayes;
 mod plan;
+mod plans;
 mod public_network;
 mod questions;
 mod ratings;

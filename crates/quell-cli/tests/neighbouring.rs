@@ -25,6 +25,9 @@ use parquet::{
 use quell::random::PublicRandom;
 use serde_json::Value;
 
+/// Questions of a plan, one of each kind that a plan can hold.
+const PLAN: &str = "[[question]]\nstatistic = 'count'\nwhere = 'x > 0'\n[[question]]\nstatistic = 'sum'\ncolumn = 'x'\nbounds = [-3, 3]\ngroup_by = 'c'\ngroups = ['red', 'blue']\n[[question]]\nstatistic = 'histogram'\ncolumn = 'y'\nkeys = ['a', 'b']\n[[question]]\nstatistic = 'quantile'\ncolumn = 'x'\nbounds = [-3, 3]\nquantile = [0.1, 0.9]\n[[question]]\nstatistic = 'mean'\ncolumn = 'x'\nbounds = [-3, 3]\nparts = ['x < 0', 'x >= 0']\n";
+
 const SCHEMA: &str = "ignore = ['u']\n[label]\ncolumn = 'y'\nclasses = ['a', 'b']\n[[column]]\nname = 'x'\nbounds = [-3, 3]\n[[column]]\nname = 'c'\ncategories = ['red', 'blue']\n";
 
 /// A row as it is written, from ordinary to hostile.
@@ -187,12 +190,15 @@ fn look(here: &Path, arguments: &str, rows: &[String], exchanged: bool) -> Seen 
         std::fs::write(here.join(name), bytes()).unwrap();
     }
     std::fs::write(here.join("schema.toml"), SCHEMA).unwrap();
+    std::fs::write(here.join("plan.toml"), PLAN).unwrap();
     let public: Vec<String> =
         (0..12).map(|row| format!("u,{}.5,red,{}", row % 4, ["a", "b"][row % 2])).collect();
     std::fs::write(here.join("public.csv"), format!("u,x,c,y\n{}\n", public.join("\n"))).unwrap();
     let relation = if exchanged { "replace" } else { "add-remove" };
-    let create =
-        format!("ledger create people --epsilon 30 --delta 1e-5 --neighbors {relation} --ledger ledger");
+    let users = if arguments.contains("--max-per-user") { "--unit user" } else { "" };
+    let create = format!(
+        "ledger create people --epsilon 30 --delta 1e-5 --neighbors {relation} {users} --ledger ledger"
+    );
     // A ledger for stable winners is opened with the price of these.
     assert!(arguments.contains("stable") || command::run(here, &create).code == 0);
     let mut command = start(here, &format!("{arguments} --ledger ledger"));
@@ -234,7 +240,7 @@ fn moved(base: &Seen, other: &Seen, exchanged: bool) -> f64 {
     base.statistics.iter().zip(&other.statistics).map(far).fold(0.0, f64::max)
 }
 
-const COMMANDS: [&str; 60] = [
+const COMMANDS: [&str; 69] = [
     "query people.parquet count --epsilon 1",
     "query people.parquet count --epsilon 1 --where x>=0",
     "query people.parquet mean --column x --bounds -3 3 --epsilon 1",
@@ -277,6 +283,15 @@ const COMMANDS: [&str; 60] = [
     "query people.csv mean --column x --bounds -3 3 --group-by c --groups red,blue --group-by y --groups a,b --epsilon 1",
     "query people.parquet histogram --column x --bounds -3 3 --bins 4 --epsilon 1",
     "query people.parquet sum --column x --bounds -3 3 --group-by x --group-edges -1,0,2 --epsilon 1",
+    "query people.csv count,mean,median --column x --bounds -3 3 --epsilon 1",
+    "query people.csv quantile --column x --bounds -3 3 --quantile 0.25,0.5,0.75 --epsilon 1",
+    "query people.csv count --part x<0 --part x>=0 --epsilon 1",
+    "query people.csv mean --column x --bounds -3 3 --part c='red' --part c!='red' --epsilon 1",
+    "query people.csv median --column x --bounds -3 3 --group-by c --groups red,blue --epsilon 1",
+    "query people.csv --plan plan.toml --epsilon 1",
+    "query people.csv --plan plan.toml --schema schema.toml --noise gaussian --epsilon 1",
+    "query people.parquet --plan plan.toml --epsilon 1",
+    "schema people.csv --numbers x --within -9 9 --within x=-3,3 --label y --ignore u --epsilon 4",
     "query people.csv count --epsilon 1 --dry-run",
     "query people.tsv count --epsilon 1",
     "query people.tsv histogram --column c --keys red,blue --epsilon 1",
@@ -385,4 +400,50 @@ fn evaluations_release_nothing_beyond_the_charged_difference_of_one_record() {
             assert!(moved <= 1.0, "{arguments}: moved by {moved} of what is charged for");
         }
     }
+}
+
+/// Questions with at most two records of each user.
+const OF_USERS: [&str; 6] = [
+    "query people.csv count",
+    "query people.csv mean --column x --bounds -3 3",
+    "query people.csv histogram --column c --delta 1e-9",
+    "query people.csv count,median --column x --bounds -3 3 --where x>-1",
+    "query people.parquet sum --column x --bounds -3 3 --group-by c --groups red,blue",
+    "query people.csv --plan plan.toml",
+];
+
+#[test]
+fn questions_about_users_release_nothing_beyond_the_charged_difference_of_one_user() {
+    let here = folder("neighbouring users");
+    let mut most = 0.0_f64;
+    for (number, question) in OF_USERS.iter().enumerate() {
+        for exchanged in [false, true] {
+            let mut chance = PublicRandom::of(13, number as u64 * 2 + u64::from(exchanged));
+            let arguments = format!("{question} --user u --max-per-user 2 --epsilon 1");
+            let rows: Vec<String> = (0..30).map(|_| row(&mut chance)).collect();
+            let base = look(&here, &arguments, &rows, exchanged);
+            assert_eq!(base.ran.code, 0, "{arguments}: {}", base.ran.stderr);
+            for _ in 0..6 {
+                // All records of one user are removed, or others are in their places.
+                let user = format!("u{}", chance.below(9));
+                let is_of = |row: &String| row.split(',').next() == Some(user.as_str());
+                let mut other: Vec<String> = rows.iter().filter(|row| !is_of(row)).cloned().collect();
+                if exchanged {
+                    for _ in 0..chance.below(6) {
+                        let cells = row(&mut chance);
+                        let cells = cells.split_once(',').map_or("", |(_, rest)| rest);
+                        other.insert(chance.below(other.len()), format!("{user},{cells}"));
+                    }
+                }
+                let other = look(&here, &arguments, &other, exchanged);
+                assert_eq!(words(&other.ran.stdout), words(&base.ran.stdout), "{arguments}");
+                assert_eq!(words(&other.ran.stderr), words(&base.ran.stderr), "{arguments}");
+                // The charge is for two records of a user.
+                let moved = moved(&base, &other, exchanged) / 2.0;
+                assert!(moved <= 1.0, "{arguments}: moved by {moved} of what is charged for");
+                most = most.max(moved);
+            }
+        }
+    }
+    assert!(most > 0.9, "{most}");
 }

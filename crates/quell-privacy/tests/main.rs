@@ -24,4 +24,5 @@ mod search;
 mod surveys;
 mod theory;
 mod tightness;
+mod together;
 mod votes;

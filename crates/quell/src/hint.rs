@@ -77,6 +77,8 @@ pub enum Hint {
         /// The column.
         name: String,
     },
+    /// Write the values of public records as the schema does.
+    MatchSchema,
     /// Change a layer, or the layer before it.
     ChangeLayer,
     /// Make the kernel of a layer fit its input.
@@ -151,6 +153,7 @@ impl fmt::Display for Hint {
                 return write!(f, "choose another folder, or resume the run in {}", folder.display());
             }
             Self::FinishRun { folder } => return write!(f, "resume the run in {}", folder.display()),
+            Self::MatchSchema => "write the values as the schema does, or change the schema",
             Self::Give { what } => what.hint(),
             Self::CheckPath => "check the path",
             Self::CheckPermissions => "check the permissions, and that the path is a file",

@@ -67,3 +67,4 @@ pub use error::Error;
 pub use hint::{Hint, Input};
 pub use quell_ledger as ledger;
 pub use quell_privacy as privacy;
+pub use toml_error::describe as describe_toml_error;

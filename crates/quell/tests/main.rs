@@ -18,6 +18,7 @@ mod linear;
 mod made;
 mod neighbors;
 mod parquet;
+mod plans;
 mod predicate;
 mod prepared;
 mod programs;

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::{
     flags::{
         Format,
-        ledger::{Dataset, LedgerArgs},
+        ledger::{Dataset, LedgerArgs, ONE_RECORD},
         parse_count,
     },
     payment::{self, AnswerRelease, Payment, path_text},
@@ -216,7 +216,7 @@ impl Flags {
             return Err(Refusal::new(sentence, "leave --records out").into());
         }
         let dataset = self.dataset.as_deref().map_or_else(|| found.dataset.clone(), Dataset::named);
-        let mut ledger = self.ledgers.ledger_of_records(&dataset, self.one_record_per_user)?;
+        let mut ledger = self.ledgers.ledger_of_records(&dataset, self.one_record_per_user, ONE_RECORD)?;
         let question = json!({"evaluate": {
             "data": self.data.as_deref().map(path_text),
             "dataset": dataset.name,

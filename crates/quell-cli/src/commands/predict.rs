@@ -1,10 +1,10 @@
 //! `quell predict`: predictions of a model for records.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use quell::{
-    data::{Examples, csv_cell},
+    data::{Examples, Fit, Misfit, csv_cell},
     learner::Predictor,
     run::{Model, Prediction},
 };
@@ -26,7 +26,7 @@ Examples:
 /// The prediction of a record is its class or number, its cluster, or its coordinates along the components. For a
 /// model of ratings, the records are the ratings of some users, and the predictions are the best items for each user.
 /// Predictions cost no ε of the training data, because they are computed from the released model. Nothing
-/// protects the records that are predicted.
+/// protects the records that are predicted. A record with a cell that does not fit the schema has no prediction.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
@@ -42,6 +42,9 @@ pub(crate) struct Flags {
     /// Add a column for each class with its predicted probability (for svm: its score)
     #[arg(long)]
     scores: bool,
+    /// Predict records that do not fit the schema, too; such a cell counts as missing
+    #[arg(long)]
+    predict_all: bool,
     /// File to write (standard output if not given)
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -66,10 +69,15 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         }
         _ => {
             let examples = records::unlabelled(&model, flags.data.as_deref())?;
-            let predicted = {
+            let misfits = Misfits::new(&model, flags.data.as_deref())?;
+            let mut predicted = {
                 let _progress = crate::progress::Bar::spinner("predicting");
                 Predicted::new(&model, &examples, flags.scores)
             };
+            if !flags.predict_all {
+                predicted.leave_out(&misfits);
+            }
+            misfits.report(flags.predict_all);
             match flags.format {
                 Format::Json => pretty(&predicted.objects())?,
                 Format::Text => predicted.lines(),
@@ -95,6 +103,59 @@ fn pretty(objects: &[Value]) -> Result<String> {
     Ok(escape::json(&serde_json::to_string_pretty(objects)?) + "\n")
 }
 
+/// The cells of a table that do not fit the schema of the model.
+struct Misfits(Fit);
+
+impl Misfits {
+    /// The most records that are listed.
+    const LISTED: usize = 10;
+
+    fn new(model: &Model, path: Option<&Path>) -> Result<Self> {
+        Ok(Self(match (&model.configuration.data.schema, path) {
+            (Some(schema), Some(path)) => Fit::new(path, schema, false)?,
+            _ => Fit::default(),
+        }))
+    }
+
+    /// The first misfit of each record with a cell that the schema does not allow.
+    fn first_of_each(&self) -> Vec<&Misfit> {
+        let mut first: Vec<&Misfit> = self.0.misfits.iter().filter(|misfit| !misfit.is_declared).collect();
+        first.dedup_by_key(|misfit| misfit.record);
+        first
+    }
+
+    /// Says which records do not fit. Their values are not shown: nothing says that they are public.
+    fn report(&self, are_predicted: bool) {
+        let records = self.first_of_each();
+        if !records.is_empty() {
+            let (verb, outcome) = if records.len() == 1 { ("does", "has") } else { ("do", "have") };
+            let effect = if are_predicted {
+                "such cells count as missing".to_owned()
+            } else {
+                format!("{outcome} no prediction; --predict-all predicts them")
+            };
+            let joint = if are_predicted { ";" } else { " and" };
+            print::status(&format!(
+                "note: {} of {} records {verb} not fit the schema{joint} {effect}",
+                records.len(),
+                self.0.records
+            ));
+            for misfit in records.iter().take(Self::LISTED) {
+                print::status(&format!("  record {}: {:?} {}", misfit.record, misfit.column, misfit.kind));
+            }
+            if records.len() > Self::LISTED {
+                print::status(&format!("  … and {} more", records.len() - Self::LISTED));
+            }
+        }
+        for (count, misfit) in self.0.by_column().into_iter().filter(|(_, misfit)| misfit.is_declared) {
+            print::status(&format!(
+                "note: {:?} of {count} of {} records {}; the schema declares it as unknown",
+                misfit.column, self.0.records, misfit.kind
+            ));
+        }
+    }
+}
+
 /// The predictions for all records.
 struct Predicted<'m> {
     /// The names of the columns of a prediction.
@@ -113,6 +174,19 @@ impl<'m> Predicted<'m> {
         let scores = if names.is_empty() { Vec::new() } else { model.predictor.scores(examples) };
         let columns = model.predictor.columns();
         Self { columns, predictions: model.predict_from(examples), names, scores }
+    }
+
+    /// Leaves the predictions of records that do not fit empty.
+    fn leave_out(&mut self, misfits: &Misfits) {
+        for misfit in misfits.first_of_each() {
+            let record = misfit.record - 1;
+            if let Some(prediction) = self.predictions.get_mut(record) {
+                *prediction = None;
+            }
+            if let Some(scores) = self.scores.get_mut(record) {
+                scores.clear();
+            }
+        }
     }
 
     /// Each class with its score for one record.
@@ -135,7 +209,10 @@ impl<'m> Predicted<'m> {
                 Some(prediction) => cells.push(csv_cell(&prediction.to_string())),
                 None => cells.extend(self.columns.iter().map(|_| String::new())),
             }
-            cells.extend(self.scores(record).map(|(_, score)| format!("{score:.4}")));
+            let scores = self.scores.get(record).filter(|scores| !scores.is_empty());
+            cells.extend((0..self.names.len()).map(|class| {
+                scores.and_then(|scores| scores.get(class)).map_or_else(String::new, |it| format!("{it:.4}"))
+            }));
             text.push_str(&(cells.join(",") + "\n"));
         }
         text

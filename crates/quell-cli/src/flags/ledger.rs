@@ -77,6 +77,9 @@ impl Dataset {
     }
 }
 
+/// Hint for commands that need one record for each user.
+pub(crate) const ONE_RECORD: &str = "add --one-record-per-user if every user has only one record";
+
 impl LedgerArgs {
     pub(crate) fn location(&self) -> Location {
         let named = self
@@ -166,15 +169,15 @@ impl LedgerArgs {
     pub(crate) fn ledger_of_records(
         &self,
         dataset: &Dataset,
-        one_record_per_user: bool,
+        is_limited: bool,
+        hint: &str,
     ) -> Result<Ledger<Volume>> {
         let mut ledger = self.ledger(dataset)?;
-        if ledger.state()?.terms().unit == Unit::User && !one_record_per_user {
+        if ledger.state()?.terms().unit == Unit::User && !is_limited {
             let sentence = format!(
                 "the ledger of {:?} protects users, and a user may have several records in the table",
                 dataset.name
             );
-            let hint = "add --one-record-per-user if every user has only one record";
             return Err(Refusal::new(sentence, hint).into());
         }
         Ok(ledger)

@@ -36,6 +36,14 @@ impl<M> Paid<M> {
         Paid { mechanism: part(mechanism), unit, neighbors, randomness, receipt }
     }
 
+    /// A payment for a part of the mechanism, with random numbers of its own.
+    ///
+    /// The caller makes sure that every part is split off at most once.
+    pub(crate) fn split<N>(&mut self, part: N) -> Paid<N> {
+        let (randomness, receipt) = (self.randomness.split(), self.receipt.clone());
+        Paid { mechanism: part, neighbors: self.neighbors, randomness, receipt }
+    }
+
     /// The receipt of the charge, to be kept with the release.
     #[must_use]
     pub fn receipt(&self) -> &Receipt {

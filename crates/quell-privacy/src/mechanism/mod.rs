@@ -27,8 +27,9 @@ pub use selection::{
 };
 use statistics::grid;
 pub use statistics::{
-    Additive, Bounds, Count, Enclosure, GroupedMean, GroupedSum, Histogram, KeyedNumber, Mean,
-    NoisyThreshold, Price, Quantile, Range, SmoothMedian, StableHistogram, Sum, Variance,
+    Additive, Bounds, Count, Enclosure, GroupedMean, GroupedQuantile, GroupedSum, Histogram, KeyedNumber,
+    Mean, NoisyThreshold, PerUser, Price, Quantile, Quantiles, Range, SmoothMedian, StableHistogram, Sum,
+    Together, Variance,
 };
 pub use votes::{
     Answer, Asked, Ballot, Electorate, Finding, Form, NoisyMax, Poll, Polling, ReleasedCost, Rule, Screening,

@@ -36,13 +36,14 @@ pub use examples::{
     split::Split,
 };
 pub use formats::{csv::csv_cell, digits::digits, error::Error as FormatError};
-pub(crate) use table::selection::fractions_as_keys;
 pub use table::{
     Table,
     error::{Error as TableError, Place},
+    fit::{Fit, Misfit, MisfitKind},
     header::{Column, Kind, Use},
     predicate::Predicate,
     row::Row,
     schema::{Feature, Label, Schema, TestPart},
     selection::Selection,
 };
+pub(crate) use table::{predicate::Filter, selection::fractions_as_keys};

@@ -37,7 +37,7 @@ variants!(format_name, FORMAT, FormatError:
     Unrecognised NoTable NoHeader Separator Damaged Codec Packed Broken NoArchive NoImage Shape SingleImage
     NoClass TooLarge NoLabels NoClasses Undeclared Counts);
 variants!(table_name, TABLE, TableError:
-    DuplicateColumn NoColumn WrongUse FractionsAsUsers Malformed NoSchema NoLabel Schema Unmentioned);
+    DuplicateColumn NoColumn WrongUse FractionsAsUsers Malformed NoSchema NoLabel Schema UnfitRecords Unmentioned);
 variants!(layer_name, LAYER, layer::Error:
     Input Setting MixesExamples TooLarge TooDeep NoLayers);
 variants!(network_name, NETWORK, network::Error: NoModel PublicNetwork);
@@ -50,7 +50,7 @@ variants!(general_name, GENERAL, Error:
 variants!(hint_name, HINTS, Hint:
     CheckPath CheckPermissions FreeSpace ExportAgain ExportTable NameColumns ExportColumn DidYouMean
     CheckColumnName CompareWith Example ConvertImage AllowMemory SupportedFormats AddLabels DeclareClasses
-    DeclareImages MatchRecords WriteSchema DeclareColumn ChangeLayer ShrinkKernel KeepShape
+    DeclareImages MatchRecords WriteSchema DeclareColumn MatchSchema ChangeLayer ShrinkKernel KeepShape
     NarrowLayers ListLayers UseGroupNorm ChooseModel RestoreNetwork Give ResumeRun NameRun FinishRun NameModel
     WaitForProcess NewOutput AskAgain StartAgain SameConfiguration RestoreLedger MatchLedger SpendLess ChangePrivacy);
 variants!(input_name, INPUTS, Input:
@@ -123,6 +123,15 @@ fn table_samples() -> Vec<TableError> {
         TableError::Malformed { found: text(), expected: "a name", place },
         TableError::NoSchema { path: path() },
         TableError::NoLabel,
+        TableError::UnfitRecords {
+            path: path(),
+            column: text(),
+            count: 2,
+            records: 3,
+            kind: crate::data::MisfitKind::NoClass,
+            text: Some(text()),
+            expected: text(),
+        },
         TableError::Schema { path: None, because: text() },
         TableError::Unmentioned { path: path(), name: text() },
     ]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
     Error,
-    data::{self, Dataset, Examples, Options, RatingColumns, Scaling, Schema},
+    data::{self, Dataset, Examples, Fit, MisfitKind, Options, RatingColumns, Scaling, Schema, TableError},
     features::Features,
     file,
     learner::{self, dp_sgd::Recipe, factorization, glm, naive_bayes, synthesis, tree, unsupervised},
@@ -217,6 +217,46 @@ impl Source {
         Ok(dataset)
     }
 
+    /// Compares public test records with the schema, before anything is paid.
+    ///
+    /// Returns remarks about records that do not fit. Records of which most do not fit are refused.
+    /// The caller has refused test records that are records of the private data.
+    pub(super) fn check_public_test(&self, label: LabelUse) -> Result<Vec<String>, Error> {
+        let Some(schema) = &self.schema else { return Ok(Vec::new()) };
+        let part = schema.test.as_ref().filter(|test| test.public || self.public_test);
+        let beside = part.and_then(|test| {
+            let path = self.path.as_ref()?;
+            Some(path.parent().unwrap_or(path).join(test.file.as_ref()?))
+        });
+        let Some(path) = self.test.clone().or(beside) else { return Ok(Vec::new()) };
+        let schema = label.schema(schema);
+        let fit =
+            Fit::new(&path, &schema, label == LabelUse::Target).map_err(|error| in_file(error, &path))?;
+        let mut remarks = Vec::new();
+        for (count, first) in fit.by_column() {
+            let is_label = matches!(first.kind, MisfitKind::NoClass | MisfitKind::NoTarget);
+            let error = TableError::UnfitRecords {
+                path: path.clone(),
+                column: first.column.clone(),
+                count,
+                records: fit.records,
+                kind: first.kind,
+                text: first.text.clone(),
+                expected: declared(&schema, &first.column),
+            };
+            if 2 * count > fit.records && !first.is_declared {
+                return Err(error.into());
+            }
+            let effect = match (is_label, first.is_declared) {
+                (true, _) => "these records are left out",
+                (false, true) => "these cells count as unknown",
+                (false, false) => "these cells count as missing",
+            };
+            remarks.push(format!("note: {error}; {effect}"));
+        }
+        Ok(remarks)
+    }
+
     /// Reads ratings. All of the test file is test data.
     fn read_ratings(&self, columns: &RatingColumns) -> Result<Dataset, Error> {
         let others = [
@@ -380,4 +420,16 @@ impl Configuration {
     pub fn digits() -> Result<Self, Error> {
         Self::parse(include_str!("digits.toml"))
     }
+}
+
+/// What a schema declares about a column, in words.
+fn declared(schema: &Schema, column: &str) -> String {
+    const SHOWN: usize = 6;
+    let classes = schema.label.iter().filter(|label| label.column == column).map(|label| &label.classes);
+    let features = schema.columns.iter().filter(|feature| feature.name == column);
+    let names = classes.chain(features.map(|feature| &feature.categories)).flatten().next();
+    let Some(names) = names else { return "numbers".into() };
+    let shown: Vec<&str> = names.iter().take(SHOWN).map(String::as_str).collect();
+    let more = if names.len() > SHOWN { " …" } else { "" };
+    format!("one of {}{more}", shown.join(", "))
 }

@@ -29,6 +29,8 @@ pub struct Training<M> {
     shape: Vec<usize>,
     /// The method, planned for this data.
     pub method: M,
+    /// What is to be said about public test records that do not fit the schema.
+    test_remarks: Vec<String>,
 }
 
 /// Everything that a session of training needs besides its lease.
@@ -49,7 +51,10 @@ impl<M: Registered> Training<M> {
     /// Reads the data and completes the settings. Nothing is paid.
     pub fn new(mut configuration: Configuration) -> Result<Self, Error> {
         configuration.data.pin(&mut configuration.features)?;
-        let mut dataset = configuration.data.open_for(M::Recipe::LEARNER.label_use())?;
+        let label = M::Recipe::LEARNER.label_use();
+        let mut dataset = configuration.data.open_for(label)?;
+        // Reading the data refused test records that are private.
+        let test_remarks = configuration.data.check_public_test(label)?;
         let shape = dataset.train.shape().to_vec();
         let are_features = !configuration.features.is_raw();
         if are_features {
@@ -68,7 +73,7 @@ impl<M: Registered> Training<M> {
         let (recipe, model) = M::Recipe::section(&mut configuration);
         let method = M::plan(recipe, model, &subject)?;
         configuration.data.check(train, method.cost().neighbors)?;
-        Ok(Self { configuration, dataset, shape, method })
+        Ok(Self { configuration, dataset, shape, method, test_remarks })
     }
 
     /// The test data, if it is public and so free to use.
@@ -228,7 +233,7 @@ impl<M: Registered> Job for Training<M> {
     }
 
     fn remarks(&self) -> Vec<String> {
-        self.method.remarks()
+        self.test_remarks.iter().cloned().chain(self.method.remarks()).collect()
     }
 
     fn terms(&self) -> Result<Terms, Error> {

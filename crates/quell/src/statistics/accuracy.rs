@@ -40,6 +40,9 @@ pub struct Accuracy {
     pub one_record_per_user: bool,
 }
 
+/// The bins of records that are predicted correctly and wrongly.
+const KEYS: [&str; 2] = ["right", "wrong"];
+
 impl Accuracy {
     /// Creates a question at this ε. The number of records is not public.
     #[must_use]
@@ -60,28 +63,28 @@ impl Accuracy {
     }
 
     /// Passes the mechanism that answers this question to a visitor.
-    pub fn visit<V: Visitor<Score>>(
-        &self,
+    pub fn visit<'a, V: Visitor<'a, Score>>(
+        &'a self,
         state: &State,
-        correct: &[bool],
+        correct: &'a [bool],
         visitor: V,
     ) -> Result<V::Output, Error> {
-        check_unit(state, self.one_record_per_user)?;
+        check_unit(state, self.one_record_per_user, None)?;
         let neighbors = state.terms().neighbors;
-        let price = |epsilon: f64| Ok::<_, Error>(Price::laplace(Epsilon::new(epsilon)?).under(neighbors));
+        let price =
+            move |epsilon: f64| Ok::<_, Error>(Price::laplace(Epsilon::new(epsilon)?).under(neighbors));
         if let Some(records) = self.records {
             return Ok(visitor.visit(
-                |epsilon| Ok(Count::for_epsilon(price(epsilon)?)?),
+                move |epsilon| Ok(Count::for_epsilon(price(epsilon)?)?),
                 || Ok(Sensitive::new(correct.iter().filter(|correct| **correct).count() as u64)),
-                |paid, data| Ok(Score::new(paid.run(&data)?, records as f64)),
+                move |paid, data| Ok(Score::new(paid.run(&data)?, records as f64)),
             ));
         }
         // A record is either right or wrong, so it is in one of two bins.
-        let keys = ["right", "wrong"].map(str::to_owned);
-        let bin = |correct: &bool| Some(keys[usize::from(!correct)].clone());
+        let bin = |correct: &bool| Some(KEYS[usize::from(!correct)].to_owned());
         Ok(visitor.visit(
-            |epsilon| Ok(Histogram::for_epsilon(keys.to_vec(), price(epsilon)?)?),
-            || Ok(Sensitive::new(correct.iter().map(bin).collect::<Vec<_>>())),
+            move |epsilon| Ok(Histogram::for_epsilon(KEYS.map(str::to_owned).to_vec(), price(epsilon)?)?),
+            move || Ok(Sensitive::new(correct.iter().map(bin).collect::<Vec<_>>())),
             |paid, data| {
                 let counts = paid.run(&data)?;
                 let all: f64 = counts.iter().map(|(_, count)| count.value).sum();

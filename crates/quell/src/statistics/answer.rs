@@ -27,6 +27,19 @@ pub enum Answer {
     Cells(Vec<([String; 2], Release)>),
     /// Lower and upper end of a range.
     Ends([Release; 2]),
+    /// Several quantiles, each with its number.
+    Quantiles(Vec<(f64, Release)>),
+    /// The answers of a plan, in its order.
+    Several(Vec<Named>),
+}
+
+/// An answer of a plan, with the words of its question.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Named {
+    /// What was asked, such as `mean of age`.
+    pub question: String,
+    /// The answer.
+    pub answer: Answer,
 }
 
 impl Answer {
@@ -53,6 +66,19 @@ impl Answer {
     }
 }
 
+impl std::fmt::Display for Named {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.answer {
+            Answer::Number { release, .. } => write!(f, "{}: {}", self.question, Answer::describe(release)),
+            answer @ Answer::Truth(_) => write!(f, "{}: {answer}", self.question),
+            answer => {
+                let lines = answer.to_string();
+                write!(f, "{}:\n  {}", self.question, lines.trim_end().replace('\n', "\n  "))
+            }
+        }
+    }
+}
+
 impl std::fmt::Display for Answer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -68,6 +94,15 @@ impl std::fmt::Display for Answer {
             Self::Ends([low, high]) => {
                 write!(f, "from: {}\nto: {}", Self::describe(low), Self::describe(high))
             }
+            Self::Quantiles(quantiles) => {
+                quantiles.iter().enumerate().try_for_each(|(number, (q, release))| {
+                    write!(f, "{}{q}: {}", if number == 0 { "" } else { "\n" }, Self::describe(release))
+                })
+            }
+            Self::Several(answers) => answers
+                .iter()
+                .enumerate()
+                .try_for_each(|(number, named)| write!(f, "{}{named}", if number == 0 { "" } else { "\n" })),
         }
     }
 }

@@ -1,26 +1,30 @@
-//! Statistics for each cell of one or two columns: keys, or bins of numbers.
+//! Statistics for each cell: keys or bins of one or two columns, or disjoint conditions.
 
-use quell_privacy::mechanism::{
-    Bounds, GroupedMean, GroupedSum, Histogram, KeyedNumber, Price, Release, Sensitive, StableHistogram,
+use quell_privacy::{
+    mechanism::{
+        Bounds, GroupedMean, GroupedQuantile, GroupedSum, Histogram, KeyedNumber, Price, Quantile, Release,
+        Sensitive, StableHistogram,
+    },
+    units::{Epsilon, Probability},
 };
 
 use super::{Answer, Bins, Visitor};
 use crate::{
     Error,
-    data::{Row, Selection, Use, fractions_as_keys},
+    data::{Filter, Predicate, Row, Selection, Use, fractions_as_keys},
     error::quoted,
 };
 
-/// A column that divides the records.
+/// A column, or a list of conditions, that divides the records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// Name of the column.
+    /// Name of the column. Conditions name their columns themselves, and leave it empty.
     pub column: String,
     /// How it divides the records.
     pub partition: Partition,
 }
 
-/// How a column divides the records. A record is in one part at most.
+/// How the records are divided. A record is in one part at most.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Partition {
@@ -28,6 +32,10 @@ pub enum Partition {
     Keys(Vec<String>),
     /// Into these bins of numbers. Records without a finite number, or with one that is in no bin, are left out.
     Bins(Bins),
+    /// By conditions of which no record can satisfy two. Records that satisfy none are left out.
+    ///
+    /// Conditions are refused unless this is proved from their texts.
+    Conditions(Vec<Predicate>),
 }
 
 /// A statistic for each cell: a part of one column, or a pair of parts of two columns.
@@ -60,6 +68,17 @@ pub enum Grouped {
         /// One or two columns that divide the records.
         by: Vec<Axis>,
     },
+    /// Quantile of a column in each cell.
+    Quantile {
+        /// Name of the column with the numbers.
+        column: String,
+        /// Range that every number is clamped to.
+        bounds: Bounds,
+        /// Which quantile: 0.5 is the median.
+        quantile: Probability,
+        /// One or two columns that divide the records.
+        by: Vec<Axis>,
+    },
     /// Number of records for each pair of keys of two columns, for the pairs that many records have.
     UnknownPairs {
         /// Names of the two columns.
@@ -83,50 +102,155 @@ impl Axis {
         Self { column: column.into(), partition: Partition::Bins(bins) }
     }
 
+    /// Conditions that divide the records.
+    #[must_use]
+    pub fn conditions(conditions: Vec<Predicate>) -> Self {
+        Self { column: String::new(), partition: Partition::Conditions(conditions) }
+    }
+
     /// The names of all parts.
     fn names(&self) -> Vec<String> {
         match &self.partition {
             Partition::Keys(keys) => keys.clone(),
             Partition::Bins(bins) => bins.names(),
+            Partition::Conditions(conditions) => conditions.iter().map(|one| one.text().to_owned()).collect(),
         }
     }
+}
 
-    /// How the column is read.
-    fn reading(&self, records: &Selection<'_>) -> (&str, Use) {
-        let usage = match self.partition {
-            Partition::Keys(_) => records.use_of_keys(&self.column),
-            Partition::Bins(_) => Use::Number,
-        };
-        (&self.column, usage)
+/// Finds the cell of a record.
+struct Divider<'a> {
+    axes: Vec<Place<'a>>,
+    /// The cells of a row that are read, in order.
+    readings: Vec<(&'a str, Use)>,
+}
+
+/// Where the parts of an axis are found in a row.
+enum Place<'a> {
+    /// The slot of the key.
+    Key(usize),
+    /// The slot of the number.
+    Bin(usize, &'a Bins),
+    /// Each condition with the first slot of its cells.
+    Conditions(Vec<(usize, Filter, &'a str)>),
+}
+
+impl<'a> Divider<'a> {
+    fn new(records: &Selection<'a>, by: &'a [Axis]) -> Result<Self, Error> {
+        let (mut axes, mut readings) = (Vec::new(), Vec::new());
+        for axis in by {
+            let slot = readings.len();
+            axes.push(match &axis.partition {
+                Partition::Keys(_) => {
+                    readings.push((axis.column.as_str(), records.use_of_keys(&axis.column)));
+                    Place::Key(slot)
+                }
+                Partition::Bins(bins) => {
+                    readings.push((axis.column.as_str(), Use::Number));
+                    Place::Bin(slot, bins)
+                }
+                Partition::Conditions(conditions) => {
+                    let mut filters = Vec::new();
+                    for condition in conditions {
+                        let filter = records.filter(condition)?;
+                        let cells = records.cells_of(&filter);
+                        filters.push((readings.len(), filter, condition.text()));
+                        readings.extend(cells);
+                    }
+                    Place::Conditions(filters)
+                }
+            });
+        }
+        Ok(Self { axes, readings })
     }
 
+    /// The text of the cell of a record. A record that lacks a key or a number has no cell.
+    ///
+    /// One record has one text at most, whatever is in it: that is why all cells together cost one ε.
+    fn cell(&self, row: &Row<'_>) -> Option<String> {
+        match self.axes.as_slice() {
+            [one, other] => Some(text(&one.part(row)?, &other.part(row)?)),
+            [one, ..] => one.part(row),
+            [] => None,
+        }
+    }
+}
+
+impl Place<'_> {
     /// The name of the part that a record is in.
-    fn part(&self, row: &Row<'_>, slot: usize) -> Option<String> {
-        match &self.partition {
-            Partition::Keys(_) => row.key(slot).map(std::borrow::Cow::into_owned),
-            Partition::Bins(bins) => {
-                row.number(slot).and_then(|number| bins.place(number)).map(|place| bins.name(place))
+    fn part(&self, row: &Row<'_>) -> Option<String> {
+        match self {
+            Self::Key(slot) => row.key(*slot).map(std::borrow::Cow::into_owned),
+            Self::Bin(slot, bins) => {
+                row.number(*slot).and_then(|number| bins.place(number)).map(|place| bins.name(place))
+            }
+            Self::Conditions(filters) => {
+                let holds = filters.iter().find(|(slot, filter, _)| filter.takes(row, *slot));
+                holds.map(|(_, _, name)| (*name).to_owned())
             }
         }
+    }
+}
+
+/// Refuses conditions unless it is proved that no record satisfies two of them.
+fn check_disjoint(records: &Selection<'_>, conditions: &[Predicate]) -> Result<(), Error> {
+    let filters = conditions.iter().map(|one| records.filter(one)).collect::<Result<Vec<_>, _>>()?;
+    for (number, filter) in filters.iter().enumerate() {
+        if let Some(before) = filters[..number].iter().position(|other| !other.is_disjoint(filter)) {
+            return Err(Error::Setting {
+                name: "a list of parts",
+                found: format!(
+                    "{} and {}, of which a record may satisfy both",
+                    quoted(conditions[before].text()),
+                    quoted(conditions[number].text())
+                ),
+                expected: "conditions that exclude each other, such as age < 18 and age >= 18",
+            });
+        }
+    }
+    Ok(())
+}
+
+impl std::fmt::Display for Grouped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (what, by) = match self {
+            Self::Count { by } => ("count".to_owned(), by.as_slice()),
+            Self::Sum { column, by, .. } => (format!("sum of {column}"), by.as_slice()),
+            Self::Mean { column, by, .. } => (format!("mean of {column}"), by.as_slice()),
+            Self::Quantile { column, quantile, by, .. } if quantile.get() == 0.5 => {
+                (format!("median of {column}"), by.as_slice())
+            }
+            Self::Quantile { column, quantile, by, .. } => {
+                (format!("quantile {} of {column}", quantile.get()), by.as_slice())
+            }
+            Self::UnknownPairs { columns: [one, other] } => return write!(f, "count by {one} and {other}"),
+        };
+        let names: Vec<&str> = by
+            .iter()
+            .map(|axis| if axis.column.is_empty() { "condition" } else { axis.column.as_str() })
+            .collect();
+        write!(f, "{what} by {}", names.join(" and "))
     }
 }
 
 impl Grouped {
     /// Passes the mechanism that answers this question to a visitor.
     ///
-    /// `price` is the price of known cells, and `stable` makes the mechanism for unknown keys, for an ε.
-    pub(super) fn visit<V: Visitor>(
-        &self,
-        records: &Selection<'_>,
-        price: impl Fn(f64) -> Result<Price, Error>,
-        stable: impl Fn(f64) -> Result<StableHistogram, Error>,
+    /// For an ε, `price` is the price of known cells, `stable` makes the mechanism for unknown keys, and `share`
+    /// is the ε of one record.
+    pub(super) fn visit<'a, V: Visitor<'a>>(
+        &'a self,
+        records: &'a Selection<'a>,
+        price: impl Fn(f64) -> Result<Price, Error> + 'a,
+        stable: impl Fn(f64) -> Result<StableHistogram, Error> + 'a,
+        share: impl Fn(f64) -> Result<Epsilon, Error> + 'a,
         visitor: V,
     ) -> Result<V::Output, Error> {
         Ok(match self {
             Self::Count { by } => {
                 let keys = cells(records, by)?;
                 visitor.visit(
-                    |epsilon| Ok(Histogram::for_epsilon(keys.clone(), price(epsilon)?)?),
+                    move |epsilon| Ok(Histogram::for_epsilon(keys.clone(), price(epsilon)?)?),
                     || counted(records, by),
                     |paid, data| paid.run(&data).map(|bins| answer(by, bins)),
                 )
@@ -134,7 +258,7 @@ impl Grouped {
             Self::Sum { column, bounds, by } => {
                 let keys = cells(records, by)?;
                 visitor.visit(
-                    |epsilon| Ok(GroupedSum::for_epsilon(keys.clone(), *bounds, price(epsilon)?)?),
+                    move |epsilon| Ok(GroupedSum::for_epsilon(keys.clone(), *bounds, price(epsilon)?)?),
                     || keyed_numbers(records, by, column),
                     |paid, data| paid.run(&data).map(|bins| answer(by, bins)),
                 )
@@ -142,19 +266,35 @@ impl Grouped {
             Self::Mean { column, bounds, by } => {
                 let keys = cells(records, by)?;
                 visitor.visit(
-                    |epsilon| Ok(GroupedMean::for_epsilon(keys.clone(), *bounds, price(epsilon)?)?),
+                    move |epsilon| Ok(GroupedMean::for_epsilon(keys.clone(), *bounds, price(epsilon)?)?),
+                    || keyed_numbers(records, by, column),
+                    |paid, data| paid.run(&data).map(|bins| answer(by, bins)),
+                )
+            }
+            Self::Quantile { column, bounds, quantile, by } => {
+                let keys = cells(records, by)?;
+                visitor.visit(
+                    move |epsilon| {
+                        let quantile =
+                            Quantile { bounds: *bounds, quantile: *quantile, epsilon: share(epsilon)? };
+                        Ok(GroupedQuantile { keys: keys.clone(), quantile })
+                    },
                     || keyed_numbers(records, by, column),
                     |paid, data| paid.run(&data).map(|bins| answer(by, bins)),
                 )
             }
             Self::UnknownPairs { columns } => {
-                let by = columns.each_ref().map(|column| Axis::keys(column, Vec::new()));
+                let by = move || columns.each_ref().map(|column| Axis::keys(column, Vec::new()));
                 // The texts of pairs are in another order than the pairs.
-                let sorted = |mut bins: Vec<_>| {
+                let sorted = move |mut bins: Vec<_>| {
                     bins.sort_by_key(|(text, _): &(String, Release)| pair(text));
-                    answer(&by, bins)
+                    answer(&by(), bins)
                 };
-                visitor.visit(stable, || counted(records, &by), |paid, data| paid.run(&data).map(sorted))
+                visitor.visit(
+                    stable,
+                    move || counted(records, &by()),
+                    move |paid, data| paid.run(&data).map(sorted),
+                )
             }
         })
     }
@@ -165,8 +305,10 @@ fn cells(records: &Selection<'_>, by: &[Axis]) -> Result<Vec<String>, Error> {
     let names: Vec<Vec<String>> = by.iter().map(Axis::names).collect();
     names.iter().try_for_each(|names| check_keys("a list of groups", names))?;
     for axis in by {
-        if let Partition::Keys(keys) = &axis.partition {
-            check_spelling(records, &axis.column, keys)?;
+        match &axis.partition {
+            Partition::Keys(keys) => check_spelling(records, &axis.column, keys)?,
+            Partition::Conditions(conditions) => check_disjoint(records, conditions)?,
+            Partition::Bins(_) => {}
         }
     }
     if let [one, other] = by
@@ -214,17 +356,6 @@ pub(super) fn check_keys(name: &'static str, keys: &[String]) -> Result<(), Erro
     }
 }
 
-/// The text of the cell of a record. A record that lacks a key or a number has no cell.
-///
-/// One record has one text at most, whatever is in it: that is why all cells together cost one ε.
-fn cell(by: &[Axis], row: &Row<'_>) -> Option<String> {
-    match by {
-        [one, other] => Some(text(&one.part(row, 0)?, &other.part(row, 1)?)),
-        [one, ..] => one.part(row, 0),
-        [] => None,
-    }
-}
-
 /// The cell and the number of every record; NaN where a number is missing.
 fn keyed_numbers(
     records: &Selection<'_>,
@@ -232,12 +363,12 @@ fn keyed_numbers(
     column: &str,
 ) -> Result<Sensitive<Vec<KeyedNumber>>, Error> {
     let mut all = Vec::new();
-    let mut readings: Vec<_> = by.iter().map(|axis| axis.reading(records)).collect();
+    let divider = Divider::new(records, by)?;
+    let mut readings = divider.readings.clone();
     readings.push((column, Use::Number));
+    let number = divider.readings.len();
     records
-        .scan(&readings, |row| {
-            all.push((cell(by, row), row.number(by.len()).unwrap_or(f64::NAN)));
-        })
+        .scan(&readings, |row| all.push((divider.cell(row), row.number(number).unwrap_or(f64::NAN))))
         .map_err(fractions_as_keys)?;
     Ok(Sensitive::new(all))
 }
@@ -245,8 +376,8 @@ fn keyed_numbers(
 /// The cell of every record.
 fn counted(records: &Selection<'_>, by: &[Axis]) -> Result<Sensitive<Vec<Option<String>>>, Error> {
     let mut all = Vec::new();
-    let readings: Vec<_> = by.iter().map(|axis| axis.reading(records)).collect();
-    records.scan(&readings, |row| all.push(cell(by, row))).map_err(fractions_as_keys)?;
+    let divider = Divider::new(records, by)?;
+    records.scan(&divider.readings, |row| all.push(divider.cell(row))).map_err(fractions_as_keys)?;
     Ok(Sensitive::new(all))
 }
 

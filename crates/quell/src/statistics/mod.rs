@@ -28,10 +28,12 @@ mod accuracy;
 mod answer;
 mod bins;
 mod groups;
+mod plan;
 mod question;
 
 pub use accuracy::{Accuracy, Score};
-pub use answer::Answer;
+pub use answer::{Answer, Named};
 pub use bins::Bins;
 pub use groups::{Axis, Grouped, Partition};
+pub use plan::{Part, Plan};
 pub use question::{Question, Statistic, Visitor};

@@ -1,10 +1,11 @@
 //! Questions about a table, and the mechanisms that answer them.
 
 use quell_privacy::{
+    Neighbors,
     ledger::{Book, Ledger, Paid, State, Unit},
     mechanism::{
-        Bounds, Count, Histogram, Mean, Mechanism, Noise, NoisyThreshold, Price, Quantile, Range, Sensitive,
-        SmoothMedian, StableHistogram, Sum, Variance,
+        Bounds, Count, Histogram, Mean, Mechanism, Noise, NoisyThreshold, PerUser, Price, Quantile,
+        Quantiles, Range, Sensitive, SmoothMedian, StableHistogram, Sum, Variance,
     },
     units::{Delta, Epsilon, Probability},
 };
@@ -65,6 +66,15 @@ pub enum Statistic {
         /// Which quantile: 0.5 is the median.
         quantile: Probability,
     },
+    /// Several quantiles of a column. A larger quantile is never a smaller number.
+    Quantiles {
+        /// Name of the column.
+        column: String,
+        /// Range that every number is clamped to.
+        bounds: Bounds,
+        /// Which quantiles, such as 0.25, 0.5 and 0.75.
+        quantiles: Vec<Probability>,
+    },
     /// Median of a column by smooth sensitivity.
     SmoothMedian {
         /// Name of the column.
@@ -81,6 +91,27 @@ pub enum Statistic {
         /// Share of the records between the two numbers.
         inside: Probability,
     },
+}
+
+impl std::fmt::Display for Statistic {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Count => f.write_str("count"),
+            Self::Reaches { threshold } => write!(f, "count reaches {threshold}"),
+            Self::Sum { column, .. } => write!(f, "sum of {column}"),
+            Self::Mean { column, .. } => write!(f, "mean of {column}"),
+            Self::Variance { column, .. } => write!(f, "variance of {column}"),
+            Self::Histogram { column, .. } => write!(f, "histogram of {column}"),
+            Self::Grouped(grouped) => grouped.fmt(f),
+            Self::Quantile { column, quantile, .. } if quantile.get() == 0.5 => {
+                write!(f, "median of {column}")
+            }
+            Self::Quantile { column, quantile, .. } => write!(f, "quantile {} of {column}", quantile.get()),
+            Self::Quantiles { column, .. } => write!(f, "quantiles of {column}"),
+            Self::SmoothMedian { column, .. } => write!(f, "smooth median of {column}"),
+            Self::Range { column, inside, .. } => write!(f, "range of {column} with {} inside", inside.get()),
+        }
+    }
 }
 
 /// A statistic, with the privacy that its answer may cost.
@@ -101,18 +132,20 @@ pub struct Question {
 }
 
 /// A generic operation on the mechanism of any question, whose answer is an `A`.
-pub trait Visitor<A = Answer> {
+///
+/// Everything that the question lends lives for `'a`.
+pub trait Visitor<'a, A = Answer> {
     /// The result of the operation.
     type Output;
 
     /// Receives functions that make the mechanism for an ε, read its data, and run it.
     ///
     /// Read the data before paying, so that an error in the question is found before anything is charged.
-    fn visit<M: Mechanism, D>(
+    fn visit<M: Mechanism + 'a, D: 'a>(
         self,
-        make: impl Fn(f64) -> Result<M, Error>,
-        read: impl FnOnce() -> Result<D, Error>,
-        run: impl FnOnce(Paid<M>, D) -> Result<A, quell_privacy::Error>,
+        make: impl Fn(f64) -> Result<M, Error> + 'a,
+        read: impl FnOnce() -> Result<D, Error> + 'a,
+        run: impl FnOnce(Paid<M>, D) -> Result<A, quell_privacy::Error> + 'a,
     ) -> Self::Output;
 }
 
@@ -127,91 +160,156 @@ impl Question {
     ///
     /// # Contract
     /// Where the ledger protects users, `one_record_per_user` is true only if each user has one record.
-    pub fn ask<B: Book>(&self, ledger: &mut Ledger<B>, records: &Selection<'_>) -> Result<Answer, Error> {
+    pub fn ask<'a, B: Book>(
+        &'a self,
+        ledger: &mut Ledger<B>,
+        records: &'a Selection<'a>,
+    ) -> Result<Answer, Error> {
         let state = ledger.state()?.clone();
         self.visit(&state, records, Charge { ledger, epsilon: self.epsilon })?
     }
 
     /// Passes the mechanism that answers this question to a visitor.
-    pub fn visit<V: Visitor>(
-        &self,
+    ///
+    /// If the records of each user are limited, the mechanism has noise for all records of a user.
+    pub fn visit<'a, V: Visitor<'a>>(
+        &'a self,
         state: &State,
-        records: &Selection<'_>,
+        records: &'a Selection<'a>,
         visitor: V,
     ) -> Result<V::Output, Error> {
-        check_unit(state, self.one_record_per_user)?;
-        let neighbors = state.terms().neighbors;
-        let noise_delta = self.delta.map_or(Ok(state.budget().delta), Delta::new)?;
-        let own_delta = Delta::new(self.delta.unwrap_or_else(|| state.usual_delta()))?;
-        let price = |epsilon: f64| {
+        check_unit(state, self.one_record_per_user, records.most_per_user())?;
+        let (neighbors, deltas) = (state.terms().neighbors, Deltas::new(self.delta, state)?);
+        let asked = Asked { noise: self.noise, neighbors, deltas };
+        match records.most_per_user() {
+            Some(most) => self.statistic.visit(asked, records, Limited { most, visitor }),
+            None => self.statistic.visit(asked, records, visitor),
+        }
+    }
+}
+
+/// How a statistic is asked for: its noise, the neighbour relation and its δ.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) noise: Noise,
+    pub(super) neighbors: Neighbors,
+    pub(super) deltas: Deltas,
+}
+
+impl Statistic {
+    /// Whether the answer has a δ of its own.
+    pub(super) fn has_delta(&self) -> bool {
+        matches!(
+            self,
+            Self::Histogram { keys: None, .. }
+                | Self::Grouped(Grouped::UnknownPairs { .. })
+                | Self::SmoothMedian { .. }
+        )
+    }
+
+    /// Passes the mechanism to a visitor, with noise for all records of a user.
+    ///
+    /// The visitor makes the charge one for users.
+    pub(super) fn visit<'a, V: Visitor<'a>>(
+        &'a self,
+        Asked { noise, neighbors, deltas }: Asked,
+        records: &'a Selection<'a>,
+        visitor: V,
+    ) -> Result<V::Output, Error> {
+        let most = records.most_per_user().unwrap_or(1);
+        let price = move |epsilon: f64| {
             let epsilon = Epsilon::new(epsilon)?;
-            let price = match self.noise {
+            let price = match noise {
                 Noise::Laplace => Price::laplace(epsilon),
-                Noise::Gaussian => Price::gaussian(epsilon, noise_delta),
+                Noise::Gaussian => Price::gaussian(epsilon, deltas.of_noise),
             };
-            Ok::<_, Error>(price.under(neighbors))
+            Ok::<_, Error>(price.under(neighbors).for_users_with(most))
         };
-        let stable =
-            |epsilon: f64| Ok(StableHistogram::for_epsilon(Epsilon::new(epsilon)?, own_delta, neighbors)?);
+        // ε of one record, for mechanisms whose ε adds up over the records of a user.
+        let share = move |epsilon: f64| {
+            let down = if most == 1 { 1.0 } else { 1.0 - 1e-13 };
+            Ok::<_, Error>(Epsilon::new(epsilon / f64::from(most) * down)?)
+        };
+        let own = move |epsilon: f64| {
+            Ok::<_, Error>(PerUser::share_of_record(Epsilon::new(epsilon)?, deltas.own, most)?)
+        };
+        let stable = move |epsilon: f64| {
+            let (epsilon, delta) = own(epsilon)?;
+            Ok(StableHistogram::for_epsilon(epsilon, delta, neighbors)?)
+        };
         let number = |name: &'static str| move |release| Answer::Number { name, release };
-        Ok(match &self.statistic {
-            Statistic::Count => visitor.visit(
-                |epsilon| Ok(Count::for_epsilon(price(epsilon)?)?),
+        Ok(match self {
+            Self::Count => visitor.visit(
+                move |epsilon| Ok(Count::for_epsilon(price(epsilon)?)?),
                 || Ok(Sensitive::new(records.count()?)),
-                |paid, data| paid.run(&data).map(number("count")),
+                move |paid, data| paid.run(&data).map(number("count")),
             ),
-            Statistic::Reaches { threshold } => visitor.visit(
-                |epsilon| Ok(NoisyThreshold::for_epsilon(*threshold, price(epsilon)?)?),
+            Self::Reaches { threshold } => visitor.visit(
+                move |epsilon| Ok(NoisyThreshold::for_epsilon(*threshold, price(epsilon)?)?),
                 || Ok(Sensitive::new(records.count()?)),
                 |paid, data| paid.run(&data).map(Answer::Truth),
             ),
-            Statistic::Sum { column, bounds } => visitor.visit(
-                |epsilon| Ok(Sum::for_epsilon(*bounds, price(epsilon)?)?),
+            Self::Sum { column, bounds } => visitor.visit(
+                move |epsilon| Ok(Sum::for_epsilon(*bounds, price(epsilon)?)?),
                 || numbers(records, column),
-                |paid, data| paid.run(&data).map(number("sum")),
+                move |paid, data| paid.run(&data).map(number("sum")),
             ),
-            Statistic::Mean { column, bounds } => visitor.visit(
-                |epsilon| Ok(Mean::for_epsilon(*bounds, price(epsilon)?)?),
+            Self::Mean { column, bounds } => visitor.visit(
+                move |epsilon| Ok(Mean::for_epsilon(*bounds, price(epsilon)?)?),
                 || numbers(records, column),
-                |paid, data| paid.run(&data).map(number("mean")),
+                move |paid, data| paid.run(&data).map(number("mean")),
             ),
-            Statistic::Variance { column, bounds } => visitor.visit(
-                |epsilon| Ok(Variance::for_epsilon(*bounds, price(epsilon)?)?),
+            Self::Variance { column, bounds } => visitor.visit(
+                move |epsilon| Ok(Variance::for_epsilon(*bounds, price(epsilon)?)?),
                 || numbers(records, column),
-                |paid, data| paid.run(&data).map(number("variance")),
+                move |paid, data| paid.run(&data).map(number("variance")),
             ),
-            Statistic::Histogram { column, keys: Some(keys) } => {
+            Self::Histogram { column, keys: Some(keys) } => {
                 check_keys("keys", keys)?;
                 check_spelling(records, column, keys)?;
                 visitor.visit(
-                    |epsilon| Ok(Histogram::for_epsilon(keys.clone(), price(epsilon)?)?),
+                    move |epsilon| Ok(Histogram::for_epsilon(keys.clone(), price(epsilon)?)?),
                     || keys_of(records, column),
                     |paid, data| paid.run(&data).map(Answer::Bins),
                 )
             }
-            Statistic::Histogram { column, keys: None } => visitor.visit(
+            Self::Histogram { column, keys: None } => visitor.visit(
                 stable,
                 || keys_of(records, column),
                 |paid, data| paid.run(&data).map(Answer::Bins),
             ),
-            Statistic::Grouped(grouped) => grouped.visit(records, price, stable, visitor)?,
-            Statistic::Quantile { column, bounds, quantile } => visitor.visit(
-                |epsilon| {
-                    Ok(Quantile { bounds: *bounds, quantile: *quantile, epsilon: Epsilon::new(epsilon)? })
+            Self::Grouped(grouped) => grouped.visit(records, price, stable, share, visitor)?,
+            Self::Quantile { column, bounds, quantile } => visitor.visit(
+                move |epsilon| {
+                    Ok(Quantile { bounds: *bounds, quantile: *quantile, epsilon: share(epsilon)? })
                 },
                 || numbers(records, column),
-                |paid, data| paid.run(&data).map(number("quantile")),
+                move |paid, data| {
+                    let name = if quantile.get() == 0.5 { "median" } else { "quantile" };
+                    paid.run(&data).map(number(name))
+                },
             ),
-            Statistic::SmoothMedian { column, bounds } => visitor.visit(
-                |epsilon| Ok(SmoothMedian::new(*bounds, Epsilon::new(epsilon)?, own_delta)?),
+            Self::Quantiles { column, bounds, quantiles } => visitor.visit(
+                move |epsilon| Ok(Quantiles::for_epsilon(*bounds, quantiles.clone(), share(epsilon)?)?),
                 || numbers(records, column),
-                |paid, data| paid.run(&data).map(number("median")),
+                move |paid, data| {
+                    let named = |releases: Vec<_>| {
+                        quantiles.iter().map(|quantile| quantile.get()).zip(releases).collect()
+                    };
+                    Ok(Answer::Quantiles(named(paid.run(&data)?)))
+                },
             ),
-            Statistic::Range { column, bounds, inside } => visitor.visit(
+            Self::SmoothMedian { column, bounds } => visitor.visit(
+                move |epsilon| {
+                    let (epsilon, delta) = own(epsilon)?;
+                    Ok(SmoothMedian::new(*bounds, epsilon, delta)?)
+                },
+                || numbers(records, column),
+                move |paid, data| paid.run(&data).map(number("median")),
+            ),
+            Self::Range { column, bounds, inside } => visitor.visit(
                 // Each end of the range costs half of ε.
-                |epsilon| {
-                    Ok(Range { bounds: *bounds, inside: *inside, epsilon: Epsilon::new(epsilon / 2.0)? })
-                },
+                move |epsilon| Ok(Range { bounds: *bounds, inside: *inside, epsilon: share(epsilon / 2.0)? }),
                 || numbers(records, column),
                 |paid, data| paid.run(&data).map(Answer::Ends),
             ),
@@ -219,16 +317,77 @@ impl Question {
     }
 }
 
-/// Refuses a ledger that protects users, unless each user has one record.
-pub(super) fn check_unit(state: &State, one_record_per_user: bool) -> Result<(), Error> {
-    if state.terms().unit == Unit::User && !one_record_per_user {
-        return Err(Error::Setting {
-            name: "unit",
-            found: "user, and a table may have several records of one user".into(),
-            expected: "example, or a table with one record for each user",
-        });
+/// The δ of Gaussian noise, and the δ of a statistic that has its own.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deltas {
+    of_noise: Delta,
+    own: Delta,
+}
+
+impl Deltas {
+    pub(super) fn new(given: Option<f64>, state: &State) -> Result<Self, Error> {
+        Ok(Self {
+            of_noise: given.map_or(Ok(state.budget().delta), Delta::new)?,
+            own: Delta::new(given.unwrap_or_else(|| state.usual_delta()))?,
+        })
     }
-    Ok(())
+
+    /// The δ of Gaussian noise.
+    pub(super) fn of_noise(self) -> Delta {
+        self.of_noise
+    }
+
+    /// The δ of one of several statistics that have their own.
+    pub(super) fn own_divided_by(self, parts: usize) -> Result<Self, Error> {
+        Ok(Self { own: Delta::new(self.own.get() / parts.max(1) as f64)?, ..self })
+    }
+}
+
+/// Makes the charge of a statistic one for users with at most `most` records.
+pub(super) struct Limited<V> {
+    pub(super) most: u32,
+    pub(super) visitor: V,
+}
+
+impl<'a, A, V: Visitor<'a, A>> Visitor<'a, A> for Limited<V> {
+    type Output = V::Output;
+
+    fn visit<M: Mechanism + 'a, D: 'a>(
+        self,
+        make: impl Fn(f64) -> Result<M, Error> + 'a,
+        read: impl FnOnce() -> Result<D, Error> + 'a,
+        run: impl FnOnce(Paid<M>, D) -> Result<A, quell_privacy::Error> + 'a,
+    ) -> V::Output {
+        let records = self.most;
+        self.visitor.visit(
+            move |epsilon| Ok(PerUser { mechanism: make(epsilon)?, records }),
+            read,
+            |paid, data| run(paid.of_records(), data),
+        )
+    }
+}
+
+/// Refuses a ledger that protects users, unless the records of each user are limited.
+///
+/// A ledger that protects records needs no limit. It refuses one: a record that is removed would let another
+/// record of its user in, so two records would change.
+pub(super) fn check_unit(
+    state: &State,
+    one_record_per_user: bool,
+    most_per_user: Option<u32>,
+) -> Result<(), Error> {
+    let (found, expected) = match (state.terms().unit, one_record_per_user, most_per_user) {
+        (Unit::User, false, None) => (
+            "user, and a table may have several records of one user",
+            "example, or a table with a limit on the records of each user",
+        ),
+        (Unit::Example, _, Some(_)) => (
+            "example, and the records of each user are limited",
+            "user, or no limit on the records of a user",
+        ),
+        _ => return Ok(()),
+    };
+    Err(Error::Setting { name: "unit", found: found.into(), expected })
 }
 
 /// The numbers of a column; NaN where a number is missing.
@@ -249,14 +408,14 @@ pub(super) struct Charge<'l, B> {
     pub(super) epsilon: f64,
 }
 
-impl<A, B: Book> Visitor<A> for Charge<'_, B> {
+impl<'a, A, B: Book> Visitor<'a, A> for Charge<'_, B> {
     type Output = Result<A, Error>;
 
-    fn visit<M: Mechanism, D>(
+    fn visit<M: Mechanism + 'a, D: 'a>(
         self,
-        make: impl Fn(f64) -> Result<M, Error>,
-        read: impl FnOnce() -> Result<D, Error>,
-        run: impl FnOnce(Paid<M>, D) -> Result<A, quell_privacy::Error>,
+        make: impl Fn(f64) -> Result<M, Error> + 'a,
+        read: impl FnOnce() -> Result<D, Error> + 'a,
+        run: impl FnOnce(Paid<M>, D) -> Result<A, quell_privacy::Error> + 'a,
     ) -> Self::Output {
         let (mechanism, data) = (make(self.epsilon)?, read()?);
         Ok(run(self.ledger.charge(mechanism)?, data)?)

@@ -1,36 +1,38 @@
-//! `quell query`: releases a statistic of a table, paid for from its ledger.
+//! `quell query`: releases statistics of a table, paid for from its ledger.
 
+mod asked;
 mod keys;
 mod shown;
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::ValueEnum;
 use quell::{
-    data::{Predicate, Table},
-    statistics::{self, Axis, Bins, Grouped, Question},
+    data::{Kind, Predicate, Schema, Selection, Table},
+    statistics::{Part, Plan, Question},
 };
-use quell_privacy::{
-    mechanism::{Bounds, Noise},
-    units::Probability,
-};
-use serde::Serialize;
-use serde_json::json;
+use quell_privacy::mechanism::Noise;
+use serde_json::{Value, json};
 
-use self::{keys::Keys, shown::Shown};
+use self::{
+    asked::{Asked, PlanFile, Several, Statistic},
+    keys::Keys,
+    shown::Shown,
+};
 use crate::{
     flags::{
         Format,
         ledger::{Dataset, LedgerArgs},
     },
     payment::{self, AnswerRelease, Payment, path_text},
+    print,
     refusal::Refusal,
 };
 
 const EXAMPLES: &str = "\
 Examples:
-  quell ledger create census --epsilon 3 --delta 1e-6
+  quell ledger create census --epsilon 4 --delta 1e-6
   quell query census.csv count --epsilon 0.1 --where \"age >= 65\" --output over65.txt
   quell query census.csv mean --column age --bounds 0 100 --epsilon 0.5
   quell query census.csv histogram --column sex --keys Female,Male --epsilon 0.2
@@ -38,11 +40,15 @@ Examples:
   quell query census.csv histogram --column age --bounds 0 100 --bins 10 --epsilon 0.2
   quell query census.csv mean --column age --bounds 0 100 --group-by sex --groups Female,Male --epsilon 0.5
   quell query census.csv histogram --column income --keys '<=50K,>50K' --group-by sex --groups Female,Male --epsilon 0.2
-  quell query census.csv quantile --column age --bounds 0 120 --quantile 0.9 --epsilon 0.3 --format json";
+  quell query census.csv quantile --column age --bounds 0 120 --quantile 0.25,0.5,0.75 --epsilon 0.3
+  quell query census.csv count,mean,median --column age --bounds 0 100 --epsilon 0.3
+  quell query census.csv count --part \"age < 18\" --part \"age >= 18\" --epsilon 0.1
+  quell query census.csv --plan questions.toml --epsilon 0.2 --format json";
 
-/// Release a statistic of a table, charged to the ledger of its dataset
+/// Release statistics of a table, charged to the ledger of its dataset
 ///
-/// Bounds, keys and the condition are public: do not derive them from the data. Missing values and values
+/// Several statistics, separated by commas, are one charge: --epsilon is what all of them cost together.
+/// Bounds, keys and conditions are public: do not derive them from the data. Missing values and values
 /// that are not numbers are left out. The answer has an error that holds with 95 % probability, and a receipt
 /// of the ledger. The error of a quantile is a number of records: "40 ± 26 records" means that the requested
 /// rank is at most 26 records away from a rank of the value 40.
@@ -51,16 +57,24 @@ Examples:
 pub(crate) struct Flags {
     /// CSV (with a header) or Parquet file
     data: PathBuf,
-    /// Statistic to release
-    #[arg(value_enum)]
-    statistic: Statistic,
-    /// Column of the statistic
+    /// Statistics to release, separated by commas
+    #[arg(value_enum, value_delimiter = ',', num_args = 1, required_unless_present = "plan")]
+    statistics: Vec<Statistic>,
+    /// TOML file of questions, in place of statistics and their flags
+    ///
+    /// Each [[question]] has a statistic and the flags of this command: column, bounds, where, keys, and so on.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["statistics", "column", "condition", "bounds", "keys", "bins", "edges", "group_by", "part", "quantile", "inside", "threshold"])]
+    plan: Option<PathBuf>,
+    /// Column of the statistic; give it several times for several columns
     #[arg(long, value_name = "NAME")]
-    column: Option<String>,
+    column: Vec<String>,
+    /// TOML schema whose bounds, categories and user column are used where no flag gives others
+    #[arg(long, value_name = "FILE")]
+    schema: Option<PathBuf>,
     /// Condition on records, such as "age >= 65 and sex = 'Female'"
     #[arg(long = "where", value_name = "EXPRESSION")]
     condition: Option<String>,
-    /// Public bounds to which every number is clamped
+    /// Public bounds to which every number is clamped, once or once for each column
     #[arg(long, num_args = 2, value_names = ["LOWER", "UPPER"], allow_hyphen_values = true)]
     bounds: Option<Vec<f64>>,
     /// Keys of a histogram, separated by commas
@@ -79,8 +93,9 @@ pub(crate) struct Flags {
     /// A number beyond the outer edges is left out.
     #[arg(long, value_name = "0,18,65", value_delimiter = ',', allow_hyphen_values = true, conflicts_with_all = ["keys", "bins", "bounds"])]
     edges: Option<Vec<f64>>,
-    /// Column that divides the records into groups, for a count, sum, mean or histogram
+    /// Column that divides the records into groups
     ///
+    /// Counts, sums, means, medians, quantiles and histograms can have groups.
     /// A record is in one group at most, so all groups together cost one ε. A histogram with groups counts
     /// the records for each key and group. Two columns make a table of groups: give --group-by and --groups
     /// twice.
@@ -98,9 +113,21 @@ pub(crate) struct Flags {
     /// Groups of numbers, in place of --groups: between these edges
     #[arg(long, value_name = "0,18,65", value_delimiter = ',', allow_hyphen_values = true, requires = "group_by", conflicts_with_all = ["groups", "group_bins"])]
     group_edges: Option<Vec<f64>>,
-    /// Quantile to release
-    #[arg(long, value_name = "P", default_value_t = 0.5, allow_negative_numbers = true)]
-    quantile: f64,
+    /// Condition that selects a part of the records; give it several times
+    ///
+    /// Each part has its own answer, and all parts together cost one ε. No record may satisfy two of the
+    /// conditions: the command proves this from the conditions, or refuses them.
+    #[arg(long, value_name = "EXPRESSION", conflicts_with = "group_by")]
+    part: Option<Vec<String>>,
+    /// Quantiles to release, separated by commas
+    #[arg(
+        long,
+        value_name = "P",
+        value_delimiter = ',',
+        default_value = "0.5",
+        allow_negative_numbers = true
+    )]
+    quantile: Vec<f64>,
     /// Fraction of the records inside a range
     #[arg(long, value_name = "P", default_value_t = 0.95, allow_negative_numbers = true)]
     inside: f64,
@@ -121,9 +148,17 @@ pub(crate) struct Flags {
     /// Name of the dataset in the ledger (the name of the file if not given)
     #[arg(long, value_name = "NAME")]
     dataset: Option<String>,
-    /// State that every user has one record; needed if the ledger protects users
+    /// State that every user has one record, if the ledger protects users
     #[arg(long)]
     one_record_per_user: bool,
+    /// Use at most this many records of each user, if the ledger protects users
+    ///
+    /// The first ones in the file are used. The noise grows with this number. --user names the column.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "one_record_per_user")]
+    max_per_user: Option<u32>,
+    /// Column that says whose record it is (the user of --schema if not given)
+    #[arg(long, value_name = "COLUMN", requires = "max_per_user")]
+    user: Option<String>,
     /// Report the privacy cost, and charge nothing
     #[arg(long)]
     dry_run: bool,
@@ -137,30 +172,6 @@ pub(crate) struct Flags {
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-}
-
-/// The statistics that the command can release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "kebab-case")]
-enum Statistic {
-    /// Number of records
-    Count,
-    /// Whether the number of records reaches --threshold
-    Reaches,
-    /// Sum of a column
-    Sum,
-    /// Mean of a column
-    Mean,
-    /// Variance of a column
-    Variance,
-    /// Number of records for each key of a column
-    Histogram,
-    /// Quantile of a column
-    Quantile,
-    /// Median of a column, with noise scaled by smooth sensitivity
-    SmoothMedian,
-    /// Two numbers between which most records of a column lie
-    Range,
 }
 
 /// The distribution of the noise on counts and sums.
@@ -187,16 +198,68 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     payment::check_positive(flags.epsilon)?;
     // All errors in the question are reported before anything is paid.
     let table = Table::open(&flags.data)?;
-    let predicate = flags.condition.as_deref().map(str::parse::<Predicate>).transpose()?;
-    let selection = match &predicate {
-        Some(predicate) => table.select(predicate)?,
+    let schema = flags.schema.as_ref().map(Schema::read).transpose()?;
+    let questions = flags.questions(schema.as_ref())?;
+    let user = flags.user(schema.as_ref())?;
+    let selections = questions.iter().map(|asked| select(&table, asked, flags.max_per_user, user.as_deref()));
+    let selections = selections.collect::<Result<Vec<_>>>()?;
+    let statistics = questions.iter().map(Asked::statistic).collect::<Result<Vec<_>>>()?;
+    let is_limited = flags.one_record_per_user || flags.max_per_user.is_some();
+    let hint =
+        "add --max-per-user N and --user COLUMN, or --one-record-per-user if every user has only one record";
+    let mut ledger = flags.ledgers.ledger_of_records(&dataset, is_limited, hint)?;
+    if schema.is_none() && flags.format == Format::Text && !flags.dry_run {
+        note_undeclared(&table, &questions);
+    }
+    let state = ledger.state()?.clone();
+    let release = AnswerRelease {
+        payment: flags.payment(&questions, user.as_deref()),
+        ledger: &mut ledger,
+        show: Shown,
+    };
+    let one_record_per_user = flags.one_record_per_user;
+    let (noise, epsilon, delta) = (flags.noise.into(), flags.epsilon, flags.delta);
+    if let ([statistic], [selection]) = (statistics.as_slice(), selections.as_slice()) {
+        let question = Question { statistic: statistic.clone(), noise, epsilon, delta, one_record_per_user };
+        return question.visit(&state, selection, release)?;
+    }
+    let parts = questions.iter().zip(statistics).zip(&selections).map(|((asked, statistic), records)| {
+        let condition = asked.condition.as_ref().map(|text| format!(" where {text}")).unwrap_or_default();
+        Part { name: format!("{statistic}{condition}"), statistic, records }
+    });
+    let plan = Plan { parts: parts.collect(), noise, epsilon, delta, one_record_per_user };
+    plan.visit(&state, release)?
+}
+
+/// Selects the records of a question.
+fn select<'t>(
+    table: &'t Table,
+    asked: &Asked,
+    most: Option<u32>,
+    user: Option<&str>,
+) -> Result<Selection<'t>> {
+    let selection = match &asked.condition {
+        Some(condition) => table.select(&condition.parse::<Predicate>()?)?,
         None => table.all(),
     };
-    let question = flags.question()?;
-    let mut ledger = flags.ledgers.ledger_of_records(&dataset, flags.one_record_per_user)?;
-    let state = ledger.state()?.clone();
-    let release = AnswerRelease { payment: flags.payment(), ledger: &mut ledger, show: Shown };
-    question.visit(&state, &selection, release)?
+    Ok(match (most, user) {
+        (Some(most), Some(user)) => selection.at_most_per_user(user, most)?,
+        _ => selection,
+    })
+}
+
+/// Says how cells are treated that are no numbers, where nothing declares that the column has numbers.
+fn note_undeclared(table: &Table, questions: &[Asked]) {
+    let is_undeclared =
+        |name: &str| table.columns().iter().any(|one| one.name == name && one.kind == Kind::Undeclared);
+    let mut names: Vec<&str> =
+        questions.iter().filter_map(Asked::numbers).filter(|it| is_undeclared(it)).collect();
+    names.sort_unstable();
+    names.dedup();
+    if let Some((first, rest)) = names.split_first() {
+        let names = rest.iter().fold(format!("{first:?}"), |text, name| format!("{text} and {name:?}"));
+        print::status(&format!("note: cells of {names} that are empty or no numbers are left out"));
+    }
 }
 
 impl Flags {
@@ -210,225 +273,171 @@ impl Flags {
         })
     }
 
-    fn payment(&self) -> Payment {
+    /// The column of the users, if the records of each user are limited.
+    fn user(&self, schema: Option<&Schema>) -> Result<Option<String>> {
+        if self.max_per_user.is_none() {
+            return Ok(None);
+        }
+        let user = self.user.clone().or_else(|| schema.and_then(|schema| schema.user.clone()));
+        let missing = || {
+            Refusal::new(
+                "no column of users is given, expected the column that says whose record it is",
+                "add --user COLUMN",
+            )
+        };
+        user.ok_or_else(|| missing().into()).map(Some)
+    }
+
+    /// All questions, from the plan or from the flags.
+    fn questions(&self, schema: Option<&Schema>) -> Result<Vec<Asked>> {
+        let questions = match &self.plan {
+            Some(path) => {
+                let text = std::fs::read_to_string(path)
+                    .with_context(|| format!("cannot read {}", path.display()))?;
+                let plan: PlanFile = toml::from_str(&text).map_err(|error| {
+                    let because = quell::describe_toml_error(&text, &error);
+                    let hint = "a question reads like: [[question]] statistic = \"mean\" column = \"age\" bounds = [0, 100]";
+                    Refusal::new(format!("{} is invalid: {because}", path.display()), hint)
+                })?;
+                plan.question
+            }
+            None => self.asked()?,
+        };
+        if questions.is_empty() {
+            return Err(Refusal::new(
+                "the plan has no question, expected at least one",
+                "add a [[question]]",
+            )
+            .into());
+        }
+        match schema {
+            Some(schema) => questions.into_iter().map(|asked| asked.declared_by(schema)).collect(),
+            None => Ok(questions),
+        }
+    }
+
+    /// The questions of the flags: each statistic, of each column that it can have.
+    fn asked(&self) -> Result<Vec<Asked>> {
+        let pairs: Vec<Vec<f64>> =
+            self.bounds.iter().flat_map(|bounds| bounds.chunks(2)).map(<[f64]>::to_vec).collect();
+        if pairs.len() > 1 && pairs.len() != self.column.len() {
+            let sentence = format!(
+                "--bounds is given {} times for {} columns, expected once, or once for each column",
+                pairs.len(),
+                self.column.len()
+            );
+            return Err(
+                Refusal::new(sentence, "write --column A --bounds 0 1 --column B --bounds 0 9").into()
+            );
+        }
+        let mut all = Vec::new();
+        for statistic in &self.statistics {
+            let columns = if statistic.has_column() && !self.column.is_empty() {
+                self.column.iter().map(Some).collect()
+            } else {
+                // A count may be given a column, and does not read it.
+                vec![self.column.first()]
+            };
+            for (number, column) in columns.into_iter().enumerate() {
+                let bounds = pairs.get(number).or(pairs.first().filter(|_| pairs.len() == 1)).cloned();
+                all.push(self.question(*statistic, column.cloned(), bounds));
+            }
+        }
+        Ok(all)
+    }
+
+    fn question(&self, statistic: Statistic, column: Option<String>, bounds: Option<Vec<f64>>) -> Asked {
+        let group_by = self.group_by.clone().map(|mut columns| match columns.len() {
+            1 => Several::One(columns.remove(0)),
+            _ => Several::Many(columns),
+        });
+        // The keys of one column may be given by several flags.
+        let groups = match &group_by {
+            Some(Several::One(_)) => keys::list(self.groups.as_deref()).map(|keys| vec![Several::Many(keys)]),
+            _ => keys::lists(self.groups.as_deref())
+                .map(|lists| lists.into_iter().map(Several::Many).collect()),
+        };
+        Asked {
+            statistic,
+            column,
+            condition: self.condition.clone(),
+            bounds,
+            keys: keys::list(self.keys.as_deref()),
+            bins: self.bins,
+            edges: self.edges.clone(),
+            group_by,
+            groups,
+            group_bins: self.group_bins.clone(),
+            group_edges: self.group_edges.clone(),
+            parts: self.part.clone(),
+            quantile: Some(match self.quantile.as_slice() {
+                [one] => Several::One(*one),
+                many => Several::Many(many.to_vec()),
+            }),
+            inside: Some(self.inside),
+            threshold: self.threshold,
+        }
+    }
+
+    fn payment(&self, questions: &[Asked], user: Option<&str>) -> Payment {
+        let question = match questions {
+            [asked] if self.plan.is_none() => self.one_question(asked),
+            _ => json!({
+                "data": path_text(&self.data),
+                "dataset": self.dataset,
+                "delta": self.delta,
+                "epsilon": self.epsilon,
+                "noise": Noise::from(self.noise),
+                "questions": questions,
+            }),
+        };
+        let mut question = question;
+        if let (Some(fields), Some(most)) = (question.as_object_mut(), self.max_per_user) {
+            fields.insert("max_per_user".into(), json!(most));
+            fields.insert("user".into(), json!(user));
+        }
+        let output = self.output.clone().map(|path| (path, json!({"query": question})));
+        Payment { epsilon: self.epsilon, dry_run: self.dry_run, format: self.format, output }
+    }
+
+    /// A single question, as it was written before there were plans.
+    fn one_question(&self, asked: &Asked) -> Value {
         let mut question = json!({
-            "bounds": self.bounds,
-            "column": self.column,
+            "bounds": asked.bounds,
+            "column": asked.column,
             "data": path_text(&self.data),
             "dataset": self.dataset,
             "delta": self.delta,
             "epsilon": self.epsilon,
             "inside": self.inside,
-            "keys": keys::list(self.keys.as_deref()),
+            "keys": asked.keys,
             "noise": Noise::from(self.noise),
-            "quantile": self.quantile,
-            "statistic": self.statistic,
+            "quantile": asked.quantile,
+            "statistic": asked.statistic,
             "threshold": self.threshold,
             "where": self.condition,
         });
         // Questions without groups or bins keep the text that they had before there were any.
         if let Some(fields) = question.as_object_mut() {
-            match self.group_by.as_deref() {
-                None => {}
-                Some([group_by]) => {
-                    fields.insert("group_by".into(), json!(group_by));
-                    fields.insert("groups".into(), json!(keys::list(self.groups.as_deref())));
-                }
-                Some(columns) => {
-                    fields.insert("group_by".into(), json!(columns));
-                    fields.insert("groups".into(), json!(keys::lists(self.groups.as_deref())));
-                }
+            if asked.group_by.is_some() {
+                fields.insert("group_by".into(), json!(asked.group_by));
+                let groups = match (&asked.group_by, asked.groups.as_deref()) {
+                    (Some(Several::One(_)), Some([only])) => json!(only),
+                    (_, groups) => json!(groups),
+                };
+                fields.insert("groups".into(), groups);
             }
             let numbers = [
-                ("bins", json!(self.bins)),
-                ("edges", json!(self.edges)),
-                ("group_bins", json!(self.group_bins)),
-                ("group_edges", json!(self.group_edges)),
+                ("bins", json!(asked.bins)),
+                ("edges", json!(asked.edges)),
+                ("group_bins", json!(asked.group_bins)),
+                ("group_edges", json!(asked.group_edges)),
+                ("parts", json!(asked.parts)),
             ];
             fields.extend(
                 numbers.into_iter().filter(|(_, given)| !given.is_null()).map(|(name, it)| (name.into(), it)),
             );
         }
-        let question = json!({"query": question});
-        let output = self.output.clone().map(|path| (path, question));
-        Payment { epsilon: self.epsilon, dry_run: self.dry_run, format: self.format, output }
-    }
-
-    /// Builds the question from the flags.
-    fn question(&self) -> Result<Question> {
-        if self.statistic != Statistic::Histogram && (self.bins.is_some() || self.edges.is_some()) {
-            let sentence = "--bins and --edges are for a histogram, expected a histogram";
-            return Err(Refusal::new(sentence, "divide other statistics with --group-bins").into());
-        }
-        if self.statistic == Statistic::Histogram && self.bounds.is_some() && self.bins.is_none() {
-            let sentence = "a histogram has --bounds and no --bins, expected a number of bins";
-            return Err(Refusal::new(sentence, "add --bins 10, or leave --bounds out to count keys").into());
-        }
-        let statistic = match self.group_by.as_deref() {
-            Some(columns) => self.grouped(columns)?,
-            None => self.statistic()?,
-        };
-        Ok(Question {
-            statistic,
-            noise: self.noise.into(),
-            epsilon: self.epsilon,
-            delta: self.delta,
-            one_record_per_user: self.one_record_per_user,
-        })
-    }
-
-    /// Builds a statistic of all selected records.
-    fn statistic(&self) -> Result<statistics::Statistic> {
-        Ok(match self.statistic {
-            Statistic::Count => statistics::Statistic::Count,
-            Statistic::Reaches => {
-                let missing = || {
-                    Refusal::new("no threshold is given, expected a number of records", "add --threshold N")
-                };
-                statistics::Statistic::Reaches { threshold: self.threshold.ok_or_else(missing)? }
-            }
-            Statistic::Sum => statistics::Statistic::Sum { column: self.column()?, bounds: self.bounds()? },
-            Statistic::Mean => statistics::Statistic::Mean { column: self.column()?, bounds: self.bounds()? },
-            Statistic::Variance => {
-                statistics::Statistic::Variance { column: self.column()?, bounds: self.bounds()? }
-            }
-            Statistic::Histogram => match self.bins()? {
-                Some(bins) => {
-                    let by = vec![Axis::bins(self.column()?, bins)];
-                    statistics::Statistic::Grouped(Grouped::Count { by })
-                }
-                None => statistics::Statistic::Histogram {
-                    column: self.column()?,
-                    keys: keys::list(self.keys.as_deref()),
-                },
-            },
-            Statistic::Quantile => statistics::Statistic::Quantile {
-                column: self.column()?,
-                bounds: self.bounds()?,
-                quantile: Probability::new(self.quantile)?,
-            },
-            Statistic::SmoothMedian => {
-                statistics::Statistic::SmoothMedian { column: self.column()?, bounds: self.bounds()? }
-            }
-            Statistic::Range => statistics::Statistic::Range {
-                column: self.column()?,
-                bounds: self.bounds()?,
-                inside: Probability::new(self.inside)?,
-            },
-        })
-    }
-
-    /// The bins of a histogram of numbers, if they are given.
-    fn bins(&self) -> Result<Option<Bins>> {
-        Ok(match (&self.edges, self.bins) {
-            (Some(edges), _) => Some(Bins::new(edges.clone())?),
-            (None, Some(count)) => {
-                Some(Bins::equal(self.bounds()?, usize::try_from(count).unwrap_or(usize::MAX))?)
-            }
-            (None, None) => None,
-        })
-    }
-
-    /// The columns that divide the records into groups; `None` if the groups are not known.
-    fn axes(&self, columns: &[String]) -> Result<Option<Vec<Axis>>> {
-        let bins = match (&self.group_edges, self.group_bins.as_deref()) {
-            (Some(edges), _) => Some(Bins::new(edges.clone())?),
-            (None, Some(&[lower, upper, count])) => {
-                if count.fract() != 0.0 {
-                    let sentence = format!("the number of bins is {count}, expected a whole number");
-                    return Err(Refusal::new(sentence, "write --group-bins LOWER UPPER N").into());
-                }
-                Some(Bins::equal(Bounds::new(lower, upper)?, count as usize)?)
-            }
-            (None, _) => None,
-        };
-        let lists = keys::lists(self.groups.as_deref());
-        match (columns, bins, lists) {
-            ([column], Some(bins), _) => Ok(Some(vec![Axis::bins(column, bins)])),
-            ([column], None, Some(lists)) => Ok(Some(vec![Axis::keys(column, lists.concat())])),
-            ([_], None, None) => Ok(None),
-            ([one, other], None, Some(lists)) if lists.len() == 2 => {
-                let [first, second] = [&lists[0], &lists[1]].map(Clone::clone);
-                Ok(Some(vec![Axis::keys(one, first), Axis::keys(other, second)]))
-            }
-            ([_, _], ..) => {
-                let sentence =
-                    "two columns of groups have no two lists of groups, expected one list for each";
-                Err(Refusal::new(sentence, "write --group-by A --groups a,b --group-by B --groups c,d")
-                    .into())
-            }
-            _ => {
-                let sentence = format!("--group-by is given {} times, expected once or twice", columns.len());
-                Err(Refusal::new(sentence, "select the others with --where").into())
-            }
-        }
-    }
-
-    /// Builds a statistic for each group of the selected records.
-    fn grouped(&self, columns: &[String]) -> Result<statistics::Statistic> {
-        let axes = self.axes(columns)?;
-        let missing = || {
-            let sentence = "no groups are given, expected the keys of the groups";
-            Refusal::new(sentence, "add --groups A,B,C from public knowledge, not from the data")
-        };
-        let first = || columns.first().cloned().unwrap_or_default();
-        Ok(match (self.statistic, axes) {
-            (Statistic::Count, Some(by)) => statistics::Statistic::Grouped(Grouped::Count { by }),
-            // The number of records in each group is a histogram.
-            (Statistic::Count, None) => statistics::Statistic::Histogram { column: first(), keys: None },
-            (Statistic::Histogram, Some(groups)) if groups.len() == 1 => {
-                let column = self.column()?;
-                let own = match (self.bins()?, keys::list(self.keys.as_deref())) {
-                    (Some(bins), _) => Axis::bins(column, bins),
-                    (None, Some(keys)) => Axis::keys(column, keys),
-                    (None, None) => {
-                        let sentence = "no keys are given, expected keys, because groups are given";
-                        return Err(
-                            Refusal::new(sentence, "add --keys or --bins, or leave --groups out").into()
-                        );
-                    }
-                };
-                statistics::Statistic::Grouped(Grouped::Count { by: [vec![own], groups].concat() })
-            }
-            (Statistic::Histogram, None) if self.keys.is_none() && self.bins()?.is_none() => {
-                let columns = [self.column()?, first()];
-                statistics::Statistic::Grouped(Grouped::UnknownPairs { columns })
-            }
-            (Statistic::Histogram, Some(_)) => {
-                let sentence = "a histogram has two columns of groups, expected one";
-                return Err(Refusal::new(sentence, "leave one out, or ask for a count").into());
-            }
-            (Statistic::Sum, by) => statistics::Statistic::Grouped(Grouped::Sum {
-                column: self.column()?,
-                bounds: self.bounds()?,
-                by: by.ok_or_else(missing)?,
-            }),
-            (Statistic::Mean, by) => statistics::Statistic::Grouped(Grouped::Mean {
-                column: self.column()?,
-                bounds: self.bounds()?,
-                by: by.ok_or_else(missing)?,
-            }),
-            (Statistic::Histogram, None) => return Err(missing().into()),
-            _ => {
-                let sentence = "this statistic has no groups, expected a count, sum, mean or histogram";
-                let hint = "leave --group-by out, or ask about one group with --where";
-                return Err(Refusal::new(sentence, hint).into());
-            }
-        })
-    }
-
-    /// Returns the column that the question is about.
-    fn column(&self) -> Result<String> {
-        let missing =
-            || Refusal::new("no column is given, expected the column of the statistic", "add --column NAME");
-        Ok(self.column.clone().ok_or_else(missing)?)
-    }
-
-    fn bounds(&self) -> Result<Bounds> {
-        if let Some(&[lower, upper]) = self.bounds.as_deref() {
-            return Ok(Bounds::new(lower, upper)?);
-        }
-        let hint = "add --bounds LOWER UPPER from public knowledge, not from the data";
-        Err(Refusal::new("no bounds are given, expected the range to which numbers are clamped", hint).into())
+        question
     }
 }

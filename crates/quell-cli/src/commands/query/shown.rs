@@ -14,15 +14,33 @@ pub(super) struct Shown(pub(super) Answer);
 
 impl std::fmt::Display for Shown {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let rows: Vec<Vec<String>> = match &self.0 {
-            Answer::Bins(bins) => {
-                bins.iter().map(|(key, release)| vec![key.clone(), Answer::describe(release)]).collect()
-            }
-            Answer::Cells(cells) => grid(cells),
-            answer => return answer.fmt(f),
-        };
-        f.write_str(print::table(&rows, &[]).trim_end_matches('\n'))
+        let Answer::Several(answers) = &self.0 else { return f.write_str(&text(&self.0)) };
+        for (number, named) in answers.iter().enumerate() {
+            let name = quell_report::escape::line(&named.question);
+            let answer = match &named.answer {
+                Answer::Number { release, .. } => format!(" {}", Answer::describe(release)),
+                answer @ Answer::Truth(_) => format!(" {answer}"),
+                answer => format!("\n  {}", text(answer).replace('\n', "\n  ")),
+            };
+            write!(f, "{}{name}:{answer}", if number == 0 { "" } else { "\n" })?;
+        }
+        Ok(())
     }
+}
+
+/// A single answer; bins, cells and quantiles as a table.
+fn text(answer: &Answer) -> String {
+    let rows: Vec<Vec<String>> = match answer {
+        Answer::Bins(bins) => {
+            bins.iter().map(|(key, release)| vec![key.clone(), Answer::describe(release)]).collect()
+        }
+        Answer::Quantiles(quantiles) => {
+            quantiles.iter().map(|(q, release)| vec![q.to_string(), Answer::describe(release)]).collect()
+        }
+        Answer::Cells(cells) => grid(cells),
+        answer => return answer.to_string(),
+    };
+    print::table(&rows, &[]).trim_end_matches('\n').to_owned()
 }
 
 /// A line for each key of the first column, below a line with the keys of the second column.

@@ -7,29 +7,38 @@ use quell::{
 };
 use quell_ledger::Volume;
 use quell_privacy::{
-    Error,
-    ledger::{Ledger, Line, Paid},
-    mechanism::{Bounds, Enclosure, Mechanism, Sensitive, StableHistogram},
-    number::format_exact,
+    Error, Neighbors,
+    accounting::{Conversion, Renyi},
+    ledger::{Composition, Ledger, Paid, State},
+    mechanism::{Bounds, Enclosure, Mechanism as _, Sensitive, StableHistogram, Together},
+    number::{Toward, format_rounded},
     units::{Delta, Epsilon},
 };
 use serde_json::json;
 
 use super::{Flags, Role, Values};
 use crate::{
-    flags::ledger::Dataset,
+    flags::ledger::{Dataset, ONE_RECORD},
     payment::{self, path_text},
     print,
     refusal::Refusal,
 };
 
 /// The default range in which numbers are searched.
-const WITHIN: [f64; 2] = [-1e9, 1e9];
+///
+/// Times in milliseconds since 1970 are below 10¹³.
+const WITHIN: [f64; 2] = [-1e13, 1e13];
 
 /// The default part of the budget's δ for categories.
 ///
 /// A ledger sets aside little more for guarantees with their own δ.
 const DELTA: f64 = 1.0 / 2000.0;
+
+/// The part of the budget's δ at which a ledger with all theorems evaluates Rényi divergences.
+const RENYI: f64 = 0.1;
+
+/// The name of the only part of the question.
+const SCHEMA: &str = "schema";
 
 /// The mechanism that answers the question about a column.
 enum Question {
@@ -37,20 +46,97 @@ enum Question {
     Names(StableHistogram),
 }
 
+/// The values of a column, with the mechanism that may read them.
+enum Column {
+    Numbers(Enclosure, Sensitive<Vec<f64>>),
+    Names(StableHistogram, Sensitive<Vec<Option<String>>>),
+}
+
+/// The shares of ε that a label gets in a table with many columns, where an equal share may show no class.
+const LABEL_SHARES: f64 = 3.0;
+
+/// The number of columns from which on a label gets more than an equal share.
+const MANY_COLUMNS: usize = 16;
+
+/// The questions about all columns, for any ε of a column.
+struct Questions<'r> {
+    /// The role of each column, the range in which its numbers are searched, and its shares of ε.
+    columns: Vec<(&'r Role, Bounds, f64)>,
+    /// δ of a column of categories.
+    delta: f64,
+    neighbors: Neighbors,
+}
+
+impl Questions<'_> {
+    fn at(&self, share: f64) -> Result<Vec<Question>, Error> {
+        let question = |(role, within, shares): &(&Role, Bounds, f64)| {
+            let epsilon = Epsilon::new(share * shares)?;
+            if **role == Role::Number {
+                return Ok(Question::Numbers(Enclosure { within: *within, epsilon }));
+            }
+            let delta = Delta::new(self.delta)?;
+            Ok(Question::Names(StableHistogram::for_epsilon(epsilon, delta, self.neighbors)?))
+        };
+        self.columns.iter().map(question).collect()
+    }
+
+    fn plan(&self, share: f64) -> Result<Together, Error> {
+        let mut plan = Together::new(self.neighbors);
+        for question in self.at(share)? {
+            match question {
+                Question::Numbers(enclosure) => plan.add(&enclosure)?,
+                Question::Names(histogram) => plan.add(&histogram)?,
+            }
+        }
+        Ok(plan)
+    }
+
+    /// The ε of one share, so that all columns together cost `epsilon`.
+    ///
+    /// An equal share is always enough, because ε adds up. Many columns compose to less by their Rényi
+    /// divergences, so a larger share is searched for, where the ledger uses these. The share depends on the terms
+    /// of the ledger and not on what was spent: a repeated command finds the same share.
+    fn share(&self, epsilon: f64, state: &State) -> Result<f64, Error> {
+        let shares: f64 = self.columns.iter().map(|(_, _, shares)| shares).sum();
+        let mut low = epsilon / shares.max(1.0);
+        let terms = state.terms();
+        if !matches!(terms.composition, Composition::Combined | Composition::Renyi) {
+            return Ok(low);
+        }
+        let Ok(delta) = Delta::new(RENYI * terms.budget.delta.get()) else { return Ok(low) };
+        let mut high = epsilon;
+        for _ in 0..12 {
+            let middle = 0.5 * (low + high);
+            let event = without_delta(&self.plan(middle)?.event(self.neighbors));
+            let cost = Renyi::new(&event, self.neighbors)?.epsilon(delta, Conversion::Tight).upper;
+            // A hundredth is for the fixed orders of a ledger.
+            if cost <= 0.99 * epsilon { low = middle } else { high = middle }
+        }
+        Ok(low)
+    }
+}
+
+/// The event with ε in place of each (ε, δ): a ledger counts these δ apart.
+fn without_delta(event: &quell_privacy::Event) -> quell_privacy::Event {
+    use quell_privacy::Event;
+    match event {
+        Event::Approximate { epsilon, .. } => Event::Pure { epsilon: *epsilon },
+        Event::Composed(events) => Event::Composed(events.iter().map(without_delta).collect()),
+        other => other.clone(),
+    }
+}
+
 impl Flags {
-    /// Finds bounds and categories of every column, and pays for them.
+    /// Finds bounds and categories of every column, and pays for them with one charge.
     pub(super) fn release(
         &self,
         table: &Table,
         roles: &[(String, Role)],
+        label: &str,
         epsilon: f64,
     ) -> Result<Vec<Values>> {
         payment::check_positive(epsilon)?;
-        let [lower, upper] = match self.within.as_deref() {
-            Some(&[lower, upper]) => [lower, upper],
-            _ => WITHIN,
-        };
-        let within = Bounds::new(lower, upper)?;
+        let within = self.within(roles)?;
         let missing = || {
             Refusal::new(
                 format!("{} has no file name", self.data.display()),
@@ -58,85 +144,135 @@ impl Flags {
             )
         };
         let dataset = Dataset::of(self.dataset.as_ref(), &self.data).ok_or_else(missing)?;
-        let mut ledger = self.ledgers.ledger_of_records(&dataset, self.one_record_per_user)?;
+        let mut ledger = self.ledgers.ledger_of_records(&dataset, self.one_record_per_user, ONE_RECORD)?;
         let dataset = dataset.name;
-        let (neighbors, budget) = (ledger.state()?.terms().neighbors, ledger.state()?.budget());
+        let state = ledger.state()?.clone();
         let counted = roles.iter().filter(|(_, role)| *role == Role::Category).count();
-        let share = epsilon / roles.len().max(1) as f64;
-        let delta =
-            Delta::new(self.delta.unwrap_or(DELTA * budget.delta.get()))?.get() / counted.max(1) as f64;
-        let question = |role: &Role| -> Result<Question> {
-            if *role == Role::Number {
-                return Ok(Question::Numbers(Enclosure { within, epsilon: Epsilon::new(share)? }));
-            }
-            let (epsilon, delta) = (Epsilon::new(share)?, Delta::new(delta)?);
-            Ok(Question::Names(StableHistogram::for_epsilon(epsilon, delta, neighbors)?))
+        let delta = Delta::new(self.delta.unwrap_or(DELTA * state.budget().delta.get()))?.get()
+            / counted.max(1) as f64;
+        let is_wide = roles.len() >= MANY_COLUMNS;
+        let shares = |name: &String| if is_wide && name == label { LABEL_SHARES } else { 1.0 };
+        let questions = Questions {
+            columns: roles
+                .iter()
+                .zip(&within)
+                .map(|((name, role), within)| (role, *within, shares(name)))
+                .collect(),
+            delta,
+            neighbors: state.terms().neighbors,
         };
-        let questions = roles.iter().map(|(_, role)| question(role)).collect::<Result<Vec<Question>>>()?;
+        let share = questions.share(epsilon, &state)?;
+        let plan = questions.plan(share)?;
         let asked = json!({"schema": {
             "data": path_text(&self.data),
             "dataset": dataset,
             "delta": delta,
             "epsilon": epsilon,
+            "plan": "one charge",
+            "label": label,
             "roles": roles,
-            "within": [within.lower(), within.upper()],
+            "within": within.iter().map(|within| [within.lower(), within.upper()]).collect::<Vec<_>>(),
         }});
         let mut purchase = self.output.as_deref().map(|path| Purchase::open(path, &asked)).transpose()?;
-        let mut unpaid = Vec::new();
-        for ((name, _), question) in roles.iter().zip(&questions) {
-            let paid = purchase.as_ref().map_or(Ok(false), |purchase| purchase.is_paid(&mut ledger, name))?;
-            unpaid.extend((!paid).then_some(question));
+        let is_paid =
+            purchase.as_ref().map_or(Ok(false), |purchase| purchase.is_paid(&mut ledger, SCHEMA))?;
+        if !is_paid {
+            check_budget(&mut ledger, &plan)?;
         }
-        check_budget(&mut ledger, &unpaid)?;
+        // Everything that can fail is done before the charge.
+        let mut columns = Vec::new();
+        for ((name, _), question) in roles.iter().zip(questions.at(share)?) {
+            columns.push(match question {
+                Question::Numbers(enclosure) => Column::Numbers(enclosure, numbers(table, name)?),
+                Question::Names(histogram) => Column::Names(histogram, Sensitive::new(texts(table, name)?)),
+            });
+        }
+        let run = |paid: Paid<Together>| run(paid, columns);
         let first = ledger.state()?.lines();
-        let mut found = Vec::new();
-        for ((name, _), question) in roles.iter().zip(questions) {
-            let values = match question {
-                Question::Numbers(enclosure) => {
-                    let values = table
-                        .all()
-                        .numbers(name)?
-                        .into_iter()
-                        .map(|number| number.unwrap_or(f64::NAN))
-                        .collect();
-                    let run = |paid: Paid<Enclosure>| {
-                        let bounds = paid.run(&Sensitive::new(values))?;
-                        Ok(Values::Bounds([bounds.lower(), bounds.upper()]))
-                    };
-                    buy(&mut ledger, purchase.as_mut(), name, enclosure, run)?
-                }
-                Question::Names(histogram) => {
-                    let values = texts(table, name)?;
-                    let run = |paid: Paid<StableHistogram>| {
-                        Ok(Values::Names(
-                            paid.run(&Sensitive::new(values))?.into_iter().map(|(name, _)| name).collect(),
-                        ))
-                    };
-                    buy(&mut ledger, purchase.as_mut(), name, histogram, run)?
-                }
-            };
-            if values.is_none() {
-                print::status(&format!(
-                    "note: the values of column {name:?} were charged and then lost; the schema has a gap for them"
-                ));
-            }
-            found.push(values.unwrap_or(Values::Open));
-        }
-        let (lines, spent) = (ledger.state()?.lines(), ledger.state()?.spent());
-        if lines > first {
-            let balance = print::balance(spent, ledger.state()?.budget().cap());
-            let lines = if lines == first + 1 {
-                format!("line {first}")
-            } else {
-                format!("lines {first} to {}", lines - 1)
-            };
+        let found = match purchase.as_mut() {
+            Some(purchase) => purchase.buy(&mut ledger, SCHEMA, plan, run)?,
+            None => Some(run(ledger.charge(plan)?)?),
+        };
+        if ledger.state()?.lines() > first {
+            let balance = print::balance(ledger.state()?.spent(), ledger.state()?.budget().cap());
             print::status(&format!(
-                "charged to {dataset:?} in {lines}, ε = {} for each column: {balance}",
-                format_exact(share)
+                "charged to {dataset:?} in line {first}, ε = {} for each of {} columns{}: {balance}",
+                format_rounded(share, 4, Toward::Up),
+                roles.len(),
+                if is_wide { ", three times as much for the label" } else { "" }
             ));
         }
-        Ok(found)
+        if found.is_none() {
+            print::status(
+                "note: the values of all columns were charged and then lost; the schema has gaps for them",
+            );
+        }
+        Ok(found.unwrap_or_else(|| roles.iter().map(|_| Values::Open).collect()))
     }
+
+    /// The range in which the numbers of each column are searched.
+    fn within(&self, roles: &[(String, Role)]) -> Result<Vec<Bounds>> {
+        let wrong = |text: &str| {
+            let sentence =
+                format!("--within is {text:?}, expected two numbers, or a column with two numbers");
+            Refusal::new(sentence, "write --within 0 1000, or --within age=0,120 for one column")
+        };
+        let (mut usual, mut given, mut loose) = (Bounds::new(WITHIN[0], WITHIN[1])?, Vec::new(), Vec::new());
+        for text in self.within.iter().flatten() {
+            // A column may have an equals sign in its name; numbers have none.
+            let Some((column, range)) = text.rsplit_once('=') else {
+                loose.push(text.parse::<f64>().map_err(|_| wrong(text))?);
+                continue;
+            };
+            let ends: Vec<f64> = range
+                .split(',')
+                .map(|end| end.trim().parse())
+                .collect::<Result<_, _>>()
+                .map_err(|_| wrong(text))?;
+            let &[lower, upper] = ends.as_slice() else { return Err(wrong(text).into()) };
+            if !roles.iter().any(|(name, role)| name == column && *role == Role::Number) {
+                let sentence = format!("--within names {column:?}, expected a column of numbers");
+                return Err(Refusal::new(sentence, "list the column in --numbers").into());
+            }
+            given.push((column, Bounds::new(lower, upper)?));
+        }
+        match loose.as_slice() {
+            [] => {}
+            &[lower, upper] => usual = Bounds::new(lower, upper)?,
+            _ => {
+                let sentence = format!("--within has {} numbers, expected two", loose.len());
+                return Err(Refusal::new(sentence, "write --within age=0,120 for each column").into());
+            }
+        }
+        let of = |(name, _): &(String, Role)| {
+            given.iter().find(|(column, _)| column == name).map_or(usual, |(_, bounds)| *bounds)
+        };
+        Ok(roles.iter().map(of).collect())
+    }
+}
+
+/// Draws the answers about all columns.
+fn run(mut paid: Paid<Together>, columns: Vec<Column>) -> Result<Vec<Values>, Error> {
+    let mut found = Vec::new();
+    for (place, column) in columns.into_iter().enumerate() {
+        found.push(match column {
+            Column::Numbers(enclosure, values) => {
+                let bounds = paid.take(place, enclosure)?.run(&values)?;
+                Values::Bounds([bounds.lower(), bounds.upper()])
+            }
+            Column::Names(histogram, values) => {
+                let names = paid.take(place, histogram)?.run(&values)?;
+                Values::Names(names.into_iter().map(|(name, _)| name).collect())
+            }
+        });
+    }
+    Ok(found)
+}
+
+/// Reads a column as numbers; NaN where a number is missing.
+fn numbers(table: &Table, name: &str) -> Result<Sensitive<Vec<f64>>> {
+    let numbers = table.all().numbers(name)?;
+    Ok(Sensitive::new(numbers.into_iter().map(|number| number.unwrap_or(f64::NAN)).collect()))
 }
 
 /// Reads a column as text, whatever its declared type.
@@ -153,45 +289,18 @@ fn texts(table: &Table, name: &str) -> Result<Vec<Option<String>>> {
     Ok(table.all().texts(name)?)
 }
 
-/// Checks that the budget suffices for all questions, one after the other.
-///
-/// A refusal comes before anything is paid.
-fn check_budget(ledger: &mut Ledger<Volume>, questions: &[&Question]) -> Result<()> {
-    let mut state = ledger.state()?.clone();
-    let (spent, budget) = (state.spent().epsilon, state.budget().cap());
-    for question in questions {
-        let (charge, _) = match question {
-            Question::Numbers(enclosure) => ledger.quote(enclosure, 1)?,
-            Question::Names(histogram) => ledger.quote(histogram, 1)?,
-        };
-        let would_be = state.spent_with(&charge).epsilon;
-        if would_be > budget {
-            let hint = if would_be.is_infinite() {
-                "the δ of the categories exceeds the δ that the ledger reserves for releases with a δ; give a much smaller --delta"
-            } else {
-                "give a smaller --epsilon, or raise the budget with `quell ledger raise`"
-            };
-            return Err(Refusal::new(Error::Refused { would_be, spent, budget }.to_string(), hint)
-                .denied()
-                .into());
-        }
-        state.apply(&Line::Charged(charge))?;
+/// Checks that the budget suffices. A refusal comes before anything is paid.
+fn check_budget(ledger: &mut Ledger<Volume>, plan: &Together) -> Result<()> {
+    let (spent, budget) = (ledger.state()?.spent().epsilon, ledger.state()?.budget().cap());
+    let (charge, after) = ledger.quote(plan, 1)?;
+    let would_be = after.epsilon;
+    if would_be <= budget && !ledger.state()?.is_last(&charge) {
+        return Ok(());
     }
-    Ok(())
-}
-
-/// Pays for the answer about one column.
-///
-/// Returns `None` if the answer was paid for before and is lost.
-fn buy<M: Mechanism>(
-    ledger: &mut Ledger<Volume>,
-    purchase: Option<&mut Purchase>,
-    name: &str,
-    mechanism: M,
-    run: impl FnOnce(Paid<M>) -> Result<Values, Error>,
-) -> Result<Option<Values>> {
-    Ok(match purchase {
-        Some(purchase) => purchase.buy(ledger, name, mechanism, run)?,
-        None => Some(run(ledger.charge(mechanism)?)?),
-    })
+    let hint = if would_be > budget && would_be.is_finite() {
+        "give a smaller --epsilon, or raise the budget with `quell ledger raise`"
+    } else {
+        "the δ of the categories exceeds the δ that the ledger reserves for releases with a δ; give a much smaller --delta"
+    };
+    Err(Refusal::new(Error::Refused { would_be, spent, budget }.to_string(), hint).denied().into())
 }

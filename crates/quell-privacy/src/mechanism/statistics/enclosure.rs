@@ -40,7 +40,7 @@ const STRAY: f64 = 1.0 / (1_u64 << 38) as f64;
 /// Most decades of width that are distinguished.
 ///
 /// This gives the smallest unit, where the bounds allow it.
-const DECADES: i32 = 11;
+const DECADES: i32 = 15;
 const SMALLEST: i32 = -2;
 
 /// What doubling the width costs, as a share of all records.
@@ -110,7 +110,7 @@ impl Enclosure {
     /// γ: the weight of one value outside, in the exponent.
     fn gamma(&self, neighbors: Neighbors) -> f64 {
         let left = self.epsilon.get() - 2.0 * STRAY;
-        // Q is below 0.04, so a value that becomes missing changes less than a value that is replaced. A
+        // Q is below 0.06, so a value that becomes missing changes less than a value that is replaced. A
         // rounded logarithm may fall by one part of a record although the width grows.
         let most = (self.toll(self.within.upper() - self.within.lower()) + 1) as f64 / RECORD as f64;
         let reach = if neighbors == Neighbors::Replace { 2.0 } else { 1.0 + most };
@@ -181,7 +181,8 @@ impl Enclosure {
             for low in -MOST..MOST {
                 for high in WIDTHS.map(|width| low + width) {
                     if (low < -100 || high > 100) && high <= MOST && (low % 10 != 0 || high % 10 != 0) {
-                        add(low, high, half(low) * half(high));
+                        let shape = if low >= 0 || high <= 0 { 32 } else { 1 };
+                        add(low, high, half(low) * half(high) * shape);
                     }
                 }
             }
@@ -273,11 +274,11 @@ fn one_digit(low: i32, high: i32) -> u64 {
     };
     // Most columns begin at zero, and few have values on both sides of it.
     let shape = match (low, high) {
-        (0, _) => 32,
-        (_, 0) => 8,
-        _ if low == -high => 6,
-        _ if low > 0 || high < 0 => 2,
-        _ => 1,
+        (0, _) => 1024,
+        (_, 0) => 64,
+        _ if low == -high => 64,
+        _ if low > 0 || high < 0 => 64,
+        _ => 4,
     };
     48 * round(low) * round(high) * shape
 }
@@ -288,9 +289,9 @@ fn one_digit(low: i32, high: i32) -> u64 {
 fn two_digits(low: i32, high: i32) -> u64 {
     let round = |end: i32| if end % 5 == 0 { 3 } else { 1 };
     let shape = match (low, high) {
-        (0, _) => 85,
-        (_, 0) => 21,
-        _ if low > 0 || high < 0 => 8,
+        (0, _) => 2720,
+        (_, 0) => 128,
+        _ if low > 0 || high < 0 => 256,
         _ => 4,
     };
     round(low) * round(high) * shape

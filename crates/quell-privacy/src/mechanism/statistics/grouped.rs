@@ -154,7 +154,7 @@ impl Paid<GroupedMean> {
 }
 
 /// The numbers of each key. Every key has a group, even if no record has this key.
-fn groups<'k>(keys: &'k [String], records: &[KeyedNumber]) -> BTreeMap<&'k str, Vec<f64>> {
+pub(super) fn groups<'k>(keys: &'k [String], records: &[KeyedNumber]) -> BTreeMap<&'k str, Vec<f64>> {
     let mut groups: BTreeMap<&str, Vec<f64>> = keys.iter().map(|key| (key.as_str(), Vec::new())).collect();
     for (key, number) in records {
         if let Some(group) = key.as_deref().and_then(|key| groups.get_mut(key)) {
@@ -165,7 +165,7 @@ fn groups<'k>(keys: &'k [String], records: &[KeyedNumber]) -> BTreeMap<&'k str, 
 }
 
 /// Releases a number for each group, in the order of the keys.
-fn release_each(
+pub(super) fn release_each(
     keys: &[String],
     records: &[KeyedNumber],
     mut release: impl FnMut(&[f64]) -> Result<Release, Error>,

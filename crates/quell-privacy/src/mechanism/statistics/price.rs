@@ -27,6 +27,8 @@ pub struct Price {
     /// δ that Gaussian noise is calibrated for. `None` for Laplace noise.
     gaussian: Option<Delta>,
     neighbors: Neighbors,
+    /// The most records of one user.
+    records: u32,
 }
 
 impl From<Epsilon> for Price {
@@ -39,19 +41,27 @@ impl Price {
     /// A pure ε guarantee, by Laplace noise.
     #[must_use]
     pub fn laplace(epsilon: Epsilon) -> Self {
-        Self { epsilon, gaussian: None, neighbors: Neighbors::AddRemove }
+        Self { epsilon, gaussian: None, neighbors: Neighbors::AddRemove, records: 1 }
     }
 
     /// An (ε, δ) guarantee, by Gaussian noise. Many answers with Gaussian noise compose to less.
     #[must_use]
     pub fn gaussian(epsilon: Epsilon, delta: Delta) -> Self {
-        Self { epsilon, gaussian: Some(delta), neighbors: Neighbors::AddRemove }
+        Self { epsilon, gaussian: Some(delta), neighbors: Neighbors::AddRemove, records: 1 }
     }
 
     /// The same price under another neighbour relation.
     #[must_use]
     pub fn under(self, neighbors: Neighbors) -> Self {
         Self { neighbors, ..self }
+    }
+
+    /// The same price for all records of a user, who has at most so many.
+    ///
+    /// The noise grows by this number. [`PerUser`](crate::mechanism::PerUser) makes it the price of a user.
+    #[must_use]
+    pub fn for_users_with(self, records: u32) -> Self {
+        Self { records, ..self }
     }
 
     pub(super) fn noise(self) -> Noise {
@@ -70,10 +80,13 @@ impl Price {
     /// Noise for counts, where one record moves `moves` of them by one each.
     pub(super) fn integer_noise(self, moves: u32) -> Result<IntegerNoise, Error> {
         match self.gaussian {
-            None => IntegerNoise::for_epsilon(self.epsilon, moves),
+            None => IntegerNoise::for_epsilon(self.epsilon, moves.saturating_mul(self.records)),
             Some(delta) => {
                 let sigma = gaussian_sigma(self.epsilon, delta)?.get();
-                Ok(IntegerNoise::new(Noise::Gaussian, Scale::new(sigma * f64::from(moves).sqrt())?))
+                Ok(IntegerNoise::new(
+                    Noise::Gaussian,
+                    Scale::new(sigma * f64::from(moves).sqrt() * f64::from(self.records))?,
+                ))
             }
         }
     }
@@ -85,6 +98,6 @@ impl Price {
             None => 1.0 / self.epsilon.get() * (1.0 + 1e-12),
             Some(delta) => gaussian_sigma(self.epsilon, delta)?.get(),
         };
-        NoiseMultiplier::new(over_movement * self.neighbors.reach())
+        NoiseMultiplier::new(over_movement * self.neighbors.reach() * f64::from(self.records))
     }
 }

@@ -47,7 +47,7 @@ impl Mechanism for Quantile {
     }
 }
 
-fn check(epsilon: Epsilon) -> Result<(), Error> {
+pub(super) fn check(epsilon: Epsilon) -> Result<(), Error> {
     if epsilon.get() >= LEAST_EPSILON {
         return Ok(());
     }
@@ -66,7 +66,7 @@ impl std::fmt::Display for Quantile {
 }
 
 /// Distinct values on the grid in order, with the number of records up to each.
-type Runs = [(i64, u64)];
+pub(super) type Runs = [(i64, u64)];
 
 impl Quantile {
     /// q in parts of a record, so that the wanted rank is an integer.
@@ -117,7 +117,13 @@ impl Quantile {
     }
 
     /// Chooses the quantile. One in `one_in` answers is farther off than stated.
-    fn choose(&self, neighbors: Neighbors, runs: &Runs, one_in: f64, stream: &mut Stream) -> Release {
+    pub(super) fn choose(
+        &self,
+        neighbors: Neighbors,
+        runs: &Runs,
+        one_in: f64,
+        stream: &mut Stream,
+    ) -> Release {
         let (grid, ladder) = (Decimals::new(self.bounds), self.ladder(neighbors));
         let records = runs.last().map_or(0, |(_, records)| *records);
         let candidates = (0..=2 * runs.len()).map(|number| {
@@ -135,7 +141,7 @@ impl Quantile {
     }
 
     /// Values on the grid of these bounds. NaN is left out.
-    fn runs(bounds: Bounds, values: &[f64]) -> Vec<(i64, u64)> {
+    pub(super) fn runs(bounds: Bounds, values: &[f64]) -> Vec<(i64, u64)> {
         let grid = Decimals::new(bounds);
         let mut places: Vec<i64> = values.iter().filter_map(|value| grid.place(*value)).collect();
         places.sort_unstable();

@@ -5,7 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::header::{Column, Kind, Use};
+use super::{
+    fit::MisfitKind,
+    header::{Column, Kind, Use},
+};
 use crate::{Hint, error::quoted, hint::nearest};
 
 /// Why a column, a schema or an expression does not fit a table.
@@ -94,6 +97,29 @@ pub enum Error {
         /// The reason.
         because: String,
     },
+    /// Public records do not fit the schema. They are public, so the message may show a value.
+    #[error(
+        "column {} of {count} of {records} records of {} {kind}{}, expected {expected}",
+        quoted(column),
+        path.display(),
+        text.as_ref().map(|text| format!(", such as {}", quoted(text))).unwrap_or_default()
+    )]
+    UnfitRecords {
+        /// The file of the public records.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// The number of records that do not fit.
+        count: usize,
+        /// The number of all records.
+        records: usize,
+        /// What is wrong.
+        kind: MisfitKind,
+        /// The first value that does not fit.
+        text: Option<String>,
+        /// What the schema declares.
+        expected: String,
+    },
     /// The table has a column that the schema does not have.
     #[error("{} has a column {} that is not in the schema, expected every column of the table in the schema", path.display(), quoted(name))]
     Unmentioned {
@@ -157,6 +183,7 @@ impl Error {
             Self::Schema { .. } => {
                 Hint::Example { what: "a column", text: "[[column]] name = \"age\" bounds = [18, 90]" }
             }
+            Self::UnfitRecords { .. } => Hint::MatchSchema,
             Self::Unmentioned { name, .. } => Hint::DeclareColumn { name: name.clone() },
         }
     }

@@ -2,6 +2,7 @@
 
 pub(super) mod encoder;
 pub(super) mod error;
+pub(super) mod fit;
 pub(super) mod header;
 pub(super) mod predicate;
 pub(super) mod row;

@@ -1,10 +1,12 @@
 //! The rows of a table that a predicate selects.
 
+use std::collections::HashMap;
+
 use crate::Error;
 use crate::data::{
-    Row, Table, TableError,
+    Predicate, Row, Table, TableError,
     table::{
-        header::{Kind, Use},
+        header::{Kind, Reading, Use},
         predicate::Filter,
     },
 };
@@ -19,11 +21,57 @@ use crate::data::{
 pub struct Selection<'a> {
     table: &'a Table,
     filter: Filter,
+    /// The column of the users, and the most rows of each.
+    limit: Option<(String, u32)>,
 }
 
 impl<'a> Selection<'a> {
     pub(in crate::data) fn new(table: &'a Table, filter: Filter) -> Self {
-        Self { table, filter }
+        Self { table, filter, limit: None }
+    }
+
+    /// Keeps at most this many of the selected rows of each user: the first ones in the file.
+    ///
+    /// Which rows of a user are kept depends on the rows of this user alone. Rows without a user are left out.
+    ///
+    /// ```
+    /// use quell::data::Table;
+    /// # let path = std::env::temp_dir().join(format!("quell-limit-{}.csv", std::process::id()));
+    /// std::fs::write(&path, "user,spent\nada,3\nbob,9\nada,4\n,5\nada,5\n")?;
+    /// let table = Table::open(&path)?;
+    /// let limited = table.all().at_most_per_user("user", 2)?;
+    /// assert_eq!(limited.numbers("spent")?, [Some(3.0), Some(9.0), Some(4.0)]);
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn at_most_per_user(self, column: &str, rows: u32) -> Result<Self, Error> {
+        if rows == 0 {
+            return Err(Error::Setting {
+                name: "the most records of a user",
+                found: "0".into(),
+                expected: "a positive number",
+            });
+        }
+        self.table.header().reading(column, Use::Name)?;
+        Ok(Self { limit: Some((column.to_owned(), rows)), ..self })
+    }
+
+    /// Returns the most selected rows of a user, if they are limited.
+    #[must_use]
+    pub fn most_per_user(&self) -> Option<u32> {
+        self.limit.as_ref().map(|(_, rows)| *rows)
+    }
+
+    /// Looks up the columns of a condition that divides the selected rows.
+    pub(crate) fn filter(&self, predicate: &Predicate) -> Result<Filter, Error> {
+        Ok(Filter::new(predicate, self.table.header())?)
+    }
+
+    /// The names and types of the cells that a filter reads.
+    pub(crate) fn cells_of(&self, filter: &Filter) -> Vec<(&'a str, Use)> {
+        let columns = &self.table.header().columns;
+        let cell = |reading: &Reading| (columns[reading.column].name.as_str(), reading.usage);
+        filter.readings.iter().map(cell).collect()
     }
 
     /// Returns the number of selected rows.
@@ -93,9 +141,25 @@ impl<'a> Selection<'a> {
         // The cells of the filter come after the requested cells.
         let first = readings.len();
         readings.extend(&self.filter.readings);
+        let Some((column, most)) = &self.limit else {
+            return self.table.scan(&readings, &mut |row| {
+                if self.filter.takes(row, first) {
+                    each(row);
+                }
+            });
+        };
+        let user = readings.len();
+        readings.push(header.reading(column, Use::Name)?);
+        let mut kept: HashMap<Box<[u8]>, u32> = HashMap::new();
         self.table.scan(&readings, &mut |row| {
-            if self.filter.takes(row, first) {
-                each(row);
+            if let Some(name) = row.name(user)
+                && self.filter.takes(row, first)
+            {
+                let rows = kept.entry(name.into()).or_default();
+                if *rows < *most {
+                    *rows += 1;
+                    each(row);
+                }
             }
         })
     }

@@ -240,7 +240,7 @@ fn any_data_and_any_bounds_have_an_enclosure() {
         let enclosure = enclosure(lower, upper, 0.5);
         let intervals = enclosure.intervals();
         let mass: u64 = intervals.list.iter().map(|interval| interval.mass).sum();
-        assert!(mass < 1 << 36 && intervals.list.len() < 600_000);
+        assert!(mass < 1 << 36 && intervals.list.len() < 1_000_000);
         // What any interval costs each record is at most what γ makes room for.
         let most = (1.0 - 1e-12) * 0.5 / enclosure.gamma(Neighbors::AddRemove) - 1.0;
         let toll = |interval: &Interval| {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Expression, Literal, Name, Operator, Predicate};
+use super::{Expression, Literal, Name, Operator, Predicate, disjoint::is_disjoint};
 use crate::data::table::{
     error::{Error, Place},
     header::{Header, Reading, Use},
@@ -19,7 +19,7 @@ pub(crate) struct Filter {
 
 /// An expression that refers to columns by their position in the readings.
 #[derive(Clone, Debug)]
-enum Test {
+pub(super) enum Test {
     Number {
         slot: usize,
         operator: Operator,
@@ -59,6 +59,14 @@ impl Filter {
         let mut binder = Binder { header, text: &predicate.text, readings: Vec::new() };
         let test = binder.test(&predicate.expression)?;
         Ok(Self { readings: binder.readings, test: Some(test) })
+    }
+
+    /// Returns whether it is proved that no row is selected by both filters.
+    pub(crate) fn is_disjoint(&self, other: &Self) -> bool {
+        match (&self.test, &other.test) {
+            (Some(one), Some(two)) => is_disjoint((one, &self.readings), (two, &other.readings)),
+            _ => false,
+        }
     }
 
     /// Returns whether a row is selected. The filter's first cell is in slot `first`.

@@ -1,5 +1,6 @@
 //! Conditions that select rows, such as `age >= 18 and city in ('Bern', 'Basel')`.
 
+mod disjoint;
 mod filter;
 mod parser;
 mod token;
@@ -42,6 +43,14 @@ pub struct Predicate {
     expression: Expression,
     /// The text of the expression, which error messages point into.
     text: String,
+}
+
+impl Predicate {
+    /// The text that the predicate was read from.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
 }
 
 impl FromStr for Predicate {
