@@ -78,6 +78,7 @@ fn run(here: &Path, arguments: &str) -> Ran {
         .args(words(arguments))
         .current_dir(here)
         .env_remove("QUELL_LEDGER")
+        .env("QUELL_USER", "ada")
         .output()
         .expect("the command starts")
         .into()

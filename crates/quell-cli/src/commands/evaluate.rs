@@ -8,6 +8,7 @@ use quell_privacy::number::format_brief;
 use serde_json::json;
 
 use crate::{
+    author,
     flags::{
         Format,
         ledger::{Dataset, LedgerArgs},
@@ -229,6 +230,8 @@ impl Flags {
         let correct = model.predictor.correct(&found.examples);
         let accuracy =
             Accuracy { epsilon, records: self.records, one_record_per_user: self.one_record_per_user };
+        let name = model.configuration.model.name.as_deref().unwrap_or("model");
+        ledger.annotate(&author::note(self.data.as_deref(), format!("accuracy of {name}")));
         let state = ledger.state()?.clone();
         accuracy.visit(&state, &correct, AnswerRelease { payment, ledger: &mut ledger, show: identity })?
     }

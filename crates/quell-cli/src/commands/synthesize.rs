@@ -127,7 +127,7 @@ impl Flags {
         }
         let seed = self.terms.seed.unwrap_or(model.configuration.synthesis.seed);
         let text = synthesizer.csv(rows as usize, seed);
-        if self.terms.format == Format::Json {
+        if self.terms.format.of_results()? == Format::Json {
             return print::json(&json!({"rows": rows, "seed": seed, "csv": text}));
         }
         print::document(&text)?;

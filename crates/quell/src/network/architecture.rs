@@ -47,7 +47,7 @@ impl Architecture {
 }
 
 /// Converts the shape of an image from channels first to channels last.
-fn channels_last(shape: &[usize]) -> Vec<usize> {
+pub(crate) fn channels_last(shape: &[usize]) -> Vec<usize> {
     match *shape {
         [channels, rows, columns] => vec![rows, columns, channels],
         _ => shape.to_vec(),

@@ -2,6 +2,7 @@
 
 mod keys;
 mod shown;
+mod words;
 
 use std::path::PathBuf;
 
@@ -194,6 +195,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     };
     let question = flags.question()?;
     let mut ledger = flags.ledgers.ledger_of_records(&dataset, flags.one_record_per_user)?;
+    ledger.annotate(&flags.note());
     let state = ledger.state()?.clone();
     let release = AnswerRelease { payment: flags.payment(), ledger: &mut ledger, show: Shown };
     question.visit(&state, &selection, release)?

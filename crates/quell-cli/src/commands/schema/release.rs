@@ -17,6 +17,7 @@ use serde_json::json;
 
 use super::{Flags, Role, Values};
 use crate::{
+    author,
     flags::ledger::Dataset,
     payment::{self, path_text},
     print,
@@ -35,6 +36,16 @@ const DELTA: f64 = 1.0 / 2000.0;
 enum Question {
     Numbers(Enclosure),
     Names(StableHistogram),
+}
+
+impl Question {
+    /// What is asked, for the ledger.
+    fn words(&self, column: &str) -> String {
+        match self {
+            Self::Numbers(_) => format!("bounds of {column} for a schema"),
+            Self::Names(_) => format!("categories of {column} for a schema"),
+        }
+    }
 }
 
 impl Flags {
@@ -91,6 +102,7 @@ impl Flags {
         let first = ledger.state()?.lines();
         let mut found = Vec::new();
         for ((name, _), question) in roles.iter().zip(questions) {
+            ledger.annotate(&author::note(Some(&self.data), question.words(name)));
             let values = match question {
                 Question::Numbers(enclosure) => {
                     let values = table
