@@ -56,7 +56,9 @@ fn text(value: &Value) -> Option<String> {
 
 /// A number to four digits.
 fn number(value: &Value) -> Option<String> {
-    value.as_f64().map(|number| format_rounded(number, 4, Toward::Up))
+    let number = value.as_f64()?;
+    let exact = format_exact(number);
+    Some(if exact.len() <= 6 { exact } else { format_rounded(number, 4, Toward::Up) })
 }
 
 /// The classes or the range of the target.
@@ -93,9 +95,8 @@ fn method(configuration: &Value) -> Vec<(&'static str, String)> {
     };
     let clipping = number(&section["clipping"]["flat"]["norm"]);
     let noise = number(&section["privacy"]["noise_multiplier"]);
-    let noise = noise.map(|noise| format!("standard deviation {noise}, where one record adds at most 1"));
-    let rate =
-        number(&section["schedule"]["learning_rate"]).or_else(|| number(&section["learning_rate"]));
+    let noise = noise.map(|noise| format!("{noise} times the most that one record adds"));
+    let rate = number(&section["schedule"]["learning_rate"]).or_else(|| number(&section["learning_rate"]));
     let all = [("batches", batch), ("clip norm", clipping), ("noise", noise), ("learning rate", rate)];
     all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }

@@ -29,8 +29,8 @@ use clap::{CommandFactory, Parser, error::ErrorKind};
 use quell::run;
 
 use commands::{
-    account, calibrate, curve, evaluate, export, label, ledger, models, plan, predict, query, report, schema, shell,
-    synthesize, train,
+    account, calibrate, curve, evaluate, export, label, ledger, models, plan, predict, query, report, schema,
+    shell, synthesize, train,
 };
 use refusal::{Refusal, Stopped};
 

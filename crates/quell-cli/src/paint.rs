@@ -73,7 +73,9 @@ mod tests {
 
     /// The text without what it is painted with.
     fn bare(text: &str) -> String {
-        [BOLD, RED, YELLOW, CYAN, GREEN, PLAIN].iter().fold(text.to_owned(), |text, code| text.replace(code, ""))
+        [BOLD, RED, YELLOW, CYAN, GREEN, PLAIN]
+            .iter()
+            .fold(text.to_owned(), |text, code| text.replace(code, ""))
     }
 
     #[test]

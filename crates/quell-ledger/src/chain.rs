@@ -213,6 +213,14 @@ mod tests {
     }
 
     #[test]
+    fn a_line_without_words_is_what_earlier_versions_wrote() {
+        let old = r#"{"number":1,"time":"2026-01-01T00:00:00Z","line":{"leased":{"charge":0,"until":2}},"spent":1.0}"#;
+        let body: Body = serde_json::from_str(old).unwrap();
+        assert!(body.note.is_empty());
+        assert_eq!(serde_json::to_string(&body).unwrap(), old);
+    }
+
+    #[test]
     fn a_line_that_json_cannot_say_is_not_written() {
         let budget = quell_privacy::ledger::Budget {
             epsilon: None,
@@ -240,11 +248,15 @@ mod tests {
             key: None,
         };
         assert!(
-            Body::text(1, &Line::Charged(charge(event.into(), cost.clone())), 0.0, &Note::default()).is_none(),
+            Body::text(1, &Line::Charged(charge(event.into(), cost.clone())), 0.0, &Note::default())
+                .is_none(),
             "too deep to be read again"
         );
         let endless = quell_privacy::ledger::Cost { slack: f64::INFINITY, ..cost };
         let event = quell_privacy::Event::NonPrivate;
-        assert!(Body::text(1, &Line::Charged(charge(event.into(), endless)), 0.0, &Note::default()).is_none(), "infinite");
+        assert!(
+            Body::text(1, &Line::Charged(charge(event.into(), endless)), 0.0, &Note::default()).is_none(),
+            "infinite"
+        );
     }
 }

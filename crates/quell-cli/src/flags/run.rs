@@ -237,7 +237,10 @@ impl RunArgs {
     pub(crate) fn new_budget(&self, delta: Option<f64>) -> Result<Option<NewBudget>> {
         let Some(epsilon) = self.budget else { return Ok(None) };
         let delta = delta.ok_or_else(|| {
-            Refusal::new("--budget is given without a δ, expected --delta", "for example, add --delta 1e-6")
+            Refusal::new(
+                "--budget is given and δ is not, expected both",
+                "add --delta D, far below one over the number of records: 1e-6 for 100,000 records",
+            )
         })?;
         Ok(Some(NewBudget { epsilon, delta }))
     }

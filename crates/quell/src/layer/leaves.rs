@@ -188,9 +188,11 @@ impl Trees {
 
     /// The tree of each leaf, and the number of the leaf in its tree.
     pub(crate) fn leaf_places(&self) -> (Vec<usize>, Vec<usize>) {
-        let leaves = self.depths.iter().enumerate().flat_map(|(tree, depth)| {
-            (0..1_usize << depth).map(move |leaf| (tree, leaf))
-        });
+        let leaves = self
+            .depths
+            .iter()
+            .enumerate()
+            .flat_map(|(tree, depth)| (0..1_usize << depth).map(move |leaf| (tree, leaf)));
         leaves.unzip()
     }
 

@@ -88,8 +88,7 @@ pub(crate) fn standardize_filters(
     weights: &[f32],
 ) -> (Vec<f32>, Vec<f64>) {
     let (mut standardized, mut lengths) = (weights.to_vec(), vec![0.0; groups * width]);
-    for (matrix, lengths) in
-        standardized.chunks_exact_mut(patch * width).zip(lengths.chunks_exact_mut(width))
+    for (matrix, lengths) in standardized.chunks_exact_mut(patch * width).zip(lengths.chunks_exact_mut(width))
     {
         let mut means = vec![0.0; width];
         sum_by_output(matrix, width, &mut means, |_, w| f64::from(w));

@@ -185,8 +185,7 @@ impl Graph {
             .message(7, &graph)
             .message(8, &operators);
         let entry = |key: &str, value: &str| Message::default().text(1, key).text(2, value);
-        let model =
-            metadata.iter().fold(model, |model, (key, value)| model.message(14, &entry(key, value)));
+        let model = metadata.iter().fold(model, |model, (key, value)| model.message(14, &entry(key, value)));
         model.bytes()
     }
 }

@@ -55,7 +55,10 @@ fn table(graph: &mut Graph, schema: &Schema) -> Result<(Tensor, String), Error> 
             _ => {
                 return Err(Error::Setting {
                     name: "model",
-                    found: format!("trained on column {:?}, which is neither a number nor a category", column.name),
+                    found: format!(
+                        "trained on column {:?}, which is neither a number nor a category",
+                        column.name
+                    ),
                     expected: "columns with bounds or categories",
                 });
             }

@@ -53,10 +53,12 @@ fn add(graph: &mut Graph, layer: &Spec, input: &Tensor, weights: &[f32]) -> Resu
             convolution(graph, input, window, (*outputs, *groups, *standardized), weights)
                 .ok_or_else(|| unfit("convolution"))?
         }
-        Spec::MaxPool { kernel, stride } => pooling(graph, "MaxPool", input, *kernel, *stride)
-            .ok_or_else(|| unfit("max_pool"))?,
-        Spec::MeanPool { kernel, stride } => pooling(graph, "AveragePool", input, *kernel, *stride)
-            .ok_or_else(|| unfit("mean_pool"))?,
+        Spec::MaxPool { kernel, stride } => {
+            pooling(graph, "MaxPool", input, *kernel, *stride).ok_or_else(|| unfit("max_pool"))?
+        }
+        Spec::MeanPool { kernel, stride } => {
+            pooling(graph, "AveragePool", input, *kernel, *stride).ok_or_else(|| unfit("mean_pool"))?
+        }
         Spec::GlobalMean {} => {
             let (channels, rows) = rows_of(input);
             let places = graph.reshape(input, &[rows, channels]);
@@ -125,12 +127,7 @@ fn linear(graph: &mut Graph, input: &Tensor, outputs: usize, weights: &[f32]) ->
 }
 
 /// Weighted sums of the channels of each position. The matrix has a row for each input.
-fn pointwise(
-    graph: &mut Graph,
-    input: &Tensor,
-    [inputs, outputs]: [usize; 2],
-    weights: &[f32],
-) -> Tensor {
+fn pointwise(graph: &mut Graph, input: &Tensor, [inputs, outputs]: [usize; 2], weights: &[f32]) -> Tensor {
     let (matrix, bias) = weights.split_at(inputs * outputs);
     let matrix = graph.floats(&[inputs, outputs], matrix);
     let bias = graph.floats(&[outputs], bias);
@@ -216,8 +213,7 @@ fn pooling(
     let image = channels_first(graph, input)?;
     let along = |axis: usize| positions(image.shape[axis + 1], kernel[axis], stride[axis], 0);
     let output = [image.shape[0], along(0), along(1)];
-    let settings =
-        [("kernel_shape", Attribute::Integers(kernel)), ("strides", Attribute::Integers(stride))];
+    let settings = [("kernel_shape", Attribute::Integers(kernel)), ("strides", Attribute::Integers(stride))];
     let result = graph.node(operator, &[&image.name], &settings, &output);
     Some(graph.transpose(&result, &[1, 2, 0]))
 }
@@ -280,8 +276,7 @@ fn attention(graph: &mut Graph, input: &Tensor, heads: usize, causal: bool, weig
     let part = |graph: &mut Graph, which: i64| {
         let index = graph.integers(&[], &[which]);
         let shape = [length, heads, width];
-        let part =
-            graph.node("Gather", &[&all.name, &index], &[("axis", Attribute::Integer(2))], &shape);
+        let part = graph.node("Gather", &[&all.name, &index], &[("axis", Attribute::Integer(2))], &shape);
         graph.transpose(&part, &[1, 0, 2])
     };
     let (queries, keys, values) = (part(graph, 0), part(graph, 1), part(graph, 2));
@@ -290,9 +285,8 @@ fn attention(graph: &mut Graph, input: &Tensor, heads: usize, causal: bool, weig
     let scale = graph.float(1.0 / (width as f32).sqrt());
     let mut products = graph.apply("Mul", &products, &[&scale]);
     if causal {
-        let later = |place: usize| {
-            (0..length).map(move |other| if other > place { f32::NEG_INFINITY } else { 0.0 })
-        };
+        let later =
+            |place: usize| (0..length).map(move |other| if other > place { f32::NEG_INFINITY } else { 0.0 });
         let mask: Vec<f32> = (0..length).flat_map(later).collect();
         let mask = graph.floats(&[length, length], &mask);
         products = graph.apply("Add", &products, &[&mask]);
@@ -307,8 +301,7 @@ fn attention(graph: &mut Graph, input: &Tensor, heads: usize, causal: bool, weig
 
 /// x Φ(x), with Φ approximated by tanh, as the layer computes it.
 fn gelu(graph: &mut Graph, input: &Tensor) -> Tensor {
-    let [half, one, slope, cube] =
-        [0.5, 1.0, 0.797_884_6, 0.044_715].map(|number| graph.float(number));
+    let [half, one, slope, cube] = [0.5, 1.0, 0.797_884_6, 0.044_715].map(|number| graph.float(number));
     let square = graph.apply("Mul", input, &[&input.name]);
     let third = graph.apply("Mul", &square, &[&input.name]);
     let third = graph.apply("Mul", &third, &[&cube]);

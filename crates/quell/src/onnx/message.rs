@@ -110,9 +110,9 @@ impl Attribute {
 /// Writes name, type and shape of an input or output. The first axis is the batch, of any length.
 pub(super) fn value(name: &str, element: Element, shape: &[usize]) -> Message {
     let batch = Message::default().message(1, &Message::default().text(2, "batch"));
-    let shape = shape.iter().fold(batch, |message, side| {
-        message.message(1, &Message::default().number(1, *side as i64))
-    });
+    let shape = shape
+        .iter()
+        .fold(batch, |message, side| message.message(1, &Message::default().number(1, *side as i64)));
     let tensor = Message::default().number(1, element.code()).message(2, &shape);
     Message::default().text(1, name).message(2, &Message::default().message(1, &tensor))
 }

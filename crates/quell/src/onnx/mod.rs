@@ -92,7 +92,8 @@ fn metadata(model: &Model, about: &str) -> Result<Vec<(&'static str, String)>, E
     let text = |value: serde_json::Value| value.to_string();
     let schema = model.configuration.data.schema.as_ref();
     let label = schema.and_then(|schema| schema.label.as_ref());
-    let paid = serde_json::to_value(&model.paid).map_err(|_| Error::saved("model", "damaged", "a payment"))?;
+    let paid =
+        serde_json::to_value(&model.paid).map_err(|_| Error::saved("model", "damaged", "a payment"))?;
     let mut entries = vec![
         ("quell.input", about.to_owned()),
         ("quell.classes", text(json!(model.classes))),

@@ -23,8 +23,7 @@ pub(super) fn leaves(
     if count == 0 {
         return flat;
     }
-    let (mut numbers, mut limits, mut sets) =
-        (Vec::new(), Vec::new(), vec![0.0_f32; flat.size() * count]);
+    let (mut numbers, mut limits, mut sets) = (Vec::new(), Vec::new(), vec![0.0_f32; flat.size() * count]);
     let mut bits = vec![0.0_f32; count * trees.count()];
     let mut thresholds = thresholds.iter();
     for (place, question) in questions.iter().enumerate() {

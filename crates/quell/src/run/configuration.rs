@@ -136,10 +136,11 @@ impl Configuration {
     #[must_use]
     pub fn subject(&self) -> String {
         let layers = self.model.layers.len();
-        let model = self.model.name.clone().unwrap_or_else(|| match layers {
-            1 => "network of 1 layer".into(),
-            _ => format!("network of {layers} layers"),
-        });
+        let model = match (&self.model.name, layers) {
+            (Some(name), _) => format!("{name} model"),
+            (None, 1) => "network of 1 layer".into(),
+            (None, _) => format!("network of {layers} layers"),
+        };
         let is_target = self.learner.is_none_or(|learner| learner.label_use() == LabelUse::Target);
         let label = self.data.schema.as_ref().and_then(|schema| schema.label.as_ref());
         match label.filter(|_| is_target) {

@@ -90,14 +90,40 @@ pub(super) fn show(named: &Named) -> Result<()> {
         cells.into_iter().enumerate().filter(|(column, _)| is_shown(*column)).map(|(_, cell)| cell).collect()
     };
     let mut rows = vec![row(["line", "time", "ε spent", "by", "file", "entry"].map(str::to_owned))];
-    rows.extend(entries.into_iter().map(|e| {
+    rows.extend(gathered(entries).into_iter().map(|(lines, e)| {
         let mechanism = describe(&e.line);
         let words = e.note.to_string();
         let entry = if words.is_empty() { mechanism } else { format!("{words}: {mechanism}") };
         let word = |text: Option<String>| text.unwrap_or_default();
-        row([e.number.to_string(), e.time, epsilon(e.spent), word(e.note.by), word(e.note.file), entry])
+        row([lines, e.time, epsilon(e.spent), word(e.note.by), word(e.note.file), entry])
     }));
     print::lines(&print::table(&rows, &[0, 2]))
+}
+
+/// Lines with their numbers. Neighbouring leases and confirmations of a charge become one.
+fn gathered(entries: Vec<Entry>) -> Vec<(String, Entry)> {
+    let mut lines: Vec<(u64, Entry)> = Vec::new();
+    for entry in entries {
+        match lines.last_mut() {
+            Some((_, last))
+                if handed_out(&last.line).is_some_and(|own| handed_out(&entry.line) == Some(own)) =>
+            {
+                *last = entry;
+            }
+            _ => lines.push((entry.number, entry)),
+        }
+    }
+    let numbers =
+        |first: u64, last: u64| if first == last { last.to_string() } else { format!("{first}-{last}") };
+    lines.into_iter().map(|(first, entry)| (numbers(first, entry.number), entry)).collect()
+}
+
+/// The charge whose steps a line hands out or confirms.
+fn handed_out(line: &Line) -> Option<u64> {
+    match line {
+        Line::Leased { charge, .. } | Line::Confirmed { charge, .. } => Some(*charge),
+        Line::Opened(_) | Line::Charged(_) | Line::Raised { .. } => None,
+    }
 }
 
 /// Describes a line of the ledger in words.
@@ -127,7 +153,9 @@ fn describe(line: &Line) -> String {
             }
         }
         Line::Leased { charge, until } => format!("leased steps of line {charge} up to step {until}"),
-        Line::Confirmed { charge, until } => format!("confirmed steps of line {charge} up to step {until}"),
+        Line::Confirmed { charge, until } => {
+            format!("leased and confirmed steps of line {charge} up to step {until}")
+        }
         Line::Raised { budget: new, reason } => format!("budget changed to {}: {reason}", budget(new)),
     }
 }
