@@ -21,15 +21,15 @@ pub(crate) fn report(job: &impl Job, format: RunFormat) -> Result<()> {
             print::lines(&print::table(&rows, &[]))?;
         }
     }
+    if format == RunFormat::Text && !settings.toml.is_empty() {
+        print::status("note: --format toml prints all settings, which --config reads");
+    }
     let Guarantee { epsilon, delta, .. } = job.guarantee();
     let (epsilon, delta) = (format_rounded(epsilon.upper, 4, Toward::Up), format_exact(delta.get()));
     print::status(&format!(
         "dry run of {}: ε ≤ {epsilon} at δ = {delta}; nothing was charged",
         settings.amount
     ));
-    if format == RunFormat::Text && !settings.toml.is_empty() {
-        print::status("note: --format toml prints all settings, which --config reads");
-    }
     Ok(())
 }
 

@@ -271,7 +271,10 @@ fn statements_and_lists_are_printed_as_text_and_json() {
     let json = project.quell(&["ledger", "statement", "people", "--format", "json"]).json();
     assert!(json["counted"]["epsilon"].as_f64().unwrap() <= 0.5 && json["plans"] == 1, "{json}");
     let list = project.quell(&["ledger", "list"]).data();
-    assert!(list.starts_with("dataset  ε spent  budget  lines  head\npeople"), "{list}");
+    assert!(
+        list.starts_with("dataset  ε spent  budget  lines  head              last charge\npeople"),
+        "{list}"
+    );
     let lines = project.quell(&["ledger", "show", "people", "--format", "json"]).json();
     assert_eq!(lines[1]["line"]["charged"]["plan"]["version"], 1, "{lines}");
 }

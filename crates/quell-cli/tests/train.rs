@@ -203,7 +203,7 @@ fn an_interrupted_run_stops_after_a_step_and_names_the_resume_command() {
     let ran: Ran = child.wait_with_output().unwrap().into();
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{}", ran.stderr);
     assert!(
-        ran.stderr.starts_with("Stopped at step ")
+        ran.stderr.contains("\nStopped at step ")
             && ran.stderr.contains(" of 20000. Continue with: quell resume run"),
         "{}",
         ran.stderr

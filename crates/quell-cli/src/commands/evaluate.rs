@@ -82,7 +82,7 @@ pub(crate) struct Flags {
 }
 
 /// Hint for a model that cannot be evaluated on private data.
-const ONLY_PUBLIC: &str = "evaluate it on other records, which are public; or train with --public-test, or public = true under [test] of the schema, if everyone may know the test part";
+const ONLY_PUBLIC: &str = "evaluate it on other records, which are public; or declare the test part public before training, if everyone may know it: public_test = true under [data] of the configuration";
 
 /// Whether the model predicts classes. Other measures are not released with noise.
 fn predicts_classes(model: &Model) -> bool {
