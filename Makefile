@@ -55,6 +55,7 @@ bench: ## measure training, neighbours, noise, ledger and accountant beside thei
 	test -z "$$QUELL_DATA" || python3 benches/estimators.py
 	test -z "$$QUELL_DATA" || python3 benches/synthesis.py
 	test -z "$$QUELL_DATA" || python3 benches/recommendations.py
+	python3 benches/export.py
 	python3 benches/neighbors.py
 	python3 benches/noise.py
 	cargo run --release -p quell-ledger --example bench_ledger

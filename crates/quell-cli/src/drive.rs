@@ -9,14 +9,15 @@ use quell::{
 };
 use quell_ledger::Volume;
 use quell_privacy::{
-    ledger::Ledger,
-    number::{Toward, format_exact, format_rounded},
+    ledger::{Ledger, Note},
+    number::{Toward, format_rounded},
     units::Delta,
 };
 use quell_report::Report;
 use serde_json::json;
 
 use crate::{
+    author, dry_run,
     flags::{
         Format,
         ledger::{self, Dataset, LedgerArgs},
@@ -24,7 +25,7 @@ use crate::{
     },
     interrupt, print,
     progress::Bar,
-    refusal::Refusal,
+    refusal::Stopped,
 };
 
 /// Hint for a budget that is too small.
@@ -38,7 +39,7 @@ pub(crate) fn start(job: &impl Job, terms: &RunArgs, verb: &str) -> Result<()> {
     let remark = || job.remarks().iter().for_each(|remark| print::status(remark));
     if terms.dry_run {
         remark();
-        report_cost(job, terms.format)?;
+        dry_run::report(job, terms.format)?;
         return ledger::preview(
             &terms.ledgers,
             &dataset,
@@ -47,14 +48,16 @@ pub(crate) fn start(job: &impl Job, terms: &RunArgs, verb: &str) -> Result<()> {
             public,
         );
     }
+    let format = terms.format.of_results()?;
     terms.check_output()?;
     let mut opened = terms.ledgers.open_or_create(&dataset, || Ok(job.terms()?), public)?;
+    opened.annotate(&note(job));
     let epsilon_after = job.quote(&mut opened)?;
     ledger::check_budget(&mut opened, &dataset.name, epsilon_after, SMALLER_EPSILON, public)?;
     // Whoever reads it can still stop: nothing is paid yet.
     remark();
     let folder = terms.folder(&format!("{}{verb}", dataset.name))?;
-    run_job(job, &mut opened, &folder, terms.format)
+    run_job(job, &mut opened, &folder, format)
 }
 
 /// Starts a job once its data is read.
@@ -94,23 +97,15 @@ impl Driver for Resume<'_> {
     type Output = Result<()>;
 
     fn drive<J: Job>(self, job: &J) -> Result<()> {
-        run_job(job, &mut self.ledgers.ledger(&Dataset::of_run(self.folder, job))?, self.folder, self.format)
+        let mut ledger = self.ledgers.ledger(&Dataset::of_run(self.folder, job))?;
+        ledger.annotate(&note(job));
+        run_job(job, &mut ledger, self.folder, self.format)
     }
 }
 
-fn report_cost(job: &impl Job, format: Format) -> Result<()> {
-    let settings = job.settings()?;
-    if format == Format::Json {
-        return print::json(&settings.json);
-    }
-    print::document(&settings.toml)?;
-    let Guarantee { epsilon, delta, .. } = job.guarantee();
-    let (epsilon, delta) = (format_rounded(epsilon.upper, 4, Toward::Up), format_exact(delta.get()));
-    print::status(&format!(
-        "dry run of {}: ε ≤ {epsilon} at δ = {delta}; nothing was charged",
-        settings.amount
-    ));
-    Ok(())
+/// The words with which the ledger describes a job.
+fn note(job: &impl Job) -> Note {
+    Note { by: author::name(), ..job.note() }
 }
 
 /// Runs the job with a progress bar, stops it on Ctrl-C, and prints the results.
@@ -123,9 +118,8 @@ fn run_job(job: &impl Job, ledger: &mut Ledger<Volume>, folder: &Folder, format:
     })?;
     drop(bar);
     if !outcome.is_finished {
-        let hint =
-            format!("continue with `quell resume {}`; no step is charged twice", folder.path().display());
-        return Err(Refusal::new(format!("stopped after {}", outcome.position), hint).denied().into());
+        let folder = folder.path().display().to_string();
+        return Err(Stopped { position: outcome.position, folder }.into());
     }
     if outcome.answers.is_none() {
         let report = {

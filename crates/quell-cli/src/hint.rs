@@ -64,6 +64,9 @@ pub(crate) fn for_missing_setting(error: &quell::Error) -> Option<String> {
         ("clusters", "not given") => "--clusters K",
         ("components", "not given") => "--components K",
         ("bounds", "not given") => "--bounds LOWER UPPER",
+        ("the data", "not described as ratings") => {
+            "--user COLUMN, --item COLUMN, --value COLUMN, --bounds LOWER UPPER and --items FILE"
+        }
         _ => return None,
     };
     Some(format!("add {flag}"))

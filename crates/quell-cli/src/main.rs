@@ -6,14 +6,17 @@
 // Only `print` and `progress` write to the terminal.
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
 
+mod author;
 mod commands;
 mod drive;
+mod dry_run;
 #[cfg(feature = "exact-statistics")]
 mod exact;
 mod flags;
 mod hint;
 mod interrupt;
 mod memory;
+mod paint;
 mod payment;
 mod print;
 mod progress;
@@ -22,14 +25,14 @@ mod refusal;
 
 use std::process::ExitCode;
 
-use clap::{Parser, error::ErrorKind};
+use clap::{CommandFactory, Parser, error::ErrorKind};
 use quell::run;
 
 use commands::{
-    account, calibrate, curve, evaluate, label, ledger, models, plan, predict, query, report, schema,
-    synthesize, train, tune,
+    account, calibrate, curve, evaluate, export, label, ledger, models, plan, predict, query, report, schema,
+    shell, synthesize, train, tune,
 };
-use refusal::Refusal;
+use refusal::{Refusal, Stopped};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -46,7 +49,7 @@ Examples:
 
 /// Differentially private machine learning: models, labels and statistics within a privacy budget
 #[derive(Parser)]
-#[command(name = "quell", version, after_help = EXAMPLES, disable_help_subcommand = true)]
+#[command(name = "quell", version, after_help = EXAMPLES)]
 struct Command {
     #[command(subcommand)]
     verb: Verb,
@@ -56,10 +59,13 @@ struct Command {
 enum Verb {
     Account(account::Flags),
     Calibrate(calibrate::Flags),
+    Completions(shell::Completions),
     Curve(curve::Flags),
     Evaluate(evaluate::Flags),
+    Export(export::Flags),
     Knn(Box<label::Knn>),
     Ledger(ledger::Flags),
+    Man(shell::Manual),
     Models(models::Flags),
     Pate(Box<label::Pate>),
     Plan(plan::Flags),
@@ -88,10 +94,13 @@ fn command() -> ExitCode {
         Ok(command) => match command.verb {
             Verb::Account(flags) => account::run(&flags),
             Verb::Calibrate(flags) => calibrate::run(&flags),
+            Verb::Completions(flags) => flags.run(Command::command()).map(|()| true),
             Verb::Curve(flags) => curve::run(flags).map(|()| true),
             Verb::Evaluate(flags) => evaluate::run(&flags).map(|()| true),
+            Verb::Export(flags) => export::run(&flags).map(|()| true),
             Verb::Knn(flags) => label::knn(&flags).map(|()| true),
             Verb::Ledger(flags) => ledger::run(flags),
+            Verb::Man(flags) => flags.run(Command::command()).map(|()| true),
             Verb::Models(flags) => models::run(&flags).map(|()| true),
             Verb::Pate(flags) => label::pate(&flags).map(|()| true),
             Verb::Plan(flags) => plan::run(&flags).map(|()| true),
@@ -105,9 +114,9 @@ fn command() -> ExitCode {
             Verb::Resume(flags) => train::resume(&flags).map(|()| true),
         },
         Err(misuse) => match misuse.kind() {
-            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-                print::lines(&misuse.render().to_string()).map(|()| true)
-            }
+            ErrorKind::DisplayHelp
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+            | ErrorKind::DisplayVersion => print::help(&misuse.render().to_string()).map(|()| true),
             _ => Err(usage_error(&misuse)),
         },
     };
@@ -120,6 +129,10 @@ fn command() -> ExitCode {
 
 /// Prints an error (exit code 2) or a refusal (exit code 1).
 fn report_error(error: &anyhow::Error) -> ExitCode {
+    if let Some(stopped) = error.downcast_ref::<Stopped>() {
+        print::status(&stopped.to_string());
+        return ExitCode::from(1);
+    }
     let text = format!("{error:#}");
     let refusal = error.downcast_ref::<Refusal>();
     let data = error.downcast_ref::<quell::Error>();
@@ -165,13 +178,6 @@ fn report_error(error: &anyhow::Error) -> ExitCode {
 
 /// Reduces a clap error of several paragraphs to one sentence and one hint.
 fn usage_error(misuse: &clap::Error) -> anyhow::Error {
-    if misuse.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return Refusal::new(
-            "no subcommand is given, expected one of the list in quell --help",
-            "try quell --help",
-        )
-        .into();
-    }
     let text = misuse.render().to_string();
     let mut paragraphs = text.split("\n\n");
     let sentence = paragraphs.next().unwrap_or_default().trim_start_matches("error: ");
@@ -208,7 +214,7 @@ fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::CommandFactory as _;
 
     use super::Command;
 

@@ -13,6 +13,8 @@ use quell_privacy::{
 };
 use quell_report::escape;
 
+use crate::paint;
+
 /// Writes one line of data; line ends inside the text are escaped.
 pub(crate) fn line(text: &str) -> Result<()> {
     write_out(&escape::line(text))
@@ -28,6 +30,12 @@ pub(crate) fn lines(text: &str) -> Result<()> {
 /// Writes a document (CSV, TOML, HTML, an export) unchanged; escapes it on a terminal.
 pub(crate) fn document(text: &str) -> Result<()> {
     if stdout().is_terminal() { lines(text) } else { write_out(text) }
+}
+
+/// Writes a help text, with colours where standard output is a terminal that shows them.
+pub(crate) fn help(text: &str) -> Result<()> {
+    let text = escape::lines(text);
+    write_out(&if paint::is_shown(&stdout()) { paint::help(&text) } else { text })
 }
 
 /// Writes to standard output. A closed pipe (`quell … | head -1`) is not an error.
@@ -50,7 +58,9 @@ pub(crate) fn json(value: &impl serde::Serialize) -> Result<()> {
 /// Writes one line to standard error.
 pub(crate) fn status(text: &str) {
     // An error here is ignored: there is nowhere left to report it.
-    let _ = writeln!(stderr().lock(), "{}", escape::line(text));
+    let text = escape::line(text);
+    let text = if paint::is_shown(&stderr()) { paint::message(&text) } else { text };
+    let _ = writeln!(stderr().lock(), "{text}");
 }
 
 /// Writes an error: a sentence, an optional excerpt below it, and an optional hint.

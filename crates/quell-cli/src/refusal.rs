@@ -35,3 +35,21 @@ impl std::fmt::Display for Refusal {
 }
 
 impl std::error::Error for Refusal {}
+
+/// The end of a run that the user stopped with Ctrl-C: exit code 1, and no error.
+#[derive(Debug)]
+pub(crate) struct Stopped {
+    /// The position reached, such as `step 40 of 300`.
+    pub(crate) position: String,
+    /// The folder of the run.
+    pub(crate) folder: String,
+}
+
+impl std::fmt::Display for Stopped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { position, folder } = self;
+        write!(f, "Stopped at {position}. Continue with: quell resume {folder} (no step is charged twice)")
+    }
+}
+
+impl std::error::Error for Stopped {}

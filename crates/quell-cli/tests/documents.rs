@@ -247,6 +247,7 @@ fn check(page: &str) -> (usize, String, String) {
                 .args(words(arguments))
                 .current_dir(&here)
                 .env_remove("QUELL_LEDGER")
+                .env("QUELL_USER", "ada")
                 .output()
                 .unwrap();
             let printed =

@@ -237,7 +237,7 @@ fn two_processes_cannot_work_on_one_run() {
     let child = start(&here, "resume run").spawn().unwrap();
     wait_for(|| std::fs::read(here.join("run/metrics.json")).unwrap() != before);
     let stopped = interrupt(child);
-    assert!(stopped.code == 1 && stopped.stderr.contains("stopped after step"), "{}", stopped.stderr);
+    assert!(stopped.code == 1 && stopped.stderr.contains("Stopped at step"), "{}", stopped.stderr);
 }
 
 #[cfg(target_os = "linux")]

@@ -3,7 +3,7 @@
 
 use std::{fmt::Write, fs, path::Path};
 
-use crate::command::{Ran, folder, quell_with};
+use crate::command::{Ran, folder, json, quell_with, run, start};
 
 /// A folder with a table of a thousand people and an open ledger.
 struct Project {
@@ -271,7 +271,10 @@ fn statements_and_lists_are_printed_as_text_and_json() {
     let json = project.quell(&["ledger", "statement", "people", "--format", "json"]).json();
     assert!(json["counted"]["epsilon"].as_f64().unwrap() <= 0.5 && json["plans"] == 1, "{json}");
     let list = project.quell(&["ledger", "list"]).data();
-    assert!(list.starts_with("dataset  ε spent  budget  lines  head\npeople"), "{list}");
+    assert!(
+        list.starts_with("dataset  ε spent  budget  lines  head              last charge\npeople"),
+        "{list}"
+    );
     let lines = project.quell(&["ledger", "show", "people", "--format", "json"]).json();
     assert_eq!(lines[1]["line"]["charged"]["plan"]["version"], 1, "{lines}");
 }
@@ -465,4 +468,58 @@ fn endless_documents_are_refused() {
         let ran = project.quell(&["ledger", "verify", flag, "/dev/zero"]);
         assert_eq!(ran.code, 2, "{flag}: {}", ran.stdout);
     }
+}
+
+/// A ledger with charges of three people: one by name, one by the name of the account, one without a name.
+fn annotated(name: &str) -> std::path::PathBuf {
+    let here = folder(name);
+    std::fs::write(here.join("people.csv"), "age,town\n30,Ulm\n40,Bonn\n").unwrap();
+    let as_user = |user: &str, words: &[&str]| {
+        let mut command = start(&here, "");
+        let ran: Ran = command.args(words).env("QUELL_USER", user).output().unwrap().into();
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+    };
+    as_user("ada", &["ledger", "create", "people", "--epsilon", "3", "--delta", "1e-6"]);
+    let mean = ["query", "people.csv", "mean", "--column", "age", "--bounds", "0", "100", "--epsilon", "0.5"];
+    as_user("ada", &[&mean[..], &["--where", "town = 'Ulm'"]].concat());
+    as_user("", &["query", "people.csv", "count", "--epsilon", "0.1"]);
+    here
+}
+
+#[test]
+fn a_ledger_says_who_asked_what_about_which_file() {
+    let here = annotated("ledger words");
+    let shown = run(&here, "ledger show people").data();
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines[0].contains(" by ") && lines[0].contains(" file "), "{shown}");
+    assert!(lines[1].contains(" ada ") && lines[1].contains("created"), "{shown}");
+    assert!(
+        lines[2].contains(" ada  people.csv  mean of age where town = 'Ulm': mean of numbers"),
+        "{shown}"
+    );
+    assert!(lines[3].contains("people.csv  count: count") && !lines[3].contains("ada"), "{shown}");
+    let all = json(&here, "ledger show people --format json");
+    assert_eq!(
+        all[1]["note"],
+        serde_json::json!({
+            "by": "ada", "file": "people.csv", "release": "mean of age", "condition": "town = 'Ulm'"
+        })
+    );
+    assert_eq!(all[2]["note"].get("by"), None);
+    let listed = run(&here, "ledger list").data();
+    assert!(listed.contains("from people.csv: count"), "{listed}");
+    let stated = run(&here, "ledger statement people").data();
+    let releases = stated.split("Releases:\n").nth(1).unwrap();
+    assert!(releases.contains("by ada from people.csv: mean of age where town = 'Ulm'"), "{stated}");
+    assert_eq!(json(&here, "ledger statement people --format json")["releases"][0]["by"], "ada");
+    assert_eq!(run(&here, "ledger verify").code, 0);
+}
+
+#[test]
+fn a_raise_says_what_delta_becomes() {
+    let here = annotated("ledger raise words");
+    let raised = run(&here, "ledger raise people --epsilon 4 --reason more --accept");
+    assert!(raised.stderr.contains("its δ grows from 1.000e-6 to 2.000e-6"), "{}", raised.stderr);
+    let lowered = run(&here, "ledger raise people --epsilon 3.5 --reason less");
+    assert!(lowered.stderr.contains("its δ stays the same"), "{}", lowered.stderr);
 }

@@ -87,8 +87,6 @@ fn numbers_out_of_range_are_named_with_their_range() {
 #[test]
 fn wrong_flags_are_explained() {
     for (flags, says) in [
-        ("", "no subcommand"),
-        ("curve", "no subcommand"),
         ("acount", "unrecognized subcommand"),
         ("account", "--delta"),
         ("account --delta 1e-5", "no event is described"),

@@ -41,10 +41,18 @@ fn dry_runs_and_impossible_plans_are_not_charged() {
     let looked = run(&here, "train --dry-run --epsilon 1");
     assert!(
         looked.code == 0
-            && looked.stdout.contains("noise_multiplier")
+            && (6..=12).contains(&looked.stdout.lines().count())
+            && looked.stdout.contains("guarantee:")
             && looked.stderr.contains("nothing was charged")
     );
     assert!(!here.join(".quell").exists(), "no ledger is opened");
+    // The settings are read again as they are.
+    let settings = run(&here, "train --dry-run --epsilon 1 --format toml");
+    assert!(settings.code == 0 && settings.stdout.contains("noise_multiplier"), "{}", settings.stderr);
+    std::fs::write(here.join("all.toml"), &settings.stdout).unwrap();
+    assert_eq!(run(&here, "train --config all.toml --dry-run --format toml").stdout, settings.stdout);
+    let toml = run(&here, "train --epsilon 1 --format toml");
+    assert!(toml.code == 2 && toml.stderr.contains("add --dry-run"), "{}", toml.stderr);
     // Where there is a ledger, a dry run says what it would say.
     assert_eq!(run(&here, "ledger create digits --epsilon 2 --delta 1e-5 --ledger small").code, 0);
     let fits = run(&here, "train --dry-run --epsilon 1 --ledger small");
@@ -195,7 +203,8 @@ fn an_interrupted_run_stops_after_a_step_and_names_the_resume_command() {
     let ran: Ran = child.wait_with_output().unwrap().into();
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{}", ran.stderr);
     assert!(
-        ran.stderr.contains("stopped after step") && ran.stderr.contains("quell resume run"),
+        ran.stderr.contains("\nStopped at step ")
+            && ran.stderr.contains(" of 20000. Continue with: quell resume run"),
         "{}",
         ran.stderr
     );

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use quell_privacy::ledger::{Line, Receipt};
+use quell_privacy::ledger::{Line, Note, Receipt};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -39,18 +39,27 @@ pub(crate) struct Body {
     pub(crate) line: Line,
     /// ε after the line; null if there is no bound.
     pub(crate) spent: Option<f64>,
+    /// Words for people. Lines of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Note::is_empty")]
+    pub(crate) note: Note,
 }
 
 impl Body {
     /// The JSON text of a line written now; none if JSON cannot represent the line.
     ///
     /// JSON has no infinity, and parsers refuse deep nesting, so the text is parsed again and compared.
-    pub(crate) fn text(number: u64, line: &Line, spent: f64) -> Option<String> {
+    pub(crate) fn text(number: u64, line: &Line, spent: f64, note: &Note) -> Option<String> {
+        let note = match line {
+            Line::Charged(_) => note.shortened(),
+            Line::Opened(_) | Line::Raised { .. } => note.without_release().shortened(),
+            Line::Leased { .. } | Line::Confirmed { .. } => Note::default(),
+        };
         let body = Self {
             number,
             time: utc(SystemTime::now()),
             line: line.clone(),
             spent: spent.is_finite().then_some(spent),
+            note,
         };
         let text = serde_json::to_string(&body).ok()?;
         serde_json::from_str::<Self>(&text).is_ok_and(|parsed| parsed == body).then_some(text)
@@ -204,13 +213,21 @@ mod tests {
     }
 
     #[test]
+    fn a_line_without_words_is_what_earlier_versions_wrote() {
+        let old = r#"{"number":1,"time":"2026-01-01T00:00:00Z","line":{"leased":{"charge":0,"until":2}},"spent":1.0}"#;
+        let body: Body = serde_json::from_str(old).unwrap();
+        assert!(body.note.is_empty());
+        assert_eq!(serde_json::to_string(&body).unwrap(), old);
+    }
+
+    #[test]
     fn a_line_that_json_cannot_say_is_not_written() {
         let budget = quell_privacy::ledger::Budget {
             epsilon: None,
             delta: quell_privacy::units::Delta::new(1e-6).unwrap(),
         };
         let fine = Line::Raised { budget, reason: "because".into() };
-        assert!(Body::text(1, &fine, f64::INFINITY).is_some());
+        assert!(Body::text(1, &fine, f64::INFINITY, &Note::default()).is_some());
         let mut event = quell_privacy::Event::NonPrivate;
         for _ in 0..200 {
             event = event.repeated(1);
@@ -231,11 +248,15 @@ mod tests {
             key: None,
         };
         assert!(
-            Body::text(1, &Line::Charged(charge(event.into(), cost.clone())), 0.0).is_none(),
+            Body::text(1, &Line::Charged(charge(event.into(), cost.clone())), 0.0, &Note::default())
+                .is_none(),
             "too deep to be read again"
         );
         let endless = quell_privacy::ledger::Cost { slack: f64::INFINITY, ..cost };
         let event = quell_privacy::Event::NonPrivate;
-        assert!(Body::text(1, &Line::Charged(charge(event.into(), endless)), 0.0).is_none(), "infinite");
+        assert!(
+            Body::text(1, &Line::Charged(charge(event.into(), endless)), 0.0, &Note::default()).is_none(),
+            "infinite"
+        );
     }
 }

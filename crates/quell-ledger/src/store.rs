@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use quell_privacy::ledger::{Line, Receipt};
+use quell_privacy::ledger::{Line, Note, Receipt};
 
 #[cfg(feature = "postgres")]
 use crate::postgres::Postgres;
@@ -55,6 +55,8 @@ pub struct Entry {
     pub spent: f64,
     /// Head of the chain after the line, in hexadecimal.
     pub head: String,
+    /// Words about the line; empty for lines of earlier versions.
+    pub note: Note,
 }
 
 /// A ledger that passed all checks.
@@ -179,7 +181,7 @@ impl Store {
         }
         let entry = |(body, head): (Body, String)| {
             let spent = body.spent();
-            Entry { number: body.number, time: body.time, line: body.line, spent, head }
+            Entry { number: body.number, time: body.time, line: body.line, spent, head, note: body.note }
         };
         let entries = bodies.into_iter().map(entry).collect();
         Ok(Checked { row, stored, entries, public })

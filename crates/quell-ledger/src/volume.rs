@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use quell_privacy::ledger::{Book, Line, Permit, Receipt, State};
+use quell_privacy::ledger::{Book, Line, Note, Permit, Receipt, State};
 
 use crate::{
     chain::{self, Body, Position, Row, Stored},
@@ -31,6 +31,8 @@ pub struct Volume {
     position: Position,
     /// State after the lines up to that position. None before the first line.
     state: Option<State>,
+    /// Words to store with the next lines.
+    note: Note,
 }
 
 impl Volume {
@@ -42,6 +44,7 @@ impl Volume {
             key: None,
             position: Position::start(dataset),
             state: None,
+            note: Note::default(),
         }
     }
 
@@ -183,7 +186,7 @@ impl Book for Volume {
             let because = "was checked against other lines than this ledger has";
             return Err(Error::Misplaced { dataset: self.dataset.clone(), number, because });
         }
-        let Some(body) = Body::text(number, line, spent) else {
+        let Some(body) = Body::text(number, line, spent, &self.note) else {
             let because =
                 "cannot be written: it contains an infinite number, or is nested too deeply to be read again";
             return Err(Error::Misplaced { dataset: self.dataset.clone(), number, because });
@@ -219,6 +222,10 @@ impl Book for Volume {
         let head = self.line(number)?.hash;
         let public = self.database.public_key()?.unwrap_or_default();
         Ok(chain::receipt(&self.dataset, number, &head, &public))
+    }
+
+    fn annotate(&mut self, note: &Note) {
+        self.note = note.clone();
     }
 }
 

@@ -8,7 +8,7 @@ use super::fixture::{
     open, race, room_for, run_race, terms, worker_command, worker_role,
 };
 use quell_ledger::{Error, Location, Problem, Store, Volume, verify_export};
-use quell_privacy::ledger::{Book, Ledger, Line, Permit, Receipt};
+use quell_privacy::ledger::{Book, Ledger, Line, Note, Permit, Receipt};
 
 /// A place for a store, and a directory for what belongs to it.
 struct Place<'a> {
@@ -32,7 +32,8 @@ impl Place<'_> {
 
 type Test = fn(&Place);
 
-const TESTS: [(&str, Test); 10] = [
+const TESTS: [(&str, Test); 11] = [
+    ("words_are_kept_with_charges_and_change_nothing", words_are_kept_with_charges_and_change_nothing),
     ("lines_are_read_as_they_were_written", lines_are_read_as_they_were_written),
     ("a_number_is_given_once", a_number_is_given_once),
     ("the_cap_holds_and_a_raise_is_written_down", the_cap_holds_and_a_raise_is_written_down),
@@ -125,6 +126,38 @@ fn worker() {
         return drop(create(&Store::create(place.as_str()).unwrap(), &place, None));
     }
     race(&Store::open_with_key(place.as_str(), &out.with_file_name("signing.key")).unwrap(), &out);
+}
+
+/// The words of a charge are in the chain, and the state is that of a ledger without words.
+fn words_are_kept_with_charges_and_change_nothing(place: &Place) {
+    let mut store = place.store();
+    let mut bare = create(&store, DATASET, Some(10.0));
+    let mut worded = create(&store, "other", Some(10.0));
+    let note = Note {
+        by: Some("ada".into()),
+        file: Some("people.csv".into()),
+        release: Some("count".into()),
+        condition: Some("age > 3 and name = '\u{0}\"'".into()),
+    };
+    worded.annotate(&note);
+    charge(&mut bare, 2);
+    charge(&mut worded, 1);
+    // A lease has no words.
+    drop(worded.reserve_once("key", count(10.0), 1).unwrap().next().unwrap().unwrap());
+    drop(bare.reserve_once("key", count(10.0), 1).unwrap().next().unwrap().unwrap());
+    worded.raise(budget(Some(9.0)), "less").unwrap();
+    let entries = store.entries("other").unwrap();
+    let kept: Vec<&Note> = entries.iter().map(|entry| &entry.note).collect();
+    let name = Note { by: note.by.clone(), ..Note::default() };
+    assert_eq!(kept, [&Note::default(), &note, &note, &Note::default(), &name]);
+    assert!(store.entries(DATASET).unwrap().iter().all(|entry| entry.note.is_empty()));
+    charge(&mut worded, 1);
+    bare.raise(budget(Some(9.0)), "less").unwrap();
+    assert_eq!(bare.state().unwrap().spent(), worded.state().unwrap().spent());
+    assert!(store.verify(&[], &[]).is_good());
+    // Words are as protected as everything else in a line.
+    let text = store.export("other").unwrap();
+    assert!(verify_export(&text).is_ok() && verify_export(&text.replace("ada", "eve")).is_err());
 }
 
 fn lines_are_read_as_they_were_written(place: &Place) {

@@ -90,7 +90,7 @@ impl Statement {
             delta: promise.map_or(budget.delta.get(), |promise| promise.delta),
             unpromised: promise.err(),
             false_positive_rate: FALSE_POSITIVES,
-            true_positive_rate: promise.map_or(1.0, power),
+            true_positive_rate: promise.map_or(1.0, |promise| promise.power(FALSE_POSITIVES)),
             seeded,
             alone: promise.is_ok().then(|| alone(state, counted)).transpose()?.flatten(),
         })
@@ -147,17 +147,11 @@ fn lower(state: &State, counted: Spent, promise: Promise) -> Result<f64, Error> 
     }
 }
 
-/// Power of the best test at [`FALSE_POSITIVES`] that (ε, δ) allows.
-fn power(promise: Promise) -> f64 {
-    let (alpha, Promise { epsilon, delta }) = (FALSE_POSITIVES, promise);
-    // TPR ≤ e^ε FPR + δ, and 1 - TPR ≥ e^-ε (1 - FPR - δ). [DRS22]
-    (epsilon.exp() * alpha + delta).min(1.0 - (-epsilon).exp() * (1.0 - alpha - delta)).clamp(alpha, 1.0)
-}
-
 /// The cost of the only plan by itself, by its own trade-off function.
 fn alone(state: &State, counted: Spent) -> Result<Option<Alone>, Error> {
     let [only] = state.charges() else { return Ok(None) };
-    let allowed = power(Promise { epsilon: counted.epsilon, delta: state.budget().delta.get() });
+    let counted_alone = Promise { epsilon: counted.epsilon, delta: state.budget().delta.get() };
+    let allowed = counted_alone.power(FALSE_POSITIVES);
     let true_positive_rate =
         match TradeOff::new(&Pld::default(), &only.charge.plan.event, state.terms().neighbors) {
             // Noise at distance τ moves the false positives by τ, which a slope of at most 1/α turns into

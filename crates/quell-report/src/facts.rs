@@ -187,17 +187,6 @@ pub(crate) fn dimensions(shape: &[usize]) -> String {
     shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(" × ")
 }
 
-/// Splits a statement into lines, each with its leading words before a colon, if any.
-pub(crate) fn sentences(statement: &str) -> Vec<(String, String)> {
-    let lines = statement.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines
-        .map(|line| match line.split_once(": ") {
-            Some((word, rest)) if word.chars().count() <= 24 => (word.to_owned(), rest.to_owned()),
-            _ => (String::new(), line.to_owned()),
-        })
-        .collect()
-}
-
 pub(crate) fn guarantee(paid: &PaymentRecord, unit: Unit, neighbors: Neighbors) -> Vec<[String; 2]> {
     let PaymentRecord { receipt, epsilon, delta } = paid;
     let change = match neighbors {
@@ -313,14 +302,5 @@ mod tests {
         let expected = [["4", "b predicted as a"], ["2", "c predicted as b"], ["1", "a predicted as b"]]
             .map(|pair| pair.map(str::to_owned));
         assert_eq!(confusion.mistakes(), expected);
-    }
-
-    #[test]
-    fn a_statement_is_cut_at_its_leading_words() {
-        let cut =
-            sentences("Dataset \"a\": what was released.\nPromise: if one: two.\n\nNo word here at all.\n");
-        let leading: Vec<&str> = cut.iter().map(|(word, _)| word.as_str()).collect();
-        assert_eq!(leading, ["Dataset \"a\"", "Promise", ""]);
-        assert_eq!(cut[1].1, "if one: two.");
     }
 }

@@ -21,9 +21,10 @@ use crate::{Interval, plot::Figure};
 use crate::{
     facts::{
         Report, architecture, confusion, cost, describe, dimensions, duration, features, guarantee, layers,
-        ledger_entry, percent, round_up, row, sentences, shortened, source,
+        ledger_entry, percent, round_up, row, shortened, source,
     },
     figures,
+    promise::{self, Covers, Released},
 };
 
 const ATTACK: &str = "a membership test for one record, given all answers and refusals";
@@ -91,7 +92,16 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         title: format!("{} on {}", title_prefix(&configuration), receipt.dataset),
         kind: "Public records labelled by private votes with differential privacy, and a student trained on the answers.",
         headlines: headlines(model, &outcome, configuration.votes.reveal),
-        statement: sentences(&model.statement),
+        statement: promise::sentences(
+            &Released {
+                paid: &model.paid,
+                event: &event,
+                unit: configuration.data.unit,
+                neighbors: plan.neighbors,
+                covers: if configuration.votes.reveal { Covers::AnswersOnly } else { Covers::Everything },
+            },
+            &model.statement,
+        )?,
         lists,
         figures,
         learned: None,

@@ -14,6 +14,7 @@ mod labelled;
 mod learned;
 mod markdown;
 pub mod plot;
+mod promise;
 mod synthetic;
 mod trained;
 

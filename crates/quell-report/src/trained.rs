@@ -12,10 +12,11 @@ use crate::{
     columns::Columns,
     facts::{
         Report, architecture, confusion, cost, describe, dimensions, duration, features, guarantee, layers,
-        ledger_entry, percent, row, sentences, shortened, source,
+        ledger_entry, percent, row, shortened, source,
     },
     figures,
     learned::Findings,
+    promise::{self, Covers, Released},
     synthetic,
 };
 
@@ -82,7 +83,16 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         kind: "A model trained with differential privacy.",
         title: format!("{name} on {}", receipt.dataset),
         headlines: headlines(model, &metrics),
-        statement: sentences(&model.statement),
+        statement: promise::sentences(
+            &Released {
+                paid: &model.paid,
+                event: &method.event,
+                unit: configuration.data.unit,
+                neighbors: method.neighbors,
+                covers: Covers::Everything,
+            },
+            &model.statement,
+        )?,
         lists,
         figures,
         learned: findings,

@@ -50,6 +50,7 @@ mod kernel;
 pub mod layer;
 pub mod learner;
 pub mod network;
+mod onnx;
 pub mod random;
 mod range;
 #[allow(

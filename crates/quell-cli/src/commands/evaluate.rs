@@ -8,6 +8,7 @@ use quell_privacy::number::format_brief;
 use serde_json::json;
 
 use crate::{
+    author,
     flags::{
         Format,
         ledger::{Dataset, LedgerArgs, ONE_RECORD},
@@ -28,13 +29,14 @@ Examples:
 
 /// Measure the accuracy of a model on public or private data
 ///
-/// For clusters the measure is the mean squared distance to the centres, and for components the explained variance.
-/// For a model of ratings, each rating is predicted from the other ratings of its user, and ten items are
-/// recommended from four fifths of the ratings of a user: recall@10 is the share of the others among them, of ten or of all if they are fewer.
-/// For synthetic data the measure is the distance between its pairs of columns and those of the data.
 /// On public data (--public), the evaluation is free and shows every result. On private data (--epsilon), the
 /// command charges the ledger of the dataset and releases a noisy accuracy. The printed error holds with 95 %
 /// probability.
+///
+/// For clusters the measure is the mean squared distance to the centres, and for components the explained
+/// variance. For synthetic data it is the distance between its pairs of columns and those of the data. For a model
+/// of ratings, each rating is predicted from the other ratings of its user. The measure recall@10 is the share of
+/// a fifth of the ratings that is among ten recommendations made from the rest.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
@@ -80,7 +82,7 @@ pub(crate) struct Flags {
 }
 
 /// Hint for a model that cannot be evaluated on private data.
-const ONLY_PUBLIC: &str = "evaluate it on other records, which are public; or declare the test part public in the schema, if everyone may know it";
+const ONLY_PUBLIC: &str = "evaluate it on other records, which are public; or declare the test part public before training, if everyone may know it: public_test = true under [data] of the configuration";
 
 /// Whether the model predicts classes. Other measures are not released with noise.
 fn predicts_classes(model: &Model) -> bool {
@@ -106,7 +108,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         (None, true, Access::Private) => {
             let sentence = "the records belong to the private training data of the model";
             let hint = if predicts_classes(&model) {
-                "release a noisy accuracy with --epsilon; or declare the test part public in the schema, if everyone may know it"
+                "release a noisy accuracy with --epsilon; or train with --public-test, or public = true under [test] of the schema, if everyone may know the test part"
             } else {
                 ONLY_PUBLIC
             };
@@ -229,6 +231,8 @@ impl Flags {
         let correct = model.predictor.correct(&found.examples);
         let accuracy =
             Accuracy { epsilon, records: self.records, one_record_per_user: self.one_record_per_user };
+        let name = model.configuration.model.name.as_deref().unwrap_or("model");
+        ledger.annotate(&author::note(self.data.as_deref(), format!("accuracy of {name}")));
         let state = ledger.state()?.clone();
         accuracy.visit(&state, &correct, AnswerRelease { payment, ledger: &mut ledger, show: identity })?
     }

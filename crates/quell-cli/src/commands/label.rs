@@ -200,10 +200,12 @@ Examples:
 ///
 /// Each teacher is trained on its own part of the private records. The teachers vote on the label of each
 /// public record, and the student is trained on the answers. Without DATA, the command uses the embedded
-/// digits: one part is private, the other public. Records are assigned to teachers by their content (or by
-/// their user), so that one record affects only one teacher. If one of ε, noise and answers is left out, it
-/// follows from the other two. The command writes the answers to answers.jsonl in the folder of the run.
-/// Continue an interrupted run with `quell resume`: it does not train a teacher twice, and does not charge an
+/// digits: one part is private, the other public.
+///
+/// Records are assigned to teachers by their content (or by their user), so that one record affects only one
+/// teacher. If one of ε, noise and answers is left out, it follows from the other two.
+///
+/// The command writes the answers to answers.jsonl in the folder of the run. Continue an interrupted run with `quell resume`: it does not train a teacher twice, and does not charge an
 /// answer twice.
 #[derive(clap::Args)]
 #[command(after_help = PATE_EXAMPLES)]

@@ -12,7 +12,12 @@ use serde_json::{Value, json};
 
 use quell_report::escape;
 
-use crate::{commands::recommend::Recommended, flags::Format, print, records, refusal::Refusal};
+use crate::{
+    commands::recommend::Recommended,
+    flags::{Format, parse_positive},
+    print, records,
+    refusal::Refusal,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -37,8 +42,8 @@ pub(crate) struct Flags {
     /// A table needs no label. If not given: the test part of the embedded digits.
     data: Option<PathBuf>,
     /// Number of items that are recommended to each user, for a model of ratings
-    #[arg(long, value_name = "K", default_value_t = 10)]
-    top: usize,
+    #[arg(long, value_name = "K", default_value_t = 10, value_parser = parse_positive)]
+    top: u64,
     /// Add a column for each class with its predicted probability (for svm: its score)
     #[arg(long)]
     scores: bool,
@@ -57,7 +62,8 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     let model = Model::open(&flags.model)?;
     let text = match &model.predictor {
         Predictor::Factorization(factorization) => {
-            let found = Recommended::new(&model, factorization, flags.data.as_deref(), flags.top)?;
+            let found =
+                Recommended::new(&model, factorization, flags.data.as_deref(), usize::try_from(flags.top)?)?;
             match flags.format {
                 Format::Json => pretty(&found.objects())?,
                 Format::Text => found.lines(),
@@ -68,6 +74,9 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
             return Err(Refusal::new(sentence, "draw rows with `quell synthesize --from RUN`").into());
         }
         _ => {
+            if flags.scores && !(model.predictor.is_supervised() && model.classes.is_some()) {
+                print::status("note: --scores adds no column, because the model predicts no classes");
+            }
             let examples = records::unlabelled(&model, flags.data.as_deref())?;
             let misfits = Misfits::new(&model, flags.data.as_deref())?;
             let mut predicted = {

@@ -33,7 +33,9 @@ Examples:
 /// The command counts the values of columns and of chosen pairs of columns with noise, fits a graphical model to
 /// the counts, and draws rows from it: synthetic.csv in the folder of the run. The rows have the columns of the schema, the
 /// label among them, and can be used with the same schema. One share of the budget estimates the error of pairs that
-/// were not measured. With --from, the command draws rows from a finished run, which costs nothing, and prints them.
+/// were not measured.
+///
+/// With --from, the command draws rows from a finished run, which costs nothing, and prints them.
 /// The command does not count the records, because their number may be private: state it with --records, approximately.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -127,7 +129,7 @@ impl Flags {
         }
         let seed = self.terms.seed.unwrap_or(model.configuration.synthesis.seed);
         let text = synthesizer.csv(rows as usize, seed);
-        if self.terms.format == Format::Json {
+        if self.terms.format.of_results()? == Format::Json {
             return print::json(&json!({"rows": rows, "seed": seed, "csv": text}));
         }
         print::document(&text)?;

@@ -42,12 +42,16 @@ Examples:
 /// Train a model, charged to the ledger of the dataset
 ///
 /// DATA is a CSV or Parquet file with a schema, a folder or file of IDX, CIFAR-10, NPY or NPZ, or a folder with
-/// one folder of images for each class. Without DATA, the command trains on the embedded digits. A table gets
-/// an additive model, which needs no setting but ε and a rough number of records. The models kmeans and components use no label. The model factorization recommends items: it needs a table of
-/// ratings, a public list of items, and protects each user with all their ratings. Other data, and settings of DP-SGD, get a network that is
-/// trained with DP-SGD: any of ε, noise, steps and sampling rate may be left out. The command does not count the records, because their
-/// number may be private: state it with --records, approximately, or exactly for batches of a fixed size.
-/// Without --delta, δ is a power of ten below 0.1 divided by this number.
+/// one folder of images for each class. Without DATA, the command trains on the embedded digits.
+///
+/// A table gets an additive model, which needs no setting but ε and a rough number of records. The models kmeans
+/// and components use no label. The model factorization recommends items: it needs a table of ratings and a
+/// public list of items, and protects each user with all their ratings. Other data, and settings of DP-SGD, get a
+/// network that is trained with DP-SGD. Any of ε, noise, steps and sampling rate may be left out.
+///
+/// The command does not count the records, because their number may be private. State it with --records:
+/// approximately, or exactly for batches of a fixed size. Without --delta, δ is a power of ten below 0.1 divided
+/// by this number.
 #[derive(Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {

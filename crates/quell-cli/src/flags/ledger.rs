@@ -9,11 +9,11 @@ use quell::{
 };
 use quell_ledger::{Location, Store, Volume};
 use quell_privacy::{
-    ledger::{Ledger, Spent, Terms, Unit},
+    ledger::{Book as _, Ledger, Note, Spent, Terms, Unit},
     number::{Toward, format_exact, format_rounded},
 };
 
-use crate::{print, refusal::Refusal};
+use crate::{author, print, refusal::Refusal};
 
 /// Which ledger.
 #[derive(Clone, Debug, clap::Args)]
@@ -128,7 +128,7 @@ impl LedgerArgs {
         }
         let terms = terms()?;
         let (budget, delta) = (format_exact(terms.budget.cap()), format_exact(terms.budget.delta.get()));
-        let ledger = Ledger::create(store.book(name)?, terms)?;
+        let ledger = Ledger::create(signed(store.book(name)?), terms)?;
         let demonstration = if public {
             "; this ledger is a demonstration with a large budget, because the embedded digits are public"
         } else {
@@ -182,6 +182,12 @@ impl LedgerArgs {
         }
         Ok(ledger)
     }
+}
+
+/// The book, with the name of the user for the lines that it writes next.
+pub(crate) fn signed(mut book: Volume) -> Volume {
+    book.annotate(&Note { by: author::name(), ..Note::default() });
+    book
 }
 
 /// Prints what a ledger would have spent after a plan, if the ledger exists.

@@ -196,14 +196,40 @@ pub(crate) struct RunArgs {
     /// Folder of the run (a new folder in runs/ if not given)
     #[arg(long, value_name = "FOLDER")]
     output: Option<PathBuf>,
-    /// Report the settings and the privacy cost, and charge nothing
+    /// Show the plan and its privacy cost, and charge nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) ledgers: LedgerArgs,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: Format,
+    pub(crate) format: RunFormat,
+}
+
+/// Output format of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RunFormat {
+    /// Text for people.
+    #[default]
+    Text,
+    /// JSON for programs, with all digits.
+    Json,
+    /// With --dry-run: all settings, as --config reads them.
+    Toml,
+}
+
+impl RunFormat {
+    /// The format of results, which are never TOML.
+    pub(crate) fn of_results(self) -> Result<Format> {
+        match self {
+            Self::Text => Ok(Format::Text),
+            Self::Json => Ok(Format::Json),
+            Self::Toml => {
+                let sentence = "--format toml prints settings, expected --dry-run beside it";
+                Err(Refusal::new(sentence, "add --dry-run, or give --format text or json").into())
+            }
+        }
+    }
 }
 
 impl RunArgs {
@@ -211,7 +237,10 @@ impl RunArgs {
     pub(crate) fn new_budget(&self, delta: Option<f64>) -> Result<Option<NewBudget>> {
         let Some(epsilon) = self.budget else { return Ok(None) };
         let delta = delta.ok_or_else(|| {
-            Refusal::new("--budget is given without a δ, expected --delta", "for example, add --delta 1e-6")
+            Refusal::new(
+                "--budget is given and δ is not, expected both",
+                "add --delta D, far below one over the number of records: 1e-6 for 100,000 records",
+            )
         })?;
         Ok(Some(NewBudget { epsilon, delta }))
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Composition, Cost, Permit};
+use super::{Composition, Cost, Note, Permit};
 use crate::{
     Error, Neighbors,
     event::Record,
@@ -209,4 +209,7 @@ pub trait Book {
 
     /// Reads the receipt of a line that was written earlier.
     fn receipt(&mut self, number: u64) -> Result<Receipt, Self::Error>;
+
+    /// Keeps words to store with the next lines. A book may ignore them.
+    fn annotate(&mut self, _note: &Note) {}
 }

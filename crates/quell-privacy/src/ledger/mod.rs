@@ -10,6 +10,7 @@ mod cost;
 mod decision;
 mod filter;
 mod lease;
+mod note;
 mod paid;
 mod permit;
 mod promise;
@@ -20,6 +21,7 @@ pub use book::{Book, Budget, Charge, Line, Receipt, Terms, Unit};
 pub use cost::Cost;
 pub use filter::{Composition, Spent, Theorem};
 pub use lease::Lease;
+pub use note::Note;
 pub use paid::Paid;
 pub use permit::Permit;
 pub use promise::{Promise, Unpromised};
@@ -85,6 +87,11 @@ impl<B: Book> Ledger<B> {
             self.state.apply(&line)?;
         }
         Ok(&self.state)
+    }
+
+    /// Passes words about the next charges to the book. They change no decision.
+    pub fn annotate(&mut self, note: &Note) {
+        self.book.annotate(note);
     }
 
     /// The receipt of a line.

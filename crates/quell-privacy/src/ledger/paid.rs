@@ -41,7 +41,7 @@ impl<M> Paid<M> {
     /// The caller makes sure that every part is split off at most once.
     pub(crate) fn split<N>(&mut self, part: N) -> Paid<N> {
         let (randomness, receipt) = (self.randomness.split(), self.receipt.clone());
-        Paid { mechanism: part, neighbors: self.neighbors, randomness, receipt }
+        Paid { mechanism: part, unit: self.unit, neighbors: self.neighbors, randomness, receipt }
     }
 
     /// The receipt of the charge, to be kept with the release.

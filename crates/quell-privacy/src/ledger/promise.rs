@@ -16,6 +16,18 @@ pub struct Promise {
     pub delta: f64,
 }
 
+impl Promise {
+    /// The largest true-positive rate of a membership test at a false-positive rate.
+    ///
+    /// # Theorem
+    /// [DRS22] A test that tells neighbours apart has TPR ≤ e^ε FPR + δ, and 1 - TPR ≥ e^-ε (1 - FPR - δ).
+    #[must_use]
+    pub fn power(self, false_positive_rate: f64) -> f64 {
+        let (alpha, Self { epsilon, delta }) = (false_positive_rate, self);
+        (epsilon.exp() * alpha + delta).min(1.0 - (-epsilon).exp() * (1.0 - alpha - delta)).clamp(alpha, 1.0)
+    }
+}
+
 /// Why nothing is promised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Error,
     data::{Examples, Scaling},
+    layer::Spec,
 };
 use hog::Hog;
 use network::PublicNetwork;
@@ -153,6 +154,20 @@ impl Features {
             *digest = Some(network.digest);
         }
         Ok(())
+    }
+
+    /// The layers and weights of a public network that reads raw records.
+    pub(crate) fn public_layers(&self) -> Result<(Vec<Spec>, Vec<f32>), Error> {
+        let expected = "features of a public network on raw records";
+        let Self::Network { path, digest } = self else {
+            return Err(Error::Setting { name: "features", found: "of another kind".into(), expected });
+        };
+        let network = PublicNetwork::open(path, digest.as_deref())?;
+        if !network.features.is_raw() {
+            let found = "of a network that has features of its own".into();
+            return Err(Error::Setting { name: "features", found, expected });
+        }
+        Ok((network.layers, network.weights))
     }
 
     /// Whether there is no transform.

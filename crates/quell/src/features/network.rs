@@ -25,9 +25,11 @@ pub(super) struct PublicNetwork<'p> {
     /// Shape of a record of the model, channels first.
     shape: Vec<usize>,
     /// The features that the model was trained on.
-    features: Features,
+    pub(super) features: Features,
     trunk: Network,
-    weights: Vec<f32>,
+    /// The settings of the layers of `trunk`.
+    pub(super) layers: Vec<layer::Spec>,
+    pub(super) weights: Vec<f32>,
     /// The scaling of the records that the model was trained on.
     pub(super) scaling: Option<Scaling>,
     /// BLAKE3 hash of the file in hexadecimal.
@@ -81,8 +83,10 @@ impl<'p> PublicNetwork<'p> {
             other => no_model(other),
         })?;
         let weights = weights(&bytes, &trunk).map_err(no_model)?;
-        let Settings { data, features, .. } = settings;
-        Ok(Self { path, shape, features, trunk, weights, scaling: data.scaling, digest: found })
+        let Settings { data, features, mut model } = settings;
+        model.layers.pop();
+        let (layers, scaling) = (model.layers, data.scaling);
+        Ok(Self { path, shape, features, trunk, layers, weights, scaling, digest: found })
     }
 
     /// Number of features for records of a shape.

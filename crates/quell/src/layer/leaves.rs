@@ -85,6 +85,16 @@ pub(crate) struct Trees {
     thresholds: usize,
 }
 
+/// A question of a tree. The answer yes adds `bit` to the number of the leaf.
+pub(crate) struct Asked<'t> {
+    pub(crate) tree: usize,
+    pub(crate) bit: usize,
+    /// The number that is compared, or the first indicator of the column.
+    pub(crate) feature: usize,
+    /// The categories for which the answer is yes; `None` for a number.
+    pub(crate) set: Option<&'t [bool]>,
+}
+
 #[derive(Clone, Debug)]
 struct Question {
     column: usize,
@@ -152,6 +162,38 @@ impl Trees {
     /// Number of leaves of all trees.
     pub(crate) fn leaves(&self) -> usize {
         self.shares.len()
+    }
+
+    /// Number of trees.
+    pub(crate) fn count(&self) -> usize {
+        self.depths.len()
+    }
+
+    /// All questions, tree after tree.
+    pub(crate) fn asked(&self) -> Vec<Asked<'_>> {
+        let mut questions = self.questions.iter();
+        let mut asked = Vec::with_capacity(self.questions.len());
+        for (tree, depth) in self.depths.iter().enumerate() {
+            for (place, Question { column, kind }) in questions.by_ref().take(*depth).enumerate() {
+                let set = match kind {
+                    Kind::Number { .. } => None,
+                    Kind::Category { is_in } => Some(is_in.as_slice()),
+                };
+                let feature = self.columns[*column].0;
+                asked.push(Asked { tree, bit: 1 << (depth - 1 - place), feature, set });
+            }
+        }
+        asked
+    }
+
+    /// The tree of each leaf, and the number of the leaf in its tree.
+    pub(crate) fn leaf_places(&self) -> (Vec<usize>, Vec<usize>) {
+        let leaves = self
+            .depths
+            .iter()
+            .enumerate()
+            .flat_map(|(tree, depth)| (0..1_usize << depth).map(move |leaf| (tree, leaf)));
+        leaves.unzip()
     }
 
     /// The squared length of all leaves of an example: the same for every example.

@@ -62,6 +62,7 @@ pub use residual::Residual;
 pub use spec::{Axes, Sides, Spec};
 pub use standardize::{BoundLength, Standardize};
 pub use standardized::StandardizedConvolution;
+pub(crate) use standardized::standardize_filters;
 pub(crate) use waves::Table as WaveTable;
 pub use waves::Waves;
 

@@ -355,7 +355,7 @@ impl Spec {
 
 impl Sides {
     /// Rows and columns. For a sequence, the number of rows is `row`.
-    pub(super) fn along(self, is_sequence: bool, row: usize) -> Option<[usize; 2]> {
+    pub(crate) fn along(self, is_sequence: bool, row: usize) -> Option<[usize; 2]> {
         match self {
             Self::Same(side) if is_sequence => Some([row, side]),
             Self::Same(side) => Some([side, side]),

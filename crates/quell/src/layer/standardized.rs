@@ -40,38 +40,12 @@ impl StandardizedConvolution {
 
     /// Computes the standardised weights, and the length that each output's weights were divided by.
     fn standardize(&self, weights: &[f32]) -> (Vec<f32>, Vec<f64>) {
-        let (mut standardized, mut lengths) = (weights.to_vec(), vec![0.0; self.groups * self.width]);
-        let size = self.patch * self.width;
-        for (matrix, lengths) in standardized.chunks_exact_mut(size).zip(lengths.chunks_exact_mut(self.width))
-        {
-            let mut means = vec![0.0; self.width];
-            self.sum(matrix, &mut means, |_, w| f64::from(w));
-            for mean in &mut means {
-                *mean /= self.patch as f64;
-            }
-            self.sum(matrix, lengths, |output, w| (f64::from(w) - means[output]).powi(2));
-            for length in &mut *lengths {
-                *length = (*length + SMALLEST_SQUARE).sqrt();
-            }
-            for row in matrix.chunks_exact_mut(self.width) {
-                let moments = means.iter().zip(&*lengths);
-                row.iter_mut()
-                    .zip(moments)
-                    .for_each(|(w, (mean, length))| *w = ((f64::from(*w) - mean) / length) as f32);
-            }
-        }
-        (standardized, lengths)
+        standardize_filters([self.groups, self.patch, self.width], weights)
     }
 
     /// Sums `term(output, weight)` over the weights of each output of a group.
     fn sum(&self, matrix: &[f32], totals: &mut [f64], term: impl Fn(usize, f32) -> f64) {
-        for row in matrix.chunks_exact(self.width) {
-            totals
-                .iter_mut()
-                .zip(row)
-                .enumerate()
-                .for_each(|(output, (total, w))| *total += term(output, *w));
-        }
+        sum_by_output(matrix, self.width, totals, term);
     }
 
     /// Turns the gradient g by the standardised weights ŵ into the gradient by the weights.
@@ -103,6 +77,42 @@ impl StandardizedConvolution {
     fn split<'a>(&self, kept: &'a mut [f32]) -> (&'a mut [f32], &'a mut [f32]) {
         let examples = kept.len() / self.kept();
         kept.split_at_mut(examples * self.inner.kept())
+    }
+}
+
+/// Computes standardised filters, and the length that the weights of each output were divided by.
+///
+/// The weights of each group are a matrix with a row for each number of a patch, and a column for each output.
+pub(crate) fn standardize_filters(
+    [groups, patch, width]: [usize; 3],
+    weights: &[f32],
+) -> (Vec<f32>, Vec<f64>) {
+    let (mut standardized, mut lengths) = (weights.to_vec(), vec![0.0; groups * width]);
+    for (matrix, lengths) in standardized.chunks_exact_mut(patch * width).zip(lengths.chunks_exact_mut(width))
+    {
+        let mut means = vec![0.0; width];
+        sum_by_output(matrix, width, &mut means, |_, w| f64::from(w));
+        for mean in &mut means {
+            *mean /= patch as f64;
+        }
+        sum_by_output(matrix, width, lengths, |output, w| (f64::from(w) - means[output]).powi(2));
+        for length in &mut *lengths {
+            *length = (*length + SMALLEST_SQUARE).sqrt();
+        }
+        for row in matrix.chunks_exact_mut(width) {
+            let moments = means.iter().zip(&*lengths);
+            row.iter_mut()
+                .zip(moments)
+                .for_each(|(w, (mean, length))| *w = ((f64::from(*w) - mean) / length) as f32);
+        }
+    }
+    (standardized, lengths)
+}
+
+/// Sums `term(output, weight)` over the weights of each output.
+fn sum_by_output(matrix: &[f32], width: usize, totals: &mut [f64], term: impl Fn(usize, f32) -> f64) {
+    for row in matrix.chunks_exact(width) {
+        totals.iter_mut().zip(row).enumerate().for_each(|(output, (total, w))| *total += term(output, *w));
     }
 }
 

@@ -95,6 +95,11 @@ impl Table {
         Self { count: amplitudes.len(), rows: (0..=points).flat_map(row).collect() }
     }
 
+    /// The largest number, the intervals between two whole numbers, and the waves at all points.
+    pub(crate) fn grid(&self) -> (f32, f32, &[f32]) {
+        (LARGEST, INTERVALS, &self.rows)
+    }
+
     /// The rows around a number, and its place between them: 0 at the first one, 1 at the second one.
     #[inline(always)]
     fn around(&self, number: f32) -> (&[f32], &[f32], f32) {

@@ -19,12 +19,13 @@ pub struct Architecture {
 
 impl Architecture {
     /// Builds the network for examples of a shape (channels first) and `outputs` outputs.
-    /// Replaces a name by the layers of that model.
+    /// Adds the layers of the named model, or names a default model.
     pub fn build(&mut self, shape: &[usize], outputs: usize) -> Result<Network, Error> {
         let input = channels_last(shape);
         if self.layers.is_empty() {
             let default = if shape.len() == 3 { "cnn-tanh" } else { "logistic" };
-            self.layers = layers_of(self.name.as_deref().unwrap_or(default), &input, outputs)?;
+            let name = self.name.get_or_insert_with(|| default.to_owned());
+            self.layers = layers_of(name, &input, outputs)?;
         }
         let network = build(&input, &self.layers)?;
         if network.outputs() != outputs {
@@ -47,7 +48,7 @@ impl Architecture {
 }
 
 /// Converts the shape of an image from channels first to channels last.
-fn channels_last(shape: &[usize]) -> Vec<usize> {
+pub(crate) fn channels_last(shape: &[usize]) -> Vec<usize> {
     match *shape {
         [channels, rows, columns] => vec![rows, columns, channels],
         _ => shape.to_vec(),

@@ -29,6 +29,7 @@ mod models;
 mod tape;
 
 pub use architecture::Architecture;
+pub(crate) use architecture::channels_last;
 pub use batch::{Scales, Workspace};
 pub use error::Error;
 pub use models::{Model, build, layers_of, models, named};

@@ -134,7 +134,33 @@ pub struct Source {
     pub ratings: Option<RatingColumns>,
 }
 
+impl Configuration {
+    /// What is trained, in a few words: the model, and the column that it predicts.
+    #[must_use]
+    pub fn subject(&self) -> String {
+        let layers = self.model.layers.len();
+        let model = match (&self.model.name, layers) {
+            (Some(name), _) => format!("{name} model"),
+            (None, 1) => "network of 1 layer".into(),
+            (None, _) => format!("network of {layers} layers"),
+        };
+        let is_target = self.learner.is_none_or(|learner| learner.label_use() == LabelUse::Target);
+        let label = self.data.schema.as_ref().and_then(|schema| schema.label.as_ref());
+        match label.filter(|_| is_target) {
+            Some(label) => format!("{model} that predicts {}", label.column),
+            None => model,
+        }
+    }
+}
+
 impl Source {
+    /// The name of the file or folder of the records, without the folders around it.
+    #[must_use]
+    pub fn file_name(&self) -> Option<String> {
+        let name = self.path.as_ref()?.file_name()?;
+        Some(name.to_string_lossy().into_owned())
+    }
+
     /// Reads the training data and the test data.
     pub fn open(&self) -> Result<Dataset, Error> {
         self.read(true)

@@ -2,7 +2,7 @@
 
 use quell_privacy::{
     Bound, Neighbors,
-    ledger::{Book, Budget, Composition, Ledger, Spent, Terms, Unit},
+    ledger::{Book, Budget, Composition, Ledger, Note, Spent, Terms, Unit},
     number::{Toward, format_exact, format_rounded},
     units::{Delta, Epsilon},
 };
@@ -25,6 +25,11 @@ pub trait Job {
     /// Names that earlier versions gave the dataset. None if the settings name the dataset.
     fn former_names(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Public words about the charge: from which file, and for what.
+    fn note(&self) -> Note {
+        Note::default()
     }
 
     /// Whether the data is public, so that its ledger is only a demonstration.

@@ -2,7 +2,7 @@
 
 use quell_privacy::{
     Statement,
-    ledger::{Book, Lease, Ledger, Spent, Terms},
+    ledger::{Book, Lease, Ledger, Note, Spent, Terms},
 };
 
 use super::{
@@ -200,6 +200,14 @@ impl<M: Registered> Job for Training<M> {
 
     fn former_names(&self) -> Vec<String> {
         self.configuration.data.former_names()
+    }
+
+    fn note(&self) -> Note {
+        Note {
+            file: self.configuration.data.file_name(),
+            release: Some(self.configuration.subject()),
+            ..Note::default()
+        }
     }
 
     fn is_demonstration(&self) -> bool {

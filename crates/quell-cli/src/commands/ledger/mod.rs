@@ -2,23 +2,22 @@
 
 mod export;
 mod verify;
+mod view;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use quell_ledger::Entry;
 use quell_privacy::{
-    Statement,
-    ledger::{Budget, Composition, Ledger, Line, Promise, State, Terms, Unit},
+    ledger::{Budget, Composition, Ledger, Line, Note, Promise, State, Terms, Unit},
     number::{Toward, format_exact, format_rounded},
     units::{Delta, Epsilon},
 };
-use serde_json::{Value, json};
 
 use crate::{
+    author,
     flags::{
         Format,
         event::Relation,
-        ledger::{Dataset, LedgerArgs},
+        ledger::{Dataset, LedgerArgs, signed},
     },
     print,
     refusal::Refusal,
@@ -26,6 +25,7 @@ use crate::{
 
 use export::Export;
 use verify::Verify;
+use view::{list, show, statement};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -191,16 +191,6 @@ pub(crate) fn run(flags: Flags) -> Result<bool> {
     }
 }
 
-/// Formats ε for people, rounded up.
-fn epsilon(value: f64) -> String {
-    format_rounded(value, 4, Toward::Up)
-}
-
-/// Formats ε for programs. Infinity becomes null, because JSON has no infinity.
-fn number(value: f64) -> Value {
-    if value.is_finite() { json!(value) } else { Value::Null }
-}
-
 impl Create {
     fn run(self) -> Result<()> {
         let budget =
@@ -223,7 +213,7 @@ impl Create {
             composition,
         };
         let store = self.ledgers.make()?;
-        Ledger::create(store.book(&self.dataset)?, terms)?;
+        Ledger::create(signed(store.book(&self.dataset)?), terms)?;
         let when = if unit == Unit::User {
             self.relation.when().replace("record", "user")
         } else {
@@ -241,79 +231,6 @@ impl Create {
     }
 }
 
-fn list(listed: &Listed) -> Result<()> {
-    let datasets = listed.ledgers.store()?.datasets()?;
-    if listed.format == Format::Json {
-        let row = |s: &quell_ledger::Summary| json!({"dataset": s.dataset, "lines": s.lines, "spent": number(s.spent), "cap": number(s.cap), "head": s.head});
-        return print::json(&datasets.iter().map(row).collect::<Vec<_>>());
-    }
-    let mut rows = vec![["dataset", "ε spent", "budget", "lines", "head"].map(str::to_owned).to_vec()];
-    rows.extend(datasets.into_iter().map(|s| {
-        vec![s.dataset, epsilon(s.spent), format_cap(s.cap), s.lines.to_string(), s.head[..16].to_owned()]
-    }));
-    print::lines(&print::table(&rows, &[1, 2, 3]))
-}
-
-fn format_cap(cap: f64) -> String {
-    if cap.is_finite() { format_exact(cap) } else { "no cap".into() }
-}
-
-fn show(named: &Named) -> Result<()> {
-    let entries = named.listed.ledgers.store()?.entries(&named.dataset)?;
-    if named.listed.format == Format::Json {
-        let row = |e: &Entry| json!({"number": e.number, "time": e.time, "line": e.line, "spent": number(e.spent), "head": e.head});
-        return print::json(&entries.iter().map(row).collect::<Vec<_>>());
-    }
-    let mut rows = vec![["line", "time", "ε spent", "entry"].map(str::to_owned).to_vec()];
-    rows.extend(
-        entries
-            .iter()
-            .map(|e| vec![e.number.to_string(), e.time.clone(), epsilon(e.spent), describe(&e.line)]),
-    );
-    print::lines(&print::table(&rows, &[0, 2]))
-}
-
-/// Describes a line of the ledger in words.
-fn describe(line: &Line) -> String {
-    let budget = |budget: &Budget| {
-        format!(
-            "{} at δ = {}",
-            budget.epsilon.map_or_else(|| "no cap".into(), |e| format!("ε ≤ {}", format_exact(e.get()))),
-            format_exact(budget.delta.get())
-        )
-    };
-    match line {
-        Line::Opened(terms) => {
-            format!(
-                "created: {}, neighbors: {}, privacy unit: {}",
-                budget(&terms.budget),
-                terms.neighbors,
-                terms.unit
-            )
-        }
-        Line::Charged(charge) => {
-            let seeded = if charge.non_private { "NOT PRIVATE (the noise came from a seed): " } else { "" };
-            if charge.steps == 1 {
-                format!("{seeded}{}", charge.what)
-            } else {
-                format!("{seeded}{} times: {}", charge.steps, charge.what)
-            }
-        }
-        Line::Leased { charge, until } => format!("leased steps of line {charge} up to step {until}"),
-        Line::Confirmed { charge, until } => format!("confirmed steps of line {charge} up to step {until}"),
-        Line::Raised { budget: new, reason } => format!("budget changed to {}: {reason}", budget(new)),
-    }
-}
-
-fn statement(named: &Named) -> Result<()> {
-    let mut ledger = named.listed.ledgers.ledger(&Dataset::named(&named.dataset))?;
-    let statement = Statement::new(ledger.state()?)?;
-    if named.listed.format == Format::Json {
-        return print::json(&statement);
-    }
-    print::lines(&statement.to_string())
-}
-
 impl Raise {
     fn run(self) -> Result<()> {
         let mut ledger = self.ledgers.ledger(&Dataset::named(&self.dataset))?;
@@ -323,6 +240,8 @@ impl Raise {
         if !self.accept {
             self.check_promise(ledger.state()?, budget)?;
         }
+        let before = ledger.state()?.promise();
+        ledger.annotate(&Note { by: author::name(), ..Note::default() });
         let receipt = ledger.raise(budget, &self.reason)?;
         let state = ledger.state()?;
         print::status(&format!(
@@ -334,8 +253,18 @@ impl Raise {
         ));
         match state.promise() {
             Ok(promise) => {
+                let change = match before {
+                    Ok(before) if before.delta < promise.delta => {
+                        format!("; its δ grows from {} to {}", delta_of(before), delta_of(promise))
+                    }
+                    Ok(before) if before.delta > promise.delta => {
+                        format!("; its δ falls from {} to {}", delta_of(before), delta_of(promise))
+                    }
+                    Ok(_) => "; its δ stays the same".into(),
+                    Err(_) => String::new(),
+                };
                 print::status(&format!(
-                    "the promise for all releases from this dataset is {}",
+                    "the promise for all releases from this dataset is {}{change}",
                     format_promise(promise)
                 ));
             }
@@ -365,7 +294,11 @@ impl Raise {
 }
 
 fn format_promise(promise: Promise) -> String {
-    format!("ε ≤ {} at δ = {}", format_exact(promise.epsilon), format_rounded(promise.delta, 4, Toward::Up))
+    format!("ε ≤ {} at δ = {}", format_exact(promise.epsilon), delta_of(promise))
+}
+
+fn delta_of(promise: Promise) -> String {
+    format_rounded(promise.delta, 4, Toward::Up)
 }
 
 impl Grant {

@@ -58,7 +58,7 @@ pub(super) enum Several<T> {
 }
 
 impl<T: Clone> Several<T> {
-    fn list(&self) -> Vec<T> {
+    pub(super) fn list(&self) -> Vec<T> {
         match self {
             Self::One(one) => vec![one.clone()],
             Self::Many(many) => many.clone(),

@@ -3,6 +3,7 @@
 mod asked;
 mod keys;
 mod shown;
+mod words;
 
 use std::path::PathBuf;
 
@@ -208,6 +209,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     let hint =
         "add --max-per-user N and --user COLUMN, or --one-record-per-user if every user has only one record";
     let mut ledger = flags.ledgers.ledger_of_records(&dataset, is_limited, hint)?;
+    ledger.annotate(&words::note(&flags.data, &questions));
     if schema.is_none() && flags.format == Format::Text && !flags.dry_run {
         note_undeclared(&table, &questions);
     }

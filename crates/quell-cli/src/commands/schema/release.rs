@@ -18,6 +18,7 @@ use serde_json::json;
 
 use super::{Flags, Role, Values};
 use crate::{
+    author,
     flags::ledger::{Dataset, ONE_RECORD},
     payment::{self, path_text},
     print,
@@ -188,6 +189,8 @@ impl Flags {
             });
         }
         let run = |paid: Paid<Together>| run(paid, columns);
+        let names: Vec<&str> = roles.iter().map(|(name, _)| name.as_str()).collect();
+        ledger.annotate(&author::note(Some(&self.data), format!("a schema of {}", names.join(", "))));
         let first = ledger.state()?.lines();
         let found = match purchase.as_mut() {
             Some(purchase) => purchase.buy(&mut ledger, SCHEMA, plan, run)?,

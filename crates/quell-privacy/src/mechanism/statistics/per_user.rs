@@ -126,7 +126,8 @@ fn group(event: &Event, records: u32) -> Event {
         | Event::SampledWithReplacement { .. }
         | Event::NonPrivate
         | Event::PerturbedObjective { .. }
-        | Event::HiddenState { .. } => Event::NonPrivate,
+        | Event::HiddenState { .. }
+        | Event::BestOf { .. } => Event::NonPrivate,
     }
 }
 

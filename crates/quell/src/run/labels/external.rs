@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use quell_privacy::{
-    ledger::{Book, Ledger, Spent, Terms, Unit},
+    ledger::{Book, Ledger, Note, Spent, Terms, Unit},
     mechanism::{Answer, Bounds, Form, Polling, Voters},
 };
 use serde::{Deserialize, Serialize};
@@ -158,6 +158,12 @@ impl Job for External {
 
     fn former_names(&self) -> Vec<String> {
         self.file.as_ref().map(ExternalBallots::former_names).unwrap_or_default()
+    }
+
+    fn note(&self) -> Note {
+        let path = self.file.as_ref().and_then(|file| file.ballots.file_name());
+        let file = path.map(|name| name.to_string_lossy().into_owned());
+        Note { file, release: Some("answers by votes of external teachers".into()), ..Note::default() }
     }
 
     fn is_demonstration(&self) -> bool {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use quell_privacy::{
     Statement,
-    ledger::{Book, Ledger, Spent, Terms},
+    ledger::{Book, Ledger, Note, Spent, Terms},
     number::{Toward, format_exact, format_rounded},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -228,6 +228,18 @@ impl Job for Labelling {
 
     fn former_names(&self) -> Vec<String> {
         self.configuration.data.former_names()
+    }
+
+    fn note(&self) -> Note {
+        let voters = match self.configuration.voters {
+            VoterSettings::Teachers { count, .. } => format!("votes of {count} teachers"),
+            VoterSettings::Nearest { .. } => "votes of the nearest records".into(),
+        };
+        Note {
+            file: self.configuration.data.file_name(),
+            release: Some(format!("labels by {voters}")),
+            ..Note::default()
+        }
     }
 
     fn is_demonstration(&self) -> bool {
