@@ -6,6 +6,7 @@
 // Only `print` and `progress` write to the terminal.
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
 
+mod browser;
 mod commands;
 mod drive;
 #[cfg(feature = "exact-statistics")]
@@ -14,6 +15,7 @@ mod flags;
 mod hint;
 mod interrupt;
 mod memory;
+mod origin;
 mod payment;
 mod print;
 mod progress;

@@ -23,6 +23,7 @@ mod questions;
 mod ratings;
 mod refusals;
 mod schema;
+mod screenshots;
 mod snapshots;
 mod surveys;
 mod synthesize;

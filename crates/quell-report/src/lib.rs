@@ -13,7 +13,10 @@ mod interval;
 mod labelled;
 mod learned;
 mod markdown;
+mod measures;
+mod pictures;
 pub mod plot;
+mod prepared;
 mod synthetic;
 mod trained;
 
