@@ -1,5 +1,5 @@
 # Every habit is one word. `make help` lists them.
-.PHONY: help test check format lint docs book deny semver audit bench faults fuzz
+.PHONY: help test check format lint docs book deny semver audit bench faults fuzz screenshots
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -43,6 +43,9 @@ audit: ## compare accountants on QUELL_AUDIT_CASES random events (100,000 by def
 
 faults: ## kill, corrupt and fill up ledgers for QUELL_FAULT_ROUNDS rounds, more than `make test` does
 	QUELL_FAULT_ROUNDS=$${QUELL_FAULT_ROUNDS:-2000} cargo test -p quell-ledger --test all faults -- --nocapture
+
+screenshots: ## draw the pictures of docs anew, in an installed Chromium
+	QUELL_UPDATE_SCREENSHOTS=1 cargo test -p quell-cli --test all screenshots
 
 fuzz: ## run every file reader on FUZZ_RUNS random inputs, a million by default (installs cargo-fuzz if it is missing)
 	fuzz/run

@@ -23,7 +23,7 @@ use crate::{
         ledger::{self, Dataset, LedgerArgs},
         run::RunArgs,
     },
-    interrupt, print,
+    interrupt, origin, print,
     progress::Bar,
     refusal::Stopped,
 };
@@ -57,6 +57,7 @@ pub(crate) fn start(job: &impl Job, terms: &RunArgs, verb: &str) -> Result<()> {
     // Whoever reads it can still stop: nothing is paid yet.
     remark();
     let folder = terms.folder(&format!("{}{verb}", dataset.name))?;
+    folder.write_origin(&origin::of_this_run())?;
     run_job(job, &mut opened, &folder, format)
 }
 

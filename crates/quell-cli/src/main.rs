@@ -7,6 +7,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
 
 mod author;
+mod browser;
 mod commands;
 mod drive;
 mod dry_run;
@@ -17,6 +18,7 @@ mod hint;
 mod interrupt;
 mod memory;
 mod paint;
+mod origin;
 mod payment;
 mod print;
 mod progress;

@@ -64,7 +64,8 @@ pub(crate) fn labelled(model: &Model, path: Option<&Path>) -> Result<Labelled> {
     let access = match (is_own, &found.test) {
         (true, Some(_)) if found.test_is_public => Access::Public,
         (true, _) => Access::Private,
-        (false, _) if is_test && !test.is_some_and(|test| test.public) => Access::Private,
+        (false, _) if is_test && test.is_some_and(|test| test.public) => Access::Public,
+        (false, _) if is_test => Access::Private,
         (false, _) => Access::Undeclared,
     };
     let examples = with_features(model, found.test.unwrap_or(found.train))?;

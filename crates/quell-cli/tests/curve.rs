@@ -181,3 +181,23 @@ fn the_last_iterate_is_drawn_beside_all_iterates_and_comes_to_an_end() {
     assert_eq!(two["series"][1]["name"], "last iterate: Rényi (rdp)");
     assert_eq!(two["series"].as_array().unwrap().len(), 4);
 }
+
+#[test]
+fn a_curve_with_nothing_to_draw_says_so() {
+    let file = folder("empty-curve").join("one.svg");
+    for output in [vec![], vec!["--output", file.to_str().unwrap()]] {
+        let mut arguments = vec!["curve", "epsilon-steps", "--steps", "1"];
+        arguments.extend(output);
+        let ran = quell_with(&arguments, "");
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
+        assert!(
+            ran.stderr.starts_with("error: there is nothing to draw: the curve has one point"),
+            "{}",
+            ran.stderr
+        );
+        assert!(ran.stderr.contains("hint: "), "{}", ran.stderr);
+    }
+    assert!(!file.exists());
+    let points = quell("curve epsilon-steps --steps 1 --format json").json();
+    assert_eq!(points["series"][0]["points"].as_array().unwrap().len(), 1);
+}

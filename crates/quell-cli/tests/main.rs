@@ -25,6 +25,7 @@ mod questions;
 mod ratings;
 mod refusals;
 mod schema;
+mod screenshots;
 mod shell;
 mod snapshots;
 mod surveys;

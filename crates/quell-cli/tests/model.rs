@@ -51,7 +51,7 @@ fn a_report_states_the_guarantee_and_the_results() {
     let head = json["receipt"]["head"].as_str().unwrap();
     for page in [&markdown, &html] {
         for words in [
-            "logistic on digits",
+            "Logistic regression on digits, predicts one of 10 classes",
             "when one example is added or removed",
             "Not covered",
             "1e-5",
@@ -65,27 +65,34 @@ fn a_report_states_the_guarantee_and_the_results() {
             "Accuracy over the run",
             "Privacy loss over the run",
             "Error rates of the best attack",
+            "Calibration of the probabilities",
+            "Measures of each class",
             "Confusion matrix",
         ] {
             assert!(page.contains(words), "no {words:?}");
         }
     }
-    assert_eq!(html.matches("<svg").count(), 3);
+    assert_eq!(html.matches("<svg").count(), 4);
     // The page is whole in itself.
-    for outside in ["<script", "<link", "<img", "src=", "href=", "url(", "@import"] {
+    for outside in ["<script", "<link", "<img", "src=", "href=", "@import"] {
         assert!(!html.contains(outside), "{outside}");
     }
+    // Its letters are in it.
+    let fonts = html.matches("url(data:font/woff2;base64,").count();
+    assert_eq!((fonts, html.matches("url(").count()), (2, 2));
     assert_eq!(html.replace("http://www.w3.org/2000/svg", "").matches("http").count(), 0);
     assert_eq!(html.matches("<td style=").count(), 100, "a cell for each two classes");
     let upper = json["epsilon"]["upper"].as_f64().unwrap();
-    assert!((2.9..=3.0).contains(&upper) && json["figures"].as_array().unwrap().len() == 3, "{json}");
+    assert!((2.9..=3.0).contains(&upper) && json["figures"].as_array().unwrap().len() == 4, "{json}");
 }
 
 #[test]
 fn a_report_is_written_only_to_the_given_file() {
     let trained = Trained::new("report_output");
     let digits = trained.digits();
-    for (name, begins) in [("a.html", "<!DOCTYPE html>"), ("a.md", "# logistic on digits"), ("a.json", "{")] {
+    for (name, begins) in
+        [("a.html", "<!DOCTYPE html>"), ("a.md", "# Logistic regression on digits"), ("a.json", "{")]
+    {
         let path = trained.path(name);
         let ran = run(&["report", &digits, "--output", &path]);
         assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr), (0, "", format!("wrote {path}\n")));
@@ -93,8 +100,8 @@ fn a_report_is_written_only_to_the_given_file() {
     }
     assert!(!fs::exists(format!("{digits}/report.md")).unwrap());
     refused(
-        &run(&["report", &digits, "--output", &trained.path("a.pdf")]),
-        "expected a name that ends in .md, .html or .json",
+        &run(&["report", &digits, "--output", &trained.path("a.doc")]),
+        "expected a name that ends in .md, .html, .pdf or .json",
     );
     refused(&run(&["report", &trained.path("nothing")]), "contains no run");
     fs::remove_file(format!("{digits}/model.safetensors")).unwrap();
@@ -247,7 +254,7 @@ fn every_command_states_the_same_error_of_numbers() {
     // scale of training, from -1 to 1, that would be 0.03.
     assert!(error.parse::<f64>().unwrap() > 0.7, "{}", trained.stdout);
     let evaluated = crate::command::run(&here, "evaluate run public.csv --public").stdout;
-    assert!(evaluated.starts_with(&format!("root mean square error: {error} over ")), "{evaluated} {error}");
+    assert!(evaluated.starts_with(&format!("root mean square error: {error} (over ")), "{evaluated} {error}");
     let report = crate::command::run(&here, "report run").stdout;
     assert!(report.contains(&format!("| root mean square error | {error} |")), "{report}");
 }
@@ -293,7 +300,17 @@ fn evaluation_on_public_data_is_free() {
         text.lines().next().unwrap(),
         format!("accuracy: {:.2} %, {correct} of {count} correct", 100.0 * accuracy)
     );
-    assert_eq!(text.lines().count(), 13, "{text}");
+    // Three lines, a row for each class, an empty line, and a table of probabilities.
+    assert!(text.lines().count() > 3 + 11 + 2, "{text}");
+    let measures = &classes["measures"];
+    let [auc, f1, loss] = ["auc", "f1", "log_loss"].map(|name| measures[name].as_f64().unwrap());
+    let words = format!("AUC {auc:.3}, mean F1 {f1:.3}, log loss {loss:.3}, calibration error ");
+    assert!(text.lines().nth(1).unwrap().contains(&words), "{text}");
+    assert_eq!(measures["classes"].as_array().unwrap().len(), 10);
+    assert_eq!(
+        run(&["report", &digits, "--format", "json"]).json()["metrics"]["evaluation"],
+        json["evaluation"]
+    );
     // As the run itself measured it.
     assert_eq!(run(&["report", &digits, "--format", "json"]).json()["accuracy"], json["accuracy"]);
 }

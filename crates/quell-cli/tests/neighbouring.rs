@@ -163,6 +163,7 @@ fn files(here: &Path, into: &mut Vec<(PathBuf, Vec<u8>)>) {
             "intended.json",
             "reveal-paid.json",
             "reveal-intended.json",
+            "origin.json",
             ".lock",
         ];
         if path.is_dir() && name != "ledger" {

@@ -68,7 +68,7 @@ fn rows_are_made_once_paid_for_and_used_in_place_of_the_table() {
     let report = run(&here, "report one");
     works(&report);
     for words in [
-        "synthesizer on census",
+        "Synthetic data on census",
         "Counts of the columns",
         "Errors of pairs of columns",
         "Error in a cell of a pair",

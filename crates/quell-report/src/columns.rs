@@ -64,6 +64,10 @@ fn reading(curves: &Curves, more: usize) -> String {
          of categories have mean zero. The column with the largest effect comes first.",
         curves.score
     );
+    if curves.are_means {
+        text += " This model also has random trees, which join columns. So a curve is the mean over 64 random \
+                 records, in which the column alone is changed.";
+    }
     if curves.are_shortened {
         text += " Scores of unusual records, with rare categories or numbers far from their means, are made \
                  smaller afterwards; the figures do not show this.";

@@ -5,7 +5,7 @@ use quell::{
     layer::Spec,
     learner::Evaluation,
     network::Architecture,
-    run::{Folder, PaymentRecord, Source},
+    run::{Folder, Origin, PaymentRecord, Source},
 };
 use quell_privacy::{
     Neighbors,
@@ -15,7 +15,7 @@ use quell_privacy::{
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::plot::Figure;
+use crate::plot::{Figure, Scatter};
 use crate::{columns::Columns, html, labelled, learned::Findings, markdown, trained};
 
 /// The report of a run.
@@ -36,6 +36,10 @@ pub struct Report {
     pub(crate) learned: Option<Findings>,
     /// What is to be said about each column of a table.
     pub(crate) columns: Option<Columns>,
+    /// Further tables, such as the measures of each class.
+    pub(crate) tables: Vec<Findings>,
+    /// Predicted numbers against actual ones, with a sentence that explains how to read them.
+    pub(crate) scatter: Option<(Scatter, &'static str)>,
     pub(crate) confusion: Option<Confusion>,
     /// The report as JSON, for programs.
     pub(crate) document: Value,
@@ -122,6 +126,58 @@ pub(crate) fn confusion(
     None
 }
 
+/// A heading and the date, version and command line of the run; nothing if they are unknown.
+pub(crate) fn origin(folder: &Folder) -> Result<Option<List>, quell::Error> {
+    Ok(folder.origin()?.map(|Origin { date, version, command }| {
+        let mut rows = vec![row("started", date), row("version", format!("quell {version}"))];
+        rows.extend(command.map(|command| row("command", command)));
+        ("This run", rows)
+    }))
+}
+
+/// The kind of the model in words, for a title.
+pub(crate) fn kind(model: &Architecture, predicts_classes: bool) -> String {
+    let words = match model.name.as_deref() {
+        Some("logistic") if !predicts_classes => "Linear regression",
+        Some("logistic") => "Logistic regression",
+        Some("mlp" | "mlp-tanh") => "Multilayer perceptron",
+        Some("cnn" | "cnn-tanh" | "cifar-cnn") => "Convolutional network",
+        Some("digits") => "Small convolutional network",
+        Some("resnet") => "Residual network",
+        Some("transformer") => "Transformer",
+        Some("additive") => "Additive model",
+        Some("forest") => "Random forest",
+        Some("svm") => "Support vector machine",
+        Some("linear") => "Linear regression",
+        Some("ridge") => "Ridge regression",
+        Some("poisson") => "Poisson regression",
+        Some("quantile") => "Quantile regression",
+        Some("naive-bayes") => "Naive Bayes",
+        Some("tree") => "Decision tree",
+        Some("kmeans") => "Clusters by k-means",
+        Some("components") => "Principal components",
+        Some("factorization") => "Recommendations",
+        Some("synthesizer") => "Synthetic data",
+        None if model.layers.iter().any(has_convolution) => "Convolutional network",
+        _ => return capitalized(&architecture(model)),
+    };
+    words.into()
+}
+
+fn has_convolution(layer: &Spec) -> bool {
+    match layer {
+        Spec::Convolution { .. } => true,
+        Spec::Residual { layers, .. } => layers.iter().any(has_convolution),
+        _ => false,
+    }
+}
+
+/// The text with a capital letter.
+pub(crate) fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// Name of the model, or its number of layers if it has no name.
 pub(crate) fn architecture(model: &Architecture) -> String {
     let plural = if model.layers.len() == 1 { "" } else { "s" };
@@ -150,6 +206,11 @@ pub(crate) fn round_up(value: f64) -> String {
 
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
+}
+
+/// The share of a count among all, in percent; `None` of nothing.
+pub(crate) fn share_of(count: u64, all: u64) -> Option<String> {
+    (all > 0).then(|| percent(count as f64 / all as f64))
 }
 
 pub(crate) fn row(name: &str, value: impl Into<String>) -> [String; 2] {

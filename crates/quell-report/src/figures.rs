@@ -15,25 +15,6 @@ use quell_privacy::{
 
 use crate::plot::{Axis, Edge, Figure, Point, Series};
 
-/// Accuracy on public data over the steps; none if it was measured less than twice.
-pub(crate) fn accuracy(metrics: &Metrics) -> Option<(Figure, &'static str)> {
-    let points = metrics
-        .points
-        .iter()
-        .filter_map(|point| Some(Point::exact(point.step as f64, 100.0 * point.accuracy?)));
-    let points: Vec<Point> = points.collect();
-    (points.len() > 1).then(|| {
-        let figure = Figure {
-            title: "Accuracy over the run".into(),
-            subtitle: "on public test data, whose evaluation costs no privacy".into(),
-            x: Axis::linear("steps"),
-            y: Axis::linear("accuracy (%)"),
-            series: vec![Series { name: "accuracy on public data".into(), claim: Edge::Upper, points }],
-        };
-        (figure, "Accuracy of the model during the run.")
-    })
-}
-
 /// ε over the steps; none if no step was recorded.
 pub(crate) fn epsilon(metrics: &Metrics, paid: &PaymentRecord, unit: Unit) -> Option<(Figure, &'static str)> {
     let origin = Point::exact(0.0, 0.0);
@@ -185,7 +166,7 @@ pub(crate) fn attack(
         let beta = attack.beta(Probability::new(alpha)?);
         Ok(Point { x: alpha, lower: beta.lower, upper: beta.upper })
     });
-    let guessing = [0.0, 0.25, 0.5, 0.75, 1.0].map(|alpha| Point::exact(alpha, 1.0 - alpha)).to_vec();
+    let guessing = [0.0, 1.0].map(|alpha| Point::exact(alpha, 1.0 - alpha)).to_vec();
     let figure = Figure {
         title: "Error rates of the best attack".into(),
         subtitle: subtitle.into(),

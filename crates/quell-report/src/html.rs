@@ -1,9 +1,9 @@
-//! A report as one self-contained HTML page: no scripts, links or fonts.
+//! A report as one self-contained HTML page: no scripts and no links. It holds its own letters.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::escape;
-use crate::facts::{Confusion, Report};
+use crate::facts::{Confusion, Report, share_of};
 use crate::learned::Findings;
 
 const STYLE: &str = include_str!("report.css");
@@ -17,7 +17,7 @@ pub(crate) fn page(facts: &Report) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (visible(&facts.title)) }
-                style { (PreEscaped(STYLE)) }
+                style { (PreEscaped(fonts())) (PreEscaped(STYLE)) }
             }
             body {
                 h1 { (visible(&facts.title)) }
@@ -37,6 +37,7 @@ pub(crate) fn page(facts: &Report) -> String {
                     }
                 }
                 @if let Some(findings) = &facts.learned { (learned(findings)) }
+                @for table in &facts.tables { (learned(table)) }
                 @if let Some(columns) = &facts.columns {
                     h2 { (visible(columns.heading)) }
                     p { (visible(&columns.reading)) }
@@ -44,9 +45,12 @@ pub(crate) fn page(facts: &Report) -> String {
                         @for figure in &columns.figures { figure { (PreEscaped(figure.small_svg())) } }
                     }
                 }
-                @if !facts.figures.is_empty() {
+                @if !facts.figures.is_empty() || facts.scatter.is_some() {
                     h2 { "Figures" }
                     div.figures {
+                        @if let Some((scatter, reading)) = &facts.scatter {
+                            figure { (PreEscaped(scatter.svg())) figcaption { (visible(reading)) } }
+                        }
                         @for (figure, reading) in &facts.figures {
                             figure { (PreEscaped(figure.svg())) figcaption { (visible(reading)) } }
                         }
@@ -78,6 +82,33 @@ pub(crate) fn page(facts: &Report) -> String {
     page.into_string() + "\n"
 }
 
+/// The letters of the page, which figures in PNG files have, too.
+fn fonts() -> String {
+    let face = |weight: u32, file: &[u8]| {
+        let file = base64(file);
+        format!(
+            "@font-face{{font-family:'Noto Sans';font-weight:{weight};\
+             src:url(data:font/woff2;base64,{file}) format('woff2')}}\n"
+        )
+    };
+    face(400, include_bytes!("../fonts/noto-sans-regular.woff2"))
+        + &face(700, include_bytes!("../fonts/noto-sans-bold.woff2"))
+}
+
+/// Bytes as text: six bits a letter [RFC 4648, Section 4].
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let bits = (0..3).fold(0, |bits, i| bits << 8 | usize::from(group.get(i).copied().unwrap_or(0)));
+        for place in 0..4 {
+            let letter = if place <= group.len() { LETTERS[bits >> (18 - 6 * place) & 63] } else { b'=' };
+            text.push(char::from(letter));
+        }
+    }
+    text
+}
+
 /// Renders what the model learned: the map, if there is one, and the table.
 fn learned(findings: &Findings) -> Markup {
     html! {
@@ -85,6 +116,18 @@ fn learned(findings: &Findings) -> Markup {
         p { (visible(&findings.reading)) }
         @if let Some((map, reading)) = &findings.map {
             div.figures { figure { (PreEscaped(map.svg())) figcaption { (visible(reading)) } } }
+        }
+        @if !findings.pictures.is_empty() {
+            div.pictures {
+                @for picture in &findings.pictures {
+                    @if let Ok(file) = picture.png() {
+                        figure {
+                            img src=(format!("data:image/png;base64,{}", base64(&file))) alt=(visible(&picture.caption));
+                            figcaption { (visible(&picture.caption)) }
+                        }
+                    }
+                }
+            }
         }
         div.wide {
             table.findings {
@@ -107,8 +150,8 @@ fn matrix(confusion: &Confusion) -> Markup {
     html! {
         div.wide {
             table.confusion {
-                caption { "Each row is an actual class, each column a predicted class, on public data." }
-                tr { th {} @for name in &confusion.names { th scope="col" { (visible(name)) } } }
+                caption { "Each row is an actual class, each column a predicted class, on public data. Shares are those of a row." }
+                tr { th scope="col" { "actual \\ predicted" } @for name in &confusion.names { th scope="col" { (visible(name)) } } }
                 @for (actual, (name, counts)) in confusion.names.iter().zip(&confusion.counts).enumerate() {
                     tr {
                         th scope="row" { (visible(name)) }
@@ -116,6 +159,9 @@ fn matrix(confusion: &Confusion) -> Markup {
                             @let colour = if actual == predicted { "right" } else { "wrong" };
                             td style=(format!("background:rgba(var(--{colour}),{:.2})", shade(*count, counts))) {
                                 (count)
+                                @if *count > 0 && let Some(share) = share_of(*count, counts.iter().sum()) {
+                                    small { (share) }
+                                }
                             }
                         }
                     }
@@ -140,6 +186,16 @@ mod tests {
         let table = matrix(&Confusion { names, counts: vec![vec![9, 1], vec![0, 3]] }).into_string();
         assert!(!table.contains("<script>") && table.contains("&lt;script&gt;alert('1')&lt;"), "{table}");
         assert!(table.contains("&quot;b&quot; &amp; c   <"), "{table}");
+    }
+
+    #[test]
+    fn bytes_are_written_in_base_64() {
+        // The examples of RFC 4648, Section 10.
+        for (bytes, expected) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
+        {
+            assert_eq!(base64(bytes.as_bytes()), expected);
+        }
     }
 
     #[test]

@@ -21,9 +21,9 @@ use crate::{Interval, plot::Figure};
 use crate::{
     facts::{
         Report, architecture, confusion, cost, describe, dimensions, duration, features, guarantee, layers,
-        ledger_entry, percent, round_up, row, shortened, source,
+        ledger_entry, origin, percent, round_up, row, shortened, source,
     },
-    figures,
+    figures, measures,
     promise::{self, Covers, Released},
 };
 
@@ -38,15 +38,27 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
     let facts = configuration.vote_facts(classes.len())?;
     let plan = configuration.votes.plan(&facts)?;
     let event = plan.aggregation.event(plan.neighbors);
-    let figures: Vec<(Figure, &str)> =
-        [figures::epsilon_of_answers(&plan)?, figures::attack(&event, plan.neighbors, ATTACK)?]
-            .into_iter()
-            .flatten()
-            .collect();
+    let measured = outcome.unseen.as_ref().or(outcome.all.as_ref());
+    let figures: Vec<(Figure, &str)> = [
+        measures::calibration(measured, &classes),
+        figures::epsilon_of_answers(&plan)?,
+        figures::attack(&event, plan.neighbors, ATTACK)?,
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     let drawings: Vec<&Figure> = figures.iter().map(|(figure, _)| figure).collect();
     let answer_counts = per_class(&entries, classes.len());
     let (receipt, student) = (&model.paid.receipt, architecture(&configuration.student.model));
+    let title = format!(
+        "{} on {}, predicts one of {} classes",
+        title_prefix(&configuration),
+        receipt.dataset,
+        classes.len()
+    );
     let document = json!({
+        "title": title,
+        "origin": folder.origin()?,
         "run": folder.path(),
         "dataset": receipt.dataset,
         "unit": configuration.data.unit,
@@ -81,15 +93,17 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         ("Ledger entry of the charge", ledger_entry(&model.paid)),
         ("Voters", voters(&configuration)),
         ("Aggregation of votes", aggregation(&configuration, &facts, &plan)),
-        ("Results", result(&configuration, &outcome)),
+        ("Results", result(&configuration, &outcome, &classes)),
         ("Answers per class", per_class),
         ("Data", data(&configuration, model)),
         ("Student", learner(&configuration, model)),
     ];
+    lists.extend(origin(folder)?);
     let evaluation = outcome.unseen.as_ref().or(outcome.all.as_ref());
+    let table = evaluation.and_then(|evaluation| measures::table(evaluation, &classes));
     let confusion = evaluation.and_then(|evaluation| confusion(evaluation, &classes, &mut lists));
     Ok(Report {
-        title: format!("{} on {}", title_prefix(&configuration), receipt.dataset),
+        title,
         kind: "Public records labelled by private votes with differential privacy, and a student trained on the answers.",
         headlines: headlines(model, &outcome, configuration.votes.reveal),
         statement: promise::sentences(
@@ -106,6 +120,8 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         figures,
         learned: None,
         columns: None,
+        tables: table.into_iter().collect(),
+        scatter: None,
         confusion,
         document,
     })
@@ -248,7 +264,7 @@ fn aggregation(configuration: &Configuration, facts: &VoteFacts, plan: &Plan) ->
     rows
 }
 
-fn result(configuration: &Configuration, outcome: &Results) -> Vec<[String; 2]> {
+fn result(configuration: &Configuration, outcome: &Results, classes: &[String]) -> Vec<[String; 2]> {
     let asked = outcome.answered + outcome.refused;
     let limit =
         configuration.questions.map(|questions| format!(" of at most {questions}")).unwrap_or_default();
@@ -268,6 +284,9 @@ fn result(configuration: &Configuration, outcome: &Results) -> Vec<[String; 2]> 
             let accuracy = evaluation.accuracy().map_or_else(|| "none".into(), percent);
             rows.push(row(name, format!("{accuracy}: {correct} of {count} examples predicted correctly")));
         }
+    }
+    if let Some(evaluation) = outcome.unseen.as_ref().or(outcome.all.as_ref()) {
+        rows.extend(measures::rows(evaluation, classes));
     }
     rows.push(row("time", duration(outcome.seconds)));
     rows

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use quell::{
     learner::{
+        Predictor,
         factorization::Popular,
         tree::Rule,
         unsupervised::{Centre, Centres, Loadings},
@@ -15,6 +16,7 @@ use quell_privacy::{ledger::Unit, number::format_brief};
 
 use crate::{
     facts::percent,
+    pictures::{self, Picture},
     plot::{Map, Place},
 };
 
@@ -27,10 +29,12 @@ pub(crate) struct Findings {
     pub(crate) rows: Vec<Vec<String>>,
     /// A map, with a sentence that explains how to read it.
     pub(crate) map: Option<(Map, String)>,
+    /// Small pictures, where the records are images.
+    pub(crate) pictures: Vec<Picture>,
 }
 
 /// The most rows of a table. The report as JSON has all of them.
-const MOST_ROWS: usize = 50;
+pub(crate) const MOST_ROWS: usize = 50;
 /// The most columns of a table of centres.
 const MOST_COLUMNS: usize = 16;
 /// The most features that are named for a direction.
@@ -47,7 +51,7 @@ impl Findings {
     pub(crate) fn new(model: &Model, learned: &Learned) -> Self {
         match learned {
             Learned::Clusters(centres) => clusters(model, centres),
-            Learned::Components(loadings) => directions(loadings),
+            Learned::Components(loadings) => directions(model, loadings),
             Learned::Items(popular) => items(popular),
             Learned::Rules(all) => rules(all),
         }
@@ -68,7 +72,13 @@ fn clusters(model: &Model, centres: &Centres) -> Findings {
     let people = if is_user { "users" } else { "records" };
     let mut order = centres.order(model.configuration.data.schema.as_ref());
     let mut reading = String::new();
-    if order.is_empty() {
+    let pictures = match &model.predictor {
+        Predictor::Clusters(clusters) => pictures::of_centres(model, clusters),
+        _ => Vec::new(),
+    };
+    if order.is_empty() && !pictures.is_empty() {
+        reading += "A picture is the released centre of a cluster: the mean of its images, with noise. ";
+    } else if order.is_empty() {
         reading +=
             "The features of these records have no names, so the centres are in the model file alone. ";
     } else {
@@ -109,6 +119,7 @@ fn clusters(model: &Model, centres: &Centres) -> Findings {
         head: titles,
         rows: centres.clusters.iter().take(MOST_ROWS).map(row).collect(),
         map: map(centres, people),
+        pictures,
     }
 }
 
@@ -141,7 +152,11 @@ fn map(centres: &Centres, people: &str) -> Option<(Map, String)> {
     })
 }
 
-fn directions(loadings: &Loadings) -> Findings {
+fn directions(model: &Model, loadings: &Loadings) -> Findings {
+    let pictures = match &model.predictor {
+        Predictor::Components(components) => pictures::of_directions(model, &components.pca),
+        _ => Vec::new(),
+    };
     let above = loadings.directions.iter().filter(|direction| direction.is_above_noise).count();
     let count = loadings.directions.len();
     let mut reading = format!(
@@ -151,6 +166,9 @@ fn directions(loadings: &Loadings) -> Findings {
          {}; {above} of {count} directions are above it.",
         brief(loadings.noise)
     );
+    if !pictures.is_empty() {
+        reading += " In a picture of a direction, blue weights are positive and orange weights are negative.";
+    }
     if count > MOST_ROWS {
         let _ = write!(reading, " {} more directions are in the report as JSON.", count - MOST_ROWS);
     }
@@ -159,15 +177,15 @@ fn directions(loadings: &Loadings) -> Findings {
             .map(|loading| format!("{:+.2} {}", loading.weight, loading.feature))
             .collect();
         let noise = if direction.is_above_noise { "above" } else { "below" };
-        vec![direction.direction.to_string(), brief(direction.variance), noise.into(), features.join(", ")]
+        let mut row = vec![direction.direction.to_string(), brief(direction.variance), noise.into()];
+        // Pixels have no names. The pictures show their weights.
+        row.extend(pictures.is_empty().then(|| features.join(", ")));
+        row
     });
-    Findings {
-        heading: "The directions",
-        reading,
-        head: head(&["direction", "variance", "noise", "largest weights"]),
-        rows: rows.collect(),
-        map: None,
-    }
+    let rows: Vec<Vec<String>> = rows.collect();
+    let mut titles = head(&["direction", "variance", "noise"]);
+    titles.extend(pictures.is_empty().then(|| "largest weights".to_owned()));
+    Findings { heading: "The directions", reading, head: titles, rows, map: None, pictures }
 }
 
 fn items(popular: &Popular) -> Findings {
@@ -192,6 +210,7 @@ fn items(popular: &Popular) -> Findings {
         head: head(&["item", "released popularity", "above the usual rating"]),
         rows: rows.collect(),
         map: None,
+        pictures: Vec::new(),
     }
 }
 
@@ -224,5 +243,6 @@ fn rules(all: &[Rule]) -> Findings {
         head: head(&["conditions", "prediction"]),
         rows,
         map: None,
+        pictures: Vec::new(),
     }
 }

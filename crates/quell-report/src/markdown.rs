@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use quell_privacy::number::format_brief;
 
-use crate::facts::{Confusion, Report};
+use crate::facts::{Confusion, Report, share_of};
 use crate::learned::Findings;
 use crate::{
     escape,
@@ -18,6 +18,7 @@ const ROWS: usize = 12;
 pub(crate) fn page(facts: &Report) -> String {
     // Writing to a string does not fail.
     let mut page = format!("# {}\n\n", text(&facts.title));
+    let mut later = String::new();
     let headlines: Vec<String> = facts
         .headlines
         .iter()
@@ -28,6 +29,14 @@ pub(crate) fn page(facts: &Report) -> String {
         let word = if word.is_empty() { String::new() } else { format!("**{}:** ", text(word)) };
         let _ = writeln!(page, "- {word}{}", text(sentence));
     }
+    if let Some((scatter, reading)) = &facts.scatter {
+        let chosen = chosen(scatter.points.len())
+            .into_iter()
+            .map(|index| scatter.points[index].map(|number| format_brief(short(number))).to_vec());
+        let table = table(&[text(&scatter.x), text(&scatter.y)], &chosen.collect::<Vec<_>>(), 0);
+        let (title, subtitle) = (text(&scatter.title), sentence(&scatter.subtitle));
+        let _ = write!(later, "\n## {title}\n\n{subtitle} {}\n\n{table}", text(reading));
+    }
     let listed = |rows: &[[String; 2]]| -> Vec<Vec<String>> {
         rows.iter().map(|[name, value]| vec![text(name), text(value)]).collect()
     };
@@ -35,7 +44,7 @@ pub(crate) fn page(facts: &Report) -> String {
         let rows = listed(rows);
         let _ = write!(page, "\n## {heading}\n\n{}", table(&[String::new(), String::new()], &rows, 0));
     }
-    if let Some(Findings { heading, reading, head, rows, .. }) = &facts.learned {
+    for Findings { heading, reading, head, rows, .. } in facts.learned.iter().chain(&facts.tables) {
         let escaped = |cells: &[String]| cells.iter().map(|cell| text(cell)).collect::<Vec<_>>();
         let rows: Vec<Vec<String>> = rows.iter().map(|row| escaped(row)).collect();
         let table = table(&escaped(head), &rows, 0);
@@ -58,7 +67,20 @@ pub(crate) fn page(facts: &Report) -> String {
             points(figure)
         );
     }
-    page
+    page + &later
+}
+
+/// A number with six digits.
+fn short(number: f64) -> f64 {
+    format!("{number:.5e}").parse().unwrap_or(number)
+}
+
+/// The numbers of a few rows, evenly chosen from `count`.
+fn chosen(count: usize) -> Vec<usize> {
+    let last = count.saturating_sub(1);
+    let mut chosen: Vec<usize> = (0..ROWS.min(count)).map(|row| row * last / (ROWS - 1)).collect();
+    chosen.dedup();
+    chosen
 }
 
 /// Turns a phrase into a sentence: capital letter and full stop.
@@ -78,7 +100,12 @@ fn matrix(confusion: &Confusion) -> String {
         .iter()
         .zip(&confusion.counts)
         .map(|(name, counts)| {
-            std::iter::once(name.clone()).chain(counts.iter().map(ToString::to_string)).collect()
+            let all = counts.iter().sum::<u64>();
+            let cell = |count: &u64| match share_of(*count, all) {
+                Some(share) => format!("{count} ({share})"),
+                None => count.to_string(),
+            };
+            std::iter::once(name.clone()).chain(counts.iter().map(cell)).collect()
         })
         .collect();
     table(&head, &rows, 1)
@@ -87,13 +114,11 @@ fn matrix(confusion: &Confusion) -> String {
 /// Renders some points of the first curve as a table.
 fn points(figure: &Figure) -> String {
     let Some(series) = figure.series.first() else { return String::new() };
-    let last = series.points.len().saturating_sub(1);
-    let mut chosen: Vec<usize> = (0..ROWS).map(|row| row * last / (ROWS - 1)).collect();
-    chosen.dedup();
-    let rows = chosen.into_iter().filter_map(|index| series.points.get(index)).map(|point| {
-        let value = if series.claim == Edge::Lower { point.lower } else { point.upper };
-        vec![format_brief(point.x), format_brief(value)]
-    });
+    let rows =
+        chosen(series.points.len()).into_iter().filter_map(|index| series.points.get(index)).map(|point| {
+            let value = if series.claim == Edge::Lower { point.lower } else { point.upper };
+            vec![format_brief(point.x), format_brief(value)]
+        });
     table(&[text(&figure.x.label), text(&figure.y.label)], &rows.collect::<Vec<_>>(), 0)
 }
 
@@ -135,7 +160,7 @@ mod tests {
             Confusion { names: vec!["a|b".into(), "c".into()], counts: vec![vec![3, 1], vec![0, 7]] };
         assert_eq!(
             matrix(&confusion),
-            "| actual \\ predicted | a\\|b | c |\n| --- | ---: | ---: |\n| a\\|b | 3 | 1 |\n| c | 0 | 7 |\n"
+            "| actual \\ predicted | a\\|b | c |\n| --- | ---: | ---: |\n| a\\|b | 3 (75.0 %) | 1 (25.0 %) |\n| c | 0 (0.0 %) | 7 (100.0 %) |\n"
         );
     }
 }

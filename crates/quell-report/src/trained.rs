@@ -11,11 +11,12 @@ use crate::{Interval, plot::Figure};
 use crate::{
     columns::Columns,
     facts::{
-        Report, architecture, confusion, cost, describe, dimensions, duration, features, guarantee, layers,
-        ledger_entry, percent, row, shortened, source,
+        Report, architecture, confusion, cost, describe, dimensions, duration, features, guarantee, kind, layers,
+        ledger_entry, origin, percent, row, shortened, source,
     },
     figures,
     learned::Findings,
+    measures, prepared,
     promise::{self, Covers, Released},
     synthetic,
 };
@@ -34,7 +35,9 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
     );
     let figures = [
         synthetic::pairs(model),
-        figures::accuracy(&metrics),
+        measures::accuracy(&metrics),
+        measures::error(&metrics),
+        measures::calibration(metrics.evaluation.as_ref(), model.classes.as_deref().unwrap_or_default()),
         figures::epsilon(&metrics, &model.paid, configuration.data.unit),
         figures::spectrum(model),
         figures::last_iterate(&method.event, method.neighbors, Delta::new(model.paid.delta)?)?,
@@ -49,7 +52,10 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
     let drawings: Vec<&Figure> = small.chain(figures.iter().map(|(figure, _)| figure)).collect();
     let PaymentRecord { receipt, epsilon, delta } = &model.paid;
     let name = architecture(&configuration.model);
+    let title = title(model);
     let document = json!({
+        "title": title,
+        "origin": folder.origin()?,
         "run": folder.path(),
         "dataset": receipt.dataset,
         "unit": configuration.data.unit,
@@ -70,18 +76,22 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
     let mut lists = vec![
         ("The guarantee of this run", guarantee(&model.paid, configuration.data.unit, method.neighbors)),
         ("Ledger entry of the charge", ledger_entry(&model.paid)),
-        ("Results", result(&metrics)),
+        ("Results", result(&metrics, model.classes.as_deref().unwrap_or_default())),
         ("Training data", data(model, method.records)),
         ("Training settings", settings(model, &method)),
     ];
     lists.extend(synthetic::list(model));
+    lists.extend(origin(folder)?);
+    let names = model.classes.as_deref().unwrap_or_default();
+    let table = metrics.evaluation.as_ref().and_then(|evaluation| measures::table(evaluation, names));
+    let scatter = measures::predictions(&metrics, target(model).unwrap_or("number"));
     let evaluation = metrics.evaluation.as_ref();
     let confusion = evaluation
         .zip(model.classes.as_deref())
         .and_then(|(evaluation, names)| confusion(evaluation, names, &mut lists));
     Ok(Report {
         kind: "A model trained with differential privacy.",
-        title: format!("{name} on {}", receipt.dataset),
+        title,
         headlines: headlines(model, &metrics),
         statement: promise::sentences(
             &Released {
@@ -97,9 +107,30 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         figures,
         learned: findings,
         columns,
+        tables: table.into_iter().chain(prepared::findings(model)).collect(),
+        scatter,
         confusion,
         document,
     })
+}
+
+/// The name of the target, if a schema names it.
+fn target(model: &Model) -> Option<&str> {
+    let label = model.configuration.data.schema.as_ref()?.label.as_ref()?;
+    model.predictor.is_supervised().then_some(label.column.as_str())
+}
+
+/// The model in words, the dataset, and what is predicted.
+fn title(model: &Model) -> String {
+    let kind = kind(&model.configuration.model, model.classes.is_some());
+    let predicts = match (target(model), &model.classes) {
+        (Some(target), _) => format!(", predicts {target}"),
+        (None, Some(classes)) if model.predictor.is_supervised() => {
+            format!(", predicts one of {} classes", classes.len())
+        }
+        _ => String::new(),
+    };
+    format!("{kind} on {}{predicts}", model.paid.receipt.dataset)
 }
 
 fn headlines(model: &Model, metrics: &Metrics) -> Vec<[String; 3]> {
@@ -107,13 +138,15 @@ fn headlines(model: &Model, metrics: &Metrics) -> Vec<[String; 3]> {
     match &metrics.evaluation {
         Some(evaluation @ Evaluation::Classes { count, .. }) => {
             let accuracy = evaluation.accuracy().map_or_else(|| "none".into(), percent);
-            all.push(["accuracy".into(), accuracy, format!("on {count} public examples")]);
+            let beside = measures::baseline(evaluation).map(|words| format!("; {words}")).unwrap_or_default();
+            all.push(["accuracy".into(), accuracy, format!("on {count} public examples{beside}")]);
         }
-        Some(Evaluation::Numbers { error, count }) => {
+        Some(evaluation @ Evaluation::Numbers { error, count, .. }) => {
+            let beside = measures::baseline(evaluation).map(|words| format!("; {words}")).unwrap_or_default();
             all.push([
                 "error".into(),
-                format_brief(*error),
-                format!("root mean square on {count} public examples"),
+                measures::brief(*error),
+                format!("root mean square on {count} public examples{beside}"),
             ]);
         }
         Some(Evaluation::Ratings { error, count, recall, users }) => {
@@ -153,14 +186,14 @@ fn headlines(model: &Model, metrics: &Metrics) -> Vec<[String; 3]> {
     all
 }
 
-fn result(metrics: &Metrics) -> Vec<[String; 2]> {
+fn result(metrics: &Metrics, classes: &[String]) -> Vec<[String; 2]> {
     let mut rows = match &metrics.evaluation {
         Some(evaluation @ Evaluation::Classes { correct, count, .. }) => vec![
             row("accuracy", evaluation.accuracy().map_or_else(|| "none".into(), percent)),
             row("public test data", format!("{correct} of {count} examples predicted correctly")),
         ],
-        Some(Evaluation::Numbers { error, count }) => vec![
-            row("root mean square error", format_brief(*error)),
+        Some(Evaluation::Numbers { error, count, .. }) => vec![
+            row("root mean square error", measures::brief(*error)),
             row("public test data", format!("{count} examples")),
         ],
         Some(Evaluation::Ratings { error, count, recall, users }) => vec![
@@ -185,6 +218,7 @@ fn result(metrics: &Metrics) -> Vec<[String; 2]> {
             "none, or the run is not finished; an evaluation on private data is a paid release",
         )],
     };
+    rows.extend(metrics.evaluation.iter().flat_map(|evaluation| measures::rows(evaluation, classes)));
     if metrics.taken < metrics.steps {
         let lost = "charged, but lost in an interruption or not yet run";
         rows.push(row(

@@ -91,7 +91,7 @@ impl Made {
     fn score(&self, model: &Model) -> f64 {
         let examples = self.examples();
         match model.predictor.evaluate(&examples) {
-            Evaluation::Numbers { error, count } => {
+            Evaluation::Numbers { error, count, .. } => {
                 let values: Vec<f64> =
                     (0..examples.len()).map(|example| examples.number(example).unwrap().into()).collect();
                 let mean = values.iter().sum::<f64>() / count as f64;

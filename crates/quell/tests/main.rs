@@ -16,6 +16,7 @@ mod layers;
 mod learn;
 mod linear;
 mod made;
+mod measures;
 mod neighbors;
 mod parquet;
 mod plans;

@@ -3,7 +3,11 @@
 use std::{convert::identity, path::PathBuf};
 
 use anyhow::Result;
-use quell::{learner::Evaluation, run::Model, statistics::Accuracy};
+use quell::{
+    learner::{Calibration, ClassMeasures, Evaluation},
+    run::Model,
+    statistics::Accuracy,
+};
 use quell_privacy::number::format_brief;
 use serde_json::json;
 
@@ -29,9 +33,9 @@ Examples:
 
 /// Measure the accuracy of a model on public or private data
 ///
-/// On public data (--public), the evaluation is free and shows every result. On private data (--epsilon), the
-/// command charges the ledger of the dataset and releases a noisy accuracy. The printed error holds with 95 %
-/// probability.
+/// On public data (--public), the evaluation is free and shows every measure: AUC, F1, log loss, calibration, R²,
+/// and what a constant prediction reaches. On private data (--epsilon), the command charges the ledger of the
+/// dataset and releases a noisy accuracy, and no other measure. The printed error holds with 95 % probability.
 ///
 /// For clusters the measure is the mean squared distance to the centres, and for components the explained
 /// variance. For synthetic data it is the distance between its pairs of columns and those of the data. For a model
@@ -140,36 +144,28 @@ impl Flags {
             );
         }
         match (&result, &model.classes) {
-            (Evaluation::Classes { correct, count, confusion }, Some(names)) => {
+            (Evaluation::Classes { correct, count, confusion, measures }, Some(names)) => {
                 let accuracy = result
                     .accuracy()
                     .map_or_else(|| "none".into(), |share| format!("{:.2} %", 100.0 * share));
-                let mut text = format!("accuracy: {accuracy}, {correct} of {count} correct\n\n");
-                let mut rows =
-                    vec![["class", "records", "correct", "most frequent error"].map(str::to_owned).to_vec()];
-                for (class, (name, counts)) in names.iter().zip(confusion).enumerate() {
-                    let right = counts.get(class).copied().unwrap_or(0);
-                    // Of the wrong classes, take the most frequent; of equally frequent ones, the first.
-                    let other =
-                        counts.iter().enumerate().filter(|(said, count)| *said != class && **count > 0);
-                    let other = other.max_by_key(|(said, count)| (**count, std::cmp::Reverse(*said)));
-                    let other = other.map(|(said, count)| {
-                        format!("{} ({count})", names.get(said).map_or("", String::as_str))
-                    });
-                    rows.push(vec![
-                        name.clone(),
-                        counts.iter().sum::<u64>().to_string(),
-                        right.to_string(),
-                        other.unwrap_or_default(),
-                    ]);
+                let mut text = format!("accuracy: {accuracy}, {correct} of {count} correct\n");
+                for line in result.describe_measures() {
+                    text.push_str(&line);
+                    text.push('\n');
                 }
-                text.push_str(&print::table(&rows, &[1, 2]));
+                text.push('\n');
+                text.push_str(&classes_table(names, confusion, measures.as_deref()));
+                if let Some(calibration) = measures.as_ref().and_then(|all| all.calibration.as_ref()) {
+                    text.push('\n');
+                    text.push_str(&calibration_table(names, calibration));
+                }
                 print::lines(&text)
             }
-            (Evaluation::Numbers { error, count }, _) => print::lines(&format!(
-                "root mean square error: {} over {count} records",
-                format_brief(*error)
-            )),
+            (Evaluation::Numbers { .. }, _) => {
+                let first = result.describe("records");
+                let lines: Vec<String> = std::iter::once(first).chain(result.describe_measures()).collect();
+                print::lines(&lines.join("\n"))
+            }
             (Evaluation::Clusters { inertia, count }, _) => print::lines(&format!(
                 "mean squared distance to the centres: {} over {count} records",
                 format_brief(*inertia)
@@ -236,4 +232,49 @@ impl Flags {
         let state = ledger.state()?.clone();
         accuracy.visit(&state, &correct, AnswerRelease { payment, ledger: &mut ledger, show: identity })?
     }
+}
+
+/// One row for each class: examples, precision, recall, F1, AUC, and the most frequent error.
+fn classes_table(names: &[String], confusion: &[Vec<u64>], measures: Option<&ClassMeasures>) -> String {
+    let titles = ["class", "records", "correct", "precision", "recall", "F1", "AUC", "most frequent error"];
+    let mut rows = vec![titles.map(str::to_owned).to_vec()];
+    let number = |measure: Option<f64>| measure.map_or_else(|| "none".into(), |x| format!("{x:.3}"));
+    for (class, (name, counts)) in names.iter().zip(confusion).enumerate() {
+        let right = counts.get(class).copied().unwrap_or(0);
+        // Of the wrong classes, take the most frequent; of equally frequent ones, the first.
+        let other = counts.iter().enumerate().filter(|(said, count)| *said != class && **count > 0);
+        let other = other.max_by_key(|(said, count)| (**count, std::cmp::Reverse(*said)));
+        let other =
+            other.map(|(said, count)| format!("{} ({count})", names.get(said).map_or("", String::as_str)));
+        let own = measures.and_then(|all| all.classes.get(class).cloned()).unwrap_or_default();
+        rows.push(vec![
+            name.clone(),
+            counts.iter().sum::<u64>().to_string(),
+            right.to_string(),
+            number(own.precision),
+            number(own.recall),
+            number(own.f1),
+            number(own.auc),
+            other.unwrap_or_default(),
+        ]);
+    }
+    print::table(&rows, &[1, 2, 3, 4, 5, 6])
+}
+
+/// One row for each group of predicted probabilities: how often they come true.
+fn calibration_table(names: &[String], calibration: &Calibration) -> String {
+    let what = match names {
+        [_, second] => format!("probability of {second}"),
+        _ => "probability of the predicted class".into(),
+    };
+    let mut rows = vec![vec![what, "records".into(), "mean".into(), "comes true".into()]];
+    rows.extend(calibration.bins.iter().map(|bin| {
+        vec![
+            format!("{:.1} to {:.1}", bin.range[0], bin.range[1]),
+            bin.examples.to_string(),
+            format!("{:.3}", bin.probability),
+            format!("{:.3}", bin.share),
+        ]
+    }));
+    print::table(&rows, &[1, 2, 3])
 }

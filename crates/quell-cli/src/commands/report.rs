@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use quell::run::Folder;
 use quell_report::{Report, escape};
 
-use crate::{print, progress::Bar, refusal::Refusal};
+use crate::{browser, print, progress::Bar, refusal::Refusal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,6 +47,8 @@ enum Format {
     Html,
     /// JSON for programs, with all digits.
     Json,
+    /// The HTML page, printed by an installed Chromium or Chrome.
+    Pdf,
 }
 
 impl Format {
@@ -56,9 +58,10 @@ impl Format {
             Some("md" | "markdown" | "txt") => Ok(Self::Markdown),
             Some("html" | "htm") => Ok(Self::Html),
             Some("json") => Ok(Self::Json),
+            Some("pdf") => Ok(Self::Pdf),
             _ => {
                 let sentence = format!(
-                    "the output is {}, expected a name that ends in .md, .html or .json",
+                    "the output is {}, expected a name that ends in .md, .html, .pdf or .json",
                     path.display()
                 );
                 Err(Refusal::new(sentence, "or give the format with --format").into())
@@ -66,12 +69,17 @@ impl Format {
         }
     }
 
-    fn write(self, report: &Report) -> Result<String> {
-        Ok(match self {
+    fn write(self, report: &Report) -> Result<Vec<u8>> {
+        let text = match self {
             Self::Markdown => report.markdown(),
             Self::Html => report.html(),
             Self::Json => escape::json(&serde_json::to_string_pretty(report.json())?) + "\n",
-        })
+            Self::Pdf => {
+                let _bar = Bar::spinner("printing");
+                return browser::pdf(&report.html());
+            }
+        };
+        Ok(text.into_bytes())
     }
 }
 
@@ -94,7 +102,11 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
             print::status(&format!("wrote {}", path.display()));
             Ok(())
         }
-        (Some(format), None) => print::document(&format.write(&report)?),
+        (Some(Format::Pdf), None) => {
+            let sentence = "a PDF does not fit on a terminal, expected --output";
+            Err(Refusal::new(sentence, "for example, --output report.pdf").into())
+        }
+        (Some(format), None) => print::document(&String::from_utf8_lossy(&format.write(&report)?)),
         (None, _) => {
             let [markdown, html] = report.pages();
             for (file, page) in [&markdown, &html] {

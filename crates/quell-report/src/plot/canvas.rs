@@ -50,8 +50,13 @@ impl Canvas {
 
     /// Fills a polygon by the even-odd rule.
     pub(super) fn fill(&mut self, points: &[(f64, f64)], ink: Ink, opacity: f64) {
-        let Some(mut mask) = Mask::around(points, 1.0, self.width, self.height) else { return };
-        mask.polygon(points);
+        self.fill_all(&[points.to_vec()], ink, opacity);
+    }
+
+    /// Fills several polygons by the even-odd rule: one inside of another is a hole.
+    pub(super) fn fill_all(&mut self, polygons: &[Vec<(f64, f64)>], ink: Ink, opacity: f64) {
+        let Some(mut mask) = Mask::around(&polygons.concat(), 1.0, self.width, self.height) else { return };
+        mask.fill(polygons);
         self.apply(&mask, ink, opacity);
     }
 
@@ -116,17 +121,19 @@ impl Mask {
         }
     }
 
-    /// Adds a polygon, sampled at four scan lines per pixel row with exact horizontal coverage.
-    fn polygon(&mut self, points: &[(f64, f64)]) {
-        const LINES: usize = 4;
+    /// Adds polygons, sampled at several scan lines per pixel row with exact horizontal coverage.
+    fn fill(&mut self, polygons: &[Vec<(f64, f64)>]) {
+        const LINES: usize = 6;
         for line in 0..LINES * self.height {
             let y = self.top as f64 + (line as f64 + 0.5) / LINES as f64;
             let mut crossings: Vec<f64> = Vec::new();
-            for (i, from) in points.iter().enumerate() {
-                let to = points[(i + 1) % points.len()];
-                if (from.1 <= y) != (to.1 <= y) {
-                    crossings
-                        .push(from.0 + (y - from.1) / (to.1 - from.1) * (to.0 - from.0) - self.left as f64);
+            for points in polygons {
+                for (i, from) in points.iter().enumerate() {
+                    let to = points[(i + 1) % points.len()];
+                    if (from.1 <= y) != (to.1 <= y) {
+                        let along = (y - from.1) / (to.1 - from.1) * (to.0 - from.0);
+                        crossings.push(from.0 + along - self.left as f64);
+                    }
                 }
             }
             crossings.sort_by(f64::total_cmp);

@@ -87,6 +87,9 @@ impl Page {
 /// Upper estimate of the average width of a letter in body text.
 pub(super) const LETTER: f64 = 6.6;
 
+/// The most points of a curve that all have a marker.
+const FEW_POINTS: usize = 30;
+
 /// Distance between two lines of text.
 const LINE: f64 = 16.0;
 
@@ -108,9 +111,10 @@ pub(super) fn layout(figure: &Figure, sheet: Sheet) -> Vec<Shape> {
         text(&mut shapes, (left, below), Anchor::Start, Font::Body, GRAY, &line);
         below += LINE;
     }
-    // One line is named by the title of a small figure.
-    let has_legend = !is_small || figure.series.len() > 1;
-    let top = if has_legend { legend(&mut shapes, figure, (left, right), below + 9.0) + 20.0 } else { below };
+    // One line is named by the title and the axes.
+    let has_legend = figure.series.len() > 1;
+    let top =
+        if has_legend { legend(&mut shapes, figure, (left, right), below + 9.0) + 20.0 } else { below + 2.0 };
     let bottom = sheet.height - if figure.x.label.is_empty() { 34.0 } else { 58.0 };
     let page = Page { left, top, right, bottom, x, y };
     axes(&mut shapes, figure, &page, sheet);
@@ -118,7 +122,7 @@ pub(super) fn layout(figure: &Figure, sheet: Sheet) -> Vec<Shape> {
         band(&mut shapes, series, number, &page);
     }
     for (number, series) in figure.series.iter().enumerate() {
-        curve(&mut shapes, series, number, &page, has_legend);
+        curve(&mut shapes, series, number, &page, has_legend || !is_small);
     }
     shapes
 }
@@ -164,7 +168,9 @@ pub(super) fn legend(
         }
         let (ink, dash) = (INKS[number % INKS.len()], DASHES[number % DASHES.len()]);
         shapes.push(Shape::Line { points: vec![(x, y), (x + 38.0, y)], width: 2.2, ink, dash });
-        marker(shapes, (x + 19.0, y), number, ink);
+        if has_points(series) {
+            marker(shapes, (x + 19.0, y), number, ink);
+        }
         text(shapes, (x + 45.0, y + 4.0), Anchor::Start, Font::Body, BLACK, &series.name);
         x += width + 20.0;
     }
@@ -184,6 +190,12 @@ fn axes(shapes: &mut Vec<Shape>, figure: &Figure, page: &Page, sheet: Sheet) {
         shapes.push(line((at, top), (at, bottom), 1.0, PALE));
         shapes.push(line((at, bottom), (at, bottom + 5.0), 1.0, BLACK));
         text(shapes, (at, bottom + 19.0), Anchor::Middle, Font::Body, BLACK, label);
+    }
+    for at in page.y.minor.iter().filter_map(|value| page.y_position(*value)) {
+        shapes.push(line((left, at), (left - 3.0, at), 1.0, GRAY));
+    }
+    for at in page.x.minor.iter().filter_map(|value| page.x_position(*value)) {
+        shapes.push(line((at, bottom), (at, bottom + 3.0), 1.0, GRAY));
     }
     // Zero is a line of its own where values have both signs.
     if page.y.ticks.iter().any(|(value, _)| *value < 0.0)
@@ -239,6 +251,12 @@ fn curve(shapes: &mut Vec<Shape>, series: &Series, number: usize, page: &Page, h
         let points: Vec<(f64, f64)> = piece.iter().flatten().copied().collect();
         shapes.push(Shape::Line { points, width: 2.2, ink, dash });
     }
+    // A line of few points shows all of them: they were measured, and the line between them was not.
+    if has_markers && has_points(series) && series.points.len() <= FEW_POINTS {
+        positions.iter().flatten().for_each(|place| marker(shapes, *place, number, ink));
+        return;
+    }
+    let has_markers = has_markers && has_points(series);
     // Few markers, at different positions for each series, so that touching curves can be told apart.
     let mut next = page.left + 40.0 + 22.0 * number as f64;
     for place in positions.iter().flatten().filter(|_| has_markers) {
@@ -247,6 +265,11 @@ fn curve(shapes: &mut Vec<Shape>, series: &Series, number: usize, page: &Page, h
             next = (next + 110.0).max(place.0 + 55.0);
         }
     }
+}
+
+/// Whether the curve has points of its own. Two are the ends of a straight line.
+fn has_points(series: &Series) -> bool {
+    series.points.len() > 2
 }
 
 fn marker(shapes: &mut Vec<Shape>, (x, y): (f64, f64), number: usize, ink: Ink) {

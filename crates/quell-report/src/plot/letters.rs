@@ -1,11 +1,14 @@
-//! Renders text as pixels: Noto Sans Mono, with hand-drawn strokes for missing Greek letters.
+//! Draws text as pixels, with the letters of Noto Sans that pages have, too.
 
-use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_width};
+use ttf_parser::{Face, GlyphId, OutlineBuilder};
 
 use super::{
     canvas::Canvas,
     layout::{Anchor, Font, Ink},
 };
+
+static REGULAR: &[u8] = include_bytes!("../../fonts/noto-sans-regular.ttf");
+static BOLD: &[u8] = include_bytes!("../../fonts/noto-sans-bold.ttf");
 
 /// Draws text with its anchor at (x, y) on the baseline, in pixels.
 pub(super) fn write(
@@ -16,215 +19,132 @@ pub(super) fn write(
     ink: Ink,
     text: &str,
 ) {
-    let face = Face::new(font);
-    let length: f64 = text.chars().map(|c| face.advance(c)).sum();
+    let Some(letters) = Letters::new(font) else { return };
+    let length: f64 = text.chars().map(|c| letters.advance(c)).sum();
     let mut along = match anchor {
         Anchor::Start => 0.0,
-        Anchor::Middle | Anchor::Upward => (-length / 2.0).round(),
+        Anchor::Middle | Anchor::Upward => -length / 2.0,
         Anchor::End => -length,
     };
-    let (x, y) = (x.round(), y.round());
-    // Maps offsets (right, down) in the text to canvas coordinates.
-    let place = |(right, down): (f64, f64)| {
-        if anchor == Anchor::Upward { (x + down, y - right) } else { (x + right, y + down) }
-    };
+    // A baseline on whole pixels keeps horizontal strokes sharp.
+    let (x, y) = if anchor == Anchor::Upward { (x.round(), y) } else { (x, y.round()) };
     for c in text.chars() {
-        face.draw(canvas, c, ink, |(right, down)| place((along + right, down)));
-        along += face.advance(c);
+        let outline: Vec<Vec<(f64, f64)>> = letters
+            .outline(c)
+            .into_iter()
+            .map(|contour| {
+                let place = |(right, up): (f64, f64)| {
+                    let (right, down) = (along + right, -up);
+                    if anchor == Anchor::Upward { (x + down, y - right) } else { (x + right, y + down) }
+                };
+                contour.into_iter().map(place).collect()
+            })
+            .collect();
+        canvas.fill_all(&outline, ink, 1.0);
+        along += letters.advance(c);
     }
 }
 
-/// A font weight and size.
-struct Face {
-    weight: FontWeight,
-    height: RasterHeight,
+/// The letters of one weight at one size.
+struct Letters {
+    face: Face<'static>,
+    /// Pixels in a unit of the font.
+    scale: f64,
 }
 
-/// Fraction of the line height above the baseline, in Noto Sans Mono.
-const ABOVE: f64 = 0.785;
-/// Fraction of the line height that is the height of an x.
-const X_HEIGHT: f64 = 0.394;
-
-impl Face {
-    fn new(font: Font) -> Self {
-        match font {
-            Font::Title => Self { weight: FontWeight::Bold, height: RasterHeight::Size32 },
-            Font::Body => Self { weight: FontWeight::Regular, height: RasterHeight::Size24 },
-        }
-    }
-
-    /// The face for superscript digits.
-    fn small(&self) -> Self {
-        Self { weight: self.weight, height: RasterHeight::Size16 }
-    }
-
-    fn advance(&self, c: char) -> f64 {
-        if superscript_base(c).is_some() {
-            return self.small().advance('0');
-        }
-        get_raster_width(self.weight, self.height) as f64
-    }
-
-    fn draw(&self, canvas: &mut Canvas, c: char, ink: Ink, place: impl Fn((f64, f64)) -> (f64, f64)) {
-        let height = self.height.val() as f64;
-        if let Some(digit) = superscript_base(c) {
-            return self
-                .small()
-                .bitmap(canvas, digit, ink, |(right, down)| place((right, down - 0.3 * height)));
-        }
-        if let Some(strokes) = strokes(c) {
-            let unit = X_HEIGHT * height;
-            let width = if self.weight == FontWeight::Bold { 0.10 } else { 0.066 } * height;
-            for stroke in strokes {
-                let points: Vec<(f64, f64)> =
-                    smooth(stroke).iter().map(|(u, v)| place((u * unit, -v * unit))).collect();
-                canvas.stroke(&points, width, ink);
-            }
-            return;
-        }
-        self.bitmap(canvas, if c == 'μ' { 'µ' } else { c }, ink, place);
-    }
-
-    fn bitmap(&self, canvas: &mut Canvas, c: char, ink: Ink, place: impl Fn((f64, f64)) -> (f64, f64)) {
-        let Some(raster) =
-            get_raster(c, self.weight, self.height).or_else(|| get_raster('?', self.weight, self.height))
-        else {
-            return;
+impl Letters {
+    /// `None` if the font is damaged, which a test rules out.
+    fn new(font: Font) -> Option<Self> {
+        // As in SVG, with two pixels a unit.
+        let (file, height) = match font {
+            Font::Title => (BOLD, 32.0),
+            Font::Body => (REGULAR, 24.0),
         };
-        let above = (ABOVE * self.height.val() as f64).round();
-        for (down, row) in raster.rows().enumerate() {
-            for (right, cover) in row.iter().enumerate() {
-                // Map the centre of the pixel, so that a rotation by 90 degrees hits the right pixel.
-                let (x, y) = place((right as f64 + 0.5, down as f64 + 0.5 - above));
-                canvas.blend(x.floor() as i64, y.floor() as i64, ink, f64::from(*cover) / 255.0);
-            }
+        let face = Face::parse(file, 0).ok()?;
+        let scale = height / f64::from(face.units_per_em());
+        Some(Self { face, scale })
+    }
+
+    /// The glyph of a letter, or a question mark.
+    fn glyph(&self, c: char) -> Option<GlyphId> {
+        self.face.glyph_index(c).or_else(|| self.face.glyph_index('?'))
+    }
+
+    /// The width of a letter.
+    fn advance(&self, c: char) -> f64 {
+        let units = self.glyph(c).and_then(|glyph| self.face.glyph_hor_advance(glyph)).unwrap_or(0);
+        self.scale * f64::from(units)
+    }
+
+    /// The contours of a letter: right and up from its place.
+    fn outline(&self, c: char) -> Vec<Vec<(f64, f64)>> {
+        let mut outline = Outline { scale: self.scale, contours: Vec::new() };
+        if let Some(glyph) = self.glyph(c) {
+            self.face.outline_glyph(glyph, &mut outline);
+        }
+        outline.contours
+    }
+}
+
+/// Contours of straight lines.
+struct Outline {
+    scale: f64,
+    contours: Vec<Vec<(f64, f64)>>,
+}
+
+/// Straight lines in place of a curve.
+const PIECES: u32 = 6;
+
+impl Outline {
+    fn place(&self, x: f32, y: f32) -> (f64, f64) {
+        (self.scale * f64::from(x), self.scale * f64::from(y))
+    }
+
+    fn last(&self) -> (f64, f64) {
+        self.contours.last().and_then(|contour| contour.last()).copied().unwrap_or_default()
+    }
+
+    fn push(&mut self, point: (f64, f64)) {
+        if let Some(contour) = self.contours.last_mut() {
+            contour.push(point);
         }
     }
 }
 
-/// The plain character of a superscript.
-fn superscript_base(c: char) -> Option<char> {
-    match c {
-        '⁻' => Some('-'),
-        '¹' => Some('1'),
-        '²' => Some('2'),
-        '³' => Some('3'),
-        '⁰' | '⁴'..='⁹' => char::from_digit(c as u32 - 0x2070, 10),
-        _ => None,
+impl OutlineBuilder for Outline {
+    fn move_to(&mut self, x: f32, y: f32) {
+        let point = self.place(x, y);
+        self.contours.push(vec![point]);
     }
-}
 
-type Stroke = &'static [(f64, f64)];
-
-/// Hand-drawn letters: points of smooth strokes above the baseline.
-///
-/// The unit is the height of an x. A character cell is 1.17 units wide.
-fn strokes(c: char) -> Option<&'static [Stroke]> {
-    Some(match c {
-        'ε' => &[
-            &[
-                (0.98, 0.86),
-                (0.80, 0.98),
-                (0.55, 1.0),
-                (0.30, 0.90),
-                (0.26, 0.70),
-                (0.42, 0.56),
-                (0.68, 0.53),
-            ],
-            &[(0.68, 0.53), (0.38, 0.49), (0.19, 0.34), (0.22, 0.12), (0.48, 0.0), (0.76, 0.02), (1.0, 0.13)],
-        ],
-        'δ' => &[&[
-            (0.95, 1.42),
-            (0.72, 1.5),
-            (0.45, 1.44),
-            (0.37, 1.26),
-            (0.52, 1.06),
-            (0.78, 0.87),
-            (0.97, 0.62),
-            (0.98, 0.32),
-            (0.80, 0.05),
-            (0.56, 0.0),
-            (0.30, 0.08),
-            (0.16, 0.34),
-            (0.18, 0.64),
-            (0.36, 0.87),
-            (0.62, 0.94),
-        ]],
-        'α' => &[&[
-            (1.05, 1.0),
-            (0.94, 0.60),
-            (0.76, 0.22),
-            (0.50, 0.0),
-            (0.24, 0.10),
-            (0.12, 0.38),
-            (0.14, 0.70),
-            (0.30, 0.94),
-            (0.54, 0.98),
-            (0.74, 0.76),
-            (0.86, 0.36),
-            (0.96, 0.08),
-            (1.12, 0.0),
-        ]],
-        'β' => &[
-            &[
-                (0.18, -0.42),
-                (0.18, 0.30),
-                (0.18, 1.10),
-                (0.30, 1.40),
-                (0.56, 1.5),
-                (0.82, 1.36),
-                (0.84, 1.06),
-                (0.66, 0.86),
-                (0.46, 0.82),
-            ],
-            &[
-                (0.46, 0.82),
-                (0.78, 0.78),
-                (0.99, 0.58),
-                (0.98, 0.26),
-                (0.80, 0.04),
-                (0.52, 0.0),
-                (0.18, 0.14),
-            ],
-        ],
-        'σ' => &[&[
-            (1.12, 0.95),
-            (0.80, 0.96),
-            (0.50, 0.96),
-            (0.24, 0.82),
-            (0.13, 0.48),
-            (0.24, 0.14),
-            (0.52, 0.0),
-            (0.80, 0.12),
-            (0.93, 0.46),
-            (0.84, 0.80),
-            (0.62, 0.96),
-        ]],
-        '≤' => &[&[(1.0, 1.25), (0.14, 0.85), (0.14, 0.85), (1.0, 0.45)], &[(0.14, 0.12), (1.0, 0.12)]],
-        _ => return None,
-    })
-}
-
-/// A Catmull-Rom spline through the points.
-fn smooth(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    const STEPS: usize = 8;
-    if points.len() < 3 {
-        return points.to_vec();
+    fn line_to(&mut self, x: f32, y: f32) {
+        self.push(self.place(x, y));
     }
-    let at = |i: isize| points[i.clamp(0, points.len() as isize - 1) as usize];
-    let mut curve = Vec::with_capacity(STEPS * points.len());
-    for i in 0..points.len() as isize - 1 {
-        let (a, b, c, d) = (at(i - 1), at(i), at(i + 1), at(i + 2));
-        for step in 0..STEPS {
-            let t = step as f64 / STEPS as f64;
-            let blend = |a: f64, b: f64, c: f64, d: f64| {
-                b + 0.5 * t * (c - a + t * (2.0 * a - 5.0 * b + 4.0 * c - d + t * (3.0 * (b - c) + d - a)))
+
+    fn quad_to(&mut self, x1: f32, y1: f32, x: f32, y: f32) {
+        let (from, turn, to) = (self.last(), self.place(x1, y1), self.place(x, y));
+        for piece in 1..=PIECES {
+            let t = f64::from(piece) / f64::from(PIECES);
+            let blend =
+                |a: f64, b: f64, c: f64| (1.0 - t) * (1.0 - t) * a + 2.0 * t * (1.0 - t) * b + t * t * c;
+            self.push((blend(from.0, turn.0, to.0), blend(from.1, turn.1, to.1)));
+        }
+    }
+
+    fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
+        let points = [self.last(), self.place(x1, y1), self.place(x2, y2), self.place(x, y)];
+        for piece in 1..=PIECES {
+            let t = f64::from(piece) / f64::from(PIECES);
+            let weights =
+                [(1.0 - t).powi(3), 3.0 * t * (1.0 - t).powi(2), 3.0 * t * t * (1.0 - t), t.powi(3)];
+            let blend = |part: fn(&(f64, f64)) -> f64| {
+                points.iter().zip(weights).map(|(point, weight)| weight * part(point)).sum::<f64>()
             };
-            curve.push((blend(a.0, b.0, c.0, d.0), blend(a.1, b.1, c.1, d.1)));
+            self.push((blend(|point| point.0), blend(|point| point.1)));
         }
     }
-    curve.push(at(points.len() as isize - 1));
-    curve
+
+    fn close(&mut self) {}
 }
 
 #[cfg(test)]
@@ -232,20 +152,32 @@ mod tests {
     use super::*;
 
     /// The pixels of a text on a white canvas.
-    fn drawn(text: &str) -> Vec<u8> {
+    fn drawn(text: &str, font: Font) -> Vec<u8> {
         let mut canvas = Canvas::new(40, 40);
-        write(&mut canvas, (10.0, 28.0), Anchor::Start, Font::Body, [0; 3], text);
+        write(&mut canvas, (10.0, 28.0), Anchor::Start, font, [0; 3], text);
         canvas.pixels
     }
 
     #[test]
     fn every_character_that_figures_use_has_a_shape_of_its_own() {
-        let (nothing, unknown) = (drawn(" "), drawn("?"));
-        assert_eq!(drawn("語"), unknown);
-        for c in "εδαβσμ≤×·é⁰¹²³⁴⁵⁶⁷⁸⁹⁻=,.()-abcxyzABCXYZ0123456789".chars() {
-            let shape = drawn(&c.to_string());
-            assert!(shape != nothing && shape != unknown, "{c}");
+        for font in [Font::Body, Font::Title] {
+            let (nothing, unknown) = (drawn(" ", font), drawn("?", font));
+            assert_eq!(drawn("語", font), unknown);
+            for c in "εδαβσμ≤≥×·é²√∞≈→…⁰¹²³⁴⁵⁶⁷⁸⁹⁻=,.()-%abcxyzABCXYZ0123456789".chars()
+            {
+                let shape = drawn(&c.to_string(), font);
+                assert!(shape != nothing && shape != unknown, "{c}");
+            }
         }
+    }
+
+    #[test]
+    fn letters_with_holes_have_them() {
+        let dark = |text: &str| drawn(text, Font::Title).chunks(3).filter(|pixel| pixel[0] < 128).count();
+        // A filled oval of the size of an o would have many more dark pixels.
+        let (width, height) = (18.0, 18.0);
+        let oval = std::f64::consts::FRAC_PI_4 * width * height;
+        assert!((dark("o") as f64) < 0.8 * oval && dark("o") > 60, "{}", dark("o"));
     }
 
     #[test]

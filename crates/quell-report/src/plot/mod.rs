@@ -10,6 +10,7 @@ mod layout;
 mod letters;
 mod map;
 mod png;
+mod scatter;
 mod svg;
 mod terminal;
 mod ticks;
@@ -17,6 +18,7 @@ mod ticks;
 use serde::Serialize;
 
 pub use map::{Map, Place};
+pub use scatter::Scatter;
 
 /// A line chart.
 #[derive(Serialize)]
@@ -46,13 +48,28 @@ pub struct Axis {
     /// Values that the axis shows besides those of the curves.
     #[serde(skip)]
     pub includes: Vec<f64>,
+    /// Whether the axis fits its values closely. Else an axis of positive values starts at zero.
+    #[serde(skip)]
+    pub is_close: bool,
 }
 
 impl Axis {
     /// Creates an axis with a linear scale.
     #[must_use]
     pub fn linear(label: impl Into<String>) -> Self {
-        Self { label: label.into(), scale: Scale::Linear, names: Vec::new(), includes: Vec::new() }
+        Self {
+            label: label.into(),
+            scale: Scale::Linear,
+            names: Vec::new(),
+            includes: Vec::new(),
+            is_close: false,
+        }
+    }
+
+    /// Creates an axis with a linear scale that fits its values closely.
+    #[must_use]
+    pub fn close(label: impl Into<String>) -> Self {
+        Self { is_close: true, ..Self::linear(label) }
     }
 
     /// Creates an axis with a logarithmic scale.
@@ -148,6 +165,19 @@ impl Figure {
         terminal::draw(self)
     }
 
+    /// Whether no curve has two points that can be drawn.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let has_place =
+            |axis: &Axis, value: f64| value.is_finite() && (axis.scale == Scale::Linear || value > 0.0);
+        let is_drawn = |series: &Series, point: &Point| {
+            has_place(&self.x, point.x) && has_place(&self.y, point.at(series.claim))
+        };
+        self.series
+            .iter()
+            .all(|series| series.points.iter().filter(|point| is_drawn(series, point)).take(2).count() < 2)
+    }
+
     /// All values on an axis.
     fn values(&self, axis: impl Fn(&Series, &Point) -> f64) -> impl Iterator<Item = f64> {
         self.series
@@ -160,7 +190,8 @@ impl Figure {
         let xs = self.values(|_, point| point.x).chain(self.x.includes.iter().copied());
         let x = ticks::Frame::around(self.x.scale, xs, ticks::Fit::Tight);
         let ys = self.values(|series, point| point.at(series.claim)).chain(self.y.includes.iter().copied());
-        let y = ticks::Frame::around(self.y.scale, ys, ticks::Fit::Loose);
+        let fit = if self.y.is_close { ticks::Fit::Close } else { ticks::Fit::Loose };
+        let y = ticks::Frame::around(self.y.scale, ys, fit);
         (x, y)
     }
 }
@@ -168,6 +199,19 @@ impl Figure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_figure_without_two_finite_points_is_empty() {
+        let figure = |values: &[f64], y: Axis| {
+            let points = values.iter().enumerate().map(|(x, y)| Point::exact(x as f64, *y)).collect();
+            let series = vec![Series { name: "a".into(), claim: Edge::Upper, points }];
+            Figure { title: String::new(), subtitle: String::new(), x: Axis::linear("x"), y, series }
+        };
+        assert!(figure(&[], Axis::linear("y")).is_empty());
+        assert!(figure(&[1.0, f64::INFINITY], Axis::linear("y")).is_empty());
+        assert!(!figure(&[1.0, 0.0], Axis::linear("y")).is_empty());
+        assert!(figure(&[1.0, 0.0], Axis::logarithmic("y")).is_empty());
+    }
 
     /// Figures with missing, infinite, zero or single values are drawn without errors.
     #[test]

@@ -6,7 +6,7 @@ use super::layout::{Anchor, Font, Ink, Shape, Sheet};
 use crate::escape;
 
 const FAMILY: &str =
-    "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'DejaVu Sans', Helvetica, Arial, sans-serif";
+    "'Noto Sans', system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif";
 
 /// Renders the SVG document.
 pub(super) fn draw(title: &str, subtitle: &str, shapes: &[Shape], Sheet { width, height }: Sheet) -> String {
@@ -59,7 +59,7 @@ fn words((x, y): (f64, f64), anchor: Anchor, font: Font, ink: Ink, text: &str) -
         }
     };
     let font = match font {
-        Font::Title => r#"font-size="16" font-weight="600""#,
+        Font::Title => r#"font-size="16" font-weight="700""#,
         Font::Body => r#"font-size="12""#,
     };
     format!(

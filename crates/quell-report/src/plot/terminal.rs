@@ -25,6 +25,8 @@ pub(super) fn draw(figure: &Figure) -> String {
             .series
             .iter()
             .zip(MARKERS.iter().cycle())
+            // One curve needs no name besides the title.
+            .filter(|_| figure.series.len() > 1)
             .map(|(series, marker)| format!("  {marker} {}", series.name)),
     );
     lines.extend([String::new(), figure.y.label.clone()]);

@@ -9,6 +9,8 @@ pub(super) struct Frame {
     high: f64,
     /// Values and their labels.
     pub(super) ticks: Vec<(f64, String)>,
+    /// Values between the ticks of a logarithmic axis, which have no label.
+    pub(super) minor: Vec<f64>,
 }
 
 /// How closely a range follows the data.
@@ -18,6 +20,8 @@ pub(super) enum Fit {
     Tight,
     /// From zero, or from one round number, to another.
     Loose,
+    /// From a round number to another, as close as the values allow.
+    Close,
 }
 
 /// Largest number of intervals between ticks.
@@ -39,16 +43,22 @@ impl Frame {
     fn linear(low: f64, high: f64, fit: Fit) -> Self {
         // Axes of positive values start at zero, unless a tight range starts far from zero.
         let low = if low > 0.0 && (fit == Fit::Loose || low < 0.1 * high) { 0.0 } else { low };
-        let high = if high > low { high } else { low + low.abs().max(1.0) };
+        let high = match fit {
+            _ if high > low => high,
+            Fit::Close => low + 0.1 * low.abs().max(0.01),
+            Fit::Tight | Fit::Loose => low + low.abs().max(1.0),
+        };
         let step = nice_step((high - low) / MAX_INTERVALS);
         let (low, high) = match fit {
             Fit::Tight => (low, high),
-            Fit::Loose => ((low / step).floor() * step, (high / step - 1e-9).ceil() * step),
+            Fit::Loose | Fit::Close => {
+                ((low / step + 1e-9).floor() * step, (high / step - 1e-9).ceil() * step)
+            }
         };
         let (first, last) = ((low / step - 1e-9).ceil() as i64, (high / step + 1e-9).floor() as i64);
         let decimals = (-step.log10().floor()).max(0.0) as usize;
         let ticks = (first..=last).map(|i| (i as f64 * step, plain(i as f64 * step, decimals))).collect();
-        Self { scale: Scale::Linear, low, high, ticks }
+        Self { scale: Scale::Linear, low, high, ticks, minor: Vec::new() }
     }
 
     fn logarithmic(low: f64, high: f64, fit: Fit) -> Self {
@@ -78,9 +88,26 @@ impl Frame {
             (low - 1e-9..=high + 1e-9).contains(place) && decade.rem_euclid(decade_step) == 0
         });
         let short = low > -2.1 && high < 4.1;
-        let ticks =
+        let ticks: Vec<(f64, String)> =
             visible.map(|(place, decade, mark)| (10_f64.powf(place), power(mark, decade, short))).collect();
-        Self { scale: Scale::Logarithmic, low, high, ticks }
+        // Where ticks skip whole decades, these are the others. Else they are the multiples of each decade.
+        let between: &[f64] =
+            if decade_step > 1 { &[1.0] } else { &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0] };
+        let decades = (low.floor() as i32 - 1)..=(high.ceil() as i32);
+        let places =
+            decades.flat_map(|decade| between.iter().map(move |mark| f64::from(decade) + mark.log10()));
+        let is_free = |place: &f64| ticks.iter().all(|(value, _)| (value.log10() - place).abs() > 1e-9);
+        let minor = places
+            .filter(|place| (low - 1e-9..=high + 1e-9).contains(place))
+            .filter(is_free)
+            .map(|place| 10_f64.powf(place))
+            .collect();
+        Self { scale: Scale::Logarithmic, low, high, ticks, minor }
+    }
+
+    /// The first and the last value of a linear axis.
+    pub(super) fn ends(&self) -> [f64; 2] {
+        [self.low, self.high]
     }
 
     /// Relative position of a value: 0 at the start of the axis, 1 at its end.
@@ -168,6 +195,32 @@ mod tests {
         assert_eq!(labels(Logarithmic, &[1e-10, 0.3], Loose), "10⁻¹⁰ 10⁻⁸ 10⁻⁶ 10⁻⁴ 10⁻² 1");
         assert_eq!(labels(Logarithmic, &[1.0, 1000.0], Tight), "1 10 100 1,000");
         assert_eq!(labels(Logarithmic, &[0.3, 7.0], Loose), "0.2 0.5 1 2 5 10");
+    }
+
+    #[test]
+    fn a_close_axis_fits_the_values() {
+        assert_eq!(
+            labels(Scale::Linear, &[91.2, 94.9], Fit::Close),
+            "91.0 91.5 92.0 92.5 93.0 93.5 94.0 94.5 95.0"
+        );
+        assert_eq!(labels(Scale::Linear, &[76.0, 84.6], Fit::Close), "76 78 80 82 84 86");
+        assert_eq!(
+            labels(Scale::Linear, &[99.6, 100.0], Fit::Close),
+            "99.60 99.65 99.70 99.75 99.80 99.85 99.90 99.95 100.00"
+        );
+    }
+
+    #[test]
+    fn a_logarithmic_axis_has_minor_ticks_between_its_labels() {
+        let minor = |values: &[f64]| {
+            Frame::around(Scale::Logarithmic, values.iter().copied(), Fit::Tight).minor.len()
+        };
+        // Eight in each of three decades; three ticks of a decade are labels where the range is short.
+        assert_eq!(minor(&[1.0, 1000.0]), 24);
+        assert_eq!(minor(&[1.0, 10.0]), 6);
+        // Labels of twelve decades are two decades apart, with one tick between two of them.
+        assert_eq!(minor(&[1e-12, 1.0]), 6);
+        assert_eq!(Frame::around(Scale::Linear, [1.0, 2.0].into_iter(), Fit::Tight).minor.len(), 0);
     }
 
     #[test]

@@ -5,7 +5,10 @@ use std::sync::Mutex;
 use quell_privacy::number::format_brief;
 use serde::{Deserialize, Serialize};
 
-use super::supervised::gather;
+use super::{
+    measures::{ClassMeasures, NumberMeasures},
+    supervised::gather,
+};
 use crate::{
     data::{Examples, Targets},
     learner::loss::{Loss, Target},
@@ -26,13 +29,20 @@ pub enum Evaluation {
         count: u64,
         /// `confusion[true class][predicted class]` is the number of such examples.
         confusion: Vec<Vec<u64>>,
+        /// Further measures. Earlier versions wrote none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        measures: Option<Box<ClassMeasures>>,
     },
     /// For a model that predicts numbers.
     Numbers {
-        /// Root mean square error.
+        /// Root mean square error; not a number if a prediction is none. JSON has null for it.
+        #[serde(deserialize_with = "number_or_null")]
         error: f64,
         /// Number of examples.
         count: u64,
+        /// Further measures. Earlier versions wrote none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        measures: Option<NumberMeasures>,
     },
     /// For a model of ratings.
     Ratings {
@@ -69,6 +79,21 @@ pub enum Evaluation {
     },
 }
 
+/// Reads null as a number that is not a number.
+fn number_or_null<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
+}
+
+/// A number with a few digits, or the word none.
+fn brief_or_none(number: f64) -> String {
+    if number.is_finite() { format_brief(rounded(number)) } else { "none".into() }
+}
+
+/// A number with five digits.
+fn rounded(number: f64) -> f64 {
+    format!("{number:.4e}").parse().unwrap_or(number)
+}
+
 impl Evaluation {
     /// Describes the evaluation in words. `whose` names the examples, such as `public test records`.
     #[must_use]
@@ -80,8 +105,8 @@ impl Evaluation {
                     100.0 * self.accuracy().unwrap_or(0.0)
                 )
             }
-            Self::Numbers { error, count } => {
-                format!("root mean square error: {} (over {count} {whose})", format_brief(*error))
+            Self::Numbers { error, count, .. } => {
+                format!("root mean square error: {} (over {count} {whose})", brief_or_none(*error))
             }
             Self::Ratings { error, count, recall, .. } => {
                 let recall = recall.map(|recall| format!("; recall@10: {:.1} %", 100.0 * recall));
@@ -105,14 +130,49 @@ impl Evaluation {
         }
     }
 
+    /// The further measures in words, one line each; with notes on those that are missing.
+    #[must_use]
+    pub fn describe_measures(&self) -> Vec<String> {
+        let (parts, notes) = match self {
+            Self::Classes { measures: Some(measures), .. } => {
+                let ClassMeasures { baseline, f1, auc, log_loss, calibration, notes, .. } = &**measures;
+                let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+                let calibration = calibration.as_ref().map(|calibration| calibration.error);
+                let parts = [
+                    baseline.map(|share| format!("most frequent class {}", percent(share))),
+                    auc.map(|auc| format!("AUC {auc:.3}")),
+                    f1.map(|f1| format!("mean F1 {f1:.3}")),
+                    log_loss.map(|loss| format!("log loss {loss:.3}")),
+                    calibration.map(|error| format!("calibration error {}", percent(error))),
+                ];
+                (parts.to_vec(), notes)
+            }
+            Self::Numbers { measures: Some(measures), .. } => {
+                let NumberMeasures { mean_absolute_error, r_squared, baseline, notes } = measures;
+                let parts = [
+                    mean_absolute_error.map(|error| format!("mean absolute error {}", brief_or_none(error))),
+                    r_squared.map(|share| format!("R² {share:.3}")),
+                    baseline.map(|error| format!("error of the mean {}", brief_or_none(error))),
+                ];
+                (parts.to_vec(), notes)
+            }
+            _ => return Vec::new(),
+        };
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        let line = (!parts.is_empty()).then(|| format!("measures: {}", parts.join(", ")));
+        line.into_iter().chain(notes.iter().map(|note| format!("note: {note}"))).collect()
+    }
+
     /// The same evaluation, with the error in the units of the target.
     ///
     /// Targets with declared bounds are scaled to [-1, 1] for training.
     #[must_use]
     pub fn in_units(&self, bounds: Option<[f64; 2]>) -> Self {
         match (self, bounds) {
-            (Self::Numbers { error, count }, Some([low, high])) => {
-                Self::Numbers { error: 0.5 * (high - low) * error, count: *count }
+            (Self::Numbers { error, count, measures }, Some([low, high])) => {
+                let factor = 0.5 * (high - low);
+                let measures = measures.as_ref().map(|measures| measures.scaled(factor));
+                Self::Numbers { error: factor * error, count: *count, measures }
             }
             _ => self.clone(),
         }
@@ -126,6 +186,15 @@ impl Evaluation {
             Self::Clusters { inertia, .. } => -inertia,
             Self::Components { explained, .. } => *explained,
             Self::Pairs { distance, .. } => -distance,
+        }
+    }
+
+    /// The root mean square error of predicted numbers; `None` if it is not a number, or for other models.
+    #[must_use]
+    pub fn error(&self) -> Option<f64> {
+        match self {
+            Self::Numbers { error, .. } => Some(*error).filter(|error| error.is_finite()),
+            _ => None,
         }
     }
 
@@ -197,28 +266,110 @@ fn each<T: Clone + Default + Send>(
 /// Evaluates a model by comparing its predictions with the targets.
 #[must_use]
 pub fn evaluate(network: &Network, weights: &[f32], examples: &Examples, loss: Loss) -> Evaluation {
-    let predicted = predictions(network, weights, examples, loss);
-    let count = predicted.len() as u64;
+    let outputs = outputs(network, weights, examples);
+    match compare(&outputs, examples, loss) {
+        Evaluation::Classes { correct, count, confusion, .. } => {
+            let labels = match examples.targets() {
+                Targets::Classes { labels, .. } => labels.as_slice(),
+                Targets::Numbers(_) => &[],
+            };
+            let measures = Some(Box::new(ClassMeasures::new(loss, &outputs, labels, &confusion)));
+            Evaluation::Classes { correct, count, confusion, measures }
+        }
+        Evaluation::Numbers { error, count, .. } => {
+            let measures = Some(NumberMeasures::new(&pairs(&outputs, examples, loss)));
+            Evaluation::Numbers { error, count, measures }
+        }
+        other => other,
+    }
+}
+
+/// Evaluates a model like [`evaluate`], without further measures: it is faster.
+pub(crate) fn evaluate_briefly(
+    network: &Network,
+    weights: &[f32],
+    examples: &Examples,
+    loss: Loss,
+) -> Evaluation {
+    compare(&outputs(network, weights, examples), examples, loss)
+}
+
+/// Accuracy or error of the outputs.
+fn compare(outputs: &[Vec<f32>], examples: &Examples, loss: Loss) -> Evaluation {
+    let count = outputs.len() as u64;
     match examples.targets() {
         Targets::Classes { labels, names } => {
             let mut confusion = vec![vec![0; names.len()]; names.len()];
-            for (label, prediction) in labels.iter().zip(&predicted) {
-                if let Some(Target::Class(prediction)) = prediction
+            for (label, outputs) in labels.iter().zip(outputs) {
+                if let Some(Target::Class(prediction)) = loss.predict(outputs)
                     && let Some(cell) =
-                        confusion.get_mut(*label as usize).and_then(|row| row.get_mut(*prediction as usize))
+                        confusion.get_mut(*label as usize).and_then(|row| row.get_mut(prediction as usize))
                 {
                     *cell += 1;
                 }
             }
             let correct = (0..names.len()).map(|class| confusion[class][class]).sum();
-            Evaluation::Classes { correct, count, confusion }
+            Evaluation::Classes { correct, count, confusion, measures: None }
         }
-        Targets::Numbers(numbers) => {
-            let squares = numbers.iter().zip(&predicted).map(|(number, prediction)| match prediction {
-                Some(Target::Number(prediction)) => f64::from(number - prediction).powi(2),
-                _ => f64::NAN,
-            });
-            Evaluation::Numbers { error: (squares.sum::<f64>() / count.max(1) as f64).sqrt(), count }
+        Targets::Numbers(_) => {
+            let squares =
+                pairs(outputs, examples, loss).into_iter().map(|[y, predicted]| (y - predicted).powi(2));
+            let error = (squares.sum::<f64>() / count.max(1) as f64).sqrt();
+            Evaluation::Numbers { error, count, measures: None }
         }
+    }
+}
+
+/// The target and the prediction of each example, where they are numbers.
+fn pairs(outputs: &[Vec<f32>], examples: &Examples, loss: Loss) -> Vec<[f64; 2]> {
+    let Targets::Numbers(numbers) = examples.targets() else { return Vec::new() };
+    let pair = |(number, outputs): (&f32, &Vec<f32>)| match loss.predict(outputs) {
+        Some(Target::Number(prediction)) => [f64::from(*number), f64::from(prediction)],
+        _ => [f64::from(*number), f64::NAN],
+    };
+    numbers.iter().zip(outputs).map(pair).collect()
+}
+
+/// At most `most` pairs of a target and a predicted number, evenly chosen in the order of the examples.
+pub(crate) fn some_pairs(
+    network: &Network,
+    weights: &[f32],
+    examples: &Examples,
+    loss: Loss,
+    most: usize,
+) -> Vec<[f64; 2]> {
+    let all = pairs(&outputs(network, weights, examples), examples, loss);
+    let every = all.len().div_ceil(most.max(1)).max(1);
+    all.into_iter().step_by(every).filter(|pair| pair.iter().all(|number| number.is_finite())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_that_is_not_a_number_survives_a_file() {
+        let diverged = Evaluation::Numbers { error: f64::NAN, count: 3, measures: None };
+        let text = serde_json::to_string(&diverged).unwrap();
+        let Evaluation::Numbers { error, count, .. } = serde_json::from_str(&text).unwrap() else { panic!() };
+        assert!(error.is_nan() && count == 3, "{text}");
+        assert_eq!((diverged.error(), diverged.describe("records").contains("none")), (None, true));
+    }
+
+    #[test]
+    fn measures_are_in_the_units_of_the_target() {
+        let measures = NumberMeasures {
+            mean_absolute_error: Some(0.1),
+            r_squared: Some(0.5),
+            baseline: Some(0.4),
+            notes: Vec::new(),
+        };
+        let scaled = Evaluation::Numbers { error: 0.2, count: 9, measures: Some(measures) };
+        let Evaluation::Numbers { error, measures: Some(found), .. } = scaled.in_units(Some([0.0, 100.0]))
+        else {
+            panic!()
+        };
+        assert_eq!((error, found.mean_absolute_error), (10.0, Some(5.0)));
+        assert_eq!((found.r_squared, found.baseline), (Some(0.5), Some(20.0)));
     }
 }

@@ -3,12 +3,12 @@
 use std::{borrow::Cow, sync::Arc};
 
 use super::{
-    Evaluation, Prediction, correct, evaluate,
+    Evaluation, Prediction, correct, evaluate, evaluate_briefly,
     factorization::Factorization,
     loss::{Loss, Target},
     predictions,
     prepared::Transform,
-    scores,
+    scores, some_pairs,
     synthesis::Synthesizer,
     tensors::Tensor,
     unsupervised::{Clusters, Components},
@@ -50,6 +50,16 @@ pub(crate) trait Fitted {
 
     /// Measures the model on examples.
     fn evaluate(&self, examples: &Examples) -> Evaluation;
+
+    /// Measures the model like [`Fitted::evaluate`], for a progress bar: accuracy or error alone.
+    fn evaluate_briefly(&self, examples: &Examples) -> Evaluation {
+        self.evaluate(examples)
+    }
+
+    /// At most `most` pairs of a target and a predicted number, on the scale of training.
+    fn some_pairs(&self, _: &Examples, _most: usize) -> Vec<[f64; 2]> {
+        Vec::new()
+    }
 
     /// The names of the columns of a prediction.
     fn columns(&self) -> Vec<String> {
@@ -140,6 +150,14 @@ impl Fitted for NetworkModel {
 
     fn evaluate(&self, examples: &Examples) -> Evaluation {
         evaluate(&self.network, &self.weights, &self.prepared(examples), self.loss)
+    }
+
+    fn evaluate_briefly(&self, examples: &Examples) -> Evaluation {
+        evaluate_briefly(&self.network, &self.weights, &self.prepared(examples), self.loss)
+    }
+
+    fn some_pairs(&self, examples: &Examples, most: usize) -> Vec<[f64; 2]> {
+        some_pairs(&self.network, &self.weights, &self.prepared(examples), self.loss, most)
     }
 
     fn targets(&self, examples: &Examples) -> Vec<Option<Target>> {

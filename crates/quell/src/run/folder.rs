@@ -10,7 +10,7 @@ use quell_privacy::ledger::Receipt;
 use serde::Serialize;
 
 use super::{
-    Configuration, Lock, Metrics, Model, PaymentRecord, TuningConfiguration,
+    Configuration, Lock, Metrics, Model, Origin, PaymentRecord, TuningConfiguration,
     charge::Intent,
     configuration::{LARGEST_CONFIGURATION, from_toml},
     file, labels,
@@ -31,6 +31,7 @@ impl Folder {
     const PAID: &str = "paid.json";
     const WITNESS: &str = "witness.json";
     const METRICS: &str = "metrics.json";
+    const ORIGIN: &str = "origin.json";
     const CHECKPOINT: &str = "checkpoint.safetensors";
 
     const SEARCH: &str = "tune.toml";
@@ -270,6 +271,16 @@ impl Folder {
 
     pub(super) fn write_metrics(&self, metrics: &Metrics) -> Result<(), Error> {
         self.write_json(Self::METRICS, metrics)
+    }
+
+    /// Where the run comes from; `None` if its front end did not say, as earlier versions did not.
+    pub fn origin(&self) -> Result<Option<Origin>, Error> {
+        self.json_if_any(Self::ORIGIN)
+    }
+
+    /// Writes where the run comes from.
+    pub fn write_origin(&self, origin: &Origin) -> Result<(), Error> {
+        self.write_json(Self::ORIGIN, origin)
     }
 
     /// The model of the run.

@@ -97,7 +97,7 @@ fn direction(direction: &Direction) -> String {
         "direction {}: {}; variance {}{noise}",
         direction.direction,
         loadings.join(", "),
-        format_brief(three_digits(direction.variance))
+        format_brief(digits(direction.variance, 3))
     )
 }
 
@@ -119,7 +119,8 @@ impl Coordinate {
     #[must_use]
     pub fn describe(&self) -> String {
         let mean = match (&self.mean, self.mean.most_frequent()) {
-            (Mean::Number(number), _) => format_brief(three_digits(*number)),
+            // A year needs more than three digits.
+            (Mean::Number(number), _) => format_brief(digits(*number, 5)),
             (_, Some(most)) => format!("{} ({:.0} %)", most.category, 100.0 * most.share),
             (Mean::Shares(_), None) => String::new(),
         };
@@ -130,7 +131,8 @@ impl Coordinate {
     }
 }
 
-/// Rounds a number to three digits.
-fn three_digits(number: f64) -> f64 {
-    format!("{number:.2e}").parse().unwrap_or(number)
+/// Rounds a number to so many digits.
+fn digits(number: f64, count: usize) -> f64 {
+    let places = count.saturating_sub(1);
+    format!("{number:.places$e}").parse().unwrap_or(number)
 }

@@ -15,6 +15,9 @@ pub struct Point {
     /// Accuracy on public test data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<f64>,
+    /// Root mean square error on public test data, in the units of the target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<f64>,
 }
 
 /// Public metrics of a training run.
@@ -32,6 +35,9 @@ pub struct Metrics {
     /// The evaluation of the model on public test data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evaluation: Option<Evaluation>,
+    /// Targets and predicted numbers of some public test data, in the units of the target.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub predictions: Vec<[f64; 2]>,
     /// Whether the error of numbers is in the units of the target.
     ///
     /// Earlier versions wrote errors on the scale of training, [-1, 1], and not this field.

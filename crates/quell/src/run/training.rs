@@ -47,6 +47,9 @@ struct Session<'a, M: Method + 'a> {
 /// Approximate number of checkpoints, at each of which accuracy is measured.
 const POINTS: u64 = 25;
 
+/// The most pairs of targets and predicted numbers that a report draws.
+const MOST_PAIRS: usize = 500;
+
 impl<M: Registered> Training<M> {
     /// Reads the data and completes the settings. Nothing is paid.
     pub fn new(mut configuration: Configuration) -> Result<Self, Error> {
@@ -107,14 +110,18 @@ impl<M: Registered> Training<M> {
         // Between two checkpoints this is the ε of the later one, which is never less than the ε spent.
         let all = self.method.cost().epsilon.upper;
         let spent = |step: u64| curve.get(step.div_ceil(every) as usize).copied().unwrap_or(all);
+        let bounds = self.configuration.data.target_bounds();
         let mut accuracy = metrics.points.last().and_then(|point| point.accuracy);
         let mut stopped = false;
         self.method.fit(lease, &mut task, &mut state, |state| {
             let step = state.position();
             let saved = step % every == 0 || step == steps || self.method.saves_at(step);
             if saved {
-                accuracy = self.evaluate(state).as_ref().and_then(Evaluation::accuracy);
-                metrics.points.push(Point { step, epsilon: spent(step), accuracy });
+                let model = self.public_test().map(|test| (self.method.model(state), test));
+                let found = model.map(|(model, test)| model.fitted().evaluate_briefly(test).in_units(bounds));
+                accuracy = found.as_ref().and_then(Evaluation::accuracy);
+                let error = found.as_ref().and_then(Evaluation::error);
+                metrics.points.push(Point { step, epsilon: spent(step), accuracy, error });
             }
             let progress =
                 Progress { epsilon: Some(spent(step)), accuracy, ..Progress::counted("step", step, steps) };
@@ -141,18 +148,17 @@ impl<M: Registered> Training<M> {
         metrics.taken = state.taken();
         metrics.seconds = before + begun.elapsed().as_secs_f64();
         if finished {
-            let bounds = self.configuration.data.target_bounds();
-            metrics.evaluation = self.evaluate(&state).map(|evaluation| evaluation.in_units(bounds));
+            let model = self.public_test().map(|test| (self.method.model(&state), test));
+            metrics.evaluation = model.as_ref().map(|(model, test)| model.evaluate(test).in_units(bounds));
+            let pairs = model.map(|(model, test)| model.fitted().some_pairs(test, MOST_PAIRS));
+            let middle = |[low, high]: [f64; 2], number: f64| low + 0.5 * (high - low) * (number + 1.0);
+            let unscaled = |number: f64| bounds.map_or(number, |bounds| middle(bounds, number));
+            metrics.predictions =
+                pairs.unwrap_or_default().into_iter().map(|pair| pair.map(unscaled)).collect();
             metrics.in_target_units = true;
         }
         folder.write_metrics(&metrics)?;
         Ok((metrics, state.position(), finished))
-    }
-
-    /// Evaluates the model on public test data, if there is any.
-    fn evaluate(&self, state: &M::State) -> Option<Evaluation> {
-        let test = self.public_test()?;
-        Some(self.method.model(state).evaluate(test))
     }
 
     /// ε at each checkpoint.
@@ -322,7 +328,10 @@ fn outcome(
         results: metrics
             .evaluation
             .iter()
-            .map(|evaluation| evaluation.describe("public test records"))
+            .flat_map(|evaluation| {
+                let first = evaluation.describe("public test records");
+                std::iter::once(first).chain(evaluation.describe_measures())
+            })
             .chain(model.map(|name| format!("model: {name}")))
             .collect(),
         remarks: lost.into_iter().collect(),

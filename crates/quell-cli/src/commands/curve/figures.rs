@@ -46,12 +46,14 @@ pub(super) fn epsilon_steps(flags: &EpsilonSteps) -> Result<Figure> {
             (run.step(), run.steps, run.to_string())
         }
     };
+    let series = over_steps(&[Run::all(step)], (1, steps), relation.neighbors(), delta, &methods_shown)?;
+    let by = only_name(&series);
     Ok(Figure {
         title: "Privacy loss over a run".into(),
-        subtitle: format!("{description}, δ = {}, {}", format_exact(flags.delta), relation.when()),
+        subtitle: format!("{description}, δ = {}, {}{by}", format_exact(flags.delta), relation.when()),
         x: Axis::linear("steps"),
         y: Axis::linear(format!("ε at δ = {}", format_exact(flags.delta))),
-        series: over_steps(&[Run::all(step)], (1, steps), relation.neighbors(), delta, &methods_shown)?,
+        series,
     })
 }
 
@@ -169,6 +171,14 @@ fn over_steps(
     Ok(series)
 }
 
+/// The accountant of a figure with one curve, which has no legend.
+fn only_name(series: &[Series]) -> String {
+    match series {
+        [one] => format!(", by {}", one.name),
+        _ => String::new(),
+    }
+}
+
 /// Name of a method in a legend.
 fn long_name(method: Method) -> String {
     match method {
@@ -219,7 +229,7 @@ pub(super) fn delta_epsilon(flags: &DeltaEpsilon) -> Result<Figure> {
     let name = long_name(if renyi.is_some() { Method::Renyi } else { Method::Pld });
     Ok(Figure {
         title: "Privacy profile".into(),
-        subtitle: format!("{}, {}", flags.described.describe(&event, &TRAINING)?, relation.when()),
+        subtitle: format!("{}, {}, by {name}", flags.described.describe(&event, &TRAINING)?, relation.when()),
         x: Axis::linear("ε"),
         y: Axis::logarithmic("δ"),
         series: vec![Series { name, claim: Edge::Upper, points: points.collect::<Result<_, Error>>()? }],

@@ -17,6 +17,7 @@ use crate::{
         event::{Described, Relation, RequestedMethod, Run, accountants},
     },
     print,
+    refusal::Refusal,
 };
 
 const EXAMPLES: &str = "\
@@ -184,6 +185,17 @@ fn show(curve: &'static str, output: &Output, kind: Option<Kind>, figure: &Figur
         curve: &'static str,
         #[serde(flatten)]
         figure: &'a Figure,
+    }
+    let draws = output.output.is_some() || output.format == Format::Text;
+    if draws && figure.is_empty() {
+        let points: usize = figure.series.iter().map(|series| series.points.len()).max().unwrap_or(0);
+        let sentence = if points < 2 {
+            "there is nothing to draw: the curve has one point, expected two or more"
+        } else {
+            "there is nothing to draw: the curve has fewer than two finite values"
+        };
+        let hint = "ask for more steps or more noise; or print the points with --format json";
+        return Err(Refusal::new(sentence, hint).into());
     }
     if let (Some(path), Some(kind)) = (&output.output, kind) {
         kind.write(figure, path)?;

@@ -15,6 +15,7 @@ use crate::{
     layer::Spec,
     learner::{NetworkModel, loss::Loss},
     network::{self, Network},
+    random::PublicRandom,
 };
 
 /// What all columns of a table add to the scores of a model.
@@ -26,6 +27,8 @@ pub struct Curves {
     pub lines: Vec<String>,
     /// Whether scores of unusually long examples are shortened after all columns were added.
     pub are_shortened: bool,
+    /// Whether the model joins columns, as a forest does. Then a curve is a mean over random records.
+    pub are_means: bool,
     /// The columns, in the order of the schema.
     pub columns: Vec<Curve>,
 }
@@ -100,6 +103,8 @@ const USUAL: f64 = 4.0;
 const POINTS: [f64; 2] = [8.0, 32.0];
 /// The most features of a model with curves. The time grows with their square.
 const MOST_FEATURES: usize = 1_000;
+/// Random records over which the curves of a forest are means.
+const REFERENCES: usize = 64;
 /// A point is left out if the line between its neighbours misses it by this share of the spread.
 const TOLERANCE: f64 = 1e-3;
 
@@ -115,7 +120,7 @@ impl Curves {
         classes: Option<&[String]>,
     ) -> Result<Option<Self>, Error> {
         let mut linear = 0;
-        let keeps_columns_apart = layers.iter().all(|layer| match layer {
+        let keeps_columns_apart = layers.iter().enumerate().all(|(place, layer)| match layer {
             Spec::Linear { .. } => {
                 linear += 1;
                 true
@@ -123,7 +128,9 @@ impl Curves {
             Spec::Standardize { .. } | Spec::Waves { .. } | Spec::AppendSquares {} | Spec::BoundLength {} => {
                 linear == 0
             }
-            Spec::HardTanh {} => linear == 1,
+            // As the first layer it clamps features to [-1, 1], where they are.
+            Spec::HardTanh {} => linear == 1 || place == 0,
+            Spec::Leaves { .. } => place == 0,
             _ => false,
         });
         let names = schema.features();
@@ -134,6 +141,7 @@ impl Curves {
         {
             return Ok(None);
         }
+        let are_means = matches!(layers.first(), Some(Spec::Leaves { .. }));
         // Neither of the layers that are left out has weights.
         let is_separable = |layer: &&Spec| !matches!(layer, Spec::BoundLength {} | Spec::HardTanh {});
         let separable: Vec<Spec> = layers.iter().filter(is_separable).cloned().collect();
@@ -141,7 +149,8 @@ impl Curves {
             network: network::build(&[names.len()], &separable)?,
             model,
             width: names.len(),
-            standardizes: matches!(layers.first(), Some(Spec::Standardize { .. })),
+            standard: standard(model),
+            references: if are_means { references(schema, standard(model)) } else { Vec::new() },
             unit: match (model.loss, schema.label.as_ref().and_then(|label| label.bounds)) {
                 // The logarithm of a count has no unit.
                 (Loss::Poisson, _) | (_, None) => 1.0,
@@ -170,8 +179,42 @@ impl Curves {
             _ => (format!("the predicted {target}"), vec![target.into()]),
         };
         let are_shortened = layers.iter().any(|layer| matches!(layer, Spec::BoundLength {}));
-        Ok(Some(Self { score, lines, are_shortened, columns }))
+        Ok(Some(Self { score, lines, are_shortened, are_means, columns }))
     }
+}
+
+/// The centres and the rates of all features: the weights of a layer that standardises them first.
+///
+/// Only the leaves of random trees may precede it; they keep the features in front.
+fn standard(model: &NetworkModel) -> Option<[&[f32]; 2]> {
+    let tensors: Vec<_> = model.network.tensors().collect();
+    let place = usize::from(tensors.first().is_some_and(|(name, ..)| name == "0.threshold"));
+    let find = |name: &str| {
+        let name = format!("{place}.{name}");
+        let (_, _, range) = tensors.iter().find(|(known, ..)| *known == name)?;
+        model.weights.get(range.clone())
+    };
+    Some([find("centre")?, find("rate")?])
+}
+
+/// Random records of the schema: numbers within two released deviations of their means, and any category.
+fn references(schema: &Schema, standard: Option<[&[f32]; 2]>) -> Vec<Vec<f32>> {
+    let width = schema.features().len();
+    let mut random = PublicRandom::of(1, 0);
+    let mut record = || {
+        let (mut features, mut first) = (vec![0.0; width], 0);
+        for column in &schema.columns {
+            if let Some(categories) = &column.categories {
+                features[first + random.below(categories.len())] = 1.0;
+            } else {
+                let [centre, rate] = standard.map_or([0.0, 1.0], |all| all.map(|part| part[first]));
+                features[first] = (centre + random.between(-2.0, 2.0) / rate.max(0.5)).clamp(-1.0, 1.0);
+            }
+            first += column.categories.as_ref().map_or(1, Vec::len) + usize::from(column.unknown);
+        }
+        features
+    };
+    (0..REFERENCES).map(|_| record()).collect()
 }
 
 /// The scores of examples, without the layers that mix columns.
@@ -180,35 +223,62 @@ struct Scores<'a> {
     model: &'a NetworkModel,
     /// Number of features of an example.
     width: usize,
-    /// Whether the first weights are the centres and then the rates of all features.
-    standardizes: bool,
+    /// The released centres and rates of all features, if there are any.
+    standard: Option<[&'a [f32]; 2]>,
+    /// Records in which one column is replaced at a time; none if the scores are sums over columns.
+    references: Vec<Vec<f32>>,
     /// The unit of the scores.
     unit: f64,
 }
 
 impl Scores<'_> {
-    /// The scores of examples that have these numbers at some features, and zeros elsewhere.
-    fn of(&self, examples: &[Vec<(usize, f64)>]) -> Vec<Vec<f64>> {
-        let results = Mutex::new(vec![Vec::new(); examples.len()]);
-        self.network.predict(
-            &self.model.weights,
-            examples.len(),
-            |example, input| {
-                input.fill(0.0);
-                examples[example].iter().for_each(|(feature, x)| input[*feature] = *x as f32);
-            },
-            |example, outputs| {
-                let mut scores: Vec<f64> = outputs.iter().map(|x| self.unit * f64::from(*x)).collect();
-                // Probabilities depend on differences of scores alone.
-                if matches!(self.model.loss, Loss::CrossEntropy { .. }) {
-                    let mean = scores.iter().sum::<f64>() / scores.len() as f64;
-                    for score in &mut scores {
-                        *score -= mean;
-                    }
+    /// The scores of examples that have these numbers at some features of a column, and zeros elsewhere.
+    ///
+    /// If the model joins columns: the mean scores of random records whose column has these numbers.
+    fn of(&self, column: std::ops::Range<usize>, examples: &[Vec<(usize, f64)>]) -> Vec<Vec<f64>> {
+        if self.references.is_empty() {
+            let zeros = vec![vec![0.0; self.width]];
+            return self.replaced(&zeros, column, examples);
+        }
+        self.replaced(&self.references, column, examples)
+    }
+
+    /// The mean scores of records whose column has these numbers.
+    fn replaced(
+        &self,
+        records: &[Vec<f32>],
+        column: std::ops::Range<usize>,
+        examples: &[Vec<(usize, f64)>],
+    ) -> Vec<Vec<f64>> {
+        let all = self.scores(records.len() * examples.len(), |number, input| {
+            input.copy_from_slice(&records[number % records.len()]);
+            input[column.clone()].fill(0.0);
+            examples[number / records.len()].iter().for_each(|(feature, x)| input[*feature] = *x as f32);
+        });
+        let mean = |rows: &[Vec<f64>]| {
+            let mut sum = vec![0.0; rows.first().map_or(0, Vec::len)];
+            for row in rows {
+                sum.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
+            }
+            sum.into_iter().map(|sum| sum / rows.len() as f64).collect()
+        };
+        all.chunks(records.len()).map(mean).collect()
+    }
+
+    /// The scores of so many examples.
+    fn scores(&self, count: usize, write: impl Fn(usize, &mut [f32]) + Sync) -> Vec<Vec<f64>> {
+        let results = Mutex::new(vec![Vec::new(); count]);
+        self.network.predict(&self.model.weights, count, write, |example, outputs| {
+            let mut scores: Vec<f64> = outputs.iter().map(|x| self.unit * f64::from(*x)).collect();
+            // Probabilities depend on differences of scores alone.
+            if matches!(self.model.loss, Loss::CrossEntropy { .. }) {
+                let mean = scores.iter().sum::<f64>() / scores.len() as f64;
+                for score in &mut scores {
+                    *score -= mean;
                 }
-                results.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[example] = scores;
-            },
-        );
+            }
+            results.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[example] = scores;
+        });
         results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
@@ -223,7 +293,7 @@ impl Scores<'_> {
     fn categories(&self, column: &Feature, names: &[String], first: usize) -> Curve {
         let count = names.len() + usize::from(column.unknown);
         let examples: Vec<_> = (0..count).map(|place| vec![(first + place, 1.0)]).collect();
-        let mut all = self.of(&examples);
+        let mut all = self.of(first..first + count, &examples);
         let lines = all.first().map_or(0, Vec::len);
         let means: Vec<f64> = (0..lines)
             .map(|line| all[..names.len()].iter().map(|adds| adds[line]).sum::<f64>() / names.len() as f64)
@@ -239,9 +309,9 @@ impl Scores<'_> {
     }
 
     fn numbers(&self, column: &Feature, [low, high]: [f64; 2], first: usize) -> Curve {
-        let weight = |kind: usize| f64::from(self.model.weights[kind * self.width + first]);
-        let [centre, rate] = if self.standardizes { [weight(0), weight(1)] } else { [0.0, 1.0] };
-        let usual = if self.standardizes { USUAL / rate } else { 1.0 };
+        let standard = self.standard.map(|parts| parts.map(|part| f64::from(part[first])));
+        let [centre, rate] = standard.unwrap_or([0.0, 1.0]);
+        let usual = if standard.is_some() { USUAL / rate } else { 1.0 };
         let [start, end] = [centre - usual, centre + usual].map(|x| x.clamp(-1.0, 1.0));
         let even = (0..=POINTS[1] as i32).map(|i| 2.0 * f64::from(i) / POINTS[1] - 1.0);
         // Waves are constant beyond eight deviations, and numbers are winsorised beyond twelve.
@@ -255,7 +325,7 @@ impl Scores<'_> {
         examples.push(vec![(first, centre.clamp(-1.0, 1.0))]);
         // An unknown number counts as the middle.
         examples.push(vec![(first, 0.0), (first + 1, 1.0)][..if column.unknown { 2 } else { 1 }].to_vec());
-        let mut all = self.of(&examples);
+        let mut all = self.of(first..first + 1 + usize::from(column.unknown), &examples);
         let (unknown, zero) = (all.pop().filter(|_| column.unknown), all.pop().unwrap_or_default());
         let shifted = |mut adds: Vec<f64>| {
             subtract(&mut adds, &zero);
@@ -312,7 +382,7 @@ fn spread<'a>(all: impl Iterator<Item = &'a Vec<f64>>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{learner::Predictor, random::PublicRandom};
+    use crate::learner::Predictor;
     use std::sync::Arc;
 
     const SCHEMA: &str = "[[column]]\nname = 'age'\nbounds = [0, 100]\nunknown = true\n\
@@ -413,6 +483,47 @@ mod tests {
         assert!((usual[0] - 40.0).abs() < 1e-4 && (usual[1] - 80.0).abs() < 1e-4, "{usual:?}");
         assert!((4..=6).contains(&points.len()), "{points:?}");
         assert!(points[0].at == 0.0 && points[points.len() - 1].at == 100.0);
+    }
+
+    #[test]
+    fn the_curves_of_a_forest_are_means_over_random_records() {
+        let schema = format!("[label]\ncolumn = 'y'\nclasses = ['n', 'p']\n{SCHEMA}");
+        let schema = Schema::parse(&schema).unwrap();
+        let leaves = Spec::Leaves { columns: vec![0, 0, 2, 0], trees: 4, seed: 1 };
+        let layers = vec![leaves, Spec::Standardize { limit: 12.0 }, Spec::Linear { outputs: 1 }];
+        let (mut model, layers) = model(layers, Loss::BinaryCrossEntropy, 5);
+        let names = ["n", "p"].map(str::to_owned);
+        let tensors: Vec<_> = model.network.tensors().collect();
+        let range = |name: &str| tensors.iter().find(|(known, ..)| known == name).unwrap().2.clone();
+        for (name, value) in [("0.threshold", 0.1), ("1.centre", 0.0), ("1.rate", 1.0), ("1.gain", 1.0)] {
+            model.weights[range(name)].fill(value);
+        }
+        let linear = range("1.gain").end..model.weights.len();
+        model.weights[linear.clone()].fill(0.0);
+        // Hours alone have a weight: two for each unit on the scale of training, which is five hours.
+        model.weights[linear.start + 4] = 2.0;
+        let curves = Curves::new(&model, &layers, &schema, Some(&names)).unwrap().unwrap();
+        assert!(curves.are_means);
+        let [age, work, hours] = curves.columns.as_slice() else { unreachable!() };
+        let difference = hours.values.at(3.0).unwrap()[0] - hours.values.at(-1.0).unwrap()[0];
+        assert!((difference - 1.6).abs() < 1e-5 && age.spread < 1e-5 && work.spread < 1e-5, "{curves:?}");
+        // Leaves join columns. Their weights change the means of the columns that they ask about.
+        model.weights[linear.start + 5..linear.end - 1].iter_mut().step_by(3).for_each(|x| *x = 1.0);
+        let joined = Curves::new(&model, &layers, &schema, Some(&names)).unwrap().unwrap();
+        assert!(joined.columns.iter().map(|column| column.spread).sum::<f64>() > 2.1, "{joined:?}");
+    }
+
+    #[test]
+    fn naive_bayes_has_curves() {
+        let schema =
+            Schema::parse(&format!("[label]\ncolumn = 'y'\nclasses = ['n', 'p']\n{SCHEMA}")).unwrap();
+        let layers = vec![Spec::HardTanh {}, Spec::AppendSquares {}, Spec::Linear { outputs: 2 }];
+        let loss = Loss::CrossEntropy { label_smoothing: 0.0 };
+        let (model, layers) = model(layers, loss, 5);
+        let names = ["n", "p"].map(str::to_owned);
+        let curves = Curves::new(&model, &layers, &schema, Some(&names)).unwrap().unwrap();
+        assert_eq!((curves.lines.len(), curves.columns.len(), curves.are_means), (2, 3, false));
+        assert!(curves.columns.iter().all(|column| column.spread > 0.0), "{curves:?}");
     }
 
     #[test]

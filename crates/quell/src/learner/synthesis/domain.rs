@@ -176,7 +176,7 @@ impl Column {
             Kind::Numbers([low, high]) => match value {
                 0 => format!("{low}"),
                 _ if value == BINS + 1 => format!("{high}"),
-                _ => format!("from {}", round(edge([*low, *high], value - 1), [*low, *high])),
+                _ => format!("from {}", rounded(edge([*low, *high], value - 1), [*low, *high], 3)),
             },
         }
     }
@@ -207,8 +207,13 @@ fn edge([low, high]: [f64; 2], bin: usize) -> f64 {
 }
 
 /// A number with about six digits of its range, which is finer than any bin.
-fn round(number: f64, [low, high]: [f64; 2]) -> f64 {
-    let unit = 10_f64.powf(5.0 - (high - low).log10().ceil());
+fn round(number: f64, bounds: [f64; 2]) -> f64 {
+    rounded(number, bounds, 5)
+}
+
+/// Rounds a number to so many digits of its range.
+fn rounded(number: f64, [low, high]: [f64; 2], digits: u32) -> f64 {
+    let unit = 10_f64.powf(f64::from(digits) - (high - low).log10().ceil());
     let rounded = (number * unit).round() / unit;
     if rounded.is_finite() { rounded } else { number }
 }

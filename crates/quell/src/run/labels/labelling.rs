@@ -372,6 +372,7 @@ impl Results {
             let accuracy = |found: &Option<Evaluation>| found.as_ref().and_then(Evaluation::accuracy);
             json["answers_right"] = json!(self.right);
             json["accuracy"] = json!({"unseen": accuracy(&self.unseen), "all": accuracy(&self.all)});
+            json["evaluation"] = json!({"unseen": self.unseen, "all": self.all});
             json["seconds"] = json!(self.seconds);
         }
         Outcome {
