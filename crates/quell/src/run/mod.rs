@@ -20,7 +20,7 @@
 //! Everything in the folder is public, with two exceptions, if the settings are public. The files hold
 //! settings, payments, paid releases and what follows from them, and measurements on data that was declared
 //! public. The first exception is the subfolder `private` ([`labels`]): it holds the shards of the private
-//! records and the ballots of teachers. The second exception is the time that a run took. `metrics.json`,
+//! records and the ballots of teachers, or the best trial of a search. The second exception is the time that a run took. `metrics.json`,
 //! `outcome.json`, the reports and the timestamps of the files show that time, and it depends on the private
 //! records (SECURITY, side channels).
 //!
@@ -74,6 +74,17 @@
 //! | `revealed.json` | `outcome.json` | It takes the number from the file. |
 //! | `outcome.json` (paid) | the removal of `private` | The next command that opens the folder removes `private`. |
 //! | the removal of `private` | `model.safetensors`, `outcome.json` (finished), reports | The student is trained again, on the answers. |
+//!
+//! `quell tune`:
+//!
+//! | after | before | what resuming does |
+//! |---|---|---|
+//! | the folder | `tune.toml` | There is no run yet, and nothing is paid. |
+//! | `tune.toml` | `intended.json`, the charge, `paid.json` | As for `train`. |
+//! | the lease of a run | `private/best` | The search goes on from the best trial that was kept. The trial that was killed does not count. |
+//! | `private/best` (ended) | the lease of the last run | It releases the best trial. |
+//! | the lease of the last run | `model.safetensors` | The result is lost, and an error says so: another folder may have released it. |
+//! | `model.safetensors` | the removal of `private` | The next command that opens the folder removes `private`. |
 //!
 //! `quell query`, `quell evaluate --epsilon` and `quell schema --epsilon`, each with `--output FILE`
 //! ([`Purchase`]):
