@@ -24,7 +24,7 @@ const NAMES: [&str; 7] = [
     "brave-browser",
 ];
 /// A browser that takes longer than this has a problem of its own.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// The browser that the variable names, or the first one in the search path.
 fn find() -> Result<PathBuf> {

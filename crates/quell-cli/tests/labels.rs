@@ -278,7 +278,7 @@ fn a_report_states_voters_questions_and_guarantee() {
                 assert!(page.contains(words), "no {words:?}");
             }
         }
-        assert_eq!(html.matches("<svg").count(), 2);
+        assert_eq!(html.matches("<svg").count(), 3);
         assert!(
             !html.contains("<script") && !html.contains("http://www.w3.org/1999") && !html.contains("src=")
         );

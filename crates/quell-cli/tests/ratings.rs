@@ -69,7 +69,7 @@ fn items_are_learned_recommended_measured_and_reported() {
     assert!(private.code == 2 && private.stderr.contains("private"), "{}", private.stderr);
     let report = run(&here, "report one");
     works(&report);
-    assert!(report.stdout.contains("factorization on ratings"), "{}", report.stdout);
+    assert!(report.stdout.contains("Recommendations on ratings"), "{}", report.stdout);
     assert!(report.stdout.contains("| item | released popularity |"), "{}", report.stdout);
     assert!(ran.stdout.contains("\nmost popular items: film "), "{}", ran.stdout);
     let learned = &json(&here, "report one --format json")["learned"]["items"];

@@ -52,7 +52,13 @@ fn clusters_are_found_predicted_measured_and_reported() {
 
     let report = run(&here, "report one");
     works(&report);
-    for words in ["kmeans on people", "## The clusters", "| cluster | size | ", "inertia", "uses no label"] {
+    for words in [
+        "Clusters by k-means on people",
+        "## The clusters",
+        "| cluster | size | ",
+        "inertia",
+        "uses no label",
+    ] {
         assert!(report.stdout.contains(words), "{words}: {}", report.stdout);
     }
     // The centres are near 2 and 8, in the units of the schema.

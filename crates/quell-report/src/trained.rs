@@ -11,8 +11,8 @@ use crate::{Interval, plot::Figure};
 use crate::{
     columns::Columns,
     facts::{
-        Report, architecture, confusion, cost, describe, dimensions, duration, features, guarantee, kind, layers,
-        ledger_entry, origin, percent, row, shortened, source,
+        Report, architecture, confusion, cost, describe, dimensions, duration, features, guarantee, kind,
+        layers, ledger_entry, origin, percent, row, shortened, source,
     },
     figures,
     learned::Findings,
