@@ -149,9 +149,8 @@ fn the_better_settings_win_almost_always() {
 
 #[test]
 fn more_trials_leave_less_for_each() {
-    let trial = |expected| {
-        Tuning::new(asked(2.0, expected, &[1.0])).unwrap().configuration.trial_epsilon.unwrap()
-    };
+    let trial =
+        |expected| Tuning::new(asked(2.0, expected, &[1.0])).unwrap().configuration.trial_epsilon.unwrap();
     let (one, ten, hundred) = (trial(1), trial(10), trial(100));
     assert!(one > 1.95 && one <= 2.0, "{one}");
     assert!(hundred < ten && ten < one && hundred > 0.3 * one, "{one} {ten} {hundred}");

@@ -360,8 +360,7 @@ fn a_search_moves_by_what_is_charged_for_and_shows_nothing_else() {
             seed: 4 * (any.seed / 4) + 3,
             ..any
         };
-        let (seen, moved) =
-            look_in(&mut chance, way, 2).unwrap_or_else(|leak| panic!("case {case}: {leak}"));
+        let (seen, moved) = look_in(&mut chance, way, 2).unwrap_or_else(|leak| panic!("case {case}: {leak}"));
         (statistics, most) = (statistics + seen, most.max(moved));
     }
     assert!(most > 0.5, "{most}");

@@ -25,12 +25,13 @@ pub(super) fn note(data: &Path, questions: &[Asked]) -> Note {
 impl Asked {
     fn words(&self) -> String {
         let statistic = serde_json::to_value(self.statistic).ok();
-        let mut words = statistic.as_ref().and_then(|name| name.as_str()).unwrap_or("answer").replace('-', " ");
+        let mut words =
+            statistic.as_ref().and_then(|name| name.as_str()).unwrap_or("answer").replace('-', " ");
         if let Some(column) = &self.column {
-            words.push_str(&format!(" of {column}"));
+            words.extend([" of ", column]);
         }
         if let Some(columns) = &self.group_by {
-            words.push_str(&format!(" by {}", columns.list().join(" and ")));
+            words.extend([" by ", &columns.list().join(" and ")]);
         }
         words
     }
