@@ -40,11 +40,11 @@ pub(crate) fn help(text: &str) -> String {
         if is_heading {
             lists_commands = line == "Commands:";
             let end = line.find(':').map_or(line.len(), |end| end + 1);
-            painted.push_str(&format!("{GREEN}{}{PLAIN}{}", &line[..end], &line[end..]));
+            painted.extend([GREEN, &line[..end], PLAIN, &line[end..]]);
         } else if let Some(length) = term(line, lists_commands) {
             let start = line.len() - line.trim_start().len();
             let (term, rest) = line[start..].split_at(length);
-            painted.push_str(&format!("{}{BOLD}{term}{PLAIN}{rest}", &line[..start]));
+            painted.extend([&line[..start], BOLD, term, PLAIN, rest]);
         } else {
             painted.push_str(line);
         }

@@ -20,6 +20,7 @@ mod models;
 mod naive_bayes;
 mod plan;
 mod plans;
+mod promises;
 mod public_network;
 mod questions;
 mod ratings;

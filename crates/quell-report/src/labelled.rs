@@ -109,7 +109,7 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         statement: promise::sentences(
             &Released {
                 paid: &model.paid,
-                event: &event,
+                event: Some(&event),
                 unit: configuration.data.unit,
                 neighbors: plan.neighbors,
                 covers: if configuration.votes.reveal { Covers::AnswersOnly } else { Covers::Everything },

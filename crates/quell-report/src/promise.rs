@@ -27,8 +27,8 @@ const FALSE_POSITIVES: f64 = 0.01;
 pub(crate) struct Released<'a> {
     /// The payment: ε and δ of the run.
     pub(crate) paid: &'a PaymentRecord,
-    /// The privacy event of the whole run.
-    pub(crate) event: &'a Event,
+    /// The privacy event of the whole run; `None` if only ε and δ are known.
+    pub(crate) event: Option<&'a Event>,
     /// The privacy unit.
     pub(crate) unit: Unit,
     /// The neighbouring relation.
@@ -54,7 +54,8 @@ pub(crate) fn sentences(released: &Released<'_>, statement: &str) -> Result<Vec<
 fn power(released: &Released<'_>) -> Result<f64, Error> {
     let promise = Promise { epsilon: released.paid.epsilon.upper, delta: released.paid.delta };
     let allowed = promise.power(FALSE_POSITIVES);
-    match TradeOff::new(&Pld::default(), released.event, released.neighbors) {
+    let Some(event) = released.event else { return Ok(allowed) };
+    match TradeOff::new(&Pld::default(), event, released.neighbors) {
         Ok(attack) => {
             let inexact = (1.0 + 1.0 / FALSE_POSITIVES) * released.paid.delta;
             let exact = attack.power(Probability::new(FALSE_POSITIVES)?).upper;
@@ -119,7 +120,7 @@ mod tests {
     fn written(paid: &PaymentRecord, statement: &str) -> Vec<(String, String)> {
         let released = Released {
             paid,
-            event: &Event::laplace(NoiseMultiplier::new(1.0 / paid.epsilon.upper).unwrap()),
+            event: Some(&Event::laplace(NoiseMultiplier::new(1.0 / paid.epsilon.upper).unwrap())),
             unit: Unit::Example,
             neighbors: Neighbors::AddRemove,
             covers: Covers::Everything,

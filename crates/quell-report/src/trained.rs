@@ -33,6 +33,8 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         "a membership test for one {protected}, given all releases of this run, including {}",
         method.releases
     );
+    // The training of the best trial is a part of a search, and its event says too little about the whole.
+    let event = Some(&method.event).filter(|_| !folder.is_search());
     let figures = [
         synthetic::pairs(model),
         measures::accuracy(&metrics),
@@ -40,8 +42,11 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         measures::calibration(metrics.evaluation.as_ref(), model.classes.as_deref().unwrap_or_default()),
         figures::epsilon(&metrics, &model.paid, configuration.data.unit),
         figures::spectrum(model),
-        figures::last_iterate(&method.event, method.neighbors, Delta::new(model.paid.delta)?)?,
-        figures::attack(&method.event, method.neighbors, &attack)?,
+        event
+            .map(|event| figures::last_iterate(event, method.neighbors, Delta::new(model.paid.delta)?))
+            .transpose()?
+            .flatten(),
+        event.map(|event| figures::attack(event, method.neighbors, &attack)).transpose()?.flatten(),
     ];
     let figures: Vec<_> = figures.into_iter().flatten().collect();
     let (curves, learned) = (model.curves()?, model.learned());
@@ -96,7 +101,7 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         statement: promise::sentences(
             &Released {
                 paid: &model.paid,
-                event: &method.event,
+                event,
                 unit: configuration.data.unit,
                 neighbors: method.neighbors,
                 covers: Covers::Everything,

@@ -164,7 +164,9 @@ impl Graph {
         let list: Vec<i64> = axes.iter().map(|axis| *axis as i64 + 1).collect();
         let list = self.integers(&[list.len()], &list);
         let mut shape = input.shape.clone();
-        axes.iter().for_each(|axis| shape[*axis] = 1);
+        for axis in axes {
+            shape[*axis] = 1;
+        }
         self.node("ReduceMean", &[&input.name, &list], &[("keepdims", Attribute::Integer(1))], &shape)
     }
 

@@ -8,7 +8,7 @@ use std::num::NonZero;
 
 use quell_privacy::{
     Bound, Event, Neighbors,
-    ledger::{Book, Ledger, Spent, Terms, Trial, Unit},
+    ledger::{Book, Ledger, Note, Spent, Terms, Trial, Unit},
     mechanism::{Best, BestOf, Count, Price, Sensitive, TrialPlan},
     number::format_brief,
     units::{Delta, Epsilon},
@@ -490,6 +490,15 @@ impl Job for Tuning {
 
     fn former_names(&self) -> Vec<String> {
         self.source().former_names()
+    }
+
+    fn note(&self) -> Note {
+        let subject = self.configuration.candidates[0].configuration.subject();
+        Note {
+            file: self.source().file_name(),
+            release: Some(format!("best of several trials, such as a {subject}")),
+            ..Note::default()
+        }
     }
 
     fn is_demonstration(&self) -> bool {

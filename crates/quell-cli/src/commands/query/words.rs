@@ -28,10 +28,10 @@ impl Asked {
         let mut words =
             statistic.as_ref().and_then(|name| name.as_str()).unwrap_or("answer").replace('-', " ");
         if let Some(column) = &self.column {
-            words.push_str(&format!(" of {column}"));
+            words.extend([" of ", column]);
         }
         if let Some(columns) = &self.group_by {
-            words.push_str(&format!(" by {}", columns.list().join(" and ")));
+            words.extend([" by ", &columns.list().join(" and ")]);
         }
         words
     }
