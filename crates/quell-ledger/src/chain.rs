@@ -44,6 +44,9 @@ pub(crate) struct Body {
     pub(crate) note: Note,
 }
 
+/// Length of a date such as 2026-01-31.
+const DAY: usize = 10;
+
 impl Body {
     /// The JSON text of a line written now; none if JSON cannot represent the line.
     ///
@@ -54,9 +57,16 @@ impl Body {
             Line::Opened(_) | Line::Raised { .. } => note.without_release().shortened(),
             Line::Leased { .. } | Line::Confirmed { .. } => Note::default(),
         };
+        let now = utc(SystemTime::now());
+        let time = match line {
+            Line::Opened(_) | Line::Charged(_) | Line::Raised { .. } => now,
+            // How long a run takes depends on private records, and tells how many trials a search had. So these
+            // lines have a day and no time.
+            Line::Leased { .. } | Line::Confirmed { .. } => now.chars().take(DAY).collect(),
+        };
         let body = Self {
             number,
-            time: utc(SystemTime::now()),
+            time,
             line: line.clone(),
             spent: spent.is_finite().then_some(spent),
             note,

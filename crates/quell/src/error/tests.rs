@@ -43,7 +43,7 @@ variants!(layer_name, LAYER, layer::Error:
 variants!(network_name, NETWORK, network::Error: NoModel PublicNetwork);
 variants!(run_name, RUN, run::Error:
     Configuration Exists NotFound NoModel UnreadableModel Busy AnswerExists EarlierQuestion AnswerLost
-    AllStepsLost LedgerRolledBack AheadOfLease);
+    AllStepsLost LedgerRolledBack SearchReleased AheadOfLease);
 variants!(general_name, GENERAL, Error:
     Format Table Layer Network Run Privacy Absent Unreadable TooLong Unwritable Setting OutOfRange Length Sizes Missing
     OtherTerms SavedState);
@@ -173,6 +173,7 @@ fn run_samples() -> Vec<run::Error> {
         run::Error::AnswerLost { path: path() },
         run::Error::AllStepsLost { path: path() },
         run::Error::LedgerRolledBack { path: path(), dataset: text(), line: 2, lines: 1 },
+        run::Error::SearchReleased { path: path() },
         run::Error::AheadOfLease { path: path(), what: "steps", found: 2, leased: 1 },
     ]
 }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use quell_ledger::{Entry, Summary};
 use quell_privacy::{
-    Statement,
+    Event, Statement,
     ledger::{Budget, Line, Note},
     number::{Toward, format_exact, format_rounded},
 };
@@ -146,7 +146,8 @@ fn describe(line: &Line) -> String {
         }
         Line::Charged(charge) => {
             let seeded = if charge.non_private { "NOT PRIVATE (the noise came from a seed): " } else { "" };
-            if charge.steps == 1 {
+            // The runs of a search together are one release.
+            if charge.steps == 1 || matches!(charge.plan.event, Event::BestOf { .. }) {
                 format!("{seeded}{}", charge.what)
             } else {
                 format!("{seeded}{} times: {}", charge.steps, charge.what)
