@@ -26,6 +26,8 @@ Examples:
 /// trial pays for a noisy score.
 /// All other flags are those of `quell train`.
 #[derive(clap::Args)]
+// `train::Flags` is flattened into this struct, and groups have the names of their structs.
+#[group(id = "tune")]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
     /// Settings to try: a flag of `quell train` without its dashes, and its values
