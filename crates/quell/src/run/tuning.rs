@@ -120,7 +120,7 @@ pub(super) struct Kept {
 struct Facts {
     shape: Vec<usize>,
     are_features: bool,
-    facts: PublicFacts,
+    public: PublicFacts,
     schema: Option<Schema>,
     unit: Unit,
     score_is_public: bool,
@@ -162,14 +162,13 @@ impl Tuning {
             });
         }
         let neighbors = configuration.candidates[0].privacy()?.neighbors;
-        let delta = match configuration.delta {
-            Some(delta) => Delta::new(delta)?,
-            None => {
-                // The δ that a single training would have.
-                let mut alone = configuration.candidates[0].clone();
-                alone.set_target(configuration.epsilon, None)?;
-                alone.plan(&all[0])?.1
-            }
+        let delta = if let Some(delta) = configuration.delta {
+            Delta::new(delta)?
+        } else {
+            // The δ that a single training would have.
+            let mut alone = configuration.candidates[0].clone();
+            alone.set_target(configuration.epsilon, None)?;
+            alone.plan(&all[0])?.1
         };
         configuration.delta = Some(delta.get());
         let unit = all[0].unit;
@@ -344,11 +343,11 @@ impl Candidate {
             type Output = Result<(TrialPlan, Delta), Error>;
 
             fn call<M: Registered>(self) -> Self::Output {
-                let Facts { shape, are_features, facts, schema, .. } = self.1;
+                let Facts { shape, are_features, public, schema, .. } = self.1;
                 let subject = Subject {
                     shape,
                     are_features: *are_features,
-                    facts: facts.clone(),
+                    facts: public.clone(),
                     schema: schema.as_ref(),
                 };
                 let (recipe, model) = M::Recipe::section(self.0);
@@ -392,7 +391,7 @@ impl ForMethod for Inspect {
         Ok(Facts {
             shape: train.shape().to_vec(),
             are_features,
-            facts: PublicFacts {
+            public: PublicFacts {
                 records: training.configuration.public_count(train),
                 classes: train.classes().map(<[String]>::len),
             },
