@@ -10,13 +10,16 @@ pub(crate) fn phrase(hint: &Hint) -> String {
     match hint {
         Hint::ChooseModel => "`quell models` lists the models; --config can give a list of layers".into(),
         Hint::DeclareClasses => {
-            "declare the classes with --classes cat,dog; they are not read from the records, because that would reveal something about them".into()
+            "declare the classes with --classes cat,dog, or their number with --classes 10; they are not read from the records, because that would reveal something about them".into()
         }
         Hint::DeclareImages => {
             "declare them with --classes cat,dog and --shape ROWSxCOLUMNSxCHANNELS, or put public images into a folder test beside train; private images are not used for this".into()
         }
         Hint::WriteSchema { path } => {
-            format!("`quell schema {}` writes one to fill in; with --epsilon it buys bounds and categories", path.display())
+            format!("`quell init {}` writes one to fill in; with --epsilon it buys bounds and categories", path.display())
+        }
+        Hint::NameColumns => {
+            "put a row of names above the records: each column has its own name, and a name is not a number; or declare the names with --header A,B,C, in a schema with [file] header = [\"A\", \"B\", \"C\"]".into()
         }
         Hint::RestoreNetwork => {
             "features come from the model.safetensors that `quell train` wrote; put the file back, or name another one".into()
@@ -44,7 +47,7 @@ fn give(what: Input) -> Option<&'static str> {
         }
         Input::Answers => "every question was refused; lower --threshold, or use more teachers",
         Input::Users => {
-            "name the column of users in the schema, an array `users` in an archive, or a file with --users FILE; images in folders and the embedded digits have no users"
+            "name the column of users in the schema, an array `users` in an archive, or a file with --users FILE; the embedded digits have no users"
         }
         Input::RecordCount => {
             "give a public number with --records, even a rough one; for a table, `quell query` releases a count"
@@ -110,6 +113,7 @@ mod tests {
             Hint::DeclareClasses,
             Hint::DeclareImages,
             Hint::WriteSchema { path: path.clone() },
+            Hint::NameColumns,
             Hint::RestoreNetwork,
             Hint::ResumeRun { folder: path.clone() },
             Hint::FinishRun { folder: path },

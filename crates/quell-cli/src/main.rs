@@ -31,8 +31,8 @@ use clap::{CommandFactory, Parser, error::ErrorKind};
 use quell::run;
 
 use commands::{
-    account, calibrate, curve, evaluate, export, label, ledger, models, plan, predict, query, report, schema,
-    shell, synthesize, train, tune,
+    account, calibrate, curve, evaluate, export, init, label, ledger, models, plan, predict, query, report,
+    schema, shell, synthesize, train, tune,
 };
 use refusal::{Refusal, Stopped};
 
@@ -65,6 +65,7 @@ enum Verb {
     Curve(curve::Flags),
     Evaluate(evaluate::Flags),
     Export(export::Flags),
+    Init(Box<init::Flags>),
     Knn(Box<label::Knn>),
     Ledger(ledger::Flags),
     Man(shell::Manual),
@@ -100,6 +101,7 @@ fn command() -> ExitCode {
             Verb::Curve(flags) => curve::run(flags).map(|()| true),
             Verb::Evaluate(flags) => evaluate::run(&flags).map(|()| true),
             Verb::Export(flags) => export::run(&flags).map(|()| true),
+            Verb::Init(flags) => init::run(*flags).map(|()| true),
             Verb::Knn(flags) => label::knn(&flags).map(|()| true),
             Verb::Ledger(flags) => ledger::run(flags),
             Verb::Man(flags) => flags.run(Command::command()).map(|()| true),

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use crate::command::{folder, quell};
 
 /// Every subcommand that has a help page.
-const PAGES: [&str; 22] = [
+const PAGES: [&str; 23] = [
     "",
     "account",
     "calibrate",
@@ -16,6 +16,7 @@ const PAGES: [&str; 22] = [
     "curve laplace-gaussian",
     "curve moments-advanced",
     "evaluate",
+    "init",
     "knn",
     "ledger",
     "models",
@@ -63,6 +64,7 @@ fn every_example_in_the_help_runs() {
             assert!(ran.status.success(), "{example}: {stderr}");
             // These say what was paid, or what is promised, beside what they print.
             if [
+                "init",
                 "knn",
                 "ledger",
                 "pate",

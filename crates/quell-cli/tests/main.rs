@@ -12,6 +12,7 @@ mod export;
 mod former_names;
 mod groups;
 mod hostile_text;
+mod init;
 mod kills;
 mod labels;
 mod ledger;

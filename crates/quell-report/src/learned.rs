@@ -70,7 +70,8 @@ fn brief(number: f64) -> String {
 fn clusters(model: &Model, centres: &Centres) -> Findings {
     let is_user = model.configuration.data.unit == Unit::User;
     let people = if is_user { "users" } else { "records" };
-    let mut order = centres.order(model.configuration.data.schema.as_ref());
+    let schema = model.configuration.data.schema.as_ref().map(quell::data::Schema::plain);
+    let mut order = centres.order(schema.as_ref());
     let mut reading = String::new();
     let pictures = match &model.predictor {
         Predictor::Clusters(clusters) => pictures::of_centres(model, clusters),

@@ -160,10 +160,10 @@ impl fmt::Display for Hint {
             Self::FreeSpace => "free space, or ask for write access to the folder",
             Self::ExportAgain => "download or export the file again",
             Self::ExportTable => {
-                "export it as UTF-8 text with commas between the cells and points in the numbers, as tab-separated text named .tsv, or as Parquet"
+                "export it as UTF-8 text with one character between the cells and points in the numbers, or as Parquet"
             }
             Self::NameColumns => {
-                "put a row of names above the records: each column has its own name, and a name is not a number"
+                "put a row of names above the records: each column has its own name, and a name is not a number; or declare the names of all columns"
             }
             Self::CheckColumnName => {
                 "names are case-sensitive and stand in the first row; write a name with spaces or signs in double quotes"
@@ -175,7 +175,7 @@ impl fmt::Display for Hint {
             }
             Self::AllowMemory => "allow more memory, or use fewer or smaller records",
             Self::SupportedFormats => {
-                "supported are .csv, .tsv and .parquet tables with a schema, IDX and CIFAR-10 files, .npy and .npz arrays, and folders of images"
+                "supported are text (.csv, .tsv, .gz, .zip) and .parquet tables with a schema, IDX and CIFAR-10 files, .npy and .npz arrays, and folders of images"
             }
             Self::AddLabels => "put the labels there, or rename them",
             Self::DeclareClasses => {
@@ -252,7 +252,7 @@ impl Input {
             Self::Questions => "give at least one question: a public record, or a row of ballots",
             Self::Answers => "ask some questions first; a lower threshold or more teachers give more answers",
             Self::Users => {
-                "name the column of users in the schema, an array `users` in an archive, or a file of users; images in folders and the embedded digits have no users"
+                "name the column of users in the schema, an array `users` in an archive, or a file of users; the embedded digits have no users"
             }
             Self::RecordCount => "give a public number, even a rough one, or release one as a private count",
             Self::Epsilon => "set epsilon, or the noise multiplier",

@@ -5,7 +5,7 @@ use crate::made::{Folder, cifar, gzip, idx, jpeg, labels, npy, npy_with, npz, pn
 use png::{BitDepth, ColorType};
 use quell::{
     Error,
-    data::{FormatError, Options, Scaling, Schema, Split, open},
+    data::{FormatError, Options, Scaling, Schema, Split, TableError, open},
     run::Source,
 };
 
@@ -180,7 +180,7 @@ fn users_in_a_file_go_with_the_rows_of_every_format_that_has_rows() {
     let some = Options { users: Some(arrays.put("some.txt", "ada\n \n\n")), ..Options::default() };
     let known = open(idx_files.path(), &some).unwrap().train;
     assert_eq!((known.len(), known.user_count(), known.row_count()), (1, Some(1), 3));
-    // Where it is said already, or there is no order, a file is refused.
+    // Where it is said already, or lines name no images, a file is refused.
     let twice =
         "user = 'u'\n[label]\ncolumn = 'y'\nclasses = ['a', 'b']\n[[column]]\nname = 'x'\nbounds = [0, 9]\n";
     let twice = Options { schema: Some(Schema::parse(twice).unwrap()), ..some.clone() };
@@ -188,7 +188,31 @@ fn users_in_a_file_go_with_the_rows_of_every_format_that_has_rows() {
     assert!(matches!(open(path, &twice), Err(Error::Setting { name: "users", .. })));
     let pictures = Folder::new().with("a/1.png", png(ColorType::Grayscale, BitDepth::Eight, [2, 1], &[0, 1]));
     let declared = Options { classes: Some(vec!["a".into()]), shape: Some([1, 1, 2]), ..some };
-    assert!(matches!(open(pictures.path(), &declared), Err(Error::Setting { name: "users", .. })));
+    assert!(matches!(open(pictures.path(), &declared), Err(Error::Table(TableError::NoColumn { .. }))));
+}
+
+#[test]
+fn users_of_images_are_named_by_their_files() {
+    let picture = |dark: u8| png(ColorType::Grayscale, BitDepth::Eight, [1, 1], &[dark]);
+    let pictures = Folder::new()
+        .with("train/a/1.png", picture(1))
+        .with("train/a/2.png", picture(2))
+        .with("train/b/1.png", picture(3))
+        .with("train/b/2.png", picture(4))
+        .with("test/b/1.png", picture(5));
+    let table = Folder::new();
+    let users =
+        table.put("users.csv", "user,file,more\nann,b/1.png,x\nbob,a/2.png,\n ann ,a/1.png,\nbob,c/9.png,\n");
+    let options = Options {
+        classes: Some(vec!["a".into(), "b".into()]),
+        shape: Some([1, 1, 1]),
+        users: Some(users),
+        ..Options::default()
+    };
+    let data = open(pictures.path(), &options).unwrap();
+    // Nobody's image is left out, and an image that is not there adds nobody.
+    assert_eq!((labels(&data.train), data.train.users()), (vec![0, 0, 1], Some([0, 1, 0].as_slice())));
+    assert_eq!((data.test.as_ref().unwrap().len(), data.test.unwrap().users()), (1, None));
 }
 
 #[test]

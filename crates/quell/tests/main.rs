@@ -12,6 +12,7 @@ mod forged;
 mod formats;
 #[path = "layers/main.rs"]
 mod layers;
+mod layouts;
 #[path = "learn/main.rs"]
 mod learn;
 mod linear;

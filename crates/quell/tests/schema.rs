@@ -13,7 +13,8 @@ use proptest::prelude::*;
 use quell::{
     Error, Hint,
     data::{
-        Dataset, Feature, FormatError, Label, Options, Schema, Table, TableError, TestPart, open, unlabelled,
+        Dataset, Feature, FormatError, Label, Layout, Options, Schema, Table, TableError, TestPart, open,
+        unlabelled,
     },
 };
 
@@ -326,11 +327,12 @@ proptest! {
         let written = Schema {
             ignore: names[4..].to_vec(),
             user: unknown.then(|| names[0].clone()),
-            label: Some(Label { column: names[1].clone(), classes: Some(categories.clone()), bounds: None }),
+            label: Some(Label { column: names[1].clone(), classes: Some(categories.clone()), ..Label::default() }),
+            file: Layout { missing: names[4..].to_vec(), ..Layout::default() },
             test: share.map(|share| TestPart { share: Some(share), file: None, public }),
             columns: vec![
-                Feature { name: names[2].clone(), bounds: Some([low, low + width]), categories: None, unknown },
-                Feature { name: names[3].clone(), bounds: None, categories: Some(categories), unknown: !unknown },
+                Feature { name: names[2].clone(), bounds: Some([low, low + width]), unknown, ..Feature::default() },
+                Feature { name: names[3].clone(), categories: Some(categories), unknown: !unknown, ..Feature::default() },
             ],
         };
         prop_assert_eq!(Schema::parse(&written.to_toml().unwrap()).unwrap(), written);

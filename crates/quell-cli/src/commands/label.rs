@@ -222,8 +222,8 @@ pub(crate) struct Pate {
     users: UserArgs,
     /// CSV or Parquet file with the ballots of external teachers, instead of DATA
     ///
-    /// The file has one row per question and one column per teacher. Each ballot names one of --classes, counted from
-    /// 0; other cells are abstentions. The run has answers, but no student. One record (or one person, with --users)
+    /// The file has one row per question and one column per teacher. Each ballot is one of --classes, by its name or
+    /// its number from 0; other cells are abstentions. The run has answers, but no student. One record (or one person, with --users)
     /// must affect the ballots of one teacher only. With --neighbors replace, a record and its replacement together
     /// must affect the ballots of one teacher only.
     #[arg(long, value_name = "FILE", requires = "about", conflicts_with_all = ["data", "config", "teachers", "teacher_model", "public", "questions", "model", "choice", "schema", "shape", "public_test", "features", "public_network"])]
@@ -274,7 +274,11 @@ impl Pate {
         votes.reveal |= self.reveal_cost;
         let (unit, dataset) = (self.users.unit(), self.common.terms.dataset.clone());
         let budget = self.common.terms.new_budget(votes.delta)?;
-        Ok(ExternalBallots { ballots: ballots.to_owned(), dataset, unit, about, votes, budget })
+        // Without names, classes are called by their numbers.
+        let names = self.common.source.classes.as_ref().map(|names| names.0.clone());
+        let names =
+            names.filter(|names| names.iter().zip(0_u64..).any(|(name, class)| *name != class.to_string()));
+        Ok(ExternalBallots { ballots: ballots.to_owned(), dataset, unit, names, about, votes, budget })
     }
 
     fn configuration(&self) -> Result<Configuration> {

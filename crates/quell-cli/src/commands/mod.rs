@@ -5,6 +5,7 @@ pub(crate) mod calibrate;
 pub(crate) mod curve;
 pub(crate) mod evaluate;
 pub(crate) mod export;
+pub(crate) mod init;
 pub(crate) mod label;
 pub(crate) mod ledger;
 pub(crate) mod models;

@@ -1,6 +1,7 @@
 //! Flags that several subcommands share.
 
 pub(crate) mod event;
+pub(crate) mod layout;
 pub(crate) mod ledger;
 pub(crate) mod placeholder;
 pub(crate) mod ratings;

@@ -45,7 +45,7 @@ pub(crate) struct SourceArgs {
 /// The source of the records of a table.
 #[derive(clap::Args)]
 pub(crate) struct TableArgs {
-    /// CSV (with a header) or Parquet file of private records
+    /// CSV or Parquet file of private records
     pub(crate) data: Option<PathBuf>,
     /// TOML file with these and more settings; flags override it
     #[arg(long, value_name = "FILE")]
@@ -150,8 +150,8 @@ impl FeatureArgs {
 pub(crate) struct UserArgs {
     /// Protect each person with all their records (user-level privacy)
     ///
-    /// The file contains the user of each record: integers in NPY or IDX, or text with one line per record.
-    /// Without a file, the schema or an array `users` beside the other arrays names the users.
+    /// The file contains the user of each record: integers or names in NPY or IDX, or text with one line per record.
+    /// For images in folders, it is a CSV file with the columns file (such as cat/1.png) and user. Without a file, the schema or an array `users` beside the other arrays names the users.
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "")]
     users: Option<String>,
 }

@@ -30,7 +30,7 @@ mod table;
 pub(crate) use examples::dataset::{SYNTHETIC, belongs_to, is_test_part, location, whole};
 pub use examples::{
     Examples, Targets,
-    dataset::{Dataset, Options, former_names, is_same, name_of, open, shares_records, unlabelled},
+    dataset::{Dataset, Format, Options, former_names, is_same, name_of, open, shares_records, unlabelled},
     ratings::{RatingColumns, UserRatings},
     scaling::Scaling,
     split::Split,
@@ -38,12 +38,16 @@ pub use examples::{
 pub use formats::{csv::csv_cell, digits::digits, error::Error as FormatError};
 pub use table::{
     Table,
+    date::{DateOrder, DatePart, DateRange, Day},
     error::{Error as TableError, Place},
+    feature::{Feature, Label},
     fit::{Fit, Misfit, MisfitKind},
     header::{Column, Kind, Use},
+    layout::{Delimiter, Layout},
     predicate::Predicate,
     row::Row,
-    schema::{Feature, Label, Schema, TestPart},
+    schema::{Schema, TestPart},
     selection::Selection,
+    text::TextFeatures,
 };
 pub(crate) use table::{predicate::Filter, selection::fractions_as_keys};

@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
     Error,
-    data::{self, Dataset, Examples, Fit, MisfitKind, Options, RatingColumns, Scaling, Schema, TableError},
+    data::{
+        self, Dataset, Examples, Fit, MisfitKind, Options, RatingColumns, Scaling, Schema, TableError,
+        TextFeatures,
+    },
     features::Features,
     file,
     learner::{self, dp_sgd::Recipe, factorization, glm, naive_bayes, synthesis, tree, unsupervised},
@@ -341,7 +344,16 @@ impl Source {
                 expected: "another file with all items, which is public",
             });
         }
+        let texts = || self.schema.iter().flat_map(Schema::texts).flat_map(TextFeatures::files);
+        if texts().any(|path| is_private(path)) {
+            return Err(Error::Setting {
+                name: "the embedding",
+                found: "the data that is trained on".into(),
+                expected: "another file, with vectors that are public",
+            });
+        }
         features.pin(&mut self.scaling)?;
+        self.schema.as_mut().map_or(Ok(()), Schema::pin)?;
         self.ratings.as_mut().map_or(Ok(()), RatingColumns::pin)
     }
 

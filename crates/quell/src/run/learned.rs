@@ -6,6 +6,7 @@ use quell_privacy::{ledger::Unit, number::format_brief};
 use serde::Serialize;
 
 use super::Model;
+use crate::data::Schema;
 use crate::learner::{
     Predictor,
     factorization::{Popular, PopularItem},
@@ -38,8 +39,8 @@ impl Model {
     /// What the model learned; `None` for models whose weights say little to people.
     #[must_use]
     pub fn learned(&self) -> Option<Learned> {
-        let schema = self.configuration.data.schema.as_ref();
-        let schema = schema.filter(|_| self.configuration.features.is_raw());
+        let schema = self.configuration.data.schema.as_ref().map(Schema::plain);
+        let schema = schema.as_ref().filter(|_| self.configuration.features.is_raw());
         match &self.predictor {
             Predictor::Clusters(clusters) => Some(Learned::Clusters(Centres::new(clusters, schema))),
             Predictor::Components(components) => Some(Learned::Components(Loadings::new(components, schema))),
@@ -60,7 +61,8 @@ impl Model {
         let people = if self.configuration.data.unit == Unit::User { "users" } else { "records" };
         let (mut lines, count): (Vec<String>, usize) = match self.learned() {
             Some(Learned::Clusters(centres)) => {
-                let order = centres.order(self.configuration.data.schema.as_ref());
+                let schema = self.configuration.data.schema.as_ref().map(Schema::plain);
+                let order = centres.order(schema.as_ref());
                 let line = |centre: &Centre| cluster(centre, &order, people);
                 (centres.clusters.iter().take(MOST_LINES).map(line).collect(), centres.clusters.len())
             }

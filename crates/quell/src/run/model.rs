@@ -97,7 +97,7 @@ impl Model {
             (Predictor::Network(network), Some(schema))
                 if features.is_raw() && network.preparation.is_none() =>
             {
-                Curves::new(network, &model.layers, schema, self.classes.as_deref())
+                Curves::new(network, &model.layers, &schema.plain(), self.classes.as_deref())
             }
             _ => Ok(None),
         }

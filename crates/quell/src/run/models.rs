@@ -131,6 +131,14 @@ impl LabelUse {
             Self::Column => schema.with_label_as_column(),
         }
     }
+
+    /// The columns that such a learner plans for: numbers and categories, unless the label is one of them.
+    pub(super) fn columns(self, schema: &Schema) -> Schema {
+        match self {
+            Self::Target | Self::Ignored => schema.plain(),
+            Self::Column => schema.clone(),
+        }
+    }
 }
 
 /// A model that settings can name.

@@ -253,7 +253,8 @@ fn describe<M: Registered>(model: &Model) -> Result<Description, Error> {
     let facts = PublicFacts { records: None, classes: model.classes.as_ref().map(Vec::len) };
     let are_features = !configuration.features.is_raw();
     let shape = configuration.features.output_shape(&model.shape)?;
-    let schema = configuration.data.schema.clone().filter(|_| !are_features);
+    let schema = configuration.data.schema.as_ref().filter(|_| !are_features);
+    let schema = schema.map(|schema| M::Recipe::LEARNER.label_use().columns(schema));
     let (recipe, architecture) = M::Recipe::section(&mut configuration);
     let subject = Subject { shape: &shape, are_features, facts, schema: schema.as_ref() };
     let method = M::plan(recipe, architecture, &subject)?;

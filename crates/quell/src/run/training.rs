@@ -71,7 +71,8 @@ impl<M: Registered> Training<M> {
         let train = &dataset.train;
         let classes = train.classes().map(<[String]>::len);
         let facts = PublicFacts { records: configuration.public_count(train), classes };
-        let schema = configuration.data.schema.clone().filter(|_| !are_features);
+        let schema = configuration.data.schema.as_ref().filter(|_| !are_features);
+        let schema = schema.map(|schema| M::Recipe::LEARNER.label_use().columns(schema));
         let subject = Subject { shape: train.shape(), are_features, facts, schema: schema.as_ref() };
         let (recipe, model) = M::Recipe::section(&mut configuration);
         let method = M::plan(recipe, model, &subject)?;

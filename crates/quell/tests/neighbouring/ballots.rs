@@ -214,6 +214,7 @@ impl Way {
         };
         let ballots = self.write(folder, columns);
         let asked = ExternalBallots {
+            names: None,
             ballots,
             dataset: Some("people".into()),
             unit: self.unit,

@@ -42,6 +42,8 @@ pub(crate) const WIDTH: usize = 4;
 pub(crate) enum Format {
     Table,
     Tabs,
+    /// Semicolons, no header, a column of text.
+    Bare,
     Parquet,
     Npy,
     Npz,
@@ -51,9 +53,10 @@ pub(crate) enum Format {
 }
 
 /// All of them; the last one is that of records without places.
-pub(crate) const FORMATS: [Format; 8] = [
+pub(crate) const FORMATS: [Format; 9] = [
     Format::Table,
     Format::Tabs,
+    Format::Bare,
     Format::Parquet,
     Format::Npy,
     Format::Npz,
@@ -305,13 +308,18 @@ pub(crate) fn write(
         let user = if by_user { "ignore = ['z']\nuser = 'u'\n" } else { "ignore = ['z', 'u']\n" };
         let mut columns: String =
             (0..WIDTH).map(|i| format!("[[column]]\nname = 'x{i}'\nbounds = [-3, 3]\n")).collect();
-        columns += "[[column]]\nname = 'c'\ncategories = ['p', 'q']\nunknown = true\n";
+        columns += if format == Format::Bare {
+            "[[column]]\nname = 'c'\ntext = { hashed = 3 }\nunknown = true\n[file]\ndelimiter = ';'\nmissing = ['q']\nheader = ['u', 'x0', 'x1', 'x2', 'x3', 'c', 'z', 'y']\n"
+        } else {
+            "[[column]]\nname = 'c'\ncategories = ['p', 'q']\nunknown = true\n"
+        };
         let test = share.map(|share| format!("[test]\nshare = {share}\n")).unwrap_or_default();
         Some(Schema::parse(&format!("{user}{SCHEMA}{test}{columns}")).unwrap())
     };
     match format {
-        Format::Table | Format::Tabs => {
-            let mut text = String::from("u,x0,x1,x2,x3,c,z,y\n");
+        Format::Table | Format::Tabs | Format::Bare => {
+            let names = if format == Format::Bare { "" } else { "u,x0,x1,x2,x3,c,z,y\n" };
+            let mut text = names.to_owned();
             for record in all {
                 let mut cells: Vec<String> = record.values.iter().map(ToString::to_string).collect();
                 if record.long {
@@ -334,11 +342,10 @@ pub(crate) fn write(
                 };
                 writeln!(text, "{row}").unwrap();
             }
-            let tabs = format == Format::Tabs;
-            source.path = Some(if tabs {
-                folder.put("people.tsv", text.replace(',', "\t"))
-            } else {
-                folder.put("people.csv", text)
+            source.path = Some(match format {
+                Format::Tabs => folder.put("people.tsv", text.replace(',', "\t")),
+                Format::Bare => folder.put("people.data", text.replace(',', ";")),
+                _ => folder.put("people.csv", text),
             });
             source.schema = schema();
         }
@@ -391,12 +398,17 @@ pub(crate) fn write(
             let _ = std::fs::remove_dir_all(&root);
             // Folders of classes are there, whoever is in them.
             ["a", "b"].iter().for_each(|class| std::fs::create_dir_all(root.join(class)).unwrap());
+            let mut whose = String::from("file,user\n");
             for (place, record) in all.iter().enumerate() {
                 let class = ["a", "b", "c", "d"][usize::from(record.label)];
                 let whole = png(png::ColorType::Grayscale, png::BitDepth::Eight, [2, 2], &record.bytes());
                 let bytes = if record.damaged { &whole[..whole.len() / 2] } else { &whole };
-                folder.put(&format!("pictures/{class}/{:016x}-{place}.png", record.identity), bytes);
+                let name = format!("{class}/{:016x}-{place}.png", record.identity);
+                folder.put(&format!("pictures/{name}"), bytes);
+                let user = record.user.map(|user| format!("u{user}")).unwrap_or_default();
+                writeln!(whose, "{name},{user}").unwrap();
             }
+            source.users = by_user.then(|| folder.put("whose.csv", whose));
             (source.path, source.classes, source.shape) = (Some(root), names(), Some([1, 2, 2]));
         }
     }
@@ -433,7 +445,7 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
 /// Makes the numeric column of a table the label, in place of the class.
 pub(crate) fn predict_numbers(schema: &mut Schema) {
     schema.ignore.iter_mut().filter(|name| *name == "z").for_each(|name| *name = "y".into());
-    schema.label = Some(Label { column: "z".into(), classes: None, bounds: Some([0.0, 1.0]) });
+    schema.label = Some(Label { column: "z".into(), bounds: Some([0.0, 1.0]), ..Label::default() });
 }
 
 /// Who the records of examples are, in their order: records as they were written, which pictures in folders are not.

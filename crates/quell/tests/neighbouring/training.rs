@@ -60,8 +60,7 @@ const NAMED: [&str; 4] = [naive_bayes::NAME, "forest", "tree", synthesis::NAME];
 
 impl Way {
     fn new(chance: &mut PublicRandom, format: Format) -> Self {
-        let unit =
-            if format != Format::Pictures && chance.below(3) == 0 { Unit::User } else { Unit::Example };
+        let unit = if chance.below(3) == 0 { Unit::User } else { Unit::Example };
         let neighbors = [Neighbors::AddRemove, Neighbors::Replace][chance.below(2)];
         // Batches of a fixed size are few: their price takes long to compute.
         let samplers = [Sampler::Poisson, Sampler::Full, Sampler::Shuffled].repeat(4);
@@ -296,7 +295,7 @@ fn look(
     neighbours: usize,
 ) -> Result<(usize, f64), String> {
     let any = Way::new(chance, format);
-    let is_table = matches!(format, Format::Table | Format::Tabs | Format::Parquet);
+    let is_table = matches!(format, Format::Table | Format::Tabs | Format::Bare | Format::Parquet);
     let for_numbers = linear == Some(Algorithm::Adassp) || any.seed % 2 == 0;
     let way = Way { linear, predicts_numbers: linear.is_some() && is_table && for_numbers, ..any };
     look_in(chance, way, neighbours)

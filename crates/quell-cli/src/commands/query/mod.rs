@@ -24,6 +24,7 @@ use self::{
 use crate::{
     flags::{
         Format,
+        layout::LayoutArgs,
         ledger::{Dataset, LedgerArgs},
     },
     payment::{self, AnswerRelease, Payment, path_text},
@@ -56,7 +57,7 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
-    /// CSV (with a header) or Parquet file
+    /// CSV or Parquet file
     data: PathBuf,
     /// Statistics to release, separated by commas
     #[arg(value_enum, value_delimiter = ',', num_args = 1, required_unless_present = "plan")]
@@ -169,6 +170,8 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     output: Option<PathBuf>,
     #[command(flatten)]
+    layout: LayoutArgs,
+    #[command(flatten)]
     ledgers: LedgerArgs,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
@@ -198,8 +201,8 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     let dataset = flags.dataset()?;
     payment::check_positive(flags.epsilon)?;
     // All errors in the question are reported before anything is paid.
-    let table = Table::open(&flags.data)?;
     let schema = flags.schema.as_ref().map(Schema::read).transpose()?;
+    let table = Table::open_as(&flags.data, &flags.layout.over(schema.as_ref().map(|schema| &schema.file)))?;
     let questions = flags.questions(schema.as_ref())?;
     let user = flags.user(schema.as_ref())?;
     let selections = questions.iter().map(|asked| select(&table, asked, flags.max_per_user, user.as_deref()));
@@ -397,6 +400,10 @@ impl Flags {
         if let (Some(fields), Some(most)) = (question.as_object_mut(), self.max_per_user) {
             fields.insert("max_per_user".into(), json!(most));
             fields.insert("user".into(), json!(user));
+        }
+        // Questions about files of the usual layout keep the text that they had before there were others.
+        if let (Some(fields), false) = (question.as_object_mut(), self.layout.layout().is_default()) {
+            fields.insert("file".into(), json!(self.layout.layout()));
         }
         let output = self.output.clone().map(|path| (path, json!({"query": question})));
         Payment { epsilon: self.epsilon, dry_run: self.dry_run, format: self.format, output }

@@ -1,7 +1,7 @@
 //! `quell schema`: writes a first schema of a table; bounds and categories are paid for.
 
 mod release;
-mod text;
+pub(super) mod text;
 
 use std::path::PathBuf;
 
@@ -9,7 +9,11 @@ use anyhow::{Context, Result};
 use quell::data::{Column, Kind, Table, TableError};
 use serde::{Deserialize, Serialize};
 
-use crate::{flags::ledger::LedgerArgs, print, refusal::Refusal};
+use crate::{
+    flags::{layout::LayoutArgs, ledger::LedgerArgs},
+    print,
+    refusal::Refusal,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,8 +36,8 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
-    /// CSV (with a header) or Parquet file
-    data: PathBuf,
+    /// CSV or Parquet file
+    pub(super) data: PathBuf,
     /// Column to predict (the last if not given)
     #[arg(long, value_name = "COLUMN")]
     label: Option<String>,
@@ -55,7 +59,7 @@ pub(crate) struct Flags {
     user: Option<String>,
     /// ε for all columns together; without it, no values are used
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
-    epsilon: Option<f64>,
+    pub(super) epsilon: Option<f64>,
     /// δ for all columns of categories together
     ///
     /// If not given: a small part of the δ of the budget.
@@ -73,12 +77,14 @@ pub(crate) struct Flags {
     #[arg(long, requires = "epsilon")]
     one_record_per_user: bool,
     #[command(flatten)]
+    layout: LayoutArgs,
+    #[command(flatten)]
     ledgers: LedgerArgs,
     /// File to write (standard output if not given)
     ///
     /// The same question for the same file is charged once, even if the command is killed and run again.
     #[arg(long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    pub(super) output: Option<PathBuf>,
 }
 
 /// The type that a column is assumed to have.
@@ -100,7 +106,7 @@ enum Values {
 }
 
 pub(crate) fn run(flags: &Flags) -> Result<()> {
-    let table = Table::open(&flags.data)?;
+    let table = Table::open_as(&flags.data, &flags.layout.layout())?;
     let roles = flags.roles(&table)?;
     let label = flags.label(&roles)?;
     if !roles.iter().any(|(name, _)| *name != label) {
@@ -123,7 +129,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         Some(epsilon) => flags.release(&table, &roles, &label, epsilon)?,
         None => roles.iter().map(|_| Values::Open).collect(),
     };
-    let text = flags.text(&roles, &values, &label);
+    let text = flags.text(&table, &roles, &values, &label);
     match &flags.output {
         Some(path) => {
             if let Err(error) = std::fs::write(path, &text) {

@@ -164,7 +164,7 @@ impl Flags {
         };
         let share = questions.share(epsilon, &state)?;
         let plan = questions.plan(share)?;
-        let asked = json!({"schema": {
+        let mut asked = json!({"schema": {
             "data": path_text(&self.data),
             "dataset": dataset,
             "delta": delta,
@@ -174,6 +174,11 @@ impl Flags {
             "roles": roles,
             "within": within.iter().map(|within| [within.lower(), within.upper()]).collect::<Vec<_>>(),
         }});
+        // Questions about files of the usual layout keep the text that they had before there were others.
+        let layout = self.layout.layout();
+        if !layout.is_default() {
+            asked["schema"]["file"] = json!(layout);
+        }
         let mut purchase = self.output.as_deref().map(|path| Purchase::open(path, &asked)).transpose()?;
         let is_paid =
             purchase.as_ref().map_or(Ok(false), |purchase| purchase.is_paid(&mut ledger, SCHEMA))?;

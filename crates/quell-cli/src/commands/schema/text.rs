@@ -1,66 +1,119 @@
-//! Writes a schema as TOML, with gaps for the user to fill in.
+//! Writes a schema as TOML, with a comment on every line and gaps for the user to fill in.
 
 use std::fmt::Write;
 
+use quell::data::{Kind, Layout, Table};
+
 use super::{Flags, Role, Values};
+
+/// The place of the comment in a line.
+const COMMENTS_AT: usize = 40;
 
 impl Flags {
     /// Returns the schema as TOML, with gaps for the user to fill in.
-    pub(super) fn text(&self, roles: &[(String, Role)], values: &[Values], label: &str) -> String {
+    pub(super) fn text(
+        &self,
+        table: &Table,
+        roles: &[(String, Role)],
+        values: &[Values],
+        label: &str,
+    ) -> String {
         let mut text = String::from(
-            "# Public facts about the table. Do not copy values from private records into this file.\n",
+            "# Public facts about the table. Do not copy values from private records into this file.\n\
+             # Other kinds of columns: boolean = true, date = { from = \"2015-01-01\", to = \"2024-12-31\" },\n\
+             # text = { hashed = 256 }.\n",
         );
         if !self.ignore.is_empty() {
-            let names: Vec<String> = self.ignore.iter().map(|name| quoted(name)).collect();
-            let _ = writeln!(text, "ignore = [{}]", names.join(", "));
+            text += &line(&format!("ignore = [{}]", list(&self.ignore)), "columns that are not read");
         }
         if let Some(user) = &self.user {
-            let _ = writeln!(text, "user = {}", quoted(user));
+            text += &line(&format!("user = {}", quoted(user)), "the column that says whose record it is");
         }
+        text += &file_lines(&self.layout.layout());
+        let is_boolean = |name: &str| {
+            table.columns().iter().any(|column| column.name == name && column.kind == Kind::Boolean)
+        };
         let column = |name: &str| roles.iter().zip(values).find(|((other, _), _)| other == name);
-        let _ = writeln!(text, "\n[label]\ncolumn = {}", quoted(label));
-        if self.label.is_none() {
-            text.push_str("# The last column is the label; choose another with --label.\n");
-        }
+        let last =
+            if self.label.is_none() { "the last column; choose another with --label" } else { "its name" };
+        text += "\n";
+        text += &line("[label]", "the column to predict");
+        text += &line(&format!("column = {}", quoted(label)), last);
         if let Some(((_, role), values)) = column(label) {
-            text.push_str(&value_lines(*role, values, "classes"));
+            text += &value_lines(*role, values, "classes");
         }
-        text.push_str("\n# A test part:\n# [test]\n# share = 0.2\n");
+        text += "\n";
+        text += &line("# [test]", "a test part, as private as the rest");
+        text += &line("# share = 0.2", "its share of the records");
         for ((name, role), values) in roles.iter().zip(values).filter(|((name, _), _)| name != label) {
-            let _ = write!(
-                text,
-                "\n[[column]]\nname = {}\n{}",
-                quoted(name),
-                value_lines(*role, values, "categories")
-            );
+            text += "\n";
+            text += &line("[[column]]", "a column to learn from");
+            text += &line(&format!("name = {}", quoted(name)), "its name");
+            if is_boolean(name) && matches!(values, Values::Open) {
+                text += &line("boolean = true", "the file declares true or false");
+                continue;
+            }
+            text += &value_lines(*role, values, "categories");
             if matches!(values, Values::Names(_)) {
-                text.push_str("unknown = true\n");
+                text += &line("unknown = true", "one more feature: missing, or none of the categories");
             }
         }
         text
     }
 }
 
+/// Writes how the file is written, if that was declared.
+fn file_lines(layout: &Layout) -> String {
+    if layout.is_default() {
+        return String::new();
+    }
+    let mut text = format!("\n{}", line("[file]", "how the file is written"));
+    if let Some(delimiter) = layout.delimiter {
+        text += &line(&format!("delimiter = {}", quoted(&delimiter.to_string())), "between two cells");
+    }
+    if let Some(names) = &layout.header {
+        text += &line(&format!("header = [{}]", list(names)), "the first row of the file is a record");
+    }
+    if !layout.missing.is_empty() {
+        text += &line(&format!("missing = [{}]", list(&layout.missing)), "cells that count as missing");
+    }
+    text
+}
+
 /// Writes the lines for the values of a column, or the gaps to fill in.
 fn value_lines(role: Role, values: &Values, lists: &str) -> String {
+    let bounds = line("# bounds = [lowest, highest]", "numbers: public bounds; others are clamped to them");
+    let names = line(&format!("# {lists} = [\"…\", \"…\"]"), "names: all of them, as the cells write them");
     match (values, role) {
-        (Values::Bounds([low, high]), _) => format!("bounds = [{low:?}, {high:?}]\n"),
-        (Values::Names(names), _) if names.is_empty() => {
-            format!(
-                "# No category is frequent enough to be released: list some from public knowledge, or ignore the column.\n# {lists} = [\"…\", \"…\"]\n"
-            )
+        (Values::Bounds([low, high]), _) => {
+            line(&format!("bounds = [{low:?}, {high:?}]"), "released bounds; others are clamped to them")
         }
-        (Values::Names(names), _) => {
-            format!("{lists} = [{}]\n", names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", "))
+        (Values::Names(found), _) if found.is_empty() => {
+            line("# No category is frequent enough.", "list some, or ignore the column") + &names
         }
-        (Values::Open, Role::Number) => "# bounds = [lowest, highest]\n".into(),
-        (Values::Open, Role::Category) => format!("# {lists} = [\"…\", \"…\"]\n"),
-        (Values::Open, Role::Open) => format!("# bounds = [lowest, highest], or {lists} = [\"…\", \"…\"]\n"),
+        (Values::Names(found), _) => {
+            line(&format!("{lists} = [{}]", list(found)), "released: the frequent ones")
+        }
+        (Values::Open, Role::Number) => bounds,
+        (Values::Open, Role::Category) => names,
+        (Values::Open, Role::Open) => bounds + &names,
     }
 }
 
+/// Writes a line with a comment.
+pub(in crate::commands) fn line(setting: &str, comment: &str) -> String {
+    let mut line = setting.to_owned();
+    let _ = writeln!(line, "{:1$}  # {comment}", "", COMMENTS_AT.saturating_sub(setting.chars().count() + 2));
+    line
+}
+
+/// Writes the items of a TOML list.
+fn list(names: &[String]) -> String {
+    names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ")
+}
+
 /// Writes a TOML string.
-fn quoted(text: &str) -> String {
+pub(in crate::commands) fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 

@@ -12,7 +12,7 @@ use crate::Error;
 use crate::data::{
     Examples, FormatError, Scaling, Schema, Split, Table, TableError,
     examples::{memory::Memory, users},
-    formats::{cifar, folder, idx, numpy, stream},
+    formats::{cifar, folder, idx, numpy, stream, zipped},
     table::encoder::{self, Purpose},
 };
 
@@ -70,8 +70,9 @@ pub struct Options {
     pub split: Option<Split>,
     /// A file that names the user of each training row.
     ///
-    /// The file holds integers (NPY or IDX), or text with one line for each row. It cannot be used for images
-    /// in folders, which have no order, nor together with a schema or an archive that names the users.
+    /// The file holds integers or names (NPY or IDX), or text with one line for each row. For images in folders,
+    /// it is a table with the columns `file` (such as `cat/1.png`) and `user`. It cannot be used together with a
+    /// schema or an archive that names the users.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub users: Option<PathBuf>,
     /// The most bytes that records may take in memory. The default is four gibibytes.
@@ -89,7 +90,7 @@ pub struct Options {
 /// | CIFAR-10, gzipped or not | `.bin`, or a folder of such files | files named `test…` in the folder |
 /// | NumPy | `.npz`; `.npy`, or a folder of such files | arrays with `test` before or after their names |
 /// | images | a folder of folders of PNG and JPEG files; the folder names are the classes, which are declared | folders `test` or `val` beside `train`; if they are public, classes and shape may be read from them |
-/// | tables | `.csv`, `.tsv`, gzipped or not; `.parquet` | what the schema declares |
+/// | tables | `.csv`, `.tsv`, gzipped or not; `.parquet`; a `.zip` of one text table; any name with a schema | what the schema declares |
 ///
 /// The test part is as private as the rest, unless [`Options::public_test`] or the schema declares it public.
 ///
@@ -99,7 +100,8 @@ pub struct Options {
 pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Dataset, Error> {
     let path = path.as_ref();
     let memory = Memory::new(options.memory.unwrap_or(Memory::USUAL));
-    let parts = match Format::of(path, options)? {
+    let format = Format::of(path, options)?;
+    let parts = match format {
         Format::Idx => idx::open(path, options, &memory),
         Format::Cifar => cifar::open(path, options, &memory),
         Format::Npy => numpy::open_files(path, options, &memory),
@@ -109,7 +111,10 @@ pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Dataset, Error>
     };
     let (mut train, mut test) = parts?;
     let test_is_public = test.is_some() && (options.public || options.public_test);
-    train = with_users(train, path, options, &memory)?;
+    // Files in folders have no order that rows could follow: their reader finds users by name.
+    if format != Format::Folder {
+        train = with_users(train, path, options, &memory)?;
+    }
     if let Some(scaling) = &options.scaling {
         train = train.scaled(scaling)?;
         test = test.map(|test| test.scaled(scaling)).transpose()?;
@@ -179,7 +184,7 @@ fn folder_of(path: &Path) -> Option<PathBuf> {
     let unpacked = unpacked(path);
     let extension = unpacked.extension().unwrap_or_default().to_ascii_lowercase();
     let is_part = match extension.to_str().unwrap_or_default() {
-        "csv" | "tsv" | "parquet" | "pq" | "npz" => false,
+        "csv" | "tsv" | "parquet" | "pq" | "npz" | "zip" => false,
         "npy" | "bin" => true,
         _ => unpacked.file_name().is_some_and(|name| name.to_string_lossy().contains("idx")),
     };
@@ -187,9 +192,14 @@ fn folder_of(path: &Path) -> Option<PathBuf> {
     Some(if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() })
 }
 
-/// Removes the extension of a gzipped file from the path.
+/// Removes the extension of a compressed file from the path.
+///
+/// The extension of an archive is removed only if the rest names a table: `people.csv.zip`.
 fn unpacked(path: &Path) -> PathBuf {
-    if stream::packed(path) { path.with_extension("") } else { path.to_owned() }
+    let inside = path.with_extension("");
+    let is_table =
+        || inside.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv") || e.eq_ignore_ascii_case("tsv"));
+    if stream::packed(path) || (zipped::is_zip(path) && is_table()) { inside } else { path.to_owned() }
 }
 
 /// Returns ledger names that earlier versions used for this data and that [`name_of`] does not.
@@ -316,14 +326,17 @@ fn is_same_file(_: &Path, _: &Path) -> bool {
 /// No label is needed, no record is left out, and every target is 0.
 pub fn unlabelled(path: impl AsRef<Path>, schema: &Schema) -> Result<Examples, Error> {
     let path = path.as_ref();
-    encoder::examples(&Table::open(path)?, path, schema, Purpose::Prediction, &Memory::new(Memory::USUAL))
+    let table = Table::open_as(path, &schema.file)?;
+    encoder::examples(&table, path, schema, Purpose::Prediction, &Memory::new(Memory::USUAL))
 }
 
 fn table(path: &Path, options: &Options, memory: &Memory) -> Result<Dataset, Error> {
-    let table = Table::open(path)?;
     let Some(schema) = &options.schema else {
+        // A file that is no table is an error of its own.
+        Table::open(path)?;
         return Err(TableError::NoSchema { path: path.to_owned() }.into());
     };
+    let table = Table::open_as(path, &schema.file)?;
     let purpose = if options.ignore_label { Purpose::TrainingWithoutLabels } else { Purpose::Training };
     let all = with_users(encoder::examples(&table, path, schema, purpose, memory)?, path, options, memory)?;
     let public =
@@ -340,7 +353,8 @@ fn table(path: &Path, options: &Options, memory: &Memory) -> Result<Dataset, Err
                     expected: "a file of other records",
                 });
             }
-            let test = encoder::examples(&Table::open(&file)?, &file, schema, purpose, memory)?;
+            let of_file = Table::open_as(&file, &schema.file)?;
+            let test = encoder::examples(&of_file, &file, schema, purpose, memory)?;
             (all, Some(test))
         }
         (Some(_), None) if public && !options.public => {
@@ -366,12 +380,6 @@ fn with_users(train: Examples, path: &Path, options: &Options, memory: &Memory) 
     if train.users().is_some() {
         return refused("a file, and the data contains users of its own", "one of them");
     }
-    if !train.has_places() {
-        return refused(
-            "a file for images in folders",
-            "none: files in folders have no order that lines could follow",
-        );
-    }
     let tags = users::read(users, train.row_count(), memory)?;
     train
         .with_users_of_rows(&tags)
@@ -385,16 +393,35 @@ fn named(path: &Path, dataset: Dataset) -> Result<Dataset, Error> {
 }
 
 /// The file format of a dataset.
-enum Format {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Format {
+    /// IDX files: images and labels.
     Idx,
+    /// Files of CIFAR-10.
     Cifar,
+    /// NumPy arrays in files.
     Npy,
+    /// NumPy arrays in an archive.
     Npz,
+    /// Images in folders, whose names are the classes.
     Folder,
+    /// A table of text or Parquet, which needs a schema.
     Table,
 }
 
 impl Format {
+    /// Recognises the format of a file or folder, like [`open`]. A file of unknown format is a table.
+    ///
+    /// The result depends on names and on the first bytes, which tell binary formats.
+    pub fn find(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        match Self::of(path, &Options::default()) {
+            Err(Error::Format(FormatError::Unrecognised { .. })) if !path.is_dir() => Ok(Self::Table),
+            found => found,
+        }
+    }
+
     fn of(path: &Path, options: &Options) -> Result<Self, Error> {
         if path.is_dir() {
             return Self::of_folder(path, options);
@@ -406,15 +433,16 @@ impl Format {
         let extension = unpacked.extension().unwrap_or_default().to_ascii_lowercase();
         let name = unpacked.file_name().unwrap_or_default().to_string_lossy().into_owned();
         match (extension.to_str().unwrap_or_default(), first.as_slice()) {
-            ("csv" | "tsv" | "parquet" | "pq", _) => Ok(Self::Table),
+            ("csv" | "tsv" | "parquet" | "pq" | "zip", _) => Ok(Self::Table),
             ("npz", _) => Ok(Self::Npz),
             ("npy", _) => Ok(Self::Npy),
             ("bin", _) => Ok(Self::Cifar),
             ("png" | "jpg" | "jpeg", _) => Err(FormatError::SingleImage { path: path.to_owned() }.into()),
             _ if name.contains("idx") => Ok(Self::Idx),
+            // Only tables have a schema. Their first bytes may belong to a record: they decide nothing.
+            _ if options.schema.is_some() => Ok(Self::Table),
             (_, b"PAR1") => Ok(Self::Table),
             (_, [0, 0, 0x08..=0x0e, 1..=8]) => Ok(Self::Idx),
-            _ if options.schema.is_some() => Ok(Self::Table),
             _ => Err(FormatError::Unrecognised { path: path.to_owned() }.into()),
         }
     }

@@ -160,5 +160,5 @@ impl RatingColumns {
 fn is_table(path: &Path) -> bool {
     let path = if stream::packed(path) { path.with_extension("") } else { path.to_owned() };
     let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
-    ["csv", "tsv", "parquet", "pq"].iter().any(|table| extension == *table)
+    ["csv", "tsv", "parquet", "pq", "zip"].iter().any(|table| extension == *table)
 }

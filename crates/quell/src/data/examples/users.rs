@@ -1,9 +1,10 @@
-//! Reads a file that names the user of each row.
+//! Reads a file that names the user of each row or of each image file.
 
-use std::{fs::File, io::Read, path::Path};
+use std::{collections::HashMap, fs::File, io::Read, path::Path};
 
 use crate::Error;
 use crate::data::{
+    Table, Use,
     examples::{memory::Memory, split::Tag},
     formats::{idx, npy, stream::Stream},
 };
@@ -20,6 +21,32 @@ pub(in crate::data) fn read(path: &Path, rows: usize, memory: &Memory) -> Result
         b"\x93NUMPY" => npy::array(Stream::open(path)?)?.users(memory),
         [0, 0, 0x08..=0x0e, 1..=8, ..] => idx::array(path)?.users(memory),
         _ => lines(path, rows, memory),
+    }
+}
+
+/// The users of image files. They are private.
+pub(in crate::data) struct UsersOfFiles(HashMap<Vec<u8>, Tag>);
+
+/// Reads the user of every image: a table with the columns `file` and `user`.
+///
+/// A file is named by its folder and its name, with a slash between them: `cat/1.png`.
+pub(in crate::data) fn of_files(path: &Path, memory: &Memory) -> Result<UsersOfFiles, Error> {
+    let (mut users, mut full) = (HashMap::new(), Ok(()));
+    Table::open(path)?.all().scan(&[("file", Use::Name), ("user", Use::Name)], |row| {
+        let (Some(file), Some(user)) = (row.name(0), row.name(1).and_then(Tag::of_user)) else { return };
+        if full.is_ok() {
+            full = memory.take(file.len() as u64 + 64, path);
+            users.entry(file.to_vec()).or_insert(user);
+        }
+    })?;
+    full.map(|()| UsersOfFiles(users))
+}
+
+impl UsersOfFiles {
+    /// Returns the user of an image, if the table names one.
+    pub(in crate::data) fn user(&self, folder: &Path, file: &Path) -> Option<Tag> {
+        let name = [folder.file_name()?.as_encoded_bytes(), b"/", file.file_name()?.as_encoded_bytes()];
+        self.0.get(&name.concat()).copied()
     }
 }
 

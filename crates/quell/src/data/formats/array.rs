@@ -1,5 +1,7 @@
 //! Arrays of numbers from IDX and NPY files, and examples made from them.
 
+use std::collections::HashMap;
+
 use crate::Error;
 use crate::data::{
     Examples, FormatError, Targets,
@@ -14,13 +16,17 @@ pub(in crate::data) enum Numbers {
     Unsigned,
     Signed,
     Float,
+    /// Bytes of text, padded with zeros.
+    Bytes,
+    /// Characters of text as four-byte code points, padded with zeros.
+    Characters,
 }
 
-/// How one number is stored.
+/// How one number or text is stored.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::data) struct Stored {
     pub(in crate::data) numbers: Numbers,
-    /// The size of a number in bytes: 1, 2, 4 or 8.
+    /// The size of a number in bytes: 1, 2, 4 or 8. A text has up to 4096.
     pub(in crate::data) size: usize,
     pub(in crate::data) big_endian: bool,
 }
@@ -33,10 +39,11 @@ pub(in crate::data) struct Array<'a> {
     pub(in crate::data) sides: Vec<u64>,
 }
 
-/// One number of an array.
+/// One number or text of an array.
 enum Value {
     Integer(i128),
     Float(f64),
+    Text(String),
 }
 
 /// The features of all records.
@@ -49,8 +56,34 @@ pub(in crate::data) struct Block {
 /// The label of a record without a class.
 pub(in crate::data) const NO_CLASS: u32 = u32::MAX;
 
+impl Value {
+    fn number(&self) -> f32 {
+        match self {
+            Self::Integer(integer) => *integer as f32,
+            Self::Float(float) => *float as f32,
+            Self::Text(_) => f32::NAN,
+        }
+    }
+}
+
 impl Stored {
+    fn is_text(self) -> bool {
+        matches!(self.numbers, Numbers::Bytes | Numbers::Characters)
+    }
+
     fn value(self, bytes: &[u8]) -> Value {
+        match self.numbers {
+            Numbers::Bytes => {
+                return Value::Text(String::from_utf8_lossy(bytes).trim_end_matches('\0').to_owned());
+            }
+            Numbers::Characters => {
+                let codes = bytes.chunks_exact(4).map(|code| [code[0], code[1], code[2], code[3]]);
+                let character = |code| char::from_u32(u32::from_le_bytes(code)).unwrap_or('\u{fffd}');
+                let text: String = codes.map(character).collect();
+                return Value::Text(text.trim_end_matches('\0').to_owned());
+            }
+            Numbers::Boolean | Numbers::Unsigned | Numbers::Signed | Numbers::Float => {}
+        }
         let mut word = [0; 8];
         word[..self.size].copy_from_slice(bytes);
         if self.big_endian {
@@ -65,7 +98,7 @@ impl Stored {
                 Value::Integer(i128::from((word << unused) as i64 >> unused))
             }
             (Numbers::Boolean, _) => Value::Integer(i128::from(word != 0)),
-            (Numbers::Unsigned, _) => Value::Integer(i128::from(word)),
+            _ => Value::Integer(i128::from(word)),
         }
     }
 }
@@ -106,6 +139,9 @@ impl Array<'_> {
     /// to the front.
     pub(in crate::data) fn features(mut self, memory: &Memory) -> Result<Block, Error> {
         let count = self.count()?;
+        if self.stored.is_text() {
+            return Err(self.stream.broken("text", "numbers as features"));
+        }
         if count == 0 {
             // A learner allocates memory for one record, and an empty file does not confirm the size of a
             // record.
@@ -132,10 +168,7 @@ impl Array<'_> {
         memory.take_all(count, 4, &path)?;
         let mut numbers: Vec<f32> = self.stream.room(count);
         self.each(count, |value| {
-            numbers.push(match value {
-                Value::Integer(integer) => integer as f32,
-                Value::Float(float) => float as f32,
-            });
+            numbers.push(value.number());
         })?;
         self.stream.end()?;
         if last {
@@ -146,7 +179,7 @@ impl Array<'_> {
 
     /// Reads one class or number for each record.
     ///
-    /// Integers are indices of classes and floats are numbers. Classes are declared elsewhere: inferring them
+    /// Integers are indices of classes, texts are their names, and floats are numbers. Classes are declared elsewhere: inferring them
     /// from the largest index would reveal something about a record.
     pub(in crate::data) fn targets(
         mut self,
@@ -158,10 +191,7 @@ impl Array<'_> {
         if self.stored.numbers == Numbers::Float && classes.is_none() {
             let mut numbers: Vec<f32> = self.stream.room(count);
             self.each(count, |value| {
-                numbers.push(match value {
-                    Value::Integer(integer) => integer as f32,
-                    Value::Float(float) => float as f32,
-                });
+                numbers.push(value.number());
             })?;
             self.stream.end()?;
             return Ok(Targets::Numbers(numbers));
@@ -171,11 +201,14 @@ impl Array<'_> {
             None if self.stored.numbers == Numbers::Boolean => vec!["false".into(), "true".into()],
             None => return Err(FormatError::NoClasses { path: self.stream.path().to_owned() }.into()),
         };
+        let places: HashMap<String, u32> =
+            names.iter().map(|name: &String| name.trim().to_owned()).zip(0..).collect();
         let mut labels: Vec<u32> = self.stream.room(count);
         self.each(count, |value| {
             let index = match value {
                 Value::Integer(integer) => u32::try_from(integer).ok(),
                 Value::Float(float) => Some(float as u32).filter(|index| f64::from(*index) == float),
+                Value::Text(text) => places.get(text.trim()).copied(),
             };
             labels.push(index.unwrap_or(NO_CLASS));
         })?;
@@ -183,7 +216,7 @@ impl Array<'_> {
         Ok(Targets::Classes { labels, names })
     }
 
-    /// Reads the user of each record, given by a number.
+    /// Reads the user of each record, given by a number or a text.
     pub(in crate::data) fn users(mut self, memory: &Memory) -> Result<Vec<Option<Tag>>, Error> {
         let count = self.one_each()?;
         if self.stored.numbers == Numbers::Float {
@@ -194,6 +227,7 @@ impl Array<'_> {
         self.each(count, |value| {
             users.push(match value {
                 Value::Integer(integer) => Tag::of_user(integer.to_string().as_bytes()),
+                Value::Text(text) => Tag::of_user(text.as_bytes()),
                 Value::Float(_) => None,
             });
         })?;

@@ -1,6 +1,6 @@
-//! Reads comma-separated text.
+//! Reads text with commas, semicolons, tabs or another character between the cells.
 //!
-//! The first row holds the names of the columns. Cells are text, without the white space around them. An
+//! The first row holds the names of the columns, unless they are declared. Cells are text, without the white space around them. An
 //! empty cell is missing, and so is a cell that a short row lacks. Extra cells are ignored and blank lines
 //! are not records. Bytes that are not UTF-8 are read as U+FFFD (in a user's name they are kept). A record of
 //! more than 16 MiB is skipped to its end, and is a row without cells: memory is bounded, no record causes an
@@ -9,10 +9,10 @@
 //!
 //! The writer of the file must ensure that one person's cell cannot end a record or absorb other people's
 //! cells (SECURITY.md). In CSV, an opening quote that is never closed makes one record of the rest of the
-//! file: cells must be quoted properly. In `.tsv`, a quote is an ordinary character, and cells hold neither
-//! tabs nor line ends.
+//! file: cells must be quoted properly. Where tabs separate cells, a quote is an ordinary character, and cells hold
+//! neither tabs nor line ends.
 //!
-//! A file whose name ends in `.gz` is decompressed while it is read.
+//! A file whose name ends in `.gz` is decompressed while it is read, and so is the only file of a `.zip`.
 
 use std::{
     borrow::Cow,
@@ -27,9 +27,13 @@ use flate2::read::MultiGzDecoder;
 use crate::Error;
 use crate::data::{
     FormatError,
-    formats::stream::packed,
+    formats::{
+        stream::packed,
+        zipped::{Member, is_zip},
+    },
     table::{
         header::{Column, Header, Kind, Reading},
+        layout::{Delimiter, Layout, Marks},
         row::{Cells, Row},
     },
 };
@@ -48,24 +52,52 @@ const AHEAD: usize = 1 << 17;
 /// The most columns. No table that people use has more.
 const MOST_COLUMNS: usize = 1 << 16;
 
-/// A file and the character that separates its cells.
+/// A file, and how its cells are written.
 #[derive(Debug)]
 pub(crate) struct Csv {
     path: PathBuf,
-    separator: u8,
+    /// The file in the archive, if the file is a zip archive.
+    member: Option<Member>,
+    delimiter: Delimiter,
+    quotes: bool,
+    /// Whether the first row holds the names of the columns.
+    has_names: bool,
 }
 
 impl Csv {
-    /// Reads the names of the columns.
+    /// Reads the names of the columns, unless the layout declares them.
     ///
-    /// Cells are separated by tabs if the path ends in `.tsv`, otherwise by commas.
-    pub(crate) fn open(path: &Path) -> Result<(Self, Header), Error> {
-        let unpacked = if packed(path) { path.with_extension("") } else { path.to_owned() };
+    /// The delimiter is the declared one. Otherwise it is a tab if the path ends in `.tsv` and a comma if not.
+    /// If this one is not in the row of names, but a comma, a semicolon or a tab is, then it is that one.
+    pub(crate) fn open(path: &Path, layout: &Layout) -> Result<(Self, Header), Error> {
+        let member = if is_zip(path) { Some(Member::only(path)?) } else { None };
+        let named = member.as_ref().map_or(path, |member| &member.name);
+        let unpacked = if packed(named) { named.with_extension("") } else { named.to_owned() };
         let tabs = unpacked.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("tsv"));
-        let file = Self { path: path.to_owned(), separator: if tabs { b'\t' } else { b',' } };
-        let mut header = Record::default();
-        if !file.reader()?.read(&mut header).map_err(|error| file.failed(&error))? {
-            return Err(FormatError::NoTable { path: path.to_owned(), found: "empty" }.into());
+        let usual = if tabs { Delimiter::TAB } else { Delimiter::COMMA };
+        let has_names = layout.header.is_none();
+        let with = |delimiter: Delimiter| Self {
+            path: path.to_owned(),
+            member: member.clone(),
+            delimiter,
+            quotes: layout.quotes.unwrap_or(delimiter != Delimiter::TAB),
+            has_names,
+        };
+        let mut file = with(layout.delimiter.unwrap_or(usual));
+        if let Some(names) = &layout.header {
+            // The first row is a record. Nothing may depend on it, not even whether the file opens.
+            let columns = names.iter().map(|name| Column { name: name.clone(), kind: Kind::Undeclared });
+            return Ok((file, Header::new(columns.collect(), path)?));
+        }
+        let mut header = file.first_row()?;
+        if layout.delimiter.is_none() && header.len() == 1 {
+            for other in [Delimiter::COMMA, Delimiter::SEMICOLON, Delimiter::TAB] {
+                let row = with(other).first_row()?;
+                if row.len() > 1 {
+                    (file, header) = (with(other), row);
+                    break;
+                }
+            }
         }
         file.check(&header)?;
         let named = |name: &[u8]| String::from_utf8_lossy(name.trim_ascii()).into_owned();
@@ -75,15 +107,30 @@ impl Csv {
         Ok((file, header))
     }
 
+    /// Reads the first row, which holds the names of the columns.
+    fn first_row(&self) -> Result<Record, Error> {
+        let mut row = Record::default();
+        if self.reader()?.read(&mut row).map_err(|error| self.failed(&error))? {
+            return Ok(row);
+        }
+        Err(FormatError::NoTable { path: self.path.clone(), found: "empty" }.into())
+    }
+
     /// Visits every record once, from first to last, and keeps none.
-    pub(crate) fn scan(&self, readings: &[Reading], each: &mut dyn FnMut(&Row<'_>)) -> Result<(), Error> {
+    pub(crate) fn scan(
+        &self,
+        readings: &[Reading],
+        marks: &Marks,
+        each: &mut dyn FnMut(&Row<'_>),
+    ) -> Result<(), Error> {
         let mut reader = self.reader()?;
         let mut record = Record::default();
         let mut next = |record: &mut Record| reader.read(record).map_err(|error| self.failed(&error));
-        // The first row holds the names.
-        next(&mut record)?;
+        if self.has_names {
+            next(&mut record)?;
+        }
         while next(&mut record)? {
-            each(&Row(Cells::Csv { record: &record, readings }));
+            each(&Row { cells: Cells::Csv { record: &record, readings }, marks });
         }
         Ok(())
     }
@@ -95,15 +142,18 @@ impl Csv {
         &self,
         readings: &[Reading],
         columns: usize,
+        marks: &Marks,
         each: &mut dyn FnMut(&Row<'_>),
     ) -> Result<(), Error> {
         let mut reader = self.reader()?;
         let mut record = Record::default();
         let mut next =
             |record: &mut Record| reader.read_apart(record, columns).map_err(|error| self.failed(&error));
-        next(&mut record)?;
+        if self.has_names {
+            next(&mut record)?;
+        }
         while next(&mut record)? {
-            each(&Row(Cells::Csv { record: &record, readings }));
+            each(&Row { cells: Cells::Csv { record: &record, readings }, marks });
         }
         Ok(())
     }
@@ -127,31 +177,31 @@ impl Csv {
         if (0..header.len()).any(|column| number(header, column).is_some()) {
             return Err(FormatError::NoHeader { path }.into());
         }
-        let has = |separator: u8| header.len() == 1 && header.cells().any(|name| name.contains(&separator));
-        let expected = if self.separator == b'\t' { "tabs" } else { "commas" };
-        match [(b';', "semicolons"), (b'\t', "tabs"), (b',', "commas")]
-            .into_iter()
-            .find(|(separator, _)| has(*separator))
-        {
-            Some((_, found)) => Err(FormatError::Separator { path, found, expected }.into()),
+        let has =
+            |other: Delimiter| header.len() == 1 && header.cells().any(|name| name.contains(&other.byte()));
+        match [Delimiter::SEMICOLON, Delimiter::TAB, Delimiter::COMMA].into_iter().find(|other| has(*other)) {
+            Some(other) => {
+                let (found, expected) = (other.name(), self.delimiter.name());
+                Err(FormatError::Separator { path, found, expected }.into())
+            }
             None => Ok(()),
         }
     }
 
     fn reader(&self) -> Result<Reader, Error> {
-        let file = File::open(&self.path).map_err(|error| Error::io(&self.path, &error))?;
-        let file: Box<dyn Read> = if packed(&self.path) {
-            Box::new(MultiGzDecoder::new(BufReader::new(file)))
-        } else {
-            Box::new(file)
+        let file: Box<dyn Read> = match &self.member {
+            Some(member) => Box::new(member.reader()?),
+            None => Box::new(File::open(&self.path).map_err(|error| Error::io(&self.path, &error))?),
         };
-        let parser = ReaderBuilder::new().delimiter(self.separator).quoting(self.separator != b'\t').build();
+        let file: Box<dyn Read> =
+            if packed(&self.path) { Box::new(MultiGzDecoder::new(BufReader::new(file))) } else { file };
+        let parser = ReaderBuilder::new().delimiter(self.delimiter.byte()).quoting(self.quotes).build();
         Ok(Reader { parser, file: BufReader::with_capacity(AHEAD, file) })
     }
 
     /// Converts an error. Records of any length and cells of any bytes are valid, so only reading can fail.
     fn failed(&self, error: &std::io::Error) -> Error {
-        if packed(&self.path) && damage(error) {
+        if (packed(&self.path) || self.member.is_some()) && damage(error) {
             return FormatError::Packed { path: self.path.clone() }.into();
         }
         Error::io(&self.path, error)

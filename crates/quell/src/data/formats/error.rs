@@ -133,8 +133,8 @@ pub enum Error {
         /// Where labels are expected.
         expected: &'static str,
     },
-    /// The labels are integers, and the classes are not declared.
-    #[error("the labels in {} are integers, and the classes are not declared", path.display())]
+    /// The labels are integers or names, and the classes are not declared.
+    #[error("the labels in {} are classes, and the classes are not declared", path.display())]
     NoClasses {
         /// The file with the labels.
         path: PathBuf,

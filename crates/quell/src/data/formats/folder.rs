@@ -10,7 +10,12 @@ use std::path::{Path, PathBuf};
 use crate::Error;
 use crate::data::{
     Examples, FormatError, Options, Targets,
-    examples::{Features, dataset::Parts, memory::Memory},
+    examples::{
+        Features,
+        dataset::Parts,
+        memory::Memory,
+        users::{self, UsersOfFiles},
+    },
     formats::{array::NO_CLASS, image},
 };
 
@@ -35,12 +40,13 @@ pub(in crate::data) fn open(path: &Path, options: &Options, memory: &Memory) -> 
         (None, Some(public)) => first_shape(public)?,
         (None, None) => return Err(undeclared("shape of the images")),
     };
-    let read = |folder: &Path, public: bool| {
-        let pictures = Pictures { folder, classes: &classes, shape, memory };
+    let users = options.users.as_deref().map(|path| users::of_files(path, memory)).transpose()?;
+    let read = |folder: &Path, public: bool, users: Option<&UsersOfFiles>| {
+        let pictures = Pictures { folder, classes: &classes, shape, users, memory };
         if public { pictures.public() } else { pictures.private() }
     };
-    let train = read(train, options.public)?;
-    let test = test.map(|test| read(&test, options.public || options.public_test)).transpose()?;
+    let train = read(train, options.public, users.as_ref())?;
+    let test = test.map(|test| read(&test, options.public || options.public_test, None)).transpose()?;
     Ok((train, test))
 }
 
@@ -49,6 +55,8 @@ struct Pictures<'a> {
     folder: &'a Path,
     classes: &'a [String],
     shape: [usize; 3],
+    /// The user of each image, if users are named.
+    users: Option<&'a UsersOfFiles>,
     memory: &'a Memory,
 }
 
@@ -86,7 +94,7 @@ impl Pictures<'_> {
         read: impl Fn(&Path, [usize; 3]) -> Result<Option<Vec<u8>>, Error>,
     ) -> Result<Examples, Error> {
         let bytes: usize = self.shape.iter().product();
-        let (mut values, mut labels) = (Vec::new(), Vec::new());
+        let (mut values, mut labels, mut users) = (Vec::new(), Vec::new(), Vec::new());
         for folder in subfolders(self.folder)? {
             let class = self
                 .classes
@@ -97,10 +105,17 @@ impl Pictures<'_> {
                 let planes = if class.is_some() { read(&picture, self.shape)? } else { None };
                 labels.push(class.filter(|_| planes.is_some()).map_or(NO_CLASS, |class| class as u32));
                 values.extend(planes.unwrap_or_else(|| vec![0; bytes]));
+                users.extend(self.users.map(|users| users.user(&folder, &picture)));
             }
         }
         let targets = Targets::Classes { labels, names: self.classes.to_vec() };
-        Examples::assemble(&self.shape, Features::Bytes(values), 1.0 / 255.0, targets, None)
+        Examples::assemble(
+            &self.shape,
+            Features::Bytes(values),
+            1.0 / 255.0,
+            targets,
+            self.users.map(|_| users),
+        )
     }
 }
 

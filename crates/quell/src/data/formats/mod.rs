@@ -12,3 +12,4 @@ pub(super) mod npy;
 pub(super) mod numpy;
 pub(super) mod parquet;
 pub(super) mod stream;
+pub(super) mod zipped;

@@ -16,6 +16,9 @@ const LONGEST_HEADER: u32 = 1 << 16;
 /// The limit on the number of dimensions: that of NumPy 1.
 const MOST_SIDES: usize = 32;
 
+/// The most characters of a text: the name of a class or a user.
+const LONGEST_TEXT: usize = 1 << 10;
+
 /// Opens an array.
 pub(in crate::data) fn array(mut stream: Stream<'_>) -> Result<Array<'_>, Error> {
     if stream.array("the magic word of an NPY file")? != *b"\x93NUMPY" {
@@ -38,7 +41,10 @@ pub(in crate::data) fn array(mut stream: Stream<'_>) -> Result<Array<'_>, Error>
     };
     let Some(stored) = stored(header.kind) else {
         let found = format!("type {}", crate::error::quoted(&String::from_utf8_lossy(header.kind)));
-        return Err(stream.broken(found, "little-endian f4, f8, u1, u2, u4, u8, i1, i2, i4, i8 or b1"));
+        return Err(stream.broken(
+            found,
+            "little-endian f4, f8, u1, u2, u4, u8, i1, i2, i4, i8 or b1, or text of 1 to 1024 characters",
+        ));
     };
     if header.fortran_order && header.sides.len() > 1 {
         return Err(stream.broken("Fortran order", "C order, as numpy.ascontiguousarray makes it"));
@@ -60,9 +66,17 @@ fn stored(kind: &[u8]) -> Option<Stored> {
         b"<i4" => (Numbers::Signed, 4),
         b"<i8" => (Numbers::Signed, 8),
         b"|b1" => (Numbers::Boolean, 1),
+        [b'|', b'S', length @ ..] => (Numbers::Bytes, text_length(length)?),
+        [b'<', b'U', length @ ..] => (Numbers::Characters, 4 * text_length(length)?),
         _ => return None,
     };
     Some(Stored { numbers, size, big_endian: false })
+}
+
+/// Parses the number of characters of a text.
+fn text_length(digits: &[u8]) -> Option<usize> {
+    let length = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    (1..=LONGEST_TEXT).contains(&length).then_some(length)
 }
 
 /// The entries of a header.

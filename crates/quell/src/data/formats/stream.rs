@@ -16,7 +16,7 @@ use crate::data::examples::memory::Memory;
 use crate::{Error, data::FormatError};
 
 /// The highest compression ratio of Deflate, which writes at most 258 bytes for two bits.
-const DENSEST: u64 = 1032;
+pub(in crate::data) const DENSEST: u64 = 1032;
 
 /// The number of bytes read at a time.
 const CHUNK: usize = 1 << 16;
@@ -48,6 +48,11 @@ impl<'a> Stream<'a> {
     /// Reads a file in an archive that takes `packed` compressed bytes there.
     pub(in crate::data) fn packed(path: PathBuf, reader: impl Read + 'a, packed: u64) -> Self {
         Self::new(path, reader, packed.saturating_mul(DENSEST), false)
+    }
+
+    /// Returns the decompressed bytes, without limit: the caller bounds what it keeps.
+    pub(in crate::data) fn into_reader(self) -> Box<dyn Read + 'a> {
+        self.reader
     }
 
     fn new(path: PathBuf, reader: impl Read + 'a, most: u64, exact: bool) -> Self {

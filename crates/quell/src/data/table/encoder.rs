@@ -1,12 +1,16 @@
 //! Encodes the rows of a table as examples, as the schema declares.
 
-use std::{collections::HashMap, path::Path};
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::Path,
+};
 
 use crate::Error;
 use crate::data::{
-    Examples, Kind, Row, Schema, Table, TableError, Targets, Use,
+    DateRange, Examples, Feature, Kind, Label, Row, Schema, Table, TableError, Targets, Use,
     examples::{Features, memory::Memory, split::Tag},
     formats::array::NO_CLASS,
+    table::{feature::TRUTHS, text::Words},
 };
 
 /// How the cells of one column become numbers.
@@ -14,62 +18,152 @@ enum Meaning {
     Bounds([f64; 2]),
     /// The index of each category by its text. Columns declared as numbers use `Numbers`.
     Texts(HashMap<String, usize>),
-    Numbers(Vec<f64>),
+    Numbers(Vec<(f64, usize)>),
+    /// The categories false and true.
+    Truth,
+    Date(DateRange),
+    Words(Words),
 }
 
 /// A column that is read, and how.
 struct Part<'a> {
     name: &'a str,
     meaning: Meaning,
+    /// The number of categories, or 0 if the column has none.
+    categories: usize,
 }
 
 impl<'a> Part<'a> {
+    fn of_column(table: &Table, column: &'a Feature) -> Result<Self, Error> {
+        let Feature { name, bounds, categories, aliases, .. } = column;
+        let meaning = match column {
+            Feature { boolean: true, .. } if kind(table, name) == Some(Kind::Number) => {
+                Meaning::Numbers(vec![(0.0, 0), (1.0, 1)])
+            }
+            Feature { boolean: true, .. } => Meaning::Truth,
+            Feature { date: Some(date), .. } => Meaning::Date(date.clone()),
+            Feature { text: Some(text), .. } => Meaning::Words(text.prepare()?),
+            _ => return Self::new(table, name, *bounds, categories.as_deref(), aliases),
+        };
+        Ok(Self { name, meaning, categories: if column.boolean { TRUTHS.len() } else { 0 } })
+    }
+
+    fn of_label(table: &Table, label: &'a Label) -> Result<Self, Error> {
+        Self::new(table, &label.column, label.bounds, label.classes.as_deref(), &label.aliases)
+    }
+
     fn new(
         table: &Table,
         name: &'a str,
         bounds: Option<[f64; 2]>,
         list: Option<&[String]>,
+        aliases: &BTreeMap<String, String>,
     ) -> Result<Self, Error> {
         let list = list.unwrap_or_default();
+        let place = |name: &str| list.iter().position(|other| other.trim() == name.trim());
+        let aliases = aliases.iter().filter_map(|(alias, name)| Some((alias, place(name)?)));
+        let all = list.iter().zip(0..).chain(aliases).map(|(text, index)| (text.trim(), index));
         let meaning = match bounds {
             Some(bounds) => Meaning::Bounds(bounds),
             None if kind(table, name) == Some(Kind::Number) => {
-                let numbers: Option<Vec<f64>> = list.iter().map(|text| text.trim().parse().ok()).collect();
+                let numbers: Option<Vec<(f64, usize)>> =
+                    all.map(|(text, index)| Some((text.parse().ok()?, index))).collect();
                 let because =
                     || format!("column {name:?} contains numbers, expected numbers as its categories");
                 Meaning::Numbers(
                     numbers.ok_or_else(|| TableError::Schema { path: None, because: because() })?,
                 )
             }
-            None => Meaning::Texts(
-                list.iter().enumerate().map(|(index, text)| (text.trim().to_owned(), index)).collect(),
-            ),
+            None => Meaning::Texts(all.map(|(text, index)| (text.to_owned(), index)).collect()),
         };
-        Ok(Self { name, meaning })
+        Ok(Self { name, meaning, categories: list.len() })
     }
 
     fn reading(&self) -> (&'a str, Use) {
-        let usage = if matches!(self.meaning, Meaning::Texts(_)) { Use::Text } else { Use::Number };
+        let usage = match self.meaning {
+            Meaning::Bounds(_) | Meaning::Numbers(_) => Use::Number,
+            Meaning::Texts(_) | Meaning::Truth | Meaning::Date(_) | Meaning::Words(_) => Use::Text,
+        };
         (self.name, usage)
+    }
+
+    /// The number of features, without the one for unknown cells.
+    fn width(&self) -> usize {
+        match &self.meaning {
+            Meaning::Bounds(_) => 1,
+            Meaning::Texts(_) | Meaning::Numbers(_) | Meaning::Truth => self.categories,
+            Meaning::Date(date) => 1 + date.parts.iter().map(|part| part.names().len()).sum::<usize>(),
+            Meaning::Words(words) => words.width(),
+        }
     }
 
     /// Scales a number from its bounds to [-1, 1].
     fn number(&self, row: &Row<'_>, slot: usize) -> Option<f32> {
-        let Meaning::Bounds([low, high]) = self.meaning else { return None };
-        Some(((row.number(slot)?.clamp(low, high) - low) / (high - low) * 2.0 - 1.0) as f32)
+        let Meaning::Bounds(bounds) = self.meaning else { return None };
+        Some(scaled(row.number(slot)?, bounds))
     }
 
     /// Returns the index of a category.
     fn index(&self, row: &Row<'_>, slot: usize) -> Option<usize> {
         match &self.meaning {
-            Meaning::Bounds(_) => None,
             Meaning::Texts(indices) => indices.get(row.text(slot)?.trim()).copied(),
             Meaning::Numbers(numbers) => {
                 let number = row.number(slot)?;
-                numbers.iter().position(|category| *category == number)
+                numbers.iter().find(|(category, _)| *category == number).map(|(_, index)| *index)
+            }
+            Meaning::Truth => {
+                let text = row.text(slot)?;
+                TRUTHS
+                    .iter()
+                    .position(|words| words.iter().any(|word| text.trim().eq_ignore_ascii_case(word)))
+            }
+            Meaning::Bounds(_) | Meaning::Date(_) | Meaning::Words(_) => None,
+        }
+    }
+
+    /// Appends the features of a cell. `unknown` adds one that is 1 if the cell is unknown.
+    fn encode(&self, unknown: bool, row: &Row<'_>, slot: usize, into: &mut Vec<f32>) {
+        let first = into.len();
+        let mark = |is_known: bool| unknown.then(|| f32::from(u8::from(!is_known)));
+        match &self.meaning {
+            Meaning::Bounds(_) => {
+                let number = self.number(row, slot);
+                into.push(number.unwrap_or(0.0));
+                into.extend(mark(number.is_some()));
+            }
+            Meaning::Date(DateRange { from, to, parts, order }) => {
+                let day = row.text(slot).and_then(|cell| order.day(&cell));
+                let bounds = [*from, *to].map(|day| f64::from(day.number()));
+                into.push(day.map_or(0.0, |day| scaled(f64::from(day.number()), bounds)));
+                into.extend(mark(day.is_some()));
+                for part in parts {
+                    let first = into.len();
+                    into.resize(first + part.names().len(), 0.0);
+                    if let Some(day) = day {
+                        into[first + part.index(day)] = 1.0;
+                    }
+                }
+            }
+            Meaning::Words(words) => {
+                into.resize(first + words.width(), 0.0);
+                let is_known = row.text(slot).is_some_and(|text| words.write(&text, &mut into[first..]));
+                into.extend(mark(is_known));
+            }
+            Meaning::Texts(_) | Meaning::Numbers(_) | Meaning::Truth => {
+                into.resize(first + self.categories, 0.0);
+                let index = self.index(row, slot);
+                if let Some(index) = index {
+                    into[first + index] = 1.0;
+                }
+                into.extend(mark(index.is_some()));
             }
         }
     }
+}
+
+/// Clamps a number to its bounds and scales it to [-1, 1].
+fn scaled(number: f64, [low, high]: [f64; 2]) -> f32 {
+    ((number.clamp(low, high) - low) / (high - low) * 2.0 - 1.0) as f32
 }
 
 /// Which columns of a schema are read besides the features.
@@ -94,9 +188,7 @@ pub(in crate::data) fn examples(
     memory: &Memory,
 ) -> Result<Examples, Error> {
     schema.check()?;
-    let columns = schema.columns.iter();
-    let parts =
-        columns.map(|column| Part::new(table, &column.name, column.bounds, column.categories.as_deref()));
+    let parts = schema.columns.iter().map(|column| Part::of_column(table, column));
     let parts = parts.collect::<Result<Vec<_>, _>>()?;
     let mut readings: Vec<_> = parts.iter().map(Part::reading).collect();
     let declared = match (&schema.label, purpose) {
@@ -104,9 +196,7 @@ pub(in crate::data) fn examples(
         (None, Purpose::Training) => return Err(TableError::NoLabel.into()),
         (_, Purpose::TrainingWithoutLabels | Purpose::Prediction) => None,
     };
-    let label = declared
-        .map(|label| Part::new(table, &label.column, label.bounds, label.classes.as_deref()))
-        .transpose()?;
+    let label = declared.map(|label| Part::of_label(table, label)).transpose()?;
     let label_slot = readings.len();
     readings.extend(label.as_ref().map(Part::reading));
     let user_slot = readings.len();
@@ -114,7 +204,9 @@ pub(in crate::data) fn examples(
     readings.extend(user.map(|user| (user, Use::Name)));
     mentioned(table, path, schema, &readings)?;
 
-    let width = schema.features().len();
+    let width =
+        parts.iter().zip(&schema.columns).map(|(part, column)| part.width() + usize::from(column.unknown));
+    let width = width.sum::<usize>();
     let (mut values, mut labels, mut numbers, mut users) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut full = Ok(());
     table.all().scan(&readings, |row| {
@@ -123,7 +215,7 @@ pub(in crate::data) fn examples(
         }
         full = memory.take(4 * width as u64 + 24, path);
         for (slot, (part, column)) in parts.iter().zip(&schema.columns).enumerate() {
-            encode(part, column.categories.as_ref().map(Vec::len), column.unknown, row, slot, &mut values);
+            part.encode(column.unknown, row, slot, &mut values);
         }
         match &label {
             None => numbers.push(0.0),
@@ -144,29 +236,6 @@ pub(in crate::data) fn examples(
         _ => Targets::Numbers(numbers),
     };
     Examples::assemble(&[width], Features::Numbers(values), 1.0, targets, user.map(|_| users))
-}
-
-fn encode(
-    part: &Part<'_>,
-    categories: Option<usize>,
-    unknown: bool,
-    row: &Row<'_>,
-    slot: usize,
-    into: &mut Vec<f32>,
-) {
-    let known = if let Some(count) = categories {
-        let index = part.index(row, slot);
-        let first = into.len();
-        into.resize(first + count, 0.0);
-        index.inspect(|index| into[first + index] = 1.0).is_some()
-    } else {
-        let number = part.number(row, slot);
-        into.push(number.unwrap_or(0.0));
-        number.is_some()
-    };
-    if unknown {
-        into.push(f32::from(u8::from(!known)));
-    }
 }
 
 /// Checks that the schema mentions every column of the table, which catches misspelt names.

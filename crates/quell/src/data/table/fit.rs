@@ -3,10 +3,10 @@
 //! The result depends on the records, so it is for records that are public, or that belong to the person who
 //! asks: test records that everyone may see, and records to predict.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use crate::Error;
-use crate::data::{Kind, Row, Schema, Table, Use};
+use crate::data::{DateRange, Feature, Kind, Row, Schema, Table, Use, table::feature::TRUTHS};
 
 /// A cell that is not what the schema declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +64,10 @@ struct Expected<'a> {
     name: &'a str,
     /// The categories or classes; `None` for numbers.
     names: Option<&'a [String]>,
+    /// Other ways to write them.
+    aliases: &'a BTreeMap<String, String>,
+    /// The column, unless it is the label.
+    column: Option<&'a Feature>,
     /// Whether the file declares that the column has numbers.
     is_number: bool,
     is_label: bool,
@@ -71,6 +75,19 @@ struct Expected<'a> {
 }
 
 impl Expected<'_> {
+    /// Whether the column has neither bounds nor categories.
+    fn is_other_kind(&self) -> bool {
+        self.column.is_some_and(|column| column.bounds.is_none() && column.categories.is_none())
+    }
+
+    /// Whether a cell is true or false, a date or a text, as the column declares. Any text is a text.
+    fn has_other_kind(&self, text: &str) -> bool {
+        let Some(column) = self.column else { return false };
+        let is_truth = || TRUTHS.iter().flatten().any(|word| text.eq_ignore_ascii_case(word));
+        let is_date = |date: &DateRange| date.order.day(text).is_some();
+        column.text.is_some() || column.date.as_ref().is_some_and(is_date) || (column.boolean && is_truth())
+    }
+
     fn misfit(&self, row: &Row<'_>, slot: usize) -> Option<(MisfitKind, Option<String>)> {
         if !row.has(slot) && !self.is_label {
             return Some((MisfitKind::NoCell, None));
@@ -83,6 +100,8 @@ impl Expected<'_> {
         };
         let text = text.map(|text: String| text.trim().to_owned()).filter(|text| !text.is_empty());
         let fits = match (&text, self.names) {
+            (Some(text), _) if self.is_other_kind() => self.has_other_kind(text),
+            (Some(text), Some(_)) if self.aliases.keys().any(|alias| alias.trim() == text) => true,
             // A missing cell has a meaning in a column to learn from, and none as a label.
             (None, _) => !self.is_label,
             (Some(text), None) => text.parse::<f64>().is_ok_and(f64::is_finite),
@@ -91,6 +110,7 @@ impl Expected<'_> {
             }),
         };
         let kind = match (self.is_label, self.names.is_some()) {
+            _ if self.is_other_kind() => MisfitKind::NoCategory,
             (false, false) => MisfitKind::NoNumber,
             (false, true) => MisfitKind::NoCategory,
             (true, false) => MisfitKind::NoTarget,
@@ -115,12 +135,14 @@ impl Fit {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn new(path: impl AsRef<Path>, schema: &Schema, needs_label: bool) -> Result<Self, Error> {
-        let table = Table::open(path)?;
+        let table = Table::open_as(path, &schema.file)?;
         let is_number =
             |name: &str| table.columns().iter().any(|one| one.name == name && one.kind == Kind::Number);
         let label = schema.label.iter().filter(|_| needs_label).map(|label| Expected {
             name: &label.column,
             names: label.classes.as_deref(),
+            aliases: &label.aliases,
+            column: None,
             is_number: is_number(&label.column),
             is_label: true,
             is_declared: false,
@@ -128,6 +150,8 @@ impl Fit {
         let columns = schema.columns.iter().map(|column| Expected {
             name: &column.name,
             names: column.categories.as_deref(),
+            aliases: &column.aliases,
+            column: Some(column),
             is_number: is_number(&column.name),
             is_label: false,
             is_declared: column.unknown,

@@ -1,14 +1,19 @@
 //! A file of records with named columns.
 
+pub(super) mod date;
+mod embedding;
 pub(super) mod encoder;
 pub(super) mod error;
+pub(super) mod feature;
 pub(super) mod fit;
 pub(super) mod header;
+pub(super) mod layout;
 pub(super) mod predicate;
 pub(super) mod row;
 pub(super) mod rows;
 pub(super) mod schema;
 pub(super) mod selection;
+pub(super) mod text;
 
 use std::{
     fmt,
@@ -20,9 +25,10 @@ use std::{
 use crate::Error;
 use crate::data::{
     FormatError, Predicate, Selection,
-    formats::{csv::Csv, parquet::Parquet, stream::packed},
+    formats::{csv::Csv, parquet::Parquet, stream::packed, zipped::is_zip},
     table::{
         header::{Column, Header, Reading, Use},
+        layout::{Layout, Marks},
         predicate::Filter,
         row::Row,
     },
@@ -36,6 +42,7 @@ pub struct Table {
     path: PathBuf,
     header: Header,
     source: Source,
+    marks: Marks,
 }
 
 enum Source {
@@ -46,16 +53,22 @@ enum Source {
 impl Table {
     /// Reads the names and types of the columns of a CSV or Parquet file.
     ///
-    /// A `.tsv` file is separated by tabs. `.csv.gz` and `.tsv.gz` files are decompressed while they are
-    /// read. A file is Parquet if its name ends in `.parquet` or `.pq`, or if its first bytes say so and its
+    /// Commas, semicolons or tabs separate the cells. Files named `.gz` are decompressed while they are
+    /// read, and so is the only file of a `.zip` archive. A file is Parquet if its name ends in `.parquet` or `.pq`, or if its first bytes say so and its
     /// name does not end in `.csv` or `.tsv`.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::open_as(path, &Layout::default())
+    }
+
+    /// Opens a table like [`Table::open`], written as the layout declares.
+    pub fn open_as(path: impl AsRef<Path>, layout: &Layout) -> Result<Self, Error> {
         let path = path.as_ref();
-        let (source, header) = match Format::of(path)? {
-            Format::Csv => Csv::open(path).map(|(file, header)| (Source::Csv(file), header))?,
+        layout.check()?;
+        let (source, header) = match Format::of(path, layout)? {
+            Format::Csv => Csv::open(path, layout).map(|(file, header)| (Source::Csv(file), header))?,
             Format::Parquet => Parquet::open(path).map(|(file, header)| (Source::Parquet(file), header))?,
         };
-        Ok(Self { path: path.to_owned(), header, source })
+        Ok(Self { path: path.to_owned(), header, source, marks: layout.marks() })
     }
 
     /// Returns names and types of the columns, in file order. They are public.
@@ -87,9 +100,9 @@ impl Table {
             .map(|column| self.header.reading(&column.name, usage))
             .collect::<Result<Vec<_>, _>>()?;
         match &self.source {
-            Source::Csv(file) => file.scan_apart(&readings, columns.len(), &mut each),
+            Source::Csv(file) => file.scan_apart(&readings, columns.len(), &self.marks, &mut each),
             // Parquet stores cells column by column.
-            Source::Parquet(file) => file.scan(&readings, &mut each),
+            Source::Parquet(file) => file.scan(&readings, &self.marks, &mut each),
         }
     }
 
@@ -103,8 +116,8 @@ impl Table {
         each: &mut dyn FnMut(&Row<'_>),
     ) -> Result<(), Error> {
         match &self.source {
-            Source::Csv(file) => file.scan(readings, each),
-            Source::Parquet(file) => file.scan(readings, each),
+            Source::Csv(file) => file.scan(readings, &self.marks, each),
+            Source::Parquet(file) => file.scan(readings, &self.marks, each),
         }
     }
 }
@@ -126,7 +139,7 @@ enum Format {
 }
 
 impl Format {
-    fn of(path: &Path) -> Result<Self, Error> {
+    fn of(path: &Path, layout: &Layout) -> Result<Self, Error> {
         let failed = |error: std::io::Error| Error::io(path, &error);
         let mut first = Vec::new();
         File::open(path).map_err(failed)?.take(4).read_to_end(&mut first).map_err(failed)?;
@@ -138,13 +151,20 @@ impl Format {
         if packed(path) && (extension == "parquet" || extension == "pq") {
             return Err(FormatError::NoTable { path: path.to_owned(), found: "Parquet in gzip" }.into());
         }
-        if extension == "parquet" || extension == "pq" || (first == b"PAR1" && !text) {
+        // With a declared header, the first bytes of a text file belong to a record: they decide nothing.
+        let is_record = text || (layout.header.is_some() && !packed(path) && !is_zip(path));
+        if extension == "parquet" || extension == "pq" || (first == b"PAR1" && !is_record) {
             return Ok(Self::Parquet);
+        }
+        if is_record && layout.header.is_some() && !packed(path) {
+            return Ok(Self::Csv);
         }
         let found = match *first.as_slice() {
             [0x1f, 0x8b, ..] if packed(path) => return Ok(Self::Csv),
             _ if packed(path) => "named .gz and not compressed with gzip",
             [0x1f, 0x8b, ..] => "compressed with gzip",
+            [b'P', b'K', 3, 4] if is_zip(path) => return Ok(Self::Csv),
+            _ if is_zip(path) => "named .zip and not a zip archive",
             [b'P', b'K', 3, 4] => "a zip archive or a spreadsheet",
             [0x28, 0xb5, 0x2f, 0xfd] => "compressed with zstd",
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "binary or UTF-16",

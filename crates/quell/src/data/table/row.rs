@@ -7,14 +7,21 @@ use crate::data::{
         csv,
         parquet::{Text, Values},
     },
-    table::header::{Reading, Use},
+    table::{
+        header::{Reading, Use},
+        layout::Marks,
+    },
 };
 
 /// The requested cells of one record, numbered in the order of the request.
 ///
 /// A cell is parsed when it is accessed. `Row` does not implement `Debug`, so that it is not printed by
 /// accident.
-pub struct Row<'a>(pub(in crate::data) Cells<'a>);
+pub struct Row<'a> {
+    pub(in crate::data) cells: Cells<'a>,
+    /// Texts and numbers that stand for missing cells.
+    pub(in crate::data) marks: &'a Marks,
+}
 
 /// The place where the cells are stored.
 pub(in crate::data) enum Cells<'a> {
@@ -35,7 +42,7 @@ impl Row<'_> {
     /// Short rows of CSV have fewer cells than others.
     #[must_use]
     pub fn has(&self, slot: usize) -> bool {
-        match &self.0 {
+        match &self.cells {
             Cells::Csv { record, readings } => {
                 readings.get(slot).is_some_and(|reading| reading.column < record.len())
             }
@@ -48,7 +55,7 @@ impl Row<'_> {
     /// Returns `None` if the cell is missing or not a finite number.
     #[must_use]
     pub fn number(&self, slot: usize) -> Option<f64> {
-        match &self.0 {
+        let number = match &self.cells {
             Cells::Csv { record, readings } => {
                 csv::number(record, readings.get(slot).filter(|r| r.usage == Use::Number)?.column)
             }
@@ -56,13 +63,14 @@ impl Row<'_> {
                 Values::Numbers(numbers) => *numbers.get(*index)?,
                 Values::Texts(_) | Values::Names(_) => None,
             },
-        }
+        };
+        number.filter(|number| !self.marks.has_number(*number))
     }
 
     /// Returns a cell that was requested as text, or `None` if it is missing.
     #[must_use]
     pub fn text(&self, slot: usize) -> Option<Cow<'_, str>> {
-        match &self.0 {
+        let text = match &self.cells {
             Cells::Csv { record, readings } => {
                 csv::text(record, readings.get(slot).filter(|r| r.usage == Use::Text)?.column)
             }
@@ -70,7 +78,8 @@ impl Row<'_> {
                 Values::Texts(texts) => texts.get(*index)?.as_ref().map(Text::show),
                 Values::Numbers(_) | Values::Names(_) => None,
             },
-        }
+        };
+        text.filter(|text| !self.marks.has_text(text.trim().as_bytes()))
     }
 
     /// Returns a cell as a key: a text, or the digits of an integer that was requested as a name.
@@ -83,7 +92,7 @@ impl Row<'_> {
     /// An integer is returned as its digits. Returns `None` if the cell is missing or blank.
     #[must_use]
     pub fn name(&self, slot: usize) -> Option<&[u8]> {
-        let bytes = match &self.0 {
+        let bytes = match &self.cells {
             Cells::Csv { record, readings } => {
                 csv::bytes(record, readings.get(slot).filter(|r| r.usage == Use::Name)?.column)?
             }
@@ -92,6 +101,6 @@ impl Row<'_> {
                 Values::Numbers(_) | Values::Texts(_) => return None,
             },
         };
-        Some(bytes.trim_ascii()).filter(|bytes| !bytes.is_empty())
+        Some(bytes.trim_ascii()).filter(|bytes| !bytes.is_empty() && !self.marks.has_text(bytes))
     }
 }

@@ -4,6 +4,9 @@
 //! ignore = ["id"]
 //! user = "person"
 //!
+//! [file]
+//! missing = ["?"]
+//!
 //! [label]
 //! column = "income"
 //! classes = ["low", "high"]
@@ -29,15 +32,20 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+use serde::{Deserialize, Serialize};
 
+use super::{
+    feature::{Feature, Label},
+    layout::Layout,
+    text::TextFeatures,
+};
 use crate::{Error, data::TableError, file, toml_error};
 
 /// The most bytes of a schema, enough for more than a hundred thousand categories.
 const LONGEST: u64 = 1 << 24;
 
 /// The public facts about a table to learn from. Each column appears in it once.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Schema {
     /// Columns that are not read.
@@ -46,6 +54,9 @@ pub struct Schema {
     /// The column that identifies users. If it is set, records without a user are left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
+    /// How the file is written, where that is not the usual way.
+    #[serde(default, skip_serializing_if = "Layout::is_default")]
+    pub file: Layout,
     /// The column to learn. Models without labels, such as clusters, need none and do not read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<Label>,
@@ -55,45 +66,6 @@ pub struct Schema {
     /// The columns to learn from, in this order.
     #[serde(default, rename = "column")]
     pub columns: Vec<Feature>,
-}
-
-/// The column to learn: a class or a number.
-///
-/// A record that has none of the classes, or no number, is left out.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Label {
-    /// The name of the column.
-    pub column: String,
-    /// All classes, as they are written in the cells.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub classes: Option<Vec<String>>,
-    /// The bounds of the numbers. Numbers are clamped to the bounds and scaled to [-1, 1].
-    #[serde(default, deserialize_with = "two", skip_serializing_if = "Option::is_none")]
-    pub bounds: Option<[f64; 2]>,
-}
-
-/// A column to learn from: a number or a category.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Feature {
-    /// The name of the column.
-    pub name: String,
-    /// The bounds of the numbers. Numbers are clamped to the bounds and scaled to [-1, 1].
-    ///
-    /// A missing number is 0, the middle.
-    #[serde(default, deserialize_with = "two", skip_serializing_if = "Option::is_none")]
-    pub bounds: Option<[f64; 2]>,
-    /// All categories, as they are written in the cells.
-    ///
-    /// Each category is a feature, which is 1 if the cell holds that category and 0 otherwise.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub categories: Option<Vec<String>>,
-    /// Whether to add a feature for unknown cells.
-    ///
-    /// The feature is 1 if the cell is missing, not a number or not among the categories.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub unknown: bool,
 }
 
 /// The records to test on: a share of the records, or another file.
@@ -163,17 +135,9 @@ impl Schema {
         if self.columns.is_empty() {
             return Err(wrong("there is no column to learn from, expected at least one [[column]]"));
         }
-        if let Some(label) = &self.label {
-            check_values("label", label.bounds, label.classes.as_deref(), "classes")?;
-        }
-        for column in &self.columns {
-            check_values(
-                &format!("column {:?}", column.name),
-                column.bounds,
-                column.categories.as_deref(),
-                "categories",
-            )?;
-        }
+        self.file.check()?;
+        self.label.as_ref().map_or(Ok(()), Label::check)?;
+        self.columns.iter().try_for_each(Feature::check)?;
         match &self.test {
             Some(TestPart { share: Some(share), file: None, .. }) => {
                 crate::data::Split { share: *share }.check()
@@ -189,7 +153,7 @@ impl Schema {
     #[must_use]
     pub fn features(&self) -> Vec<String> {
         let mut names = Vec::new();
-        for column in &self.columns {
+        for column in self.columns.iter().flat_map(Feature::plain) {
             match &column.categories {
                 Some(categories) => {
                     names.extend(categories.iter().map(|category| format!("{}={category}", column.name)));
@@ -203,20 +167,41 @@ impl Schema {
         names
     }
 
+    /// The same features as columns of numbers and categories only.
+    ///
+    /// Dates and texts become one column for each of their numbers. Learners see a table in this way. Records
+    /// are read by the schema itself.
+    #[must_use]
+    pub fn plain(&self) -> Self {
+        Self { columns: self.columns.iter().flat_map(Feature::plain).collect(), ..self.clone() }
+    }
+
     /// The same table without a label: the label is the last column, and unknown cells of all columns are marked.
     ///
-    /// No record is left out for lack of a label.
+    /// No record is left out for lack of a label. A date is its day alone.
     #[must_use]
     pub fn with_label_as_column(&self) -> Self {
-        let label = self.label.clone().map(|Label { column, classes, bounds }| Feature {
+        let label = self.label.clone().map(|Label { column, classes, bounds, aliases }| Feature {
             name: column,
             bounds,
             categories: classes,
-            unknown: true,
+            aliases,
+            ..Feature::default()
         });
         let columns = self.columns.iter().cloned().chain(label);
-        let columns = columns.map(|column| Feature { unknown: true, ..column }).collect();
+        let mut columns: Vec<Feature> = columns.map(|column| Feature { unknown: true, ..column }).collect();
+        columns.iter_mut().filter_map(|column| column.date.as_mut()).for_each(|date| date.parts.clear());
         Self { label: None, columns, ..self.clone() }
+    }
+
+    /// The text columns.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &TextFeatures> {
+        self.columns.iter().filter_map(|column| column.text.as_ref())
+    }
+
+    /// Records what the public embeddings hold at their first use, and refuses other ones afterwards.
+    pub(crate) fn pin(&mut self) -> Result<(), Error> {
+        self.columns.iter_mut().filter_map(|column| column.text.as_mut()).try_for_each(TextFeatures::pin)
     }
 
     /// Converts a target in [-1, 1] back to the original scale.
@@ -229,36 +214,6 @@ impl Schema {
     }
 }
 
-/// Checks that a column has either bounds or a list, and that neither is empty.
-fn check_values(
-    of: &str,
-    bounds: Option<[f64; 2]>,
-    list: Option<&[String]>,
-    lists: &str,
-) -> Result<(), Error> {
-    match (bounds, list) {
-        (Some([low, high]), None) if low < high && (high - low).is_finite() => Ok(()),
-        (Some([low, high]), None) => Err(wrong(format!(
-            "{of} has bounds [{low}, {high}], expected two finite numbers, the lower first"
-        ))),
-        (None, Some(list)) => {
-            let mut seen = HashSet::new();
-            if list.is_empty() || list.iter().any(|name| !seen.insert(name)) {
-                return Err(wrong(format!("{of} has no {lists} or one twice, expected each once")));
-            }
-            Ok(())
-        }
-        _ => Err(wrong(format!("{of} has neither or both of bounds and {lists}, expected one of them"))),
-    }
-}
-
-/// Reads exactly two numbers. The arrays of serde do not check whether more follow.
-fn two<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<[f64; 2]>, D::Error> {
-    let numbers = Vec::<f64>::deserialize(deserializer)?;
-    let count = numbers.len();
-    numbers.try_into().map(Some).map_err(|_| D::Error::invalid_length(count, &"two numbers"))
-}
-
-fn wrong(because: impl Into<String>) -> Error {
+pub(super) fn wrong(because: impl Into<String>) -> Error {
     TableError::Schema { path: None, because: because.into() }.into()
 }

@@ -4,7 +4,7 @@
 
 use crate::{
     Error,
-    data::{Feature, Schema},
+    data::{Day, Feature, Schema},
     random::PublicRandom,
 };
 
@@ -26,6 +26,8 @@ pub struct Column {
     pub name: String,
     /// The known values.
     pub kind: Kind,
+    /// Whether the numbers are days, which are written as dates.
+    pub is_date: bool,
     /// Whether synthetic cells may be empty: the schema says that cells can be unknown.
     pub may_be_unknown: bool,
     /// The first of its features in an example.
@@ -52,17 +54,24 @@ const MOST_COLUMNS: usize = 256;
 impl Domain {
     /// The columns of a schema, with the label as the last one.
     pub(super) fn new(schema: &Schema) -> Result<Self, Error> {
-        let read = schema.with_label_as_column();
+        if schema.texts().next().is_some() {
+            return Err(Error::Setting {
+                name: "the schema",
+                found: "with a column of text".into(),
+                expected: "numbers, categories, true or false, and dates in synthetic data; ignore the text",
+            });
+        }
+        let read = schema.with_label_as_column().plain();
         let may_be_unknown = schema.columns.iter().map(|column| column.unknown).chain([false]);
         let (mut columns, mut start) = (Vec::new(), 0);
-        for (Feature { name, bounds, categories, .. }, may_be_unknown) in
+        for (Feature { name, bounds, categories, date, .. }, may_be_unknown) in
             read.columns.iter().cloned().zip(may_be_unknown)
         {
             let kind = match (bounds, categories) {
                 (Some(bounds), _) => Kind::Numbers(bounds),
                 (None, categories) => Kind::Categories(categories.unwrap_or_default()),
             };
-            let column = Column { name, kind, may_be_unknown, start };
+            let column = Column { name, kind, is_date: date.is_some(), may_be_unknown, start };
             if column.values() > MOST_VALUES {
                 return Err(Error::Setting {
                     name: "a column",
@@ -174,9 +183,12 @@ impl Column {
             _ if value == self.unknown() => "unknown".into(),
             Kind::Categories(names) => names[value].clone(),
             Kind::Numbers([low, high]) => match value {
-                0 => format!("{low}"),
-                _ if value == BINS + 1 => format!("{high}"),
-                _ => format!("from {}", rounded(edge([*low, *high], value - 1), [*low, *high], 3)),
+                0 => self.written(*low),
+                _ if value == BINS + 1 => self.written(*high),
+                _ => format!(
+                    "from {}",
+                    self.written(rounded(edge([*low, *high], value - 1), [*low, *high], 3))
+                ),
             },
         }
     }
@@ -189,15 +201,20 @@ impl Column {
             _ if value == self.unknown() => String::new(),
             Kind::Categories(names) => names[value].clone(),
             Kind::Numbers([low, high]) => match value {
-                0 => format!("{low}"),
-                _ if value == BINS + 1 => format!("{high}"),
+                0 => self.written(*low),
+                _ if value == BINS + 1 => self.written(*high),
                 _ => {
                     let [from, to] = [value - 1, value].map(|bin| edge([*low, *high], bin));
                     let drawn = from + (to - from) * f64::from(random.between(0.0, 1.0));
-                    format!("{}", round(drawn, [*low, *high]).clamp(*low, *high))
+                    self.written(round(drawn, [*low, *high]).clamp(*low, *high))
                 }
             },
         }
+    }
+
+    /// A number as a cell shows it.
+    fn written(&self, number: f64) -> String {
+        if self.is_date { Day::at(number).to_string() } else { format!("{number}") }
     }
 }
 
@@ -247,8 +264,13 @@ mod tests {
     #[test]
     fn a_cell_that_is_written_has_the_value_from_which_it_was_drawn() {
         for bounds in [[0.0, 64.0], [-3.0, 0.5], [1e-9, 3e-9], [-1e12, 1e12]] {
-            let column =
-                Column { name: String::new(), kind: Kind::Numbers(bounds), may_be_unknown: true, start: 0 };
+            let column = Column {
+                name: String::new(),
+                kind: Kind::Numbers(bounds),
+                is_date: false,
+                may_be_unknown: true,
+                start: 0,
+            };
             let mut random = PublicRandom::new(1);
             for value in (0..column.unknown()).flat_map(|value| [value; 20]) {
                 let number: f64 = column.cell(value, &mut random).parse().unwrap();

@@ -36,6 +36,9 @@ pub struct ExternalBallots {
     /// One unit influences the ballots of one teacher only.
     #[serde(default)]
     pub unit: Unit,
+    /// Names of the classes that ballots write. If omitted, ballots are the numbers of classes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names: Option<Vec<String>>,
     /// What the ballots vote on.
     pub about: About,
     /// How questions are asked, and what may be spent on them.
@@ -84,6 +87,9 @@ impl ExternalBallots {
     /// Reads the ballots and completes the settings. Nothing is paid.
     pub fn open(&self) -> Result<External, Error> {
         let ballots = match self.about {
+            About::Classes(classes) if self.names.as_ref().is_some_and(|names| names.len() == classes) => {
+                Ballots::read_named(&self.ballots, self.names.as_deref().unwrap_or_default())?.into()
+            }
             About::Classes(classes) => Ballots::read(&self.ballots, classes)?.into(),
             About::Labels { labels, most } => {
                 SurveyBallots::read(&self.ballots, Form::Labels { labels, most })?.into()

@@ -1,12 +1,12 @@
 //! The ballots of teachers: for one class each, for sets of labels, or for numbers.
 
-use std::path::Path;
+use std::{collections::HashMap, path::Path};
 
 use quell_privacy::mechanism::{Ballot, Form, Votes};
 
 use crate::{
     Error, Input,
-    data::{Row, Table, Use},
+    data::{Kind, Row, Table, Use},
 };
 
 /// One class from each teacher on each question.
@@ -57,6 +57,40 @@ impl Ballots {
         let sheet = Sheet::read(path, Use::Number, |row, teacher| {
             row.number(teacher).filter(inside).map_or(ABSTAINS, |ballot| ballot as u16)
         })?;
+        Self::of_sheet(classes, &sheet)
+    }
+
+    /// Reads ballots like [`Ballots::read`], with the names of classes in the cells.
+    ///
+    /// If no name is a number, a cell may also hold the number of a class, counted from 0.
+    pub fn read_named(path: &Path, names: &[String]) -> Result<Self, Error> {
+        Self::new(names.len(), 0)?;
+        let are_words = names.iter().all(|name| name.trim().parse::<f64>().is_err());
+        let places: HashMap<&str, usize> = names.iter().map(|name| name.trim()).zip(0..).collect();
+        let counted = |number: f64| {
+            let is_class = number >= 0.0 && number < names.len() as f64 && number.fract() == 0.0;
+            is_class.then_some(number as usize)
+        };
+        let named = |text: &str| {
+            let number = || counted(text.parse().ok()?);
+            places.get(text).copied().or_else(|| number().filter(|_| are_words))
+        };
+        // A column that is declared as numbers is read as the names of numbers.
+        let has_numbers = Table::open(path)?.columns().iter().any(|column| column.kind == Kind::Number);
+        let usage = if has_numbers { Use::Number } else { Use::Text };
+        let sheet = Sheet::read(path, usage, |row, teacher| {
+            let class = if has_numbers {
+                row.number(teacher).and_then(|number| named(&number.to_string()))
+            } else {
+                row.text(teacher).and_then(|text| named(text.trim()))
+            };
+            class.map_or(ABSTAINS, |class| class as u16)
+        })?;
+        Self::of_sheet(names.len(), &sheet)
+    }
+
+    /// The ballots of a table of classes.
+    fn of_sheet(classes: usize, sheet: &Sheet<u16>) -> Result<Self, Error> {
         let mut ballots = Self::new(classes, sheet.questions())?;
         ballots.of = (0..sheet.teachers)
             .flat_map(|teacher| sheet.cells.iter().skip(teacher).step_by(sheet.teachers).copied())
@@ -227,6 +261,26 @@ impl<T> Sheet<T> {
 #[allow(clippy::disallowed_methods, reason = "tests make files")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ballots_may_name_their_classes() {
+        const NO: u16 = ABSTAINS;
+        let path = std::env::temp_dir().join(format!("quell-named-ballots-{}.csv", std::process::id()));
+        let words = ["cat", "dog", "owl"];
+        for (text, names, ballots) in [
+            ("cat, dog ,owl", words, [0, 1, 2]),
+            ("Cat,,2", words, [NO, NO, 2]),
+            ("3,-1,1.5", words, [NO, NO, NO]),
+            // Where names are numbers, a number is a name.
+            ("1,2,0", ["1", "2", "3"], [0, 1, NO]),
+            ("2,1,0", ["0", "1", "2"], [2, 1, 0]),
+        ] {
+            std::fs::write(&path, format!("a;b;c\n{}\n", text.replace(',', ";"))).unwrap();
+            let read = Ballots::read_named(&path, &names.map(str::to_owned)).unwrap();
+            assert_eq!(read.of, ballots, "{text}");
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
 
     #[test]
     fn an_invalid_cell_is_an_abstention_and_not_an_error() {

@@ -25,6 +25,7 @@ use parquet::{
 
 use crate::data::table::{
     header::{Column, Header, Kind, Reading, Use},
+    layout::Marks,
     row::{Cells, Row},
 };
 use crate::{
@@ -94,7 +95,12 @@ impl Parquet {
     }
 
     /// Visits every record once, from first to last, with one batch of records in memory.
-    pub(crate) fn scan(&self, readings: &[Reading], each: &mut dyn FnMut(&Row<'_>)) -> Result<(), Error> {
+    pub(crate) fn scan(
+        &self,
+        readings: &[Reading],
+        marks: &Marks,
+        each: &mut dyn FnMut(&Row<'_>),
+    ) -> Result<(), Error> {
         for Reading { column, .. } in readings.iter().filter(|reading| reading.usage == Use::Name) {
             // Fractions are rounded and can be written in several ways: one user could become two, and two
             // users could become one.
@@ -124,7 +130,7 @@ impl Parquet {
                     .map(|leaf| leaf.read(rows, &self.path))
                     .collect::<Result<Vec<_>, Error>>()?;
                 for index in 0..rows {
-                    each(&Row(Cells::Parquet { columns: &cells, index }));
+                    each(&Row { cells: Cells::Parquet { columns: &cells, index }, marks });
                 }
                 left -= rows;
             }
