@@ -302,6 +302,35 @@ def three_classes(_: Path) -> Table:
     return made("Three classes", values, np.array(["a", "b", "c"])[kind])
 
 
+def clusters(columns: int, informative: int, rows: int, parts: int, distance: float, seed: int) -> Table:
+    """Two classes, each made of several clusters at the corners of a cube; one label in forty is wrong."""
+    from sklearn.datasets import make_classification
+
+    values, kind = make_classification(
+        rows,
+        columns,
+        n_informative=informative,
+        n_redundant=informative // 2,
+        n_clusters_per_class=parts,
+        class_sep=distance,
+        flip_y=0.05,
+        random_state=seed,
+    )
+    return made("Clusters", values, np.where(kind == 1, "yes", "no"))
+
+
+def products(_: Path) -> Table:
+    """20,000 rows of 20 columns: the class depends on products of columns, on curves and on lines."""
+    random = np.random.default_rng(3)
+    values = random.normal(size=(20_000, 20))
+    # The seed of the tables that were measured drew these, too.
+    random.normal(size=(20, 6))
+    x = values.T
+    score = x[0] * x[1] + 0.8 * x[2] * x[3] + np.sin(2 * x[4]) + 0.7 * abs(x[5]) + x[6] + 0.8 * x[7]
+    is_yes = score - np.median(score) + 0.6 * random.logistic(size=20_000) > 0
+    return made("Products", values, np.where(is_yes, "yes", "no"))
+
+
 def made(name: str, values: np.ndarray, target: np.ndarray) -> Table:
     names = [f"x{place}" for place in range(values.shape[1])]
     rows = pd.DataFrame(values.round(4), columns=names)
@@ -328,4 +357,11 @@ UNTUNED: dict[str, Callable[[Path], Table]] = {
     "wide": wide,
     "heavy-tails": heavy_tails,
     "three-classes": three_classes,
+}
+
+# Columns matter together: for defaults.py.
+INTERACTIONS: dict[str, Callable[[Path], Table]] = {
+    "clusters-100": lambda _: clusters(100, 20, 5_000, 2, 0.7, 2),
+    "clusters-20": lambda _: clusters(20, 10, 20_000, 3, 1.0, 1),
+    "products": products,
 }

@@ -250,8 +250,9 @@ fn data(model: &Model, records: u64) -> Vec<[String; 2]> {
         return rows;
     }
     rows.push(row("shape of an example", dimensions(&model.shape)));
-    if !model.configuration.features.is_raw() {
-        rows.push(row("features", features(&model.configuration.features)));
+    let computed = model.configuration.computed_features();
+    if !computed.is_raw() {
+        rows.push(row("features", features(&computed)));
     }
     match (&model.classes, model.predictor.is_supervised()) {
         (_, false) if matches!(model.predictor, Predictor::Synthesizer(_)) => {}

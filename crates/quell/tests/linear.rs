@@ -76,6 +76,12 @@ impl Made {
         asked
     }
 
+    fn additive(&self, epsilon: f64) -> Configuration {
+        let mut asked = self.configuration(epsilon);
+        asked.model.name = Some("additive".into());
+        asked
+    }
+
     fn with(&self, algorithm: Algorithm, epsilon: f64) -> Configuration {
         let mut asked = self.configuration(epsilon);
         (asked.learner, asked.glm.method) = (Some(Learner::Glm), algorithm);
@@ -113,6 +119,8 @@ pub(crate) struct Fitted {
     pub(crate) model: Option<Model>,
     pub(crate) spent: f64,
     pub(crate) settings: String,
+    /// What the run remarked before and after.
+    pub(crate) remarks: Vec<String>,
 }
 
 impl Driver for Fit {
@@ -126,18 +134,19 @@ impl Driver for Fit {
         let mut ledger = Ledger::create(store.book(&terms.dataset).unwrap(), terms)?;
         let settings = format!("{} {}", job.settings()?.toml, job.guarantee());
         let stop = self.stop_after;
-        let first = job.go(&mut ledger, &folder, &mut |progress| {
+        let mut last = job.go(&mut ledger, &folder, &mut |progress| {
             if progress.done >= stop { Control::Stop } else { Control::Continue }
         })?;
-        assert_eq!(first.is_finished, stop == u64::MAX);
-        if !first.is_finished {
-            let second = job.go(&mut ledger, &folder, &mut |_| Control::Continue)?;
-            assert!(second.is_finished, "{second:?}");
+        assert_eq!(last.is_finished, stop == u64::MAX);
+        if !last.is_finished {
+            last = job.go(&mut ledger, &folder, &mut |_| Control::Continue)?;
+            assert!(last.is_finished, "{last:?}");
         }
         let state = ledger.state()?;
         assert_eq!(state.charges().len(), 1);
         let spent = state.spent().epsilon;
-        Ok(Fitted { model: Some(folder.model()?), folder: path, spent, settings })
+        let remarks = [job.remarks(), last.remarks].concat();
+        Ok(Fitted { model: Some(folder.model()?), folder: path, spent, settings, remarks })
     }
 }
 
@@ -164,10 +173,10 @@ fn model(configuration: Configuration) -> Model {
 #[test]
 fn a_table_needs_no_setting_but_epsilon() {
     let (classes, numbers) = (classes(3_000), numbers(3_000));
-    for (made, least) in [(&classes, 0.9), (&numbers, 0.85)] {
-        let additive = model(made.configuration(3.0));
-        assert_eq!(additive.configuration.model.name.as_deref(), Some("additive"));
-        assert!(made.score(&additive) > least, "{}", made.score(&additive));
+    for (made, name, least) in [(&classes, "mlp-small", 0.9), (&numbers, "additive", 0.85)] {
+        let found = model(made.configuration(3.0));
+        assert_eq!(found.configuration.model.name.as_deref(), Some(name));
+        assert!(made.score(&found) > least, "{}", made.score(&found));
     }
 }
 
@@ -180,7 +189,7 @@ fn an_additive_model_learns_curves() {
     let numbers = made("bounds = [0, 2]", 3_000, |_, b, _, _| (b * b).to_string());
     // One threshold is right for at most three quarters of the records, and no line explains b².
     for (made, linear, least, most) in [(&classes, "logistic", 0.9, 0.78), (&numbers, "linear", 0.8, 0.1)] {
-        let additive = made.score(&model(made.configuration(10.0)));
+        let additive = made.score(&model(made.additive(10.0)));
         let mut asked = made.configuration(10.0);
         asked.model.name = Some(linear.into());
         let straight = made.score(&model(asked));
@@ -328,7 +337,7 @@ fn a_forest_learns_what_columns_say_together() {
     let numbers =
         made("bounds = [0, 2]", 4_000, |a, _, red, _| if red { 1.0 + a } else { 1.0 - a }.to_string());
     for (made, least, most) in [(&classes, 0.9, 0.8), (&numbers, 0.7, 0.2)] {
-        let additive = made.score(&model(made.configuration(10.0)));
+        let additive = made.score(&model(made.additive(10.0)));
         let mut asked = made.configuration(10.0);
         asked.model.name = Some("forest".into());
         let forest = made.score(&model(asked));
@@ -411,7 +420,7 @@ fn probabilities_are_shares_of_what_is_the_case() {
             if f64::from(chance.between(0.0, 1.0)) < share { "yes" } else { "no" }.into()
         });
         let examples = uncertain.examples();
-        let scores = model(uncertain.configuration(3.0)).predictor.scores(&examples);
+        let scores = model(uncertain.additive(3.0)).predictor.scores(&examples);
         let sure: Vec<usize> = (0..examples.len()).filter(|row| scores[*row][1] > 0.8).collect();
         let said = sure.iter().map(|row| f64::from(scores[*row][1])).sum::<f64>() / sure.len() as f64;
         let right = sure.iter().filter(|row| examples.label(**row) == Some(1)).count() as f64;

@@ -4,6 +4,7 @@
 
 mod adjacency;
 mod data;
+mod defaults;
 mod examples;
 #[path = "excess_risk/main.rs"]
 mod excess_risk;

@@ -372,7 +372,7 @@ fn a_run_that_is_stopped_goes_on_and_pays_nothing_more() {
 fn a_model_keeps_the_features_that_stand_before_it() {
     let scratch = Scratch::new("features");
     let job = small_job(|configuration| {
-        configuration.features = Features::scattering();
+        configuration.features = Some(Features::scattering());
         configuration.model.layers.clear();
     });
     assert_eq!(
@@ -388,7 +388,7 @@ fn a_model_keeps_the_features_that_stand_before_it() {
     assert!(!job.go(&mut ledger, &folder, &mut stop(7)).unwrap().is_finished);
     // As another process would.
     let job = Training::<DpSgd>::new(folder.configuration().unwrap()).unwrap();
-    assert_eq!(job.configuration.features, Features::scattering());
+    assert_eq!(job.configuration.features, Some(Features::scattering()));
     let mut ledger = scratch.ledger(&job);
     let outcome = job.go(&mut ledger, &folder, &mut stop(u64::MAX)).unwrap();
     let accuracy =
@@ -397,7 +397,7 @@ fn a_model_keeps_the_features_that_stand_before_it() {
     let model = Model::restore(&job.model(&mut ledger, &folder).unwrap().save().unwrap()).unwrap();
     assert_eq!(
         (model.shape.as_slice(), &model.configuration.features),
-        ([1, 8, 8].as_slice(), &Features::scattering())
+        ([1, 8, 8].as_slice(), &Some(Features::scattering()))
     );
     // Records as they are become what the network was trained on.
     let images = model.configuration.data.open().unwrap().test.unwrap();
@@ -408,7 +408,7 @@ fn a_model_keeps_the_features_that_stand_before_it() {
 #[test]
 fn features_and_versions_of_images_exclude_each_other() {
     let mut configuration = Configuration::digits().unwrap();
-    configuration.features = Features::hog();
+    configuration.features = Some(Features::hog());
     configuration.training.augmentation = Some(Augmentation { versions: 2, shift: 1, mirror: false });
     let refused = Training::<DpSgd>::new(configuration).err().unwrap().to_string();
     assert!(refused.starts_with("augmentation is several versions"), "{refused}");
@@ -419,7 +419,7 @@ fn a_checkpoint_holds_everything_that_the_next_step_needs() {
     let job = small_job(|configuration| {
         configuration.training.optimizer = toml::from_str::<Recipe>("[optimizer.adam]").unwrap().optimizer;
         configuration.training.clipping =
-            Clip::Adaptive { norm: 1.0, quantile: 0.5, learning_rate: 0.2, count_noise: Some(20.0) };
+            Some(Clip::Adaptive { norm: 1.0, quantile: 0.5, learning_rate: 0.2, count_noise: Some(20.0) });
     });
     let mut progress = Checkpoint::new(&job.method.network, &job.method.plan).unwrap();
     let released = |seed: u64| {

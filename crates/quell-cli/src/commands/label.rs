@@ -144,7 +144,9 @@ impl Common {
         if let Some(questions) = self.questions {
             configuration.questions = Some(usize::try_from(questions).unwrap_or(usize::MAX));
         }
-        self.features.apply_to(&mut configuration.features);
+        if let Some(asked) = self.features.asked() {
+            configuration.features = asked;
+        }
         if let Some(model) = &self.model {
             configuration.student.model = Architecture { name: Some(model.clone()), layers: Vec::new() };
         }

@@ -44,7 +44,8 @@ Examples:
 /// DATA is a CSV or Parquet file with a schema, a folder or file of IDX, CIFAR-10, NPY or NPZ, or a folder with
 /// one folder of images for each class. Without DATA, the command trains on the embedded digits.
 ///
-/// A table gets an additive model, which needs no setting but ε and a rough number of records. The models kmeans
+/// A table gets an additive model, or a small network if it is large, and images get a linear model of scattering
+/// features. They need no setting but ε and a rough number of records. The models kmeans
 /// and components use no label. The model factorization recommends items: it needs a table of ratings and a
 /// public list of items, and protects each user with all their ratings. Other data, and settings of DP-SGD, get a
 /// network that is trained with DP-SGD. Any of ε, noise, steps and sampling rate may be left out.
@@ -77,7 +78,7 @@ pub(crate) struct Flags {
     /// Number of principal components, for the model `components` or before a network
     #[arg(long, value_name = "K", value_parser = parse_count)]
     components: Option<u64>,
-    /// Measure all columns of numbers privately first, and scale them for a network
+    /// What to measure privately first, to scale all columns of numbers for a network
     #[arg(long, value_enum, conflicts_with = "components")]
     prepare: Option<PrepareArg>,
     #[command(flatten)]
@@ -167,7 +168,7 @@ impl Flags {
         self.users.apply_to(&mut asked.data);
         self.ratings.apply_to(&mut asked)?;
         asked.data.test = self.test.clone().or(asked.data.test.take());
-        self.features.apply_to(&mut asked.features);
+        asked.features = self.features.asked().or(asked.features.take());
         if let Some(model) = &self.model {
             asked.model.name = Some(model.clone());
             asked.model.layers.clear();
@@ -200,14 +201,14 @@ impl Flags {
         }
         recipe.sampling.records = self.records.or(recipe.sampling.records);
         if let Some(norm) = self.clip_norm {
-            recipe.clipping = match recipe.clipping {
-                Clip::Flat { .. } => Clip::Flat { norm },
-                Clip::PerLayer { .. } => Clip::PerLayer { norm },
-                Clip::Automatic { stability, .. } => Clip::Automatic { norm, stability },
-                Clip::Adaptive { quantile, learning_rate, count_noise, .. } => {
+            recipe.clipping = Some(match recipe.clipping {
+                None | Some(Clip::Flat { .. }) => Clip::Flat { norm },
+                Some(Clip::PerLayer { .. }) => Clip::PerLayer { norm },
+                Some(Clip::Automatic { stability, .. }) => Clip::Automatic { norm, stability },
+                Some(Clip::Adaptive { quantile, learning_rate, count_noise, .. }) => {
                     Clip::Adaptive { norm, quantile, learning_rate, count_noise }
                 }
-            };
+            });
         }
         if let Some(learning_rate) = self.learning_rate {
             let usual = Schedule { learning_rate, warm_up: 0, shape: Shape::Constant };
@@ -268,6 +269,8 @@ impl Flags {
 /// What is found about all columns of numbers, as flags name it.
 #[derive(Clone, Copy, ValueEnum)]
 enum PrepareArg {
+    /// Nothing: numbers are scaled by their declared bounds alone
+    None,
     /// Mean and spread: numbers are shifted and scaled
     Standardize,
     /// Quantiles: a number becomes the share of records below it
@@ -277,6 +280,7 @@ enum PrepareArg {
 impl PrepareArg {
     fn preparation(self) -> Preparation {
         match self {
+            Self::None => Preparation::None {},
             Self::Standardize => Preparation::Standardize { noise_multiplier: None },
             Self::Quantiles => Preparation::Quantiles { noise_multiplier: None },
         }

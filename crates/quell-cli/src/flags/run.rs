@@ -133,15 +133,14 @@ enum FeatureKind {
 }
 
 impl FeatureArgs {
-    pub(crate) fn apply_to(&self, features: &mut Features) {
+    /// The features that the flags ask for.
+    pub(crate) fn asked(&self) -> Option<Features> {
         let computed = self.features.map(|kind| match kind {
             FeatureKind::Raw => Features::default(),
             FeatureKind::Hog => Features::hog(),
             FeatureKind::Scattering => Features::scattering(),
         });
-        if let Some(requested) = self.public_network.as_ref().map(Features::network).or(computed) {
-            *features = requested;
-        }
+        self.public_network.as_ref().map(Features::network).or(computed)
     }
 }
 

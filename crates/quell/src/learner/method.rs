@@ -76,6 +76,11 @@ pub trait Method: Sized {
         Vec::new()
     }
 
+    /// Remarks on the result, for the person who trains. They follow from released values.
+    fn remarks_on(&self, _: &Self::State) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Whether the state must be saved after this step, besides the usual checkpoints.
     fn saves_at(&self, _: u64) -> bool {
         false

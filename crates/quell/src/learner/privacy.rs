@@ -44,7 +44,7 @@ const ATTEMPTS: usize = 10;
 
 impl Privacy {
     /// δ of the guarantee: that of the settings, or the default for the number of records.
-    pub(super) fn delta_for(&self, records: u64) -> Result<Delta, Error> {
+    pub(crate) fn delta_for(&self, records: u64) -> Result<Delta, Error> {
         Ok(Delta::new(self.delta.unwrap_or_else(|| default_delta(records)))?)
     }
 
@@ -147,7 +147,7 @@ impl Privacy {
     /// The noise multiplier with which `runs` Gaussian releases would be private enough.
     ///
     /// It is a public measure of the noise, for settings that must be chosen before the plan.
-    pub(super) fn gaussian_noise(&self, delta: Delta, runs: u64) -> Result<f64, Error> {
+    pub(crate) fn gaussian_noise(&self, delta: Delta, runs: u64) -> Result<f64, Error> {
         if let Some(noise) = self.noise_multiplier {
             return Ok(noise);
         }

@@ -17,13 +17,21 @@ pub struct Architecture {
     pub layers: Vec<layer::Spec>,
 }
 
+/// The fewest rows and columns of an image for the default network.
+const SMALLEST_SIDE: usize = 16;
+
 impl Architecture {
     /// Builds the network for examples of a shape (channels first) and `outputs` outputs.
     /// Adds the layers of the named model, or names a default model.
     pub fn build(&mut self, shape: &[usize], outputs: usize) -> Result<Network, Error> {
         let input = channels_last(shape);
         if self.layers.is_empty() {
-            let default = if shape.len() == 3 { "cnn-tanh" } else { "logistic" };
+            let default = match *shape {
+                // The convolutions of the other network are larger than such an image.
+                [_, rows, columns] if rows.min(columns) < SMALLEST_SIDE => "digits",
+                [_, _, _] => "cnn-tanh",
+                _ => "logistic",
+            };
             let name = self.name.get_or_insert_with(|| default.to_owned());
             self.layers = layers_of(name, &input, outputs)?;
         }

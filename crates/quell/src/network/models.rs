@@ -16,9 +16,13 @@ pub struct Model {
     pub purpose: &'static str,
 }
 
-const MODELS: [Model; 9] = [
+const MODELS: [Model; 10] = [
     Model { name: "logistic", purpose: "One linear layer: logistic or linear regression." },
     Model { name: "mlp", purpose: "One hidden layer of 1000 and ReLU, for unordered features." },
+    Model {
+        name: "mlp-small",
+        purpose: "One hidden layer of 64 and ReLU: the default for large tables with classes.",
+    },
     Model {
         name: "mlp-tanh",
         purpose: "The same with tanh, whose bounded outputs keep gradients short, so that fewer are clipped.",
@@ -74,6 +78,7 @@ pub fn layers_of(name: &str, input: &[usize], outputs: usize) -> Result<Vec<Spec
     let recipes = match name {
         "logistic" => vec![last],
         "mlp" => vec![Spec::Linear { outputs: 1000 }, Spec::Relu {}, last],
+        "mlp-small" => vec![Spec::Linear { outputs: 64 }, Spec::Relu {}, last],
         "mlp-tanh" => vec![Spec::Linear { outputs: 1000 }, Spec::Tanh {}, last],
         "cnn" => small_images(&Spec::Relu {}, last),
         "cnn-tanh" => small_images(&Spec::Tanh {}, last),

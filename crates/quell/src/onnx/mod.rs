@@ -36,7 +36,7 @@ pub(crate) fn write(model: &Model) -> Result<Vec<u8>, Error> {
     };
     let mut graph = Graph::default();
     let (input, about) = inputs::add(&mut graph, model)?;
-    let value = match &model.configuration.features {
+    let value = match &model.configuration.computed_features() {
         Features::Raw {} => input,
         Features::Network { .. } => public_network(&mut graph, model, input)?,
         Features::Hog { .. } => {
@@ -61,7 +61,7 @@ pub(crate) fn write(model: &Model) -> Result<Vec<u8>, Error> {
 
 /// The layers of a public network, which compute the features.
 fn public_network(graph: &mut Graph, model: &Model, input: Tensor) -> Result<Tensor, Error> {
-    let (layers, weights) = model.configuration.features.public_layers()?;
+    let (layers, weights) = model.configuration.computed_features().public_layers()?;
     layers::chain(graph, &layers, input, &weights).map(|(value, _)| value)
 }
 

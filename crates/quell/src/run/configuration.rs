@@ -42,9 +42,9 @@ pub struct Configuration {
     pub learner: Option<Learner>,
     /// The data of a run.
     pub data: Source,
-    /// The features computed from each record before training.
-    #[serde(skip_serializing_if = "Features::is_raw")]
-    pub features: Features,
+    /// The features computed from each record before training; chosen by the data if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub features: Option<Features>,
     /// The model.
     pub model: Architecture,
     /// How the model is trained with DP-SGD.
@@ -432,6 +432,12 @@ fn everything(dataset: Dataset) -> Examples {
 }
 
 impl Configuration {
+    /// The features computed from each record. Features that were not given or chosen are the raw records.
+    #[must_use]
+    pub fn computed_features(&self) -> Features {
+        self.features.clone().unwrap_or_default()
+    }
+
     /// The number of records, if it is public whatever the ledger says.
     /// That holds for the embedded digits only. The number is also public under replace-one neighbours, but
     /// the ledger decides which neighbours apply, not the caller.

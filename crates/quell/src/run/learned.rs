@@ -40,7 +40,7 @@ impl Model {
     #[must_use]
     pub fn learned(&self) -> Option<Learned> {
         let schema = self.configuration.data.schema.as_ref().map(Schema::plain);
-        let schema = schema.as_ref().filter(|_| self.configuration.features.is_raw());
+        let schema = schema.as_ref().filter(|_| self.configuration.computed_features().is_raw());
         match &self.predictor {
             Predictor::Clusters(clusters) => Some(Learned::Clusters(Centres::new(clusters, schema))),
             Predictor::Components(components) => Some(Learned::Components(Loadings::new(components, schema))),

@@ -49,16 +49,16 @@ impl Model {
 
     /// Computes the features on which the model was trained.
     pub fn features(&self, examples: Examples) -> Result<Examples, Error> {
-        self.configuration.features.transform(examples)
+        self.configuration.computed_features().transform(examples)
     }
 
     /// Predicts the class or the number of each example.
     /// `None` where the outputs are not numbers (NaN).
     pub fn predict(&self, examples: &Examples) -> Result<Vec<Option<Prediction>>, Error> {
-        if self.configuration.features.is_raw() {
+        if self.configuration.computed_features().is_raw() {
             return Ok(self.predict_from(examples));
         }
-        Ok(self.predict_from(&self.configuration.features.apply(examples)?))
+        Ok(self.predict_from(&self.configuration.computed_features().apply(examples)?))
     }
 
     /// Predicts like [`Model::predict`], from the features of each example.
@@ -92,10 +92,10 @@ impl Model {
     ///
     /// This follows from the released weights and the schema, so it costs nothing.
     pub fn curves(&self) -> Result<Option<Curves>, Error> {
-        let Configuration { data, features, model, .. } = &self.configuration;
+        let Configuration { data, model, .. } = &self.configuration;
         match (&self.predictor, &data.schema) {
             (Predictor::Network(network), Some(schema))
-                if features.is_raw() && network.preparation.is_none() =>
+                if self.configuration.computed_features().is_raw() && network.preparation.is_none() =>
             {
                 Curves::new(network, &model.layers, &schema.plain(), self.classes.as_deref())
             }
@@ -156,7 +156,7 @@ impl Model {
             serde_json::from_str(&text(CLASSES)?).map_err(|_| damaged(CLASSES))?;
         let paid = serde_json::from_str(&text(PAID)?).map_err(|_| damaged(PAID))?;
         let statement = text(STATEMENT)?;
-        let features = configuration.features.output_shape(&shape)?;
+        let features = configuration.computed_features().output_shape(&shape)?;
         let mut saved = SavedModel { bytes, configuration, features, classes };
         let predictor = saved.restore()?;
         let SavedModel { configuration, classes, .. } = saved;

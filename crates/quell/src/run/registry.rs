@@ -251,8 +251,8 @@ impl Model {
 fn describe<M: Registered>(model: &Model) -> Result<Description, Error> {
     let mut configuration = model.configuration.clone();
     let facts = PublicFacts { records: None, classes: model.classes.as_ref().map(Vec::len) };
-    let are_features = !configuration.features.is_raw();
-    let shape = configuration.features.output_shape(&model.shape)?;
+    let features = configuration.computed_features();
+    let (are_features, shape) = (!features.is_raw(), features.output_shape(&model.shape)?);
     let schema = configuration.data.schema.as_ref().filter(|_| !are_features);
     let schema = schema.map(|schema| M::Recipe::LEARNER.label_use().columns(schema));
     let (recipe, architecture) = M::Recipe::section(&mut configuration);

@@ -13,6 +13,7 @@ use super::{
 use crate::{
     Error,
     data::{self, Dataset, Examples},
+    features::Features,
     learner::{
         Control, Evaluation, Method, PlannedCost, PublicFacts, ResultFile, Results, Snapshot, Subject,
     },
@@ -53,16 +54,22 @@ const MOST_PAIRS: usize = 500;
 impl<M: Registered> Training<M> {
     /// Reads the data and completes the settings. Nothing is paid.
     pub fn new(mut configuration: Configuration) -> Result<Self, Error> {
-        configuration.data.pin(&mut configuration.features)?;
+        match &mut configuration.features {
+            Some(features) => configuration.data.pin(features)?,
+            None => configuration.data.pin(&mut Features::default())?,
+        }
         let label = M::Recipe::LEARNER.label_use();
         let mut dataset = configuration.data.open_for(label)?;
         // Reading the data refused test records that are private.
         let test_remarks = configuration.data.check_public_test(label)?;
         let shape = dataset.train.shape().to_vec();
-        let are_features = !configuration.features.is_raw();
+        let count = configuration.public_count(&dataset.train);
+        configuration.choose_features(&shape, dataset.train.classes().map(<[String]>::len), count);
+        let features = configuration.computed_features();
+        let are_features = !features.is_raw();
         if are_features {
-            dataset.train = configuration.features.transform(dataset.train)?;
-            dataset.test = dataset.test.map(|test| configuration.features.transform(test)).transpose()?;
+            dataset.train = features.transform(dataset.train)?;
+            dataset.test = dataset.test.map(|test| features.transform(test)).transpose()?;
             // Features are made for a linear model. The default for images does not suit them.
             if configuration.model.layers.is_empty() {
                 configuration.model.name.get_or_insert_with(|| "logistic".into());
@@ -281,8 +288,9 @@ impl<M: Registered> Job for Training<M> {
         let leased = lease.position() * self.method.steps_per_run();
         charge::within_lease(folder, "steps", session.state.position(), leased)?;
         let (metrics, position, is_finished) = self.train(lease, folder, session, watch)?;
-        let mut further = Results::default();
+        let (mut further, mut remarks) = (Results::default(), Vec::new());
         if is_finished {
+            remarks = self.method.remarks_on(&self.method.state(folder.checkpoint()?.as_deref())?);
             let model = self.model(ledger, folder)?;
             folder.write(Folder::MODEL, &model.save()?)?;
             further = self.method.results(&model.predictor);
@@ -298,6 +306,7 @@ impl<M: Registered> Job for Training<M> {
             outcome.results.push(format!("{what}: {}", folder.file(name).display()));
         }
         outcome.results.extend(further.lines);
+        outcome.remarks.extend(remarks);
         outcome.json.extend(further.json);
         Ok(outcome)
     }

@@ -24,10 +24,12 @@ use super::{
 use crate::{
     Error,
     data::Schema,
+    features::Features,
     learner::{
         Control, Evaluation, PublicFacts, Snapshot as _, Subject,
         privacy::{charged, cost},
     },
+    network::Architecture,
     range::POSITIVE,
     run,
 };
@@ -124,6 +126,8 @@ struct Facts {
     schema: Option<Schema>,
     unit: Unit,
     score_is_public: bool,
+    /// The data with its pinned facts, and the features and the model that were chosen for it.
+    chosen: (run::Source, Option<Features>, Option<String>),
 }
 
 /// The share of ε that the score of a trial costs if it is private and not given.
@@ -150,7 +154,9 @@ impl Tuning {
         for candidate in &mut configuration.candidates {
             let settings = std::mem::take(&mut candidate.configuration).with_learner()?;
             let facts = with_method(&settings.clone(), Inspect(settings.clone()))?;
-            candidate.configuration = settings;
+            let (data, features, name) = facts.chosen.clone();
+            let model = Architecture { name, ..settings.model.clone() };
+            candidate.configuration = Configuration { data, features, model, ..settings };
             all.push(facts);
         }
         let is_public = all.iter().all(|facts| facts.score_is_public);
@@ -387,7 +393,9 @@ impl ForMethod for Inspect {
                 expected: "public test records: a private score exists for classes alone",
             });
         }
-        let are_features = !training.configuration.features.is_raw();
+        let are_features = !training.configuration.computed_features().is_raw();
+        let Configuration { data, features, model, .. } = &training.configuration;
+        let schema = data.schema.as_ref().filter(|_| !are_features);
         Ok(Facts {
             shape: train.shape().to_vec(),
             are_features,
@@ -395,9 +403,10 @@ impl ForMethod for Inspect {
                 records: training.configuration.public_count(train),
                 classes: train.classes().map(<[String]>::len),
             },
-            schema: training.configuration.data.schema.clone().filter(|_| !are_features),
+            schema: schema.map(|schema| M::Recipe::LEARNER.label_use().columns(schema)),
             unit: training.configuration.data.unit,
             score_is_public,
+            chosen: (data.clone(), features.clone(), model.name.clone()),
         })
     }
 }

@@ -33,9 +33,10 @@ fn named_models_are_what_the_papers_say() {
 
 #[test]
 fn every_model_takes_the_shapes_it_is_for() {
-    let shapes: [(&str, &[&[usize]]); 9] = [
+    let shapes: [(&str, &[&[usize]]); 10] = [
         ("logistic", &[&[3], &[28, 28, 1], &[7, 2]]),
         ("mlp", &[&[3], &[28, 28, 1]]),
+        ("mlp-small", &[&[3], &[28, 28, 1]]),
         ("mlp-tanh", &[&[3], &[28, 28, 1]]),
         ("cnn", &[&[28, 28, 1], &[32, 32, 3]]),
         ("cnn-tanh", &[&[28, 28, 1], &[32, 32, 3]]),

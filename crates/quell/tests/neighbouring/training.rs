@@ -140,7 +140,7 @@ impl Way {
             (recipe.privacy.delta, recipe.sampling.records) = (Some(1e-5), Some(count as u64));
             return asked;
         }
-        (recipe.clipping, recipe.steps, recipe.seed) = (self.clipping, Some(2), self.seed);
+        (recipe.clipping, recipe.steps, recipe.seed) = (Some(self.clipping), Some(2), self.seed);
         (recipe.privacy.noise_multiplier, recipe.privacy.neighbors) = (Some(2.0), self.neighbors);
         (recipe.sampling.by, recipe.sampling.rate) = (self.by, Some(0.5));
         recipe.sampling.records = Some(count as u64);

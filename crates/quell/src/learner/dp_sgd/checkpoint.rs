@@ -6,7 +6,7 @@ use quell_privacy::{mechanism::Step, units::ClipNorm};
 use safetensors::{Dtype, SafeTensors, serialize};
 use serde::{Deserialize, Serialize};
 
-use super::Plan;
+use super::{Plan, agreement::Agreement};
 use crate::{
     Error,
     learner::{
@@ -27,6 +27,7 @@ pub struct Checkpoint {
     clip_norm: Option<ClipNorm>,
     position: u64,
     taken: u64,
+    agreement: Agreement,
 }
 
 /// The part of the state that is not stored as a tensor.
@@ -38,6 +39,8 @@ struct Counters {
     optimizer_steps: u64,
     averaged: u64,
     clip_norm: Option<f64>,
+    #[serde(default)]
+    agreement: Agreement,
 }
 
 /// Texts of a file by their keys.
@@ -52,7 +55,8 @@ impl Checkpoint {
         let weights = network.initialize(plan.seed);
         let stepper = plan.optimizer.start(&network.parts())?;
         let mean = plan.average.start(weights.len())?;
-        Ok(Self { weights, stepper, mean, clip_norm: None, position: 0, taken: 0 })
+        let agreement = Agreement::default();
+        Ok(Self { weights, stepper, mean, clip_norm: None, position: 0, taken: 0, agreement })
     }
 
     /// The weights at which the next gradient is computed.
@@ -65,6 +69,11 @@ impl Checkpoint {
     #[must_use]
     pub fn clip_norm(&self) -> Option<ClipNorm> {
         self.clip_norm
+    }
+
+    /// How much the gradients of the last steps agreed.
+    pub(in crate::learner) fn agreement(&self) -> Agreement {
+        self.agreement
     }
 
     /// The weights of the model: the average of the iterates, or the last iterate.
@@ -83,6 +92,10 @@ impl Checkpoint {
         let update = Update { learning_rate, scale, noise_variance: (noise * scale).powi(2) };
         self.stepper.step(&mut self.weights, &released.sum, update)?;
         self.mean.add(&self.weights)?;
+        let noise_multiplier = plan.descent.noise_multiplier.get();
+        if noise_multiplier > 0.0 {
+            self.agreement.add(&released.sum, noise, noise / noise_multiplier * plan.expected_batch);
+        }
         self.clip_norm = released.next_norm.or(self.clip_norm);
         self.position = position + 1;
         self.taken += 1;
@@ -124,6 +137,7 @@ impl Checkpoint {
         checkpoint.mean.restore(counters.averaged, &average)?;
         checkpoint.clip_norm = counters.clip_norm.map(ClipNorm::new).transpose()?;
         (checkpoint.position, checkpoint.taken) = (counters.position, counters.taken);
+        checkpoint.agreement = counters.agreement;
         Ok(checkpoint)
     }
 }
@@ -153,6 +167,7 @@ impl Checkpoint {
             optimizer_steps: self.stepper.steps(),
             averaged: self.mean.count(),
             clip_norm: self.clip_norm.map(ClipNorm::get),
+            agreement: self.agreement,
         };
         let text = serde_json::to_string(&counters)
             .map_err(|_| Error::saved("counters", "not writable", "numbers"))?;

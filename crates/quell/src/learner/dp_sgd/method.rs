@@ -10,7 +10,7 @@ use quell_privacy::{
 };
 use serde_json::{Value, json};
 
-use super::{Checkpoint, Plan, Recipe, Sampler};
+use super::{Checkpoint, Kind, Plan, Recipe, Sampler};
 use crate::{
     Error,
     data::Examples,
@@ -33,6 +33,9 @@ pub struct DpSgd {
     pub(in crate::learner) classes: Option<usize>,
 }
 
+/// From this many times the usual learning rate on, a plan has a remark.
+const MUCH_LARGER: f64 = 20.0;
+
 impl Method for DpSgd {
     type Recipe = Recipe;
     type Mechanism = Descent;
@@ -47,7 +50,7 @@ impl Method for DpSgd {
                 expected: "the method `Prepared`",
             });
         }
-        Self::plan_after(Vec::new(), recipe, model, subject)
+        Self::plan_after(Vec::new(), Kind::of(subject), recipe, model, subject)
     }
 
     fn parameters(&self) -> usize {
@@ -89,7 +92,7 @@ impl Method for DpSgd {
             ("sampling", json!(format!("{sampling}{}", rate.unwrap_or_default()))),
             ("expected batch size", json!(plan.expected_batch)),
             ("noise multiplier", json!(plan.descent.noise_multiplier.get())),
-            ("clipping", json!(recipe.clipping)),
+            ("clipping", json!(plan.clipping)),
             ("loss", json!(plan.loss)),
             ("optimizer", json!(plan.optimizer)),
             ("learning rate", json!(plan.schedule.learning_rate)),
@@ -104,6 +107,29 @@ impl Method for DpSgd {
         }
         settings.push(("seed of public randomness", json!(plan.seed)));
         settings
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let (found, usual) = (self.plan.schedule.learning_rate, self.plan.usual_learning_rate);
+        let remark = || {
+            format!(
+                "the learning rate is {}, expected about {}; training may diverge",
+                format_brief(found),
+                format_brief(usual)
+            )
+        };
+        (found > MUCH_LARGER * usual).then(remark).into_iter().collect()
+    }
+
+    fn remarks_on(&self, state: &Checkpoint) -> Vec<String> {
+        let remark = |share: f64| {
+            format!(
+                "the model has not settled: in the last steps the mean gradient had {share:.2} of the clip norm, expected less than 0.5; try a learning rate of {} instead of {}, or more steps",
+                format_brief(self.plan.schedule.learning_rate / 10.0),
+                format_brief(self.plan.schedule.learning_rate),
+            )
+        };
+        state.agreement().unsettled().map(remark).into_iter().collect()
     }
 
     fn releases(&self) -> &'static str {
@@ -148,6 +174,7 @@ impl DpSgd {
     /// Completes the settings for records that are prepared first, by runs that are paid for in the same plan.
     pub(in crate::learner) fn plan_after(
         preparation: Vec<(Descent, u64)>,
+        kind: Kind,
         recipe: &mut Recipe,
         model: &mut Architecture,
         subject: &Subject<'_>,
@@ -168,7 +195,7 @@ impl DpSgd {
             return Err(misfit("loss", found, "one that fits the targets"));
         }
         let network = model.build(subject.shape, loss.outputs(classes.unwrap_or(1)))?;
-        let plan = recipe.plan_after(preparation, &subject.facts, &network)?;
+        let plan = recipe.plan_after(preparation, kind, &subject.facts, &network)?;
         if !plan.preparation.is_empty() && plan.steps_per_run() > 1 {
             let expected = "Poisson sampling, full batches or batches of a fixed size";
             return Err(misfit("sampling", "shuffled, on records that are prepared first", expected));
@@ -198,6 +225,7 @@ impl Recipe {
         self.privacy.delta = Some(plan.delta.get());
         (self.loss, self.optimizer, self.schedule) =
             (Some(plan.loss), Some(plan.optimizer), Some(plan.schedule));
+        (self.clipping, self.average) = (Some(plan.clipping), Some(plan.average));
     }
 }
 

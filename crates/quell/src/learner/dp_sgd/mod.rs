@@ -5,12 +5,15 @@
 //! takes the steps that were paid for. [`Checkpoint`] is the state of a run, and can be saved. [`DpSgd`]
 //! offers all of this to [`Training`](crate::run::Training), which pays and keeps the results.
 
+mod agreement;
 mod checkpoint;
 mod method;
 mod plan;
 mod recipe;
+mod rules;
 
 pub use checkpoint::Checkpoint;
 pub use method::{DpSgd, train};
 pub use plan::Plan;
 pub use recipe::{Clip, Recipe, Sample, Sampler};
+pub(super) use rules::Kind;

@@ -11,17 +11,17 @@ use quell_privacy::{
     },
 };
 
-use super::{Checkpoint, Clip, Recipe, Sampler, train};
+use super::{
+    Checkpoint, Clip, Recipe, Sampler,
+    rules::{Kind, Rules},
+    train,
+};
 use crate::{
     Error, Input,
     data::Examples,
     learner::{
-        Augmentation, Control, PublicFacts, Supervised,
-        average::Average,
-        loss::Loss,
-        optimizer::Optimizer,
-        privacy,
-        schedule::{Schedule, Shape},
+        Augmentation, Control, PublicFacts, Supervised, average::Average, loss::Loss, optimizer::Optimizer,
+        privacy, schedule::Schedule,
     },
     network::Network,
     terms,
@@ -52,6 +52,10 @@ pub struct Plan {
     pub optimizer: Optimizer,
     /// The learning rate over the steps.
     pub schedule: Schedule,
+    /// The learning rate that the rules choose.
+    pub usual_learning_rate: f64,
+    /// How gradients are clipped, as settings say it.
+    pub clipping: Clip,
     /// The average of the iterates that becomes the model.
     pub average: Average,
     /// Augmentation of images.
@@ -167,16 +171,17 @@ fn staged(preparation: &[(Descent, u64)], descent: Descent, runs: u64) -> (Stage
     (StagedDescent { preparation: preparation.to_vec(), descent }, before.saturating_add(runs))
 }
 
+/// The public facts from which a mechanism follows.
+struct Public<'a> {
+    records: u64,
+    delta: Delta,
+    network: &'a Network,
+    rules: Rules,
+    clipping: Clip,
+}
+
 /// The most versions of an image.
 const MOST_VERSIONS: usize = 1 << 12;
-
-/// Default number of epochs.
-const EPOCHS: f64 = 20.0;
-
-/// Default sampling rate.
-const RATE: f64 = 0.02;
-/// The smallest expected batch size at the default sampling rate.
-const SMALLEST_BATCH: f64 = 64.0;
 
 impl Recipe {
     /// Completes the settings for a network, from public facts. Nothing is charged yet.
@@ -188,7 +193,7 @@ impl Recipe {
                 expected: "none: `learner::prepared` plans networks on prepared records",
             });
         }
-        self.plan_after(Vec::new(), facts, network)
+        self.plan_after(Vec::new(), Kind::of_shape(network.input()), facts, network)
     }
 
     /// The public number of records.
@@ -201,6 +206,7 @@ impl Recipe {
     pub(super) fn plan_after(
         &self,
         preparation: Vec<(Descent, u64)>,
+        kind: Kind,
         facts: &PublicFacts,
         network: &Network,
     ) -> Result<Plan, Error> {
@@ -212,21 +218,28 @@ impl Recipe {
             nesterov: false,
             weight_decay: 0.0,
         });
-        let schedule =
-            self.schedule.unwrap_or(Schedule { learning_rate: 0.5, warm_up: 0, shape: Shape::Constant });
         loss.check()?;
         optimizer.check()?;
-        schedule.check()?;
-        self.average.check()?;
+        self.schedule.map_or(Ok(()), |schedule| schedule.check())?;
+        self.average.map_or(Ok(()), |average| average.check())?;
         self.check_augmentation()?;
+        let rules = Rules::new(kind, network, loss);
+        let clipping = self.clipping.unwrap_or(Clip::Flat { norm: rules.clip_norm() });
         let neighbors = self.privacy.neighbors;
-        let plan = |target| self.mechanism(&preparation, records, network, target);
+        let public = Public { records, delta, network, rules, clipping };
+        let plan = |target| self.mechanism(&preparation, &public, target);
         let cost = |(descent, runs, _): &(Descent, u64, f64)| {
             let (staged, runs) = staged(&preparation, descent.clone(), *runs);
             privacy::cost(&staged, runs, neighbors, delta)
         };
         let ((descent, runs, expected_batch), epsilon) = self.privacy.meet(delta, plan, cost)?;
-        let (average, augmentation, seed) = (self.average, self.augmentation, self.seed);
+        let (augmentation, seed) = (self.augmentation, self.seed);
+        let steps = runs.saturating_mul(descent.sampling.batches());
+        let norm = descent.clipping.norm();
+        let noise = descent.noise_multiplier.get() * norm / expected_batch;
+        let usual = rules.schedule(optimizer, steps, noise, norm);
+        let schedule = self.schedule.unwrap_or(usual);
+        let average = self.average.unwrap_or_else(|| Rules::average(steps));
         Ok(Plan {
             preparation,
             descent,
@@ -239,6 +252,8 @@ impl Recipe {
             loss,
             optimizer,
             schedule,
+            usual_learning_rate: usual.learning_rate,
+            clipping,
             average,
             augmentation,
             seed,
@@ -271,11 +286,10 @@ impl Recipe {
     fn mechanism(
         &self,
         preparation: &[(Descent, u64)],
-        records: u64,
-        network: &Network,
+        public: &Public<'_>,
         target: Option<Target>,
     ) -> Result<(Descent, u64, f64), Error> {
-        let (neighbors, count) = (self.privacy.neighbors, records as f64);
+        let (neighbors, count) = (self.privacy.neighbors, public.records as f64);
         let rate = match self.sampling.by {
             Sampler::Full => Some(1.0),
             _ => self.sampling.rate.or(self.sampling.batch.map(|batch| (batch as f64 / count).min(1.0))),
@@ -284,7 +298,7 @@ impl Recipe {
         let calibration = |wanted: Target| Calibration::new(wanted, neighbors);
         // Events do not depend on clipping.
         let event = |rate: f64, noise: NoiseMultiplier, steps: u64| {
-            let (descent, runs, _) = self.assemble(records, rate, noise, steps, network)?;
+            let (descent, runs, _) = self.assemble(public, rate, noise, steps)?;
             let (staged, runs) = staged(preparation, descent, runs);
             Ok::<_, Error>(staged.event_of_runs(neighbors, runs))
         };
@@ -294,7 +308,7 @@ impl Recipe {
             (None, Some(target), Some(noise), Some(steps)) => calibration(target)
                 .largest_rate(|rate| or_non_private(event(rate.get(), noise, steps)))?
                 .get(),
-            _ => RATE.max(SMALLEST_BATCH / count).min(1.0),
+            _ => public.rules.rate(count),
         };
         let rate = SamplingRate::new(rate)?.get();
         let steps = match (self.steps, self.epochs, target, noise) {
@@ -312,7 +326,12 @@ impl Recipe {
             (None, None, Some(target), Some(noise)) => {
                 calibration(target).most_steps(|steps| or_non_private(event(rate, noise, steps)))?
             }
-            _ => (EPOCHS / rate).round() as u64,
+            (None, None, Some(_), None) => {
+                let noise = self.privacy.gaussian_noise(public.delta, 1)?;
+                public.rules.steps(count / noise, rate)
+            }
+            (None, None, None, Some(noise)) => public.rules.steps_for_noise(noise.get(), rate, count),
+            (None, None, None, None) => return Err(Error::Missing { what: Input::Epsilon }),
         };
         if steps == 0 {
             return Err(Error::Setting { name: "steps", found: "0".into(), expected: "at least 1" });
@@ -328,18 +347,18 @@ impl Recipe {
                 return Err(Error::Missing { what: Input::Epsilon });
             }
         };
-        self.assemble(records, rate, noise, steps, network)
+        self.assemble(public, rate, noise, steps)
     }
 
     /// Builds the mechanism. Returns it with its number of runs and the expected batch size.
     fn assemble(
         &self,
-        records: u64,
+        public: &Public<'_>,
         rate: f64,
         noise_multiplier: NoiseMultiplier,
         steps: u64,
-        network: &Network,
     ) -> Result<(Descent, u64, f64), Error> {
+        let &Public { records, network, clipping, .. } = public;
         let count = records as f64;
         let (sampling, expected) = match self.sampling.by {
             Sampler::Poisson => (Sampling::Poisson { rate: SamplingRate::new(rate)? }, rate * count),
@@ -353,7 +372,7 @@ impl Recipe {
                 (Sampling::Shuffled { batches }, count / f64::from(batches))
             }
         };
-        let clipping = self.clipping.settings(network, noise_multiplier, expected)?;
+        let clipping = clipping.settings(network, noise_multiplier, expected)?;
         let descent = Descent { sampling, clipping, noise_multiplier, dimension: network.parameters() };
         descent.check(self.privacy.neighbors)?;
         Ok((descent, steps.div_ceil(sampling.batches()), expected))

@@ -23,20 +23,24 @@ pub struct Recipe {
     /// Number of epochs, if the number of steps is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epochs: Option<f64>,
-    /// How gradients are clipped.
-    pub clipping: Clip,
+    /// How gradients are clipped; by default to a norm that fits the kind of data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clipping: Option<Clip>,
     /// The loss. By default it is cross-entropy for classes and half the squared error for numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<Loss>,
     /// The optimizer; by default SGD with a momentum of 0.9.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optimizer: Option<Optimizer>,
-    /// The learning rate over the steps; by default a constant 0.5.
+    /// The learning rate over the steps; by default a constant that follows from the noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
-    /// The average of the iterates that becomes the model.
-    pub average: Average,
+    /// The average of the iterates that becomes the model; by default one that covers a tenth of the steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average: Option<Average>,
     /// What is found about all records first, in the same plan, and used to transform them.
+    ///
+    /// A run standardises the columns of a table for a network that is named, unless a setting says otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preparation: Option<Preparation>,
     /// Augmentation of images.
@@ -125,12 +129,6 @@ pub enum Clip {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         count_noise: Option<f64>,
     },
-}
-
-impl Default for Clip {
-    fn default() -> Self {
-        Self::Flat { norm: 1.0 }
-    }
 }
 
 fn hundredth() -> f64 {

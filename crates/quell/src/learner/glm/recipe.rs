@@ -116,7 +116,9 @@ impl Family {
     #[must_use]
     pub fn purpose(self) -> &'static str {
         match self {
-            Self::Additive => "A curve for each number, a value for each category: the default for a table.",
+            Self::Additive => {
+                "A curve for each number, a value for each category: the default for most tables."
+            }
             Self::Forest => "Random trees on top of an additive model: boosting, for large tables.",
             Self::Logistic => "Logistic regression, for classes.",
             Self::Svm => "Support vector machine with a smoothed hinge loss, for classes.",

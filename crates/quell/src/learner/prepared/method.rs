@@ -6,13 +6,13 @@ use quell_privacy::{
 };
 use serde_json::{Value, json};
 
-use super::{Plan, State};
+use super::{Plan, Preparation, State};
 use crate::{
     Error,
     data::Examples,
     learner::{
         Control, Method, PlannedCost, Predictor, Snapshot, Subject, Supervised,
-        dp_sgd::{DpSgd, Recipe, train},
+        dp_sgd::{DpSgd, Kind, Recipe, train},
         loss::Loss,
         method::check_targets,
         sums::Estimates,
@@ -62,6 +62,9 @@ impl Method for Prepared {
             });
         }
         recipe.preparation = Some(preparation.preparation);
+        // Prepared numbers are columns on one scale, whatever they were before.
+        let is_standardized = !matches!(preparation.preparation, Preparation::Components { .. });
+        let kind = Kind::table(subject, is_standardized);
         let subject = Subject {
             shape: &preparation.preparation.output_shape(subject.shape),
             are_features: true,
@@ -69,7 +72,7 @@ impl Method for Prepared {
             schema: None,
         };
         let before = vec![preparation.sums.mechanism()];
-        let training = DpSgd::plan_after(before, recipe, model, &subject)?;
+        let training = DpSgd::plan_after(before, kind, recipe, model, &subject)?;
         Ok(Self { preparation, training })
     }
 
@@ -109,6 +112,14 @@ impl Method for Prepared {
     /// The end of the preparation is saved: without it, the steps would be of no use.
     fn saves_at(&self, step: u64) -> bool {
         step == self.preparation.sums.runs
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        self.training.remarks()
+    }
+
+    fn remarks_on(&self, state: &State) -> Vec<String> {
+        self.training.remarks_on(&state.checkpoint)
     }
 
     fn releases(&self) -> &'static str {

@@ -42,6 +42,7 @@ impl Preparation {
     /// Number of runs.
     fn runs(&self) -> u64 {
         match self {
+            Self::None {} => 0,
             Self::Components { .. } => COMPONENT_RUNS,
             Self::Standardize { .. } => Standard::RUNS,
             Self::Quantiles { .. } => Quantiles::RUNS,
@@ -51,6 +52,7 @@ impl Preparation {
     /// What is found, in few words.
     pub(super) fn name(&self) -> &'static str {
         match self {
+            Self::None {} => "nothing",
             Self::Components { .. } => "principal components",
             Self::Standardize { .. } => "mean and spread of every column",
             Self::Quantiles { .. } => "quantiles of every column",
@@ -66,6 +68,13 @@ impl Plan {
         (records, delta): (u64, Delta),
         subject: &Subject<'_>,
     ) -> Result<Self, Error> {
+        if preparation == (Preparation::None {}) {
+            return Err(Error::Setting {
+                name: "preparation",
+                found: "none, and the method prepares records".into(),
+                expected: "what is to be found about all records first",
+            });
+        }
         let whole = Privacy { delta: Some(delta.get()), noise_multiplier: None, ..privacy };
         let noise = match preparation.noise_multiplier() {
             Some(noise) => noise,
@@ -99,7 +108,7 @@ impl Plan {
             Preparation::Quantiles { .. } => {
                 Quantiles::dimension(numbers.len(), records as f64, noise_of_run)
             }
-            Preparation::Standardize { .. } | Preparation::Components { .. } => {
+            Preparation::Standardize { .. } | Preparation::Components { .. } | Preparation::None {} => {
                 Standard::dimension(numbers.len())
             }
         };
@@ -131,7 +140,7 @@ impl Plan {
         };
         match self.preparation {
             Preparation::Quantiles { .. } => Findings::Quantiles(Quantiles::new(facts)),
-            Preparation::Standardize { .. } | Preparation::Components { .. } => {
+            Preparation::Standardize { .. } | Preparation::Components { .. } | Preparation::None {} => {
                 Findings::Standard(Standard::new(facts))
             }
         }

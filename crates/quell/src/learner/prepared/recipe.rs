@@ -22,6 +22,8 @@ pub enum Preparation {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         noise_multiplier: Option<f64>,
     },
+    /// Leaves every number as its declared bounds scale it. No release is made.
+    None {},
     /// Replaces every number by the share of records with a smaller one, scaled to [-1, 1].
     Quantiles {
         /// Noise multiplier of the preparation.
@@ -35,6 +37,7 @@ impl Preparation {
     #[must_use]
     pub fn noise_multiplier(&self) -> Option<f64> {
         match *self {
+            Self::None {} => None,
             Self::Components { noise_multiplier, .. }
             | Self::Standardize { noise_multiplier }
             | Self::Quantiles { noise_multiplier } => noise_multiplier,
@@ -44,6 +47,7 @@ impl Preparation {
     /// The same preparation with this noise multiplier.
     pub(super) fn with_noise(mut self, noise: f64) -> Self {
         match &mut self {
+            Self::None {} => {}
             Self::Components { noise_multiplier, .. }
             | Self::Standardize { noise_multiplier }
             | Self::Quantiles { noise_multiplier } => *noise_multiplier = Some(noise),
@@ -55,7 +59,7 @@ impl Preparation {
     pub(crate) fn output_shape(&self, shape: &[usize]) -> Vec<usize> {
         match self {
             Self::Components { count, .. } => vec![*count],
-            Self::Standardize { .. } | Self::Quantiles { .. } => shape.to_vec(),
+            Self::None {} | Self::Standardize { .. } | Self::Quantiles { .. } => shape.to_vec(),
         }
     }
 }

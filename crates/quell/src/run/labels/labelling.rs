@@ -198,7 +198,7 @@ impl Labelling {
     ) -> Result<Model, Error> {
         let mut configuration = run::Configuration {
             data: self.configuration.data.clone(),
-            features: self.configuration.student.features.clone(),
+            features: Some(self.configuration.student.features.clone()).filter(|computed| !computed.is_raw()),
             model: self.configuration.student.model.clone(),
             ..run::Configuration::default()
         };
