@@ -199,7 +199,7 @@ mod tests {
         for (noise, expected, delta, truth) in [
             (4.0, 10, 1e-6, 1.631_306),
             (2.0, 50, 1e-5, 3.891_368),
-            (1.0, 4, 1e-8, 7.073035),
+            (1.0, 4, 1e-8, 7.073_035),
             (20.0, 100, 1e-6, 0.410_638),
         ] {
             let found = epsilon(expected, vec![gaussian(noise)], delta);

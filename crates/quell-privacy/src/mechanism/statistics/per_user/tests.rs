@@ -28,6 +28,10 @@ fn bound(event: &Event, neighbors: Neighbors) -> f64 {
     }
 }
 
+fn limited<M: Mechanism>(mechanism: M, neighbors: Neighbors) -> Event {
+    PerUser { mechanism, records: 12 }.event(neighbors)
+}
+
 #[test]
 fn a_user_with_many_records_costs_what_one_record_costs_where_the_noise_grows_with_them() {
     let bounds = Bounds::new(-2.0, 3.0).unwrap();
@@ -41,9 +45,6 @@ fn a_user_with_many_records_costs_what_one_record_costs_where_the_noise_grows_wi
                     "{neighbors:?} {price:?}: {alone} {limited}"
                 );
             };
-            fn limited<M: Mechanism>(mechanism: M, neighbors: Neighbors) -> Event {
-                PerUser { mechanism, records: 12 }.event(neighbors)
-            }
             compare(
                 Count::for_epsilon(one).unwrap().event(neighbors),
                 limited(Count::for_epsilon(many).unwrap(), neighbors),
