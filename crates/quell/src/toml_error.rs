@@ -12,6 +12,7 @@ const MESSAGE: usize = 300;
 const EXPECTED: &str = ", expected ";
 
 /// The line and column, and the reader's message without anything that it quotes from the file.
+#[must_use]
 pub fn describe(text: &str, error: &toml::de::Error) -> String {
     let message = without_quotations(&error.message().split_whitespace().collect::<Vec<_>>().join(" "));
     let message = short(&message);

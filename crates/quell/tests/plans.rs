@@ -197,7 +197,7 @@ fn conditions_are_parts_only_if_they_are_proved_disjoint() {
     let table = file.table();
     for disjoint in [
         &["a < 1", "a >= 1"][..],
-        &["a < 1", "a = 1", "a > 1"],
+        &["a < 1", "a = 1", "a > 1", "a is missing"],
         &["a in (1, 2)", "a in (3, 4)", "a not in (1, 2, 3, 4) and a > 0"],
         &["b = 'x'", "b != 'x'", "b is missing"],
         &["b < 'm'", "b >= 'm'"],
