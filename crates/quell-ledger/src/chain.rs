@@ -64,13 +64,7 @@ impl Body {
             // lines have a day and no time.
             Line::Leased { .. } | Line::Confirmed { .. } => now.chars().take(DAY).collect(),
         };
-        let body = Self {
-            number,
-            time,
-            line: line.clone(),
-            spent: spent.is_finite().then_some(spent),
-            note,
-        };
+        let body = Self { number, time, line: line.clone(), spent: spent.is_finite().then_some(spent), note };
         let text = serde_json::to_string(&body).ok()?;
         serde_json::from_str::<Self>(&text).is_ok_and(|parsed| parsed == body).then_some(text)
     }

@@ -26,7 +26,7 @@ fn ledger(unit: Unit, neighbors: Neighbors, epsilon: f64) -> Ledger<InMemory> {
 /// Two thousand records of ages 20 to 69; user u7 has half of them, and every other user has one.
 fn people() -> Scratch {
     let row = |i: usize| {
-        let user = if i % 2 == 0 { "u7".into() } else { format!("v{i}") };
+        let user = if i.is_multiple_of(2) { "u7".into() } else { format!("v{i}") };
         format!("{user},{},{}", 20 + i / 2 % 50, ["a", "b"][i % 2])
     };
     Scratch::new(
