@@ -73,7 +73,7 @@ enum Verb {
     Pate(Box<label::Pate>),
     Plan(plan::Flags),
     Predict(predict::Flags),
-    Query(query::Flags),
+    Query(Box<query::Flags>),
     Report(report::Flags),
     Schema(schema::Flags),
     Synthesize(Box<synthesize::Flags>),

@@ -29,6 +29,7 @@ fn counted(trial: &mut Trial) -> Result<Option<(f64, f64)>, Error> {
     Ok(Some((found, found)))
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "a search can fail to keep a trial")]
 fn ignore<T>(_: &Best<T>, _: bool) -> Result<(), Error> {
     Ok(())
 }

@@ -123,15 +123,7 @@ fn table_samples() -> Vec<TableError> {
         TableError::Malformed { found: text(), expected: "a name", place },
         TableError::NoSchema { path: path() },
         TableError::NoLabel,
-        TableError::UnfitRecords {
-            path: path(),
-            column: text(),
-            count: 2,
-            records: 3,
-            kind: crate::data::MisfitKind::NoClass,
-            text: Some(text()),
-            expected: text(),
-        },
+        TableError::UnfitRecords { found: text(), expected: text() },
         TableError::Schema { path: None, because: text() },
         TableError::Unmentioned { path: path(), name: text() },
     ]

@@ -11,6 +11,7 @@ use crate::{
         self, Dataset, Examples, Fit, MisfitKind, Options, RatingColumns, Scaling, Schema, TableError,
         TextFeatures,
     },
+    error::quoted,
     features::Features,
     file,
     learner::{self, dp_sgd::Recipe, factorization, glm, naive_bayes, synthesis, tree, unsupervised},
@@ -264,15 +265,13 @@ impl Source {
         let mut remarks = Vec::new();
         for (count, first) in fit.by_column() {
             let is_label = matches!(first.kind, MisfitKind::NoClass | MisfitKind::NoTarget);
-            let error = TableError::UnfitRecords {
-                path: path.clone(),
-                column: first.column.clone(),
-                count,
-                records: fit.records,
-                kind: first.kind,
-                text: first.text.clone(),
-                expected: declared(&schema, &first.column),
-            };
+            let found = format!(
+                "column {} of {count} of {} records of {} {first}",
+                quoted(&first.column),
+                fit.records,
+                path.display()
+            );
+            let error = TableError::UnfitRecords { found, expected: declared(&schema, &first.column) };
             if 2 * count > fit.records && !first.is_declared {
                 return Err(error.into());
             }

@@ -5,10 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    fit::MisfitKind,
-    header::{Column, Kind, Use},
-};
+use super::header::{Column, Kind, Use};
 use crate::{Hint, error::quoted, hint::nearest};
 
 /// Why a column, a schema or an expression does not fit a table.
@@ -98,25 +95,10 @@ pub enum Error {
         because: String,
     },
     /// Public records do not fit the schema. They are public, so the message may show a value.
-    #[error(
-        "column {} of {count} of {records} records of {} {kind}{}, expected {expected}",
-        quoted(column),
-        path.display(),
-        text.as_ref().map(|text| format!(", such as {}", quoted(text))).unwrap_or_default()
-    )]
+    #[error("{found}, expected {expected}")]
     UnfitRecords {
-        /// The file of the public records.
-        path: PathBuf,
-        /// The column.
-        column: String,
-        /// The number of records that do not fit.
-        count: usize,
-        /// The number of all records.
-        records: usize,
-        /// What is wrong.
-        kind: MisfitKind,
-        /// The first value that does not fit.
-        text: Option<String>,
+        /// Which records of which file, and what is wrong.
+        found: String,
         /// What the schema declares.
         expected: String,
     },

@@ -5,8 +5,8 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use crate::Error;
 use crate::data::{DateRange, Feature, Kind, Row, Schema, Table, Use, table::feature::TRUTHS};
+use crate::{Error, error::quoted};
 
 /// A cell that is not what the schema declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,16 @@ pub struct Misfit {
     pub text: Option<String>,
     /// Whether the schema declares that the column has such values, with `unknown = true`.
     pub is_declared: bool,
+}
+
+impl std::fmt::Display for Misfit {
+    /// What is wrong, with the value: for public records only.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.text {
+            Some(text) => write!(f, "{}, such as {}", self.kind, quoted(text)),
+            None => self.kind.fmt(f),
+        }
+    }
 }
 
 /// Why a cell does not fit.

@@ -135,7 +135,18 @@ fn merged(one: &Alternative, other: &Alternative) -> Option<Alternative> {
             None => all.push((*reading, allowed.clone())),
         }
     }
-    Some(all)
+    (!is_missing_number(&all)).then_some(all)
+}
+
+/// Whether a column must be missing as text and have a number, which no cell can.
+fn is_missing_number(all: &Alternative) -> bool {
+    let is_missing = |allowed: &Allowed| Allowed { missing: false, ..allowed.clone() }.is_empty();
+    all.iter().any(|(text, allowed)| {
+        let needs_number = |(other, needed): &(Reading, Allowed)| {
+            other.column == text.column && other.usage == Use::Number && !needed.missing
+        };
+        text.usage == Use::Text && is_missing(allowed) && all.iter().any(needs_number)
+    })
 }
 
 /// The alternatives of a test, or of its negation; `None` if there are too many.
