@@ -33,7 +33,7 @@ fn image(model: &Model, width: usize) -> Option<[usize; 3]> {
         [channels @ (1 | 3), rows, columns]
             if rows.min(columns) >= SMALLEST
                 && channels * rows * columns == width
-                && model.configuration.features.is_raw() =>
+                && model.configuration.computed_features().is_raw() =>
         {
             Some([channels, rows, columns])
         }

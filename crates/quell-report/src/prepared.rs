@@ -21,7 +21,8 @@ const SHARES: [f64; 5] = [0.1, 0.25, 0.5, 0.75, 0.9];
 pub(crate) fn findings(model: &Model) -> Option<Findings> {
     let transform = model.predictor.network()?.preparation.as_ref()?;
     let preparation = model.configuration.training.preparation?;
-    let schema = model.configuration.data.schema.as_ref().filter(|_| model.configuration.features.is_raw());
+    let schema =
+        model.configuration.data.schema.as_ref().filter(|_| model.configuration.computed_features().is_raw());
     match transform {
         Transform::Components(pca) => {
             let names = schema.map(Schema::features).filter(|names| names.len() == pca.mean.len());

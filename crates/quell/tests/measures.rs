@@ -10,6 +10,7 @@ struct Golden {
 }
 
 #[derive(Deserialize)]
+#[allow(clippy::struct_field_names, reason = "the names of the file")]
 struct Classes {
     name: String,
     loss: Loss,

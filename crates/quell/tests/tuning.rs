@@ -94,6 +94,17 @@ fn a_search_pays_once_and_releases_one_model() {
     assert_eq!(place.ledger.state().unwrap().charges().len(), 1);
 }
 
+/// Continues a job in its folder.
+struct Again<'a>(&'a mut Ledger<Volume>, &'a Folder);
+
+impl run::Driver for Again<'_> {
+    type Output = Result<Outcome, Error>;
+
+    fn drive<J: Job>(self, job: &J) -> Self::Output {
+        job.go(self.0, self.1, &mut |_| Control::Continue)
+    }
+}
+
 #[test]
 fn a_stopped_search_shows_nothing_and_goes_on() {
     let job = Tuning::new(asked(2.0, 3, &[1.0])).unwrap();
@@ -102,13 +113,6 @@ fn a_stopped_search_shows_nothing_and_goes_on() {
     assert!(!stopped.is_finished && stopped.results.is_empty() && stopped.json.is_empty(), "{stopped:?}");
     assert!(place.folder.model().is_err());
     // From the settings in the folder, the same search follows.
-    struct Again<'a>(&'a mut Ledger<Volume>, &'a Folder);
-    impl run::Driver for Again<'_> {
-        type Output = Result<Outcome, Error>;
-        fn drive<J: Job>(self, job: &J) -> Self::Output {
-            job.go(self.0, self.1, &mut |_| Control::Continue)
-        }
-    }
     let finished = run::resume(&place.folder, Again(&mut place.ledger, &place.folder)).unwrap().unwrap();
     assert!(finished.is_finished);
     assert_eq!(place.ledger.state().unwrap().charges().len(), 1);
