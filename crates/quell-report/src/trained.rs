@@ -33,8 +33,6 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         "a membership test for one {protected}, given all releases of this run, including {}",
         method.releases
     );
-    // The training of the best trial is a part of a search, and its event says too little about the whole.
-    let event = Some(&method.event).filter(|_| !folder.is_search());
     let figures = [
         synthetic::pairs(model),
         measures::accuracy(&metrics),
@@ -42,11 +40,8 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         measures::calibration(metrics.evaluation.as_ref(), model.classes.as_deref().unwrap_or_default()),
         figures::epsilon(&metrics, &model.paid, configuration.data.unit),
         figures::spectrum(model),
-        event
-            .map(|event| figures::last_iterate(event, method.neighbors, Delta::new(model.paid.delta)?))
-            .transpose()?
-            .flatten(),
-        event.map(|event| figures::attack(event, method.neighbors, &attack)).transpose()?.flatten(),
+        figures::last_iterate(&method.event, method.neighbors, Delta::new(model.paid.delta)?)?,
+        figures::attack(&method.event, method.neighbors, &attack)?,
     ];
     let figures: Vec<_> = figures.into_iter().flatten().collect();
     let (curves, learned) = (model.curves()?, model.learned());
@@ -81,7 +76,7 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
     let mut lists = vec![
         ("The guarantee of this run", guarantee(&model.paid, configuration.data.unit, method.neighbors)),
         ("Ledger entry of the charge", ledger_entry(&model.paid)),
-        ("Results", result(&metrics, model.classes.as_deref().unwrap_or_default())),
+        ("Results", result(&metrics, model.classes.as_deref().unwrap_or_default(), configuration.search.is_some())),
         ("Training data", data(model, method.records)),
         ("Training settings", settings(model, &method)),
     ];
@@ -101,7 +96,7 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         statement: promise::sentences(
             &Released {
                 paid: &model.paid,
-                event,
+                event: Some(&method.event),
                 unit: configuration.data.unit,
                 neighbors: method.neighbors,
                 covers: Covers::Everything,
@@ -187,11 +182,16 @@ fn headlines(model: &Model, metrics: &Metrics) -> Vec<[String; 3]> {
             all.push([model.predictor.measure().into(), "not measured".into(), "no public test data".into()]);
         }
     }
-    all.push(["steps".into(), metrics.steps.to_string(), format!("in {}", duration(metrics.seconds))]);
+    // How long a search takes tells how many trials it had.
+    let remark = match &model.configuration.search {
+        Some(_) => "in the trial that was released".to_owned(),
+        None => format!("in {}", duration(metrics.seconds)),
+    };
+    all.push(["steps".into(), metrics.steps.to_string(), remark]);
     all
 }
 
-fn result(metrics: &Metrics, classes: &[String]) -> Vec<[String; 2]> {
+fn result(metrics: &Metrics, classes: &[String], is_search: bool) -> Vec<[String; 2]> {
     let mut rows = match &metrics.evaluation {
         Some(evaluation @ Evaluation::Classes { correct, count, .. }) => vec![
             row("accuracy", evaluation.accuracy().map_or_else(|| "none".into(), percent)),
@@ -231,7 +231,7 @@ fn result(metrics: &Metrics, classes: &[String]) -> Vec<[String; 2]> {
             format!("{} of {} were run; the others were {lost}", metrics.taken, metrics.steps),
         ));
     }
-    rows.push(row("time", duration(metrics.seconds)));
+    rows.extend((!is_search).then(|| row("time", duration(metrics.seconds))));
     rows
 }
 
