@@ -308,17 +308,21 @@ fn an_answer_in_a_file_is_charged_once() {
         earlier.stderr
     );
     assert!(earlier.stderr.contains("hint: ask again with another --output"), "{}", earlier.stderr);
-    // Columns one by one.
+    // All columns of a schema are one charge.
     let asked = "schema people.csv --numbers x --within 0 9 --label y --epsilon 8 --output schema.toml";
-    assert_eq!((run(&here, asked).code, charges(&here, "people")), (0, 4));
+    assert_eq!((run(&here, asked).code, charges(&here, "people")), (0, 3));
     let first = read("schema.toml");
     remove(&here, &["schema.toml"]);
-    assert_eq!((run(&here, asked).code, charges(&here, "people")), (0, 4));
+    assert_eq!((run(&here, asked).code, charges(&here, "people")), (0, 3));
     assert_eq!(read("schema.toml"), first);
-    forget("schema.toml.paid.json", "x");
+    forget("schema.toml.paid.json", "schema");
     let lost = run(&here, asked);
-    assert!(lost.code == 0 && lost.stderr.contains("\"x\" were charged and then lost"), "{}", lost.stderr);
-    assert_eq!((charges(&here, "people"), run(&here, "ledger verify").code), (4, 0));
+    assert!(
+        lost.code == 0 && lost.stderr.contains("all columns were charged and then lost"),
+        "{}",
+        lost.stderr
+    );
+    assert_eq!((charges(&here, "people"), run(&here, "ledger verify").code), (3, 0));
 }
 
 #[test]

@@ -295,7 +295,9 @@ fn a_report_states_voters_questions_and_guarantee() {
             report["answers_per_class"].as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).sum();
         assert_eq!(per_class, answered);
         // What the answers so far cost rises to what was paid.
-        let points = report["figures"][0]["series"][0]["points"].as_array().unwrap();
+        let figures = report["figures"].as_array().unwrap();
+        let cost = figures.iter().find(|figure| figure["title"] == "Privacy loss over the answers").unwrap();
+        let points = cost["series"][0]["points"].as_array().unwrap();
         let costs: Vec<f64> = points.iter().map(|point| point["upper"].as_f64().unwrap()).collect();
         assert!(costs[0] == 0.0 && costs.is_sorted_by(|a, b| a < b), "{costs:?}");
         assert_eq!(costs.last().unwrap(), &report["epsilon"]["upper"].as_f64().unwrap());

@@ -19,6 +19,7 @@ mod ledger;
 mod model;
 mod models;
 mod naive_bayes;
+mod ordinary_day;
 mod plan;
 mod plans;
 mod promises;

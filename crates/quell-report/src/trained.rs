@@ -76,7 +76,10 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
     let mut lists = vec![
         ("The guarantee of this run", guarantee(&model.paid, configuration.data.unit, method.neighbors)),
         ("Ledger entry of the charge", ledger_entry(&model.paid)),
-        ("Results", result(&metrics, model.classes.as_deref().unwrap_or_default(), configuration.search.is_some())),
+        (
+            "Results",
+            result(&metrics, model.classes.as_deref().unwrap_or_default(), configuration.search.is_some()),
+        ),
         ("Training data", data(model, method.records)),
         ("Training settings", settings(model, &method)),
     ];
