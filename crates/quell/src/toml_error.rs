@@ -86,7 +86,7 @@ mod tests {
         let said = describe(label, &toml::from_str::<Schema>(label).unwrap_err());
         assert_eq!(
             said,
-            "line 3, column 1: unknown field, expected one of `column`, `classes`, `bounds`; did you mean `classes`?"
+            "line 3, column 1: unknown field, expected one of `column`, `classes`, `bounds`, `aliases`; did you mean `classes`?"
         );
     }
 
