@@ -450,9 +450,15 @@ pub(crate) fn predict_numbers(schema: &mut Schema) {
 
 /// Who the records of examples are, in their order: records as they were written, which pictures in folders are not.
 pub(crate) fn identities(examples: &Examples, all: &[Record], format: Format) -> Vec<u64> {
+    let rows = rows(all, format);
+    (0..examples.len()).map(|record| rows[examples.row(record)].identity).collect()
+}
+
+/// The records in the order in which they are read.
+pub(crate) fn rows(all: &[Record], format: Format) -> Vec<&Record> {
     let mut rows: Vec<&Record> = all.iter().collect();
     if format == Format::Pictures {
         rows.sort_by_key(|record| (record.label, format!("{:016x}", record.identity)));
     }
-    (0..examples.len()).map(|record| rows[examples.row(record)].identity).collect()
+    rows
 }

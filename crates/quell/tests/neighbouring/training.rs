@@ -24,7 +24,7 @@ use crate::{
     cases,
     compare::{Seen, compare, left, opened, seen},
     datasets::{
-        FORMATS, Format, Record, hostile, identities, neighbour, predict_numbers, records, write,
+        FORMATS, Format, Record, hostile, identities, neighbour, predict_numbers, records, rows, write,
         write_public,
     },
     made::Folder,
@@ -175,16 +175,14 @@ impl Way {
             (Unit::Example, Neighbors::AddRemove) => of_rows,
             // Rows are numbered as they stand; pictures are not, so theirs are told by name.
             (Unit::Example, Neighbors::Replace) if self.format == Format::Pictures => {
-                let mut rows: Vec<&Record> = all.iter().collect();
-                rows.sort_by_key(|record| (record.label, format!("{:016x}", record.identity)));
-                rows.iter().map(|record| record.identity).collect()
+                rows(all, self.format).iter().map(|record| record.identity).collect()
             }
             (Unit::Example, Neighbors::Replace) => Vec::new(),
             (Unit::User, neighbors) => {
-                let users = train.users().unwrap();
+                let (users, rows) = (train.users().unwrap(), rows(all, self.format));
                 let name = |user: usize| {
                     let first = users.iter().position(|of| *of as usize == user).unwrap();
-                    all[train.row(first)].user.unwrap()
+                    rows[train.row(first)].user.unwrap()
                 };
                 let known = train.user_count().unwrap();
                 if neighbors == Neighbors::AddRemove {
