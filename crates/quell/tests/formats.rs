@@ -215,6 +215,37 @@ fn users_of_images_are_named_by_their_files() {
     assert_eq!((data.test.as_ref().unwrap().len(), data.test.unwrap().users()), (1, None));
 }
 
+/// The rows of one user change nothing for the others, even if they claim all images.
+#[test]
+fn an_image_of_several_users_is_an_example_of_each() {
+    let pictures = Folder::new();
+    for name in ["a/1.png", "a/2.png", "b/1.png"] {
+        let image = png(png::ColorType::Grayscale, png::BitDepth::Eight, [1, 1], &[7]);
+        pictures.put(name, image);
+    }
+    let read = |table: &str| {
+        let place = Folder::new();
+        let users = place.put("users.csv", format!("user,file\n{table}"));
+        let options = Options {
+            classes: Some(vec!["a".into(), "b".into()]),
+            shape: Some([1, 1, 1]),
+            users: Some(users),
+            ..Options::default()
+        };
+        let train = open(pictures.path(), &options).unwrap().train;
+        // The labels of each user, whatever their order.
+        let mut all: Vec<Vec<u32>> = vec![Vec::new(); train.user_count().unwrap()];
+        let of = train.users().unwrap().to_vec();
+        labels(&train).into_iter().zip(of).for_each(|(label, user)| all[user as usize].push(label));
+        all.sort();
+        all
+    };
+    let others = "ann,a/1.png\nbob,a/2.png\nann,b/1.png\n";
+    let greedy = "eve,a/1.png\neve,a/2.png\neve,b/1.png\neve,b/1.png\n";
+    assert_eq!(read(others), [vec![0], vec![0, 1]]);
+    assert_eq!(read(&format!("{greedy}{others}")), [vec![0], vec![0, 0, 1], vec![0, 1]]);
+}
+
 #[test]
 fn people_whose_names_are_not_utf8_are_as_many_users() {
     let folder = Folder::new().with(

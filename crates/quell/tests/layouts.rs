@@ -12,7 +12,9 @@ use parquet::{
 use proptest::prelude::*;
 use quell::{
     Error,
-    data::{Dataset, Fit, FormatError, Layout, Options, Schema, Table, TableError, open},
+    data::{
+        Dataset, Fit, FormatError, Layout, Options, Schema, Table, TableError, name_of, open, shares_records,
+    },
 };
 
 const SCHEMA: &str = "
@@ -284,6 +286,39 @@ fn names_of_classes_and_users_may_be_texts_in_arrays() {
             "{wrong}"
         );
     }
+}
+
+#[test]
+fn names_of_users_in_arrays_that_are_no_text_stay_different() {
+    let bytes = |words: &[[u8; 2]]| words.concat();
+    let narrow = bytes(&[*b"\xfcm", *b"\xf6m", *b"\xe4m", *b"\xfcm"]);
+    // Code points beyond Unicode.
+    let wide: Vec<u8> = [0x11_0000_u32, 0x11_0001, 0xd800, 0x11_0000].map(u32::to_le_bytes).concat();
+    for (kind, users) in [("|S2", narrow), ("<U1", wide)] {
+        let folder = Folder::new()
+            .with("x.npy", npy("|u1", "(4, 1)", &[1, 2, 3, 4]))
+            .with("y.npy", npy("|u1", "(4,)", &[0, 1, 0, 1]))
+            .with("users.npy", npy(kind, "(4,)", &users));
+        let options = Options { classes: Some(vec!["a".into(), "b".into()]), ..Options::default() };
+        assert_eq!(open(folder.path(), &options).unwrap().train.user_count(), Some(3), "{kind}");
+    }
+}
+
+#[test]
+fn an_archive_of_the_data_is_the_data() {
+    let folder = Folder::new().with("people.data", "1,a\n");
+    let archive = |name: &str, member: &str| folder.put(name, npz(&[(member, b"1,a\n".to_vec())]));
+    let data = folder.path().join("people.data");
+    for path in [
+        archive("people.data.zip", "people.data"),
+        archive("people.zip", "people.data"),
+        archive("other.zip", "folder/people.data"),
+    ] {
+        assert!(shares_records(&path, &data) && shares_records(&data, &path), "{}", path.display());
+        assert_eq!(name_of(&path), name_of(&data), "{}", path.display());
+    }
+    let other = archive("test.zip", "test.data");
+    assert!(!shares_records(&other, &data));
 }
 
 /// A table of six columns in many layouts, and the schema of each.

@@ -6,6 +6,7 @@ use quell::{
     Error,
     learner::{
         Control,
+        dp_sgd::Clip,
         schedule::{Schedule, Shape},
     },
     run::{self, Candidate, Configuration, Folder, Job, Outcome, Tuning, TuningConfiguration},
@@ -135,6 +136,29 @@ fn a_copy_of_a_search_cannot_release_a_second_model() {
     let refused = job.go(&mut place.ledger, &copy, &mut |_| Control::Continue);
     assert!(matches!(refused, Err(Error::Run(run::Error::SearchReleased { .. }))), "{refused:?}");
     assert!(copy.model().is_err());
+}
+
+/// Whether the best model can be written is a property of the best trial: it is seen once.
+#[test]
+fn a_search_whose_best_model_cannot_be_written_is_over() {
+    let mut overflowing = asked(2.0, 3, &[1e30]);
+    overflowing.candidates[0].configuration.training.clipping = Some(Clip::Flat { norm: 1e20 });
+    let job = Tuning::new(overflowing).unwrap();
+    let mut place = Place::new(&job);
+    // The weights overflow in every trial.
+    assert!(place.go(&job, Control::Continue).is_err());
+    // Without the private files, another search would show another outcome.
+    std::fs::remove_dir_all(place.folder.file("private")).unwrap();
+    let second = place.go(&job, Control::Continue);
+    assert!(matches!(second, Err(Error::Run(run::Error::SearchReleased { .. }))), "{second:?}");
+}
+
+#[test]
+fn candidates_of_different_data_or_of_forbidden_methods_are_refused() {
+    let mut different = asked(2.0, 3, &[1.0, 2.0]);
+    different.candidates[1].configuration.data.dataset = Some("other".into());
+    let refused = Tuning::new(different).err().map(|error| error.to_string());
+    assert!(refused.is_some_and(|words| words.contains("the data is different in two candidates")));
 }
 
 #[test]

@@ -146,30 +146,33 @@ fn choices(text: &str) -> Result<Vec<String>> {
     if flag.is_empty() || values.iter().any(|value| value.is_empty()) {
         return Err(wrong().into());
     }
-    if FIXED.contains(&flag) {
-        let sentence = format!("--try varies {flag}, which is the same for all trials");
-        return Err(Refusal::new(sentence, "give it as a flag of its own").into());
+    if !VARIABLE.contains(&flag) {
+        let sentence = format!("--try varies {flag:?}, expected one of {}", VARIABLE.join(", "));
+        return Err(Refusal::new(
+            sentence,
+            "the data, the guarantee and the output are the same for all trials",
+        )
+        .into());
     }
     Ok(values.into_iter().map(|value| format!("--{flag}={value}")).collect())
 }
 
-/// Flags that all trials share: the data, the guarantee and the output.
-const FIXED: [&str; 17] = [
-    "epsilon",
-    "delta",
-    "noise-multiplier",
-    "neighbors",
-    "dataset",
-    "budget",
-    "output",
-    "dry-run",
-    "ledger",
-    "format",
-    "config",
-    "schema",
-    "test",
-    "public-test",
-    "users",
-    "records",
-    "classes",
+/// Flags that trials may vary. All others are about the data, the guarantee or the output.
+const VARIABLE: [&str; 16] = [
+    "model",
+    "method",
+    "features",
+    "prepare",
+    "components",
+    "clusters",
+    "quantile",
+    "regularization",
+    "steps",
+    "epochs",
+    "sampling",
+    "sampling-rate",
+    "batch-size",
+    "clip-norm",
+    "learning-rate",
+    "seed",
 ];

@@ -238,7 +238,10 @@ impl Source {
             options.classes = options.classes.or_else(|| test.classes().map(<[String]>::to_vec));
             options.shape = options.shape.or_else(|| test.shape().try_into().ok());
         }
-        options.users.clone_from(&self.users);
+        // An image with several users is one example of each: that protects users, and not examples.
+        if self.unit == Unit::User {
+            options.users.clone_from(&self.users);
+        }
         let mut dataset = data::open(path, &options)
             .map_err(|error| if self.test.is_some() { in_file(error, path) } else { error })?;
         if let Some(test) = test {

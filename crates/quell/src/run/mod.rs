@@ -83,7 +83,8 @@
 //! | `tune.toml` | `intended.json`, the charge, `paid.json` | As for `train`. |
 //! | the lease of a run | `private/best` | The search goes on from the best trial that was kept. The trial that was killed does not count. |
 //! | `private/best` (ended) | the lease of the last run | It releases the best trial. |
-//! | the lease of the last run | `model.safetensors` | The result is lost, and an error says so: another folder may have released it. |
+//! | the lease of the last run | `private/right` | The result is lost, and an error says so: another folder may have released it. |
+//! | `private/right` | `model.safetensors` | It writes the files of the best trial. |
 //! | `model.safetensors` | the removal of `private` | The next command that opens the folder removes `private`. |
 //!
 //! `quell query`, `quell evaluate --epsilon` and `quell schema --epsilon`, each with `--output FILE`

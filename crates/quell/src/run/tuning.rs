@@ -110,8 +110,8 @@ pub(super) struct Found {
 /// The best trial so far, as a private file holds it before the bytes of the checkpoint.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Kept {
-    /// `None` where the score is no number.
-    score: Option<f64>,
+    /// The bits of the score. JSON has no infinity.
+    score: u64,
     kind: usize,
     evaluation: Option<Evaluation>,
     /// Whether the search has ended.
@@ -158,6 +158,19 @@ impl Tuning {
             let model = Architecture { name, ..settings.model.clone() };
             candidate.configuration = Configuration { data, features, model, ..settings };
             all.push(facts);
+        }
+        let data = |candidate: &Candidate| run::Source {
+            // Features may scale the records.
+            scaling: None,
+            ..candidate.configuration.data.clone()
+        };
+        let first = data(&configuration.candidates[0]);
+        if configuration.candidates.iter().any(|candidate| data(candidate) != first) {
+            return Err(Error::Setting {
+                name: "the data",
+                found: "different in two candidates".into(),
+                expected: "the same in all: one ledger pays for the search",
+            });
         }
         let is_public = all.iter().all(|facts| facts.score_is_public);
         if !is_public && all.iter().any(|facts| facts.unit == Unit::User) {
@@ -223,6 +236,28 @@ impl Tuning {
             &settings.clone(),
             RunTrial { settings, trial, score: self.score, should_stop: &mut should_stop },
         )
+    }
+
+    /// Takes the right to release, and releases the best trial.
+    ///
+    /// The folder keeps the right beside the trial, so that a run that is killed afterwards releases the same trial.
+    fn released<B: Book>(
+        &self,
+        best: Best<Found>,
+        ledger: &mut Ledger<B>,
+        folder: &Folder,
+    ) -> Result<Best<Found>, Error> {
+        if folder.read_private(RIGHT)?.is_some() {
+            return Ok(best);
+        }
+        let cost = (self.guarantee.epsilon, self.guarantee.delta);
+        let (lease, _) = charge::lease(ledger, folder, (self.search.clone(), BestOf::RUNS), cost)?;
+        let Some(last) = lease.in_blocks_of(BestOf::RUNS).last().transpose()? else {
+            return Err(run::Error::SearchReleased { path: folder.path().to_owned() }.into());
+        };
+        let best = last.release(best)?;
+        folder.write_private(RIGHT, &[])?;
+        Ok(best)
     }
 
     fn record(&self, winner: usize) -> Result<SearchRecord, Error> {
@@ -386,6 +421,16 @@ impl ForMethod for Inspect {
             });
         }
         let train = &training.dataset.train;
+        let cost = training.method.cost();
+        let guarantee = Guarantee {
+            epsilon: cost.epsilon,
+            delta: cost.delta,
+            unit: training.configuration.data.unit,
+            neighbors: cost.neighbors,
+            covers: Covered::Everything,
+        };
+        // The name and the budget of the ledger do not matter to a method.
+        training.method.check(&guarantee.terms("search".into(), None, Some(1.0))?, train)?;
         if !score_is_public && train.classes().is_none() {
             return Err(Error::Setting {
                 name: "the test records",
@@ -559,7 +604,7 @@ impl Job for Tuning {
         }
         let (lease, paid) = charge::lease(ledger, folder, (self.search.clone(), BestOf::RUNS), cost)?;
         let mut lease = lease.in_blocks_of(1);
-        let kept = folder.best()?;
+        let kept = folder.best(self.configuration.candidates.len())?;
         let best = match kept {
             Some((best, true)) => best,
             kept => {
@@ -578,18 +623,14 @@ impl Job for Tuning {
             }
         };
         drop(lease);
+        let best = self.released(best, ledger, folder)?;
+        // From here on the best trial is public, and so is whether its model can be written.
         let (score, kind) = (best.score, best.kind);
         let mut settings = self.configuration.candidates[kind].configuration.clone();
         settings.search = Some(self.record(kind)?);
-        // Whatever can fail is done before the right to release is taken.
-        let Best { found, .. } = best;
+        let found = best.found;
         let conclusion = with_method(&settings.clone(), Conclude { settings, found, folder, ledger })?;
-        let (lease, _) = charge::lease(ledger, folder, (self.search.clone(), BestOf::RUNS), cost)?;
-        let Some(last) = lease.in_blocks_of(BestOf::RUNS).last().transpose()? else {
-            return Err(run::Error::SearchReleased { path: folder.path().to_owned() }.into());
-        };
-        let Best { found: Conclusion { configuration, checkpoint, metrics, model }, .. } =
-            last.release(Best { score, kind, found: conclusion })?;
+        let Conclusion { configuration, checkpoint, metrics, model } = conclusion;
         folder.write_configuration(&configuration)?;
         folder.write_checkpoint(&checkpoint)?;
         folder.write_metrics(&metrics)?;
@@ -613,21 +654,23 @@ fn stopped(paid: PaymentRecord) -> Outcome {
 }
 
 impl Folder {
-    fn best(&self) -> Result<Option<(Best<Found>, bool)>, Error> {
-        let Some(bytes) = self.read_private(BEST)? else { return Ok(None) };
-        let damaged = || Error::saved("best", "damaged", "what the run wrote");
-        let (length, rest) = bytes.split_first_chunk::<8>().ok_or_else(damaged)?;
-        let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| damaged())?;
-        let (header, checkpoint) = rest.split_at_checked(length).ok_or_else(damaged)?;
-        let Kept { score, kind, evaluation, has_ended } =
-            serde_json::from_slice(header).map_err(|_| damaged())?;
-        let found = Found { checkpoint: checkpoint.to_vec(), evaluation };
-        Ok(Some((Best { score: score.unwrap_or(f64::NEG_INFINITY), kind, found }, has_ended)))
+    /// The best trial that was kept, and whether the search has ended.
+    ///
+    /// A file that cannot be read says nothing: the search then begins again, and no error tells what was in it.
+    fn best(&self, kinds: usize) -> Result<Option<(Best<Found>, bool)>, Error> {
+        Ok(self.read_private(BEST)?.and_then(|bytes| {
+            let (length, rest) = bytes.split_first_chunk::<8>()?;
+            let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+            let (header, checkpoint) = rest.split_at_checked(length)?;
+            let Kept { score, kind, evaluation, has_ended } = serde_json::from_slice(header).ok()?;
+            let found = Found { checkpoint: checkpoint.to_vec(), evaluation };
+            (kind < kinds).then_some((Best { score: f64::from_bits(score), kind, found }, has_ended))
+        }))
     }
 
     fn write_best(&self, best: &Best<Found>, has_ended: bool) -> Result<(), Error> {
         let kept = Kept {
-            score: Some(best.score).filter(|score| score.is_finite()),
+            score: best.score.to_bits(),
             kind: best.kind,
             evaluation: best.found.evaluation.clone(),
             has_ended,
@@ -643,3 +686,6 @@ impl Folder {
 
 /// The private file with the best trial so far.
 const BEST: &str = "best";
+
+/// The private file that says that this folder may release the best trial.
+const RIGHT: &str = "right";

@@ -17,6 +17,7 @@ use crate::{
 /// δ(ε) = P[L > ε] - e^ε Q[L > ε], in closed form for every pair [BW18, Theorem 5]; for Gaussians [BW18,
 /// Theorem 8].
 pub fn epsilon(event: &Event, neighbors: Neighbors, delta: Delta) -> Result<Bound, Error> {
+    refuse_search(event)?;
     let laws = one_law_each_way(event, neighbors)?;
     if laws.is_empty() {
         return Ok(Bound { lower: f64::INFINITY, upper: f64::INFINITY });
@@ -27,12 +28,25 @@ pub fn epsilon(event: &Event, neighbors: Neighbors, delta: Delta) -> Result<Boun
 
 /// The exact δ of one release, or of any composition of Gaussians, at ε ≥ 0.
 pub fn delta(event: &Event, neighbors: Neighbors, epsilon: Epsilon) -> Result<Bound, Error> {
+    refuse_search(event)?;
     let laws = one_law_each_way(event, neighbors)?;
     if laws.is_empty() {
         return Ok(Bound { lower: 1.0, upper: 1.0 });
     }
     let bounds = laws.iter().map(|law| exact_delta(law, epsilon.get()));
     Ok(bounds.fold(Bound { lower: 0.0, upper: 0.0 }, Bound::max))
+}
+
+/// The best of several trials has a bound, and no exact profile.
+fn refuse_search(event: &Event) -> Result<(), Error> {
+    match event {
+        Event::BestOf { .. } => Err(Error::Unsupported {
+            accountant: "closed",
+            event: event.to_string(),
+            because: "because the profile of the best of several trials is known from above alone",
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// The least σ over sensitivity of (ε, δ)-DP Gaussian noise, rounded up. [BW18, Algorithm 1]

@@ -87,6 +87,8 @@ pub struct Best<T> {
 
 impl BestOf {
     /// Number of runs in a plan: how often a search can be continued, and one run that releases.
+    ///
+    /// It must never change: old ledgers contain charges for so many runs.
     pub const RUNS: u64 = 1024;
 
     /// A search with so many expected trials of these kinds.

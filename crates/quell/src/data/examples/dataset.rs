@@ -181,6 +181,9 @@ fn folder_of(path: &Path) -> Option<PathBuf> {
             .filter(|_| is_part)
             .and_then(|whole| whole.parent().map(Path::to_owned));
     }
+    if zipped::is_zip(path) {
+        return None;
+    }
     let unpacked = unpacked(path);
     let extension = unpacked.extension().unwrap_or_default().to_ascii_lowercase();
     let is_part = match extension.to_str().unwrap_or_default() {
@@ -194,12 +197,16 @@ fn folder_of(path: &Path) -> Option<PathBuf> {
 
 /// Removes the extension of a compressed file from the path.
 ///
-/// The extension of an archive is removed only if the rest names a table: `people.csv.zip`.
+/// An archive whose name does not say what is in it, such as `people.zip`, is the table that it holds.
 fn unpacked(path: &Path) -> PathBuf {
     let inside = path.with_extension("");
-    let is_table =
-        || inside.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv") || e.eq_ignore_ascii_case("tsv"));
-    if stream::packed(path) || (zipped::is_zip(path) && is_table()) { inside } else { path.to_owned() }
+    if zipped::is_zip(path) && inside.extension().is_none() {
+        let member = zipped::Member::only(path)
+            .ok()
+            .and_then(|member| member.name.file_name().map(std::ffi::OsStr::to_owned));
+        return member.map_or(inside, |name| path.with_file_name(name));
+    }
+    if stream::packed(path) || zipped::is_zip(path) { inside } else { path.to_owned() }
 }
 
 /// Returns ledger names that earlier versions used for this data and that [`name_of`] does not.
@@ -429,6 +436,9 @@ impl Format {
         let failed = |error: std::io::Error| Error::io(path, &error);
         let mut first = Vec::new();
         File::open(path).map_err(failed)?.take(4).read_to_end(&mut first).map_err(failed)?;
+        if zipped::is_zip(path) {
+            return Ok(Self::Table);
+        }
         let unpacked = unpacked(path);
         let extension = unpacked.extension().unwrap_or_default().to_ascii_lowercase();
         let name = unpacked.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -25,28 +25,34 @@ pub(in crate::data) fn read(path: &Path, rows: usize, memory: &Memory) -> Result
 }
 
 /// The users of image files. They are private.
-pub(in crate::data) struct UsersOfFiles(HashMap<Vec<u8>, Tag>);
+pub(in crate::data) struct UsersOfFiles(HashMap<Vec<u8>, Vec<Tag>>);
 
-/// Reads the user of every image: a table with the columns `file` and `user`.
+/// Reads the users of every image: a table with the columns `file` and `user`.
 ///
-/// A file is named by its folder and its name, with a slash between them: `cat/1.png`.
+/// A file is named by its folder and its name, with a slash between them: `cat/1.png`. A file may belong to several
+/// users, and is an example of each of them. So the rows of one user change nothing for the others.
 pub(in crate::data) fn of_files(path: &Path, memory: &Memory) -> Result<UsersOfFiles, Error> {
     let (mut users, mut full) = (HashMap::new(), Ok(()));
     Table::open(path)?.all().scan(&[("file", Use::Name), ("user", Use::Name)], |row| {
         let (Some(file), Some(user)) = (row.name(0), row.name(1).and_then(Tag::of_user)) else { return };
         if full.is_ok() {
             full = memory.take(file.len() as u64 + 64, path);
-            users.entry(file.to_vec()).or_insert(user);
+            let known: &mut Vec<Tag> = users.entry(file.to_vec()).or_default();
+            if !known.contains(&user) {
+                known.push(user);
+            }
         }
     })?;
     full.map(|()| UsersOfFiles(users))
 }
 
 impl UsersOfFiles {
-    /// Returns the user of an image, if the table names one.
-    pub(in crate::data) fn user(&self, folder: &Path, file: &Path) -> Option<Tag> {
-        let name = [folder.file_name()?.as_encoded_bytes(), b"/", file.file_name()?.as_encoded_bytes()];
-        self.0.get(&name.concat()).copied()
+    /// Returns the users of an image. None if the table names none.
+    pub(in crate::data) fn of(&self, folder: &Path, file: &Path) -> &[Tag] {
+        let names = folder.file_name().zip(file.file_name());
+        let name =
+            names.map(|(folder, file)| [folder.as_encoded_bytes(), b"/", file.as_encoded_bytes()].concat());
+        name.and_then(|name| self.0.get(&name)).map_or(&[], Vec::as_slice)
     }
 }
 

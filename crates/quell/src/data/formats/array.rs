@@ -43,7 +43,11 @@ pub(in crate::data) struct Array<'a> {
 enum Value {
     Integer(i128),
     Float(f64),
-    Text(String),
+    /// The bytes or the code points of a text, without zeros at the end.
+    Text {
+        raw: Vec<u8>,
+        text: String,
+    },
 }
 
 /// The features of all records.
@@ -61,7 +65,7 @@ impl Value {
         match self {
             Self::Integer(integer) => *integer as f32,
             Self::Float(float) => *float as f32,
-            Self::Text(_) => f32::NAN,
+            Self::Text { .. } => f32::NAN,
         }
     }
 }
@@ -74,13 +78,19 @@ impl Stored {
     fn value(self, bytes: &[u8]) -> Value {
         match self.numbers {
             Numbers::Bytes => {
-                return Value::Text(String::from_utf8_lossy(bytes).trim_end_matches('\0').to_owned());
+                let text = String::from_utf8_lossy(bytes).trim_end_matches('\0').to_owned();
+                let length = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+                return Value::Text { raw: bytes[..length].to_vec(), text };
             }
             Numbers::Characters => {
                 let codes = bytes.chunks_exact(4).map(|code| [code[0], code[1], code[2], code[3]]);
                 let character = |code| char::from_u32(u32::from_le_bytes(code)).unwrap_or('\u{fffd}');
-                let text: String = codes.map(character).collect();
-                return Value::Text(text.trim_end_matches('\0').to_owned());
+                let text: String = codes.clone().map(character).collect();
+                let text = text.trim_end_matches('\0').to_owned();
+                // Text that is no Unicode is identified by its code units: two people must not become one user.
+                let is_text = codes.clone().all(|code| char::from_u32(u32::from_le_bytes(code)).is_some());
+                let raw = if is_text { text.as_bytes().to_vec() } else { codes.flatten().collect() };
+                return Value::Text { raw, text };
             }
             Numbers::Boolean | Numbers::Unsigned | Numbers::Signed | Numbers::Float => {}
         }
@@ -208,7 +218,7 @@ impl Array<'_> {
             let index = match value {
                 Value::Integer(integer) => u32::try_from(integer).ok(),
                 Value::Float(float) => Some(float as u32).filter(|index| f64::from(*index) == float),
-                Value::Text(text) => places.get(text.trim()).copied(),
+                Value::Text { text, .. } => places.get(text.trim()).copied(),
             };
             labels.push(index.unwrap_or(NO_CLASS));
         })?;
@@ -227,7 +237,7 @@ impl Array<'_> {
         self.each(count, |value| {
             users.push(match value {
                 Value::Integer(integer) => Tag::of_user(integer.to_string().as_bytes()),
-                Value::Text(text) => Tag::of_user(text.as_bytes()),
+                Value::Text { raw, .. } => Tag::of_user(&raw),
                 Value::Float(_) => None,
             });
         })?;

@@ -84,7 +84,7 @@ impl Pictures<'_> {
         Ok(self.examples(false, planes)?.without_places())
     }
 
-    /// Reads one record for each file.
+    /// Reads one record for each file, or for each user of a file that has several.
     ///
     /// A private file counts as a record whatever it holds: replacing an image by a file that is no image
     /// does not change the number of records.
@@ -101,11 +101,16 @@ impl Pictures<'_> {
                 .iter()
                 .position(|class| folder.file_name().is_some_and(|name| name == class.as_str()));
             for picture in files(&folder, is_public)? {
-                self.memory.take(bytes as u64 + 4, self.folder)?;
                 let planes = if class.is_some() { read(&picture, self.shape)? } else { None };
-                labels.push(class.filter(|_| planes.is_some()).map_or(NO_CLASS, |class| class as u32));
-                values.extend(planes.unwrap_or_else(|| vec![0; bytes]));
-                users.extend(self.users.map(|users| users.user(&folder, &picture)));
+                let label = class.filter(|_| planes.is_some()).map_or(NO_CLASS, |class| class as u32);
+                let planes = planes.unwrap_or_else(|| vec![0; bytes]);
+                let named = self.users.map_or(&[][..], |users| users.of(&folder, &picture));
+                for place in 0..named.len().max(1) {
+                    self.memory.take(bytes as u64 + 4, self.folder)?;
+                    labels.push(label);
+                    values.extend_from_slice(&planes);
+                    users.push(named.get(place).copied());
+                }
             }
         }
         let targets = Targets::Classes { labels, names: self.classes.to_vec() };
