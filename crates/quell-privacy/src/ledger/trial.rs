@@ -41,7 +41,7 @@ impl Trial {
         Ok(Self { kind, plan, done: 0, ledger })
     }
 
-    /// Number of the kind of trial that was drawn, as in [`BestOf::trials`](crate::mechanism::BestOf::trials).
+    /// Number of the kind of trial that was drawn, in the order in which the search was planned.
     #[must_use]
     pub fn kind(&self) -> usize {
         self.kind
