@@ -22,18 +22,19 @@
 //! Forging a payment, with a struct literal …
 //!
 //! ```compile_fail,E0451
-//! use quell_privacy::{Error, Neighbors, ledger::{Paid, Receipt}, mechanism::{Count, Release, Sensitive}};
+//! use quell_privacy::{Error, Neighbors, ledger::{Paid, Receipt, Unit}, mechanism::{Count, Release, Sensitive}};
 //! fn release(count: Count, receipt: Receipt, data: &Sensitive<u64>) -> Result<Release, Error> {
-//!     Paid { mechanism: count, neighbors: Neighbors::AddRemove, receipt, randomness: todo!() }.run(data)
+//!     let (unit, neighbors) = (Unit::Example, Neighbors::AddRemove);
+//!     Paid { mechanism: count, unit, neighbors, receipt, randomness: todo!() }.run(data)
 //! }
 //! ```
 //!
 //! … or with the private constructor of the ledger:
 //!
 //! ```compile_fail,E0624
-//! use quell_privacy::{Error, Neighbors, ledger::{Paid, Receipt}, mechanism::{Count, Release, Sensitive}};
+//! use quell_privacy::{Error, Neighbors, ledger::{Paid, Receipt, Unit}, mechanism::{Count, Release, Sensitive}};
 //! fn release(count: Count, receipt: Receipt, data: &Sensitive<u64>) -> Result<Release, Error> {
-//!     Paid::new(count, Neighbors::AddRemove, todo!(), receipt).run(data)
+//!     Paid::new(count, (Unit::Example, Neighbors::AddRemove), todo!(), receipt).run(data)
 //! }
 //! ```
 //!
