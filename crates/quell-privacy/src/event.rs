@@ -256,7 +256,7 @@ impl std::fmt::Display for Event {
             | Self::SampledWithReplacement { event, .. } => write!(f, "{}({event})", self.name()),
             Self::Repeated { count, event } => write!(f, "{event} × {count}"),
             Self::Composed(events) => write!(f, "a composition of {} events", events.len()),
-            Self::BestOf { trials, .. } => write!(f, "the best of random trials of {} kinds", trials.len()),
+            Self::BestOf { .. } => f.write_str("the best of a random number of trials"),
             _ => f.write_str(self.name()),
         }
     }

@@ -4,7 +4,7 @@ use crate::book::{Memory, ledger, terms, without_cap};
 use quell_privacy::{
     Error, Event, Neighbors,
     ledger::{Composition, Ledger, Trial},
-    mechanism::{Best, BestOf, Count, IntegerNoise, Mechanism, Sensitive, TrialPlan},
+    mechanism::{AllTrials, Best, BestOf, Count, IntegerNoise, Mechanism, Sensitive, TrialPlan},
     units::Epsilon,
 };
 
@@ -160,4 +160,62 @@ fn a_search_costs_what_its_event_says_and_is_refused_where_it_was_not_planned() 
     let nothing = BestOf::new(3.try_into().unwrap(), vec![TrialPlan::default()], Neighbors::AddRemove);
     assert!(ledger.reserve(nothing, BestOf::RUNS).is_err());
     assert!(ledger.reserve(search(3, &[0.1]), 2).is_err());
+}
+
+#[test]
+fn trials_that_are_all_released_are_handed_out_once_and_cost_their_sum() {
+    let trials = AllTrials::new(vec![plan(0.1), plan(0.2), plan(0.3)], Neighbors::AddRemove);
+    let (mut ledger, book) = ledger(1.0);
+    let (_, spent) = ledger.quote(&trials, 3).unwrap();
+    // Pure releases in one plan cost at most the sum, and at this δ hardly less.
+    assert!(spent.epsilon > 0.55 && spent.epsilon <= 0.6 * (1.0 + 1e-6), "{spent:?}");
+    let mut lease = ledger.reserve_once("key", trials.clone(), 3).unwrap().in_blocks_of(1);
+    let mut first = lease.next().unwrap().unwrap().trial().unwrap();
+    assert_eq!(first.kind(), 0);
+    // Each run is its own trial, and nothing else.
+    assert!(first.lease(count(0.3), 1).is_err());
+    assert!(first.lease(count(0.1), 1).unwrap().next().unwrap().is_ok());
+    assert!(first.lease(count(0.1), 1).is_err());
+    drop(lease);
+    // A copy of the run goes on after the trials that were handed out.
+    let mut copy = Ledger::open(book).unwrap();
+    let rest = copy.reserve_once("key", trials.clone(), 3).unwrap().in_blocks_of(1);
+    let kinds: Vec<usize> = rest.map(|paid| paid.unwrap().trial().unwrap().kind()).collect();
+    assert_eq!(kinds, [1, 2]);
+    assert_eq!(copy.state().unwrap().charges().len(), 1);
+    // More runs than trials, fewer trials than were planned, or other neighbours cannot be bought.
+    assert!(copy.reserve(trials.clone(), 4).is_err());
+    assert!(copy.reserve(AllTrials::new(Vec::new(), Neighbors::AddRemove), 1).is_err());
+    assert!(copy.reserve(AllTrials::new(vec![TrialPlan::default()], Neighbors::AddRemove), 1).is_err());
+    assert_eq!(trials.event(Neighbors::Replace), Event::NonPrivate);
+}
+
+/// The attacker sees the best noisy count, and guesses that the record is missing if it is at most 100.
+///
+/// With noise of ε = 1 the exact probabilities of that are 0.2137 without the record and 0.0355 with it, so the
+/// attack shows ε = 1.79: almost twice what one trial costs.
+#[test]
+fn the_best_attack_on_a_search_gets_more_than_a_trial_and_less_than_the_charge() {
+    let searches = 40_000_u32;
+    let mut ledger = without_cap(Neighbors::AddRemove).seeded(11);
+    let mut share_of_guesses = |records: u64| {
+        let run = |trial: &mut Trial| {
+            let found = trial.lease(count(1.0), 1)?.next().unwrap()?.run(&Sensitive::new(records))?.value;
+            Ok::<_, Error>(Some((found, ())))
+        };
+        let is_guessed = |_| {
+            let paid = ledger.charge(search(10, &[1.0])).unwrap();
+            paid.search(None, run, ignore).unwrap().unwrap().score <= 100.0
+        };
+        let share = f64::from((0..searches).map(is_guessed).map(u32::from).sum::<u32>()) / f64::from(searches);
+        // Five deviations: false alarms in fewer than one of a million runs.
+        let margin = 5.0 * (share * (1.0 - share) / f64::from(searches)).sqrt();
+        [share - margin, share + margin]
+    };
+    let (without, with) = (share_of_guesses(100), share_of_guesses(101));
+    let shown = (without[0] / with[1]).ln();
+    let (mut ledger, _) = self::ledger(10.0);
+    let charged = ledger.quote(&search(10, &[1.0]), BestOf::RUNS).unwrap().1.epsilon;
+    assert!(shown > 1.4 && shown < charged, "the attack shows {shown}, the charge is {charged}");
+    assert!(without[0] < 0.2137 && without[1] > 0.2137 && with[0] < 0.0355 && with[1] > 0.0355);
 }

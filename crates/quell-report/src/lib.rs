@@ -20,6 +20,7 @@ mod prepared;
 mod promise;
 mod synthetic;
 mod trained;
+mod trials;
 
 pub use facts::Report;
 pub use interval::Interval;

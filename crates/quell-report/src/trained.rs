@@ -18,7 +18,7 @@ use crate::{
     learned::Findings,
     measures, prepared,
     promise::{self, Covers, Released},
-    synthetic,
+    synthetic, trials,
 };
 
 /// Builds the report of a model trained on private records.
@@ -35,6 +35,7 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
     );
     let figures = [
         synthetic::pairs(model),
+        trials::figure(&metrics),
         measures::accuracy(&metrics),
         measures::error(&metrics),
         measures::calibration(metrics.evaluation.as_ref(), model.classes.as_deref().unwrap_or_default()),
@@ -84,6 +85,7 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         ("Training settings", settings(model, &method)),
     ];
     lists.extend(synthetic::list(model));
+    lists.extend(trials::list(model));
     lists.extend(origin(folder)?);
     let names = model.classes.as_deref().unwrap_or_default();
     let table = metrics.evaluation.as_ref().and_then(|evaluation| measures::table(evaluation, names));
@@ -110,7 +112,7 @@ pub(crate) fn facts(folder: &Folder, model: &Model) -> Result<Report, quell::Err
         figures,
         learned: findings,
         columns,
-        tables: table.into_iter().chain(prepared::findings(model)).collect(),
+        tables: trials::table(&metrics).into_iter().chain(table).chain(prepared::findings(model)).collect(),
         scatter,
         confusion,
         document,

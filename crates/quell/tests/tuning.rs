@@ -28,12 +28,19 @@ fn asked(epsilon: f64, expected: u32, rates: &[f64]) -> TuningConfiguration {
     };
     TuningConfiguration {
         expected: expected.try_into().unwrap(),
+        show_trials: false,
         epsilon,
         delta: None,
         score_epsilon: None,
         trial_epsilon: None,
         candidates: rates.iter().map(candidate).collect(),
     }
+}
+
+/// A search that tries all learning rates and shows their scores.
+fn shown(epsilon: f64, rates: &[f64]) -> TuningConfiguration {
+    let count = u32::try_from(rates.len()).unwrap();
+    TuningConfiguration { show_trials: true, ..asked(epsilon, count, rates) }
 }
 
 /// A folder and a ledger for one search.
@@ -53,8 +60,10 @@ impl Place {
     }
 
     fn go(&mut self, job: &Tuning, control: Control) -> Result<Outcome, Error> {
+        let of = if job.configuration.show_trials { job.configuration.candidates.len() as u64 } else { 0 };
         job.go(&mut self.ledger, &self.folder, &mut |progress| {
-            assert_eq!((progress.done, progress.of, progress.accuracy), (0, 0, None), "nothing is shown");
+            assert_eq!((progress.of, progress.accuracy), (of, None), "only shown trials are counted");
+            assert!(progress.done <= of);
             control
         })
     }
@@ -193,4 +202,55 @@ fn searches_that_cannot_be_compared_are_refused_before_payment() {
     };
     assert!(refused(asked(2.0, 3, &[])).contains("candidates"));
     assert!(refused(asked(-1.0, 3, &[1.0])).contains("epsilon"));
+}
+
+#[test]
+fn a_search_that_shows_its_trials_pays_for_all_of_them() {
+    let job = Tuning::new(shown(2.0, &[1e-9, 1.0, 2.0])).unwrap();
+    let mut place = Place::new(&job);
+    let outcome = place.go(&job, Control::Continue).unwrap();
+    assert!(outcome.is_finished && outcome.remarks.is_empty(), "{outcome:?}");
+    let state = place.ledger.state().unwrap();
+    assert_eq!(state.charges().len(), 1);
+    let spent = state.spent().epsilon;
+    assert!(spent <= 2.0 && spent > 1.9, "{spent}");
+    // Three trials cost more than one, and less than three times as much.
+    let trial = job.configuration.trial_epsilon.unwrap();
+    assert!(trial < 2.0 / 1.5 && trial > 2.0 / 3.0, "{trial}");
+    let model = place.folder.model().unwrap();
+    assert_eq!(model.description().unwrap().event, state.charges()[0].charge.plan.event);
+    // The model is the trial with the highest of the scores.
+    let trials = place.folder.metrics().unwrap().trials;
+    let names: Vec<&str> = trials.iter().map(|trial| trial.settings.as_str()).collect();
+    assert_eq!(names, ["rate 0.000000001", "rate 1", "rate 2"]);
+    let best = trials.iter().max_by(|a, b| a.value.unwrap().total_cmp(&b.value.unwrap())).unwrap();
+    assert_eq!(model.configuration.search.unwrap().winner, best.settings);
+    assert!(trials[0].value < best.value, "{trials:?}");
+    let table = outcome.results.iter().position(|line| line == "accuracy of all trials:").unwrap();
+    assert!(outcome.results[table + 1].ends_with(" %  rate 0.000000001"), "{:?}", outcome.results);
+    assert!(!place.folder.file("private").exists());
+}
+
+#[test]
+fn a_stopped_search_that_shows_its_trials_goes_on_with_the_next_trial() {
+    let job = Tuning::new(shown(2.0, &[1.0, 2.0])).unwrap();
+    let mut place = Place::new(&job);
+    assert!(!place.go(&job, Control::Stop).unwrap().is_finished);
+    let finished = run::resume(&place.folder, Again(&mut place.ledger, &place.folder)).unwrap().unwrap();
+    assert!(finished.is_finished);
+    assert_eq!(place.folder.metrics().unwrap().trials.len(), 2, "no trial is lost");
+    assert_eq!(place.ledger.state().unwrap().charges().len(), 1);
+}
+
+#[test]
+fn a_trial_that_was_killed_is_charged_and_not_repeated() {
+    let job = Tuning::new(shown(2.0, &[1.0, 2.0])).unwrap();
+    let mut place = Place::new(&job);
+    assert!(!place.go(&job, Control::Stop).unwrap().is_finished);
+    // As if the program was killed before the first trial was saved.
+    std::fs::remove_dir_all(place.folder.file("private")).unwrap();
+    assert!(place.go(&job, Control::Continue).unwrap().is_finished);
+    let trials = place.folder.metrics().unwrap().trials;
+    assert_eq!(trials.len(), 1);
+    assert_eq!(place.folder.model().unwrap().configuration.search.unwrap().winner, "rate 2");
 }

@@ -14,6 +14,7 @@ Examples:
   quell tune --epsilon 3
   quell tune --epsilon 3 --try learning-rate=0.5,1,2 --try steps=50,100
   quell tune census.csv --schema census.toml --records 5000 --epsilon 1 --try model=additive,forest
+  quell tune --epsilon 3 --try learning-rate=0.5,1,2 --show-trials
   quell tune --epsilon 3 --trials 30 --dry-run";
 
 /// Search settings, and release only the best model, charged to the ledger
@@ -38,6 +39,9 @@ pub(crate) struct Flags {
     /// Expected number of trials
     #[arg(long, value_name = "N", default_value = "10")]
     trials: NonZero<u32>,
+    /// Try every combination once, and show all scores; all trials are charged
+    #[arg(long, conflicts_with = "trials")]
+    show_trials: bool,
     /// ε of the noisy score of each trial, if the test part is private
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     score_epsilon: Option<f64>,
@@ -96,9 +100,11 @@ impl Flags {
             }
         }
         let candidates =
-            combinations.into_iter().map(|chosen| self.candidate(&chosen)).collect::<Result<_>>()?;
+            combinations.into_iter().map(|chosen| self.candidate(&chosen)).collect::<Result<Vec<_>>>()?;
+        let count = u32::try_from(candidates.len()).ok().and_then(NonZero::new);
         Ok(TuningConfiguration {
-            expected: self.trials,
+            expected: count.filter(|_| self.show_trials).unwrap_or(self.trials),
+            show_trials: self.show_trials,
             epsilon,
             delta: self.base.delta.or_else(|| base.stated_delta()),
             score_epsilon: self.score_epsilon,

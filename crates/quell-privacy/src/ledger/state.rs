@@ -112,7 +112,7 @@ impl State {
             Line::Charged(charge) => match &charge.plan.event {
                 Event::NonPrivate => Ok(()),
                 Event::Repeated { count, .. } if *count == charge.steps => Ok(()),
-                // Stages one after the other: see `StagedDescent`.
+                // Stages or trials one after the other: see `StagedDescent` and `AllTrials`.
                 Event::Composed(stages) if steps_of(stages) == Some(charge.steps) => Ok(()),
                 // The runs of a search together are one release: see `BestOf`.
                 Event::BestOf { .. } if charge.steps == BestOf::RUNS => Ok(()),

@@ -1,4 +1,4 @@
-//! Trials of a search: releases that stay hidden, paid for by the search as a whole.
+//! Trials of a search: releases that are paid for by the search as a whole.
 
 use std::convert::Infallible;
 
@@ -17,7 +17,7 @@ use crate::{
 ///
 /// # Contract
 /// The trial hands out the runs of its plan once, in the order of the plan, and nothing else. The one clause
-/// that the code does not enforce: nothing of a trial leaves but through
+/// that the code does not enforce: nothing of a trial of [`BestOf`](crate::mechanism::BestOf) leaves but through
 /// [`Paid<BestOf>::search`](crate::ledger::Paid::search).
 pub struct Trial {
     kind: usize,

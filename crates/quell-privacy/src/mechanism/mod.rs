@@ -22,8 +22,8 @@ pub use descent::{
     Vectors,
 };
 pub use selection::{
-    AboveThreshold, Best, BestOf, GaussianSparseVector, RandomizedResponse, Selection, SparseVector,
-    TrialPlan,
+    AboveThreshold, AllTrials, Best, BestOf, GaussianSparseVector, RandomizedResponse, Selection,
+    SparseVector, TrialPlan,
 };
 use statistics::grid;
 pub use statistics::{

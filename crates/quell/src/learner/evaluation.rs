@@ -178,6 +178,22 @@ impl Evaluation {
         }
     }
 
+    /// The name and the value of the first measure.
+    pub(crate) fn first_measure(&self) -> (&'static str, f64) {
+        match self {
+            Self::Classes { .. } => ("accuracy", self.accuracy().unwrap_or(f64::NAN)),
+            Self::Numbers { error, .. } | Self::Ratings { error, .. } => ("root mean square error", *error),
+            Self::Clusters { inertia, .. } => ("mean squared distance to the centres", *inertia),
+            Self::Components { explained, .. } => ("explained variance", *explained),
+            Self::Pairs { distance, .. } => ("mean distance between pairs of columns", *distance),
+        }
+    }
+
+    /// Whether a higher value of the first measure is better.
+    pub(crate) fn higher_is_better(&self) -> bool {
+        matches!(self, Self::Classes { .. } | Self::Components { .. })
+    }
+
     /// A number that is larger for better models, to compare models of one kind on the same examples.
     pub(crate) fn goodness(&self) -> f64 {
         match self {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::TrialRecord;
 use crate::learner::Evaluation;
 
 /// Public metrics after one step of the run.
@@ -43,6 +44,9 @@ pub struct Metrics {
     /// Earlier versions wrote errors on the scale of training, [-1, 1], and not this field.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_target_units: bool,
+    /// All trials of a search that shows them, in the order in which they ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trials: Vec<TrialRecord>,
 }
 
 impl Metrics {

@@ -134,6 +134,6 @@ pub use origin::Origin;
 pub use purchase::Purchase;
 pub use registry::{Description, Driver, LearnerSettings, Registered, resume, train};
 pub use training::Training;
-pub use tuning::{Candidate, SearchRecord, Tuning, TuningConfiguration};
+pub use tuning::{Candidate, SearchRecord, TrialRecord, Tuning, TuningConfiguration};
 
 pub use crate::learner::Prediction;

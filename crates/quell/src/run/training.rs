@@ -31,7 +31,7 @@ pub struct Training<M> {
     /// The method, planned for this data.
     pub method: M,
     /// What is to be said about public test records that do not fit the schema.
-    test_remarks: Vec<String>,
+    pub(super) test_remarks: Vec<String>,
 }
 
 /// Everything that a session of training needs besides its lease.

@@ -242,6 +242,7 @@ fn search(configuration: &Configuration) -> TuningConfiguration {
     };
     TuningConfiguration {
         expected: 3.try_into().unwrap(),
+        show_trials: false,
         epsilon: 8.0,
         delta: Some(1e-5),
         score_epsilon: None,

@@ -69,7 +69,7 @@ impl TrialPlan {
         }
     }
 
-    fn distance(&self) -> f64 {
+    pub(super) fn distance(&self) -> f64 {
         self.parts.iter().map(|part| part.distance).sum()
     }
 }
@@ -151,11 +151,8 @@ impl Mechanism for BestOf {
 
 impl std::fmt::Display for BestOf {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (expected, kinds) = (self.expected, self.trials.len());
-        write!(
-            f,
-            "the best of {expected} expected trials of {kinds} kinds, of which only the best is released"
-        )
+        let plural = if self.expected.get() == 1 { "" } else { "s" };
+        write!(f, "the best of {} expected trial{plural}; the others stay hidden", self.expected)
     }
 }
 
