@@ -2,7 +2,10 @@
 
 use anyhow::Result;
 use quell::run::{Guarantee, Job, Settings};
-use quell_privacy::number::{Toward, format_exact, format_rounded};
+use quell_privacy::{
+    ledger::Unit,
+    number::{Toward, format_exact, format_rounded},
+};
 use serde_json::Value;
 
 use crate::{flags::run::RunFormat, print};
@@ -43,7 +46,7 @@ fn lines(job: &impl Job, settings: &Settings) -> Vec<(&'static str, String)> {
     lines.extend(target(configuration).map(|target| ("target", target)));
     lines.extend(text(&configuration["features"]["kind"]).map(|kind| ("features", kind)));
     lines.push(("amount", settings.amount.clone()));
-    lines.extend(method(configuration));
+    lines.extend(method(configuration, job.guarantee().unit));
     lines.extend(votes(configuration));
     lines.push(("guarantee", job.guarantee().to_string()));
     lines.push(("ledger", job.dataset()));
@@ -82,20 +85,21 @@ const SECTIONS: [&str; 7] =
     ["training", "glm", "unsupervised", "naive_bayes", "tree", "factorization", "synthesis"];
 
 /// How the learner samples, clips and adds noise.
-fn method(configuration: &Value) -> Vec<(&'static str, String)> {
+fn method(configuration: &Value, unit: Unit) -> Vec<(&'static str, String)> {
+    let one = if unit == Unit::User { "user" } else { "record" };
     let planned = |section: &&&str| configuration[**section]["privacy"]["noise_multiplier"].is_number();
     let Some(section) = SECTIONS.iter().find(planned).map(|section| &configuration[*section]) else {
         return Vec::new();
     };
     let sampling = &section["sampling"];
     let batch = match (number(&sampling["rate"]), number(&sampling["size"])) {
-        (Some(rate), _) => Some(format!("each record with probability {rate} in each step")),
-        (None, Some(size)) => Some(format!("batches of {size} records")),
+        (Some(rate), _) => Some(format!("each {one} with probability {rate} in each step")),
+        (None, Some(size)) => Some(format!("batches of {size} {one}s")),
         (None, None) => None,
     };
     let clipping = number(&section["clipping"]["flat"]["norm"]);
     let noise = number(&section["privacy"]["noise_multiplier"]);
-    let noise = noise.map(|noise| format!("{noise} times the most that one record adds"));
+    let noise = noise.map(|noise| format!("{noise} times the most that one {one} adds"));
     let rate = number(&section["schedule"]["learning_rate"]).or_else(|| number(&section["learning_rate"]));
     let all = [("batches", batch), ("clip norm", clipping), ("noise", noise), ("learning rate", rate)];
     all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()

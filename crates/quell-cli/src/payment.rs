@@ -192,7 +192,9 @@ impl Payment {
                 format_rounded(low, 3, Toward::Down)
             )
         } else {
-            format!("the budget has no room for this question at any ε; query another dataset, {raise}")
+            format!(
+                "the budget has no room for this question at any ε; use the answers that were paid for, {raise}"
+            )
         };
         anyhow::Error::new(
             Refusal::new(Error::Refused { would_be, spent, budget }.to_string(), hint).denied(),

@@ -14,6 +14,11 @@ impl Refusal {
         Self { sentence: sentence.into(), hint: hint.into(), denied: false }
     }
 
+    /// Says which of several things the refusal is about.
+    pub(crate) fn in_place(self, place: &str) -> Self {
+        Self { sentence: format!("{place}: {}", self.sentence), ..self }
+    }
+
     /// Marks the request as understood and denied: exit code 1.
     pub(crate) fn denied(self) -> Self {
         Self { denied: true, ..self }

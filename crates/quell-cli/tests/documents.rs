@@ -306,6 +306,36 @@ fn commands_of_the_documents_print_the_shown_output() {
     assert!(run >= 100, "only {run} commands found");
 }
 
+/// The dataset, the line of the ledger and the budget in `charged to "census" in line 3: ε 0.3000 of 8 is spent`.
+fn charged(line: &str) -> Option<(&str, u64, &str)> {
+    let (dataset, rest) = line.strip_prefix("charged to \"")?.split_once("\" in line ")?;
+    let (number, rest) = rest.split_once([':', ','])?;
+    let budget = rest.split_once(" of ")?.1.strip_suffix(" is spent")?;
+    Some((dataset, number.parse().ok()?, budget))
+}
+
+#[test]
+fn charges_of_a_page_are_in_the_order_of_their_lines_and_have_one_budget() {
+    let found = charged("charged to \"census\" in line 3: ε 0.3000 of 8 is spent");
+    assert_eq!(found, Some(("census", 3, "8")));
+    for page in pages() {
+        let text = read(&page);
+        let mut last: Vec<(&str, u64, &str)> = Vec::new();
+        for line in text.lines() {
+            if line.starts_with("$ quell ledger create") || line.starts_with("$ quell ledger raise") {
+                last.retain(|(dataset, ..)| !line.contains(dataset));
+            }
+            let Some((dataset, number, budget)) = charged(line) else { continue };
+            if let Some(before) = last.iter_mut().find(|(known, ..)| *known == dataset) {
+                assert!(before.1 <= number && before.2 == budget, "{page}: {line:?} follows {before:?}");
+                before.1 = number;
+            } else {
+                last.push((dataset, number, budget));
+            }
+        }
+    }
+}
+
 /// The targets of the links of a page that lead to files, without their anchors.
 fn links(text: &str) -> Vec<String> {
     let mut targets = Vec::new();

@@ -7,6 +7,7 @@ mod calibrate;
 mod command;
 mod conventions;
 mod curve;
+mod declared;
 mod documents;
 mod export;
 mod former_names;

@@ -31,7 +31,9 @@ pub enum Error {
     },
     /// The store has no ledger for this dataset.
     #[error(
-        "there is no dataset {dataset:?} in this store, expected one of {known:?}\nhint: `quell ledger create` creates a new one"
+        "there is no dataset {dataset:?} in this store, expected {}\nhint: {}",
+        listed(known),
+        similar(dataset, known)
     )]
     UnknownDataset {
         /// The requested name.
@@ -195,6 +197,32 @@ pub enum Error {
 impl From<Finding> for Error {
     fn from(finding: Finding) -> Self {
         Self::Damaged(Box::new(finding))
+    }
+}
+
+/// The first of the datasets of a store.
+fn listed(known: &[String]) -> String {
+    const MOST: usize = 10;
+    let shown: Vec<String> = known.iter().take(MOST).map(|name| format!("{name:?}")).collect();
+    match known.len() {
+        0 => "one of its datasets, of which there are none".into(),
+        count if count > MOST => format!("one of its {count} datasets: {}, …", shown.join(", ")),
+        _ => format!("one of {}", shown.join(", ")),
+    }
+}
+
+/// What to try for an unknown dataset: a similar name, or a new ledger.
+fn similar(dataset: &str, known: &[String]) -> String {
+    let lower = dataset.to_lowercase();
+    let distance = |name: &String| strsim::levenshtein(&name.to_lowercase(), &lower);
+    let near = known.iter().map(|name| (distance(name), name)).min();
+    match near.filter(|(distance, _)| distance * 3 <= dataset.chars().count()) {
+        Some((_, name)) => format!("did you mean {name:?}? `quell ledger list` lists all"),
+        None => {
+            let is_plain = dataset.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.'));
+            let name = if is_plain { dataset.to_owned() } else { format!("{dataset:?}") };
+            format!("create it with `quell ledger create {name} --epsilon E --delta D`")
+        }
     }
 }
 

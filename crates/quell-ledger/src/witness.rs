@@ -24,8 +24,15 @@ const MAX_BYTES: u64 = 8 << 20;
 pub struct Witnesses {
     /// Receipts, each with the file that contains it.
     pub receipts: Vec<(PathBuf, Receipt)>,
-    /// Whether the search was incomplete: too many files, or some too large or unreadable.
-    pub incomplete: bool,
+    /// Why the search was incomplete, if it was: too many files, or one that is too large or unreadable.
+    pub incomplete: Option<String>,
+}
+
+impl Witnesses {
+    /// Notes the first reason why the search is incomplete.
+    fn lack(&mut self, why: impl FnOnce() -> String) {
+        self.incomplete.get_or_insert_with(why);
+    }
 }
 
 /// Finds receipts in a JSON document: objects with a dataset, an entry and a head.
@@ -49,23 +56,23 @@ pub fn witnesses(folder: &Path) -> Witnesses {
 }
 
 fn scan_folder(folder: &Path, depth: usize, files_left: &mut usize, witnesses: &mut Witnesses) {
-    let Ok(entries) = fs::read_dir(folder) else {
-        witnesses.incomplete = true;
-        return;
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) => return witnesses.lack(|| format!("{} cannot be read: {error}", folder.display())),
     };
     for entry in entries.flatten() {
         let (path, hidden) = (entry.path(), entry.file_name().as_encoded_bytes().starts_with(b"."));
         let Ok(kind) = entry.file_type() else { continue };
         if kind.is_dir() && !hidden {
             if depth == 0 {
-                witnesses.incomplete = true;
+                witnesses.lack(|| format!("{} is more than {MAX_DEPTH} folders below it", path.display()));
             } else {
                 scan_folder(&path, depth - 1, files_left, witnesses);
             }
         } else if kind.is_file() {
             let Some(texts) = texts(&path) else { continue };
             if *files_left == 0 {
-                witnesses.incomplete = true;
+                witnesses.lack(|| format!("there are more than {MAX_FILES} files"));
                 return;
             }
             *files_left -= 1;
@@ -75,7 +82,7 @@ fn scan_folder(folder: &Path, depth: usize, files_left: &mut usize, witnesses: &
                     let found = documents.flat_map(|document| receipts(&document));
                     witnesses.receipts.extend(found.map(|receipt| (path.clone(), receipt)));
                 }
-                Err(_) => witnesses.incomplete = true,
+                Err(error) => witnesses.lack(|| format!("{} cannot be read: {error}", path.display())),
             }
         }
     }

@@ -190,7 +190,10 @@ impl std::fmt::Display for Statement {
                 up(self.counted.epsilon)
             );
         };
-        let (unit, delta) = (self.unit, format_exact(self.delta));
+        // The δ of several budgets is a sum, with digits that nobody wrote.
+        let is_budget = self.delta == self.budget.delta.get();
+        let delta = if is_budget { format_exact(self.delta) } else { up(self.delta) };
+        let unit = self.unit;
         let change = match self.neighbors {
             Neighbors::AddRemove => format!("when one {unit} is added or removed"),
             Neighbors::Replace => {
@@ -224,7 +227,7 @@ impl std::fmt::Display for Statement {
         if self.plans > 1 {
             writeln!(
                 f,
-                "The spent ε is a promise only if no plan was chosen after the results of another plan were seen. The promise above holds in any case."
+                "The spent ε is a promise only if all plans were fixed before any result was seen. The promise above holds in any case."
             )?;
         }
         if self.plans > 1 && (epsilon.upper > self.budget.cap() || self.delta > self.budget.delta.get()) {
@@ -242,7 +245,8 @@ impl std::fmt::Display for Statement {
         )?;
         writeln!(
             f,
-            "Attack: at a false-positive rate of {wrong} %, a membership test has a true-positive rate of at most {} %.",
+            "Attack on all releases: at a false-positive rate of {wrong} %, a membership test has a true-positive rate of at most {} %, \
+             even if all of the budget is spent.",
             up(100.0 * self.true_positive_rate)
         )?;
         writeln!(

@@ -79,6 +79,8 @@ pub enum Hint {
     },
     /// Write the values of public records as the schema does.
     MatchSchema,
+    /// Ask for values that the schema has.
+    AskAsDeclared,
     /// Change a layer, or the layer before it.
     ChangeLayer,
     /// Make the kernel of a layer fit its input.
@@ -153,6 +155,7 @@ impl fmt::Display for Hint {
                 return write!(f, "choose another folder, or resume the run in {}", folder.display());
             }
             Self::FinishRun { folder } => return write!(f, "resume the run in {}", folder.display()),
+            Self::AskAsDeclared => "ask for values that the schema has, or change the schema",
             Self::MatchSchema => "write the values as the schema does, or change the schema",
             Self::Give { what } => what.hint(),
             Self::CheckPath => "check the path",

@@ -119,6 +119,8 @@ fn table_samples() -> Vec<TableError> {
         wrong(Kind::Number, Some(place.clone())),
         wrong(Kind::Unreadable, Some(place.clone())),
         wrong(Kind::Text, None),
+        TableError::Excluded { name: text(), found: text(), expected: text(), near: None, place: None },
+        TableError::TextOrder { name: text(), place: place.clone() },
         TableError::FractionsAsUsers { name: text() },
         TableError::Malformed { found: text(), expected: "a name", place },
         TableError::NoSchema { path: path() },

@@ -23,6 +23,18 @@ pub enum Answer {
     Truth(bool),
     /// A number for each key.
     Bins(Vec<(String, Release)>),
+    /// No key is shown, because none has a noisy count of `least`. As JSON, it is an empty list of bins.
+    #[serde(rename = "bins", serialize_with = "nothing")]
+    NoKey {
+        /// The noisy count from which a key is shown.
+        least: u64,
+    },
+    /// No pair of keys is shown, because none has a noisy count of `least`. As JSON, it is an empty list of cells.
+    #[serde(rename = "cells", serialize_with = "nothing")]
+    NoPair {
+        /// The noisy count from which a pair is shown.
+        least: u64,
+    },
     /// A number for each pair of keys of two columns.
     Cells(Vec<([String; 2], Release)>),
     /// Lower and upper end of a range.
@@ -31,6 +43,12 @@ pub enum Answer {
     Quantiles(Vec<(f64, Release)>),
     /// The answers of a plan, in its order.
     Several(Vec<Named>),
+}
+
+/// Writes an empty list: the threshold is in the words of the answer.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn nothing<S: serde::Serializer>(_least: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(std::iter::empty::<u64>())
 }
 
 /// An answer of a plan, with the words of its question.
@@ -87,6 +105,12 @@ impl std::fmt::Display for Answer {
             // Keys come from the data. The debug form keeps control characters from acting on a terminal.
             Self::Bins(bins) => {
                 bins.iter().try_for_each(|(key, release)| writeln!(f, "{key:?}: {}", Self::describe(release)))
+            }
+            Self::NoKey { least } => {
+                write!(f, "no key is shown: none has a noisy count of {least} or more")
+            }
+            Self::NoPair { least } => {
+                write!(f, "no pair of keys is shown: none has a noisy count of {least} or more")
             }
             Self::Cells(cells) => cells.iter().try_for_each(|([row, column], release)| {
                 writeln!(f, "{row:?}, {column:?}: {}", Self::describe(release))

@@ -198,11 +198,11 @@ fn check_disjoint(records: &Selection<'_>, conditions: &[Predicate]) -> Result<(
     for (number, filter) in filters.iter().enumerate() {
         if let Some(before) = filters[..number].iter().position(|other| !other.is_disjoint(filter)) {
             return Err(Error::Setting {
-                name: "a list of parts",
+                name: "a part",
                 found: format!(
-                    "{} and {}, of which a record may satisfy both",
-                    quoted(conditions[before].text()),
-                    quoted(conditions[number].text())
+                    "{}, and a record of the part {} may satisfy it, too",
+                    quoted(conditions[number].text()),
+                    quoted(conditions[before].text())
                 ),
                 expected: "conditions that exclude each other, such as age < 18 and age >= 18",
             });
@@ -293,7 +293,11 @@ impl Grouped {
                 visitor.visit(
                     stable,
                     move || counted(records, &by()),
-                    move |paid, data| paid.run(&data).map(sorted),
+                    move |paid, data| {
+                        let least = paid.threshold();
+                        let bins = paid.run(&data)?;
+                        Ok(if bins.is_empty() { Answer::NoPair { least } } else { sorted(bins) })
+                    },
                 )
             }
         })
@@ -330,8 +334,9 @@ fn cells(records: &Selection<'_>, by: &[Axis]) -> Result<Vec<String>, Error> {
     Err(Error::Setting { name: "groups", found, expected: "one or two columns with at most 100000 cells" })
 }
 
-/// Refuses a key that no record can have: a column of integers has keys of digits.
+/// Refuses a key that no record can have: a schema excludes it, or a column of integers has keys of digits.
 pub(super) fn check_spelling(records: &Selection<'_>, column: &str, keys: &[String]) -> Result<(), Error> {
+    keys.iter().try_for_each(|key| records.check_key(column, key))?;
     let is_misspelt = |key: &&String| key.parse::<i128>().map_or(true, |number| number.to_string() != **key);
     match keys.iter().find(is_misspelt).filter(|_| records.use_of_keys(column) == Use::Name) {
         Some(key) => Err(Error::Setting {

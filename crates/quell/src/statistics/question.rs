@@ -276,7 +276,11 @@ impl Statistic {
             Self::Histogram { column, keys: None } => visitor.visit(
                 stable,
                 || keys_of(records, column),
-                |paid, data| paid.run(&data).map(Answer::Bins),
+                |paid, data| {
+                    let least = paid.threshold();
+                    let bins = paid.run(&data)?;
+                    Ok(if bins.is_empty() { Answer::NoKey { least } } else { Answer::Bins(bins) })
+                },
             ),
             Self::Grouped(grouped) => grouped.visit(records, price, stable, share, visitor)?,
             Self::Quantile { column, bounds, quantile } => visitor.visit(

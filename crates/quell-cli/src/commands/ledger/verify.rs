@@ -20,6 +20,9 @@ const EXPORT: u64 = 1 << 30;
 
 #[derive(clap::Args)]
 pub(super) struct Verify {
+    /// Datasets that must have a ledger; all ledgers are checked
+    #[arg(value_name = "DATASET")]
+    datasets: Vec<String>,
     /// JSON file that contains receipts, such as a released answer
     #[arg(long, value_name = "FILE")]
     artifact: Vec<PathBuf>,
@@ -66,6 +69,10 @@ pub(super) fn read_export(path: &Path) -> Result<String> {
 impl Verify {
     pub(super) fn run(self) -> Result<bool> {
         let location = self.listed.ledgers.location();
+        if !self.datasets.is_empty() {
+            let mut store = self.listed.ledgers.store()?;
+            self.datasets.iter().try_for_each(|dataset| store.entries(dataset).map(drop))?;
+        }
         let mut given = Vec::new();
         for path in &self.artifact {
             let artifact: Value = serde_json::from_str(&read(path, ARTIFACT)?)
@@ -94,8 +101,9 @@ impl Verify {
             location,
             &Evidence { receipts: &given, witnesses: &witnesses, exports: &exports, public_key },
         )?;
-        if found.incomplete {
-            report.notes.push(format!("the search for receipts in {} is not complete", folder.display()));
+        if let Some(why) = found.incomplete {
+            let folder = folder.display();
+            report.notes.push(format!("the search for receipts in {folder} is not complete: {why}"));
         }
         if self.listed.format == Format::Json {
             print::json(&report)?;

@@ -79,25 +79,36 @@ fn subject(entry: &Entry) -> String {
 pub(super) fn show(named: &Named) -> Result<()> {
     let entries = named.listed.ledgers.store()?.entries(&named.dataset)?;
     if named.listed.format == Format::Json {
-        let row = |e: &Entry| json!({"number": e.number, "time": e.time, "line": e.line, "spent": number(e.spent), "head": e.head, "note": e.note});
-        return print::json(&entries.iter().map(row).collect::<Vec<_>>());
+        let row = |(e, added): (&Entry, f64)| json!({"number": e.number, "time": e.time, "line": e.line, "spent": number(e.spent), "added": number(added), "head": e.head, "note": e.note});
+        let added = added(&entries);
+        return print::json(&entries.iter().zip(added).map(row).collect::<Vec<_>>());
     }
     // A ledger of an earlier version has no words, and a column without words is left out.
     let has_names = entries.iter().any(|e| e.note.by.is_some());
     let has_files = entries.iter().any(|e| e.note.file.is_some());
-    let row = |cells: [String; 6]| -> Vec<String> {
-        let is_shown = |column: usize| (column != 3 || has_names) && (column != 4 || has_files);
+    let row = |cells: [String; 7]| -> Vec<String> {
+        let is_shown = |column: usize| (column != 4 || has_names) && (column != 5 || has_files);
         cells.into_iter().enumerate().filter(|(column, _)| is_shown(*column)).map(|(_, cell)| cell).collect()
     };
-    let mut rows = vec![row(["line", "time", "ε spent", "by", "file", "entry"].map(str::to_owned))];
+    let header = ["line", "time", "ε added", "ε spent", "by", "file", "entry"];
+    let mut rows = vec![row(header.map(str::to_owned))];
+    let added = added(&entries);
     rows.extend(gathered(entries).into_iter().map(|(lines, e)| {
+        let added = usize::try_from(e.number).ok().and_then(|number| added.get(number.checked_sub(1)?));
+        let added = added.filter(|_| matches!(e.line, Line::Charged(_))).map(|added| epsilon(*added));
         let mechanism = describe(&e.line);
         let words = e.note.to_string();
         let entry = if words.is_empty() { mechanism } else { format!("{words}: {mechanism}") };
         let word = |text: Option<String>| text.unwrap_or_default();
-        row([lines, e.time, epsilon(e.spent), word(e.note.by), word(e.note.file), entry])
+        row([lines, e.time, word(added), epsilon(e.spent), word(e.note.by), word(e.note.file), entry])
     }));
-    print::lines(&print::table(&rows, &[0, 2]))
+    print::lines(&print::table(&rows, &[0, 2, 3]))
+}
+
+/// The ε that each line added to the total. It depends on the lines before, because costs compose.
+fn added(entries: &[Entry]) -> Vec<f64> {
+    let before = std::iter::once(0.0).chain(entries.iter().map(|entry| entry.spent));
+    entries.iter().zip(before).map(|(entry, before)| (entry.spent - before).max(0.0)).collect()
 }
 
 /// Lines with their numbers. Neighbouring leases and confirmations of a charge become one.

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::ValueEnum;
 use quell::{
-    data::{Predicate, Schema},
+    data::{Predicate, Schema, Table},
     statistics::{self, Axis, Bins, Grouped},
 };
 use quell_privacy::{mechanism::Bounds, units::Probability};
@@ -22,9 +22,17 @@ pub(super) enum Statistic {
     /// Sum of a column
     Sum,
     /// Mean of a column
+    #[value(aliases = ["average", "avg"])]
+    #[serde(alias = "average", alias = "avg")]
     Mean,
     /// Variance of a column
+    #[value(alias = "var")]
+    #[serde(alias = "var")]
     Variance,
+    /// Standard deviation, which is not released: it is the root of the variance
+    #[value(hide = true, aliases = ["stddev", "stdev", "standard-deviation"])]
+    #[serde(alias = "stddev", alias = "stdev", alias = "standard-deviation")]
+    Std,
     /// Number of records for each key of a column
     Histogram,
     /// Quantiles of a column
@@ -117,11 +125,11 @@ impl Asked {
     pub(super) fn declared_by(mut self, schema: &Schema) -> Result<Self> {
         if let Some(column) = self.column.clone() {
             let declared = Declared::of(schema, &column);
-            if self.statistic.has_numbers() && declared.is_text() {
-                let sentence = format!("column {column:?} is declared as categories, expected numbers");
+            if let Some(other) = declared.other_than_numbers().filter(|_| self.numbers().is_some()) {
+                let sentence = format!("column {column:?} is declared as {other}, expected numbers");
                 return Err(Refusal::new(
                     sentence,
-                    "ask for a histogram of it, or name a column with bounds",
+                    "ask for a histogram of its keys, or name a column with bounds",
                 )
                 .into());
             }
@@ -131,16 +139,65 @@ impl Asked {
             }
             let has_parts = self.bins.is_some() || self.edges.is_some();
             if self.statistic == Statistic::Histogram && !has_parts && self.keys.is_none() {
+                // Few records have the same number, so hardly any key would be shown.
+                if let (Some([lower, upper]), None) = (declared.bounds, &declared.names) {
+                    let sentence = format!("column {column:?} is declared as numbers, expected bins");
+                    let hint = format!("add --bins 10 for bins from {lower} to {upper}, or --edges A,B,C");
+                    return Err(Refusal::new(sentence, hint).into());
+                }
                 self.keys = declared.names;
             }
         }
         let is_open = self.groups.is_none() && self.group_bins.is_none() && self.group_edges.is_none();
         if let Some(columns) = self.group_by.as_ref().map(Several::list).filter(|_| is_open) {
+            for column in &columns {
+                let declared = Declared::of(schema, column);
+                if let (Some([lower, upper]), None) = (declared.bounds, declared.names) {
+                    let sentence = format!("groups of column {column:?} are numbers, expected bins");
+                    let hint = format!("add --group-bins {lower} {upper} 10, or --group-edges A,B,C");
+                    return Err(Refusal::new(sentence, hint).into());
+                }
+            }
             let lists = columns.iter().map(|column| Declared::of(schema, column).names);
             let lists = lists.collect::<Option<Vec<_>>>();
             self.groups = lists.map(|lists| lists.into_iter().map(Several::Many).collect());
         }
         Ok(self)
+    }
+
+    /// Writes keys and groups as the table does, and refuses those that the schema excludes.
+    pub(super) fn spelled_by(mut self, table: &Table) -> Result<Self> {
+        let spell = |column: &str, keys: Vec<String>| -> Result<Vec<String>> {
+            keys.iter().map(|key| Ok(table.key(column, key)?)).collect()
+        };
+        if let (Some(column), Some(keys)) = (&self.column, self.keys.take()) {
+            self.keys = Some(spell(column, keys)?);
+        }
+        let columns = self.group_by.as_ref().map(Several::list).unwrap_or_default();
+        if let Some(lists) = self.groups.take() {
+            let column = |place: usize| columns.get(place).or(columns.first());
+            let lists = lists.into_iter().enumerate().map(|(place, keys)| {
+                Ok(match (column(if columns.len() == 1 { 0 } else { place }), keys) {
+                    (None, keys) => keys,
+                    (Some(column), Several::One(key)) => Several::One(table.key(column, &key)?),
+                    (Some(column), Several::Many(keys)) => Several::Many(spell(column, keys)?),
+                })
+            });
+            self.groups = Some(lists.collect::<Result<_>>()?);
+        }
+        Ok(self)
+    }
+
+    /// The question, or one question for each quantile: each group has one quantile.
+    pub(super) fn apart(self) -> Vec<Self> {
+        let is_divided = self.group_by.is_some() || self.parts.is_some();
+        match &self.quantile {
+            Some(Several::Many(quantiles)) if is_divided && self.statistic == Statistic::Quantile => {
+                let one = |quantile: &f64| Self { quantile: Some(Several::One(*quantile)), ..self.clone() };
+                quantiles.iter().map(one).collect()
+            }
+            _ => vec![self],
+        }
     }
 
     /// The column whose cells are read as numbers because of the question alone.
@@ -192,6 +249,7 @@ impl Asked {
             Statistic::Variance => {
                 statistics::Statistic::Variance { column: self.column()?, bounds: self.bounds()? }
             }
+            Statistic::Std => return Err(no_deviation().into()),
             Statistic::Histogram => match self.bins()? {
                 Some(bins) => {
                     let by = vec![Axis::bins(self.column()?, bins)];
@@ -286,6 +344,7 @@ impl Asked {
             Refusal::new(sentence, "add --groups A,B,C from public knowledge, not from the data")
         };
         Ok(match (self.statistic, axes) {
+            (Statistic::Std, _) => return Err(no_deviation().into()),
             (Statistic::Count, Some(by)) => statistics::Statistic::Grouped(Grouped::Count { by }),
             // The number of records in each group is a histogram.
             (Statistic::Count, None) => statistics::Statistic::Histogram { column: first, keys: None },
@@ -359,26 +418,44 @@ impl Asked {
     }
 }
 
+/// The refusal of a standard deviation.
+fn no_deviation() -> Refusal {
+    let sentence = "a standard deviation is not among the statistics, expected its square, the variance";
+    Refusal::new(sentence, "ask for the variance, and take its square root")
+}
+
 /// What a schema says about a column.
 #[derive(Default)]
 struct Declared {
     bounds: Option<[f64; 2]>,
     names: Option<Vec<String>>,
+    /// What the cells are, if they are neither numbers nor of a list of names.
+    other: Option<&'static str>,
 }
 
 impl Declared {
     fn of(schema: &Schema, column: &str) -> Self {
-        let label = schema.label.iter().filter(|label| label.column == column);
-        let label = label.map(|label| Self { bounds: label.bounds, names: label.classes.clone() });
-        let columns = schema.columns.iter().filter(|feature| feature.name == column);
-        let mut all = label
-            .chain(columns.map(|feature| Self { bounds: feature.bounds, names: feature.categories.clone() }));
-        all.next().unwrap_or_default()
+        let label = schema.label.iter().find(|label| label.column == column);
+        if let Some(label) = label {
+            return Self { bounds: label.bounds, names: label.classes.clone(), other: None };
+        }
+        let Some(feature) = schema.columns.iter().find(|feature| feature.name == column) else {
+            return Self::default();
+        };
+        if feature.boolean {
+            // As a number, true is 1: the mean is the share of true.
+            let names = Some(vec!["false".into(), "true".into()]);
+            return Self { bounds: Some([0.0, 1.0]), names, other: None };
+        }
+        let date = feature.date.as_ref().map(|_| "dates");
+        let other = date.or(feature.text.as_ref().map(|_| "text"));
+        Self { bounds: feature.bounds, names: feature.categories.clone(), other }
     }
 
-    /// Whether the column has categories that are not all numbers.
-    fn is_text(&self) -> bool {
+    /// What the cells are, if they are no numbers. Categories may be numbers, all of them.
+    fn other_than_numbers(&self) -> Option<&'static str> {
         let is_number = |name: &String| name.trim().parse::<f64>().is_ok_and(f64::is_finite);
-        self.names.as_ref().is_some_and(|names| !names.iter().all(is_number))
+        let has_texts = self.names.as_ref().is_some_and(|names| !names.iter().all(is_number));
+        self.other.or((has_texts && self.bounds.is_none()).then_some("categories"))
     }
 }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use self::{
     asked::{Asked, PlanFile, Several, Statistic},
     keys::Keys,
-    shown::Shown,
+    shown::{Shown, limit},
 };
 use crate::{
     flags::{
@@ -76,7 +76,7 @@ pub(crate) struct Flags {
     /// Condition on records, such as "age >= 65 and sex = 'Female'"
     #[arg(long = "where", value_name = "EXPRESSION")]
     condition: Option<String>,
-    /// Public bounds to which every number is clamped, once or once for each column
+    /// Public bounds to which every number is clamped, once for each column
     #[arg(long, num_args = 2, value_names = ["LOWER", "UPPER"], allow_hyphen_values = true)]
     bounds: Option<Vec<f64>>,
     /// Keys of a histogram, separated by commas
@@ -85,10 +85,10 @@ pub(crate) struct Flags {
     /// stands in double quotes, as in a CSV file.
     #[arg(long, value_name = "A,B,C", value_parser = keys::parse)]
     keys: Option<Vec<Keys>>,
-    /// Count numbers in this many equal bins between --bounds
+    /// Count numbers in this many equal bins between --bounds, or between the bounds of --schema
     ///
     /// A number beyond the bounds is in the nearest bin.
-    #[arg(long, value_name = "N", value_parser = crate::flags::parse_count, conflicts_with = "keys", requires = "bounds")]
+    #[arg(long, value_name = "N", value_parser = crate::flags::parse_count, conflicts_with = "keys")]
     bins: Option<u64>,
     /// Count numbers between these edges, separated by commas
     ///
@@ -203,24 +203,29 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     // All errors in the question are reported before anything is paid.
     let schema = flags.schema.as_ref().map(Schema::read).transpose()?;
     let table = Table::open_as(&flags.data, &flags.layout.over(schema.as_ref().map(|schema| &schema.file)))?;
+    let table = match &schema {
+        Some(schema) => table.declared_by(schema),
+        None => table,
+    };
     let questions = flags.questions(schema.as_ref())?;
+    let questions = each(questions.iter(), |asked| asked.clone().spelled_by(&table))?;
     let user = flags.user(schema.as_ref())?;
-    let selections = questions.iter().map(|asked| select(&table, asked, flags.max_per_user, user.as_deref()));
-    let selections = selections.collect::<Result<Vec<_>>>()?;
-    let statistics = questions.iter().map(Asked::statistic).collect::<Result<Vec<_>>>()?;
+    let selections =
+        each(questions.iter(), |asked| select(&table, asked, flags.max_per_user, user.as_deref()))?;
+    let statistics = each(questions.iter(), Asked::statistic)?;
     let is_limited = flags.one_record_per_user || flags.max_per_user.is_some();
     let hint =
         "add --max-per-user N and --user COLUMN, or --one-record-per-user if every user has only one record";
     let mut ledger = flags.ledgers.ledger_of_records(&dataset, is_limited, hint)?;
-    ledger.annotate(&words::note(&flags.data, &questions));
+    ledger.annotate(&words::note(&flags.data, &questions, flags.max_per_user));
     if schema.is_none() && flags.format == Format::Text && !flags.dry_run {
         note_undeclared(&table, &questions);
     }
     let state = ledger.state()?.clone();
     let release = AnswerRelease {
-        payment: flags.payment(&questions, user.as_deref()),
+        payment: flags.payment(&questions, user.as_deref(), schema.as_ref()),
         ledger: &mut ledger,
-        show: Shown,
+        show: |answer| Shown { answer, most: flags.max_per_user },
     };
     let one_record_per_user = flags.one_record_per_user;
     let (noise, epsilon, delta) = (flags.noise.into(), flags.epsilon, flags.delta);
@@ -230,10 +235,28 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     }
     let parts = questions.iter().zip(statistics).zip(&selections).map(|((asked, statistic), records)| {
         let condition = asked.condition.as_ref().map(|text| format!(" where {text}")).unwrap_or_default();
-        Part { name: format!("{statistic}{condition}"), statistic, records }
+        Part { name: format!("{statistic}{}{condition}", limit(flags.max_per_user)), statistic, records }
     });
     let plan = Plan { parts: parts.collect(), noise, epsilon, delta, one_record_per_user };
     plan.visit(&state, release)?
+}
+
+/// Does something with each question. An error says which of several questions it is about.
+fn each<'q, T>(
+    questions: impl ExactSizeIterator<Item = &'q Asked>,
+    mut work: impl FnMut(&'q Asked) -> Result<T>,
+) -> Result<Vec<T>> {
+    let count = questions.len();
+    let numbered = questions.enumerate().map(|(place, asked)| {
+        work(asked).map_err(|error| match error.downcast::<Refusal>() {
+            Ok(refusal) if count > 1 => {
+                refusal.in_place(&format!("question {} ({})", place + 1, asked.words())).into()
+            }
+            Ok(refusal) => refusal.into(),
+            Err(error) => error,
+        })
+    });
+    numbered.collect()
 }
 
 /// Selects the records of a question.
@@ -315,8 +338,9 @@ impl Flags {
             )
             .into());
         }
+        let questions = questions.into_iter().flat_map(Asked::apart).collect::<Vec<_>>();
         match schema {
-            Some(schema) => questions.into_iter().map(|asked| asked.declared_by(schema)).collect(),
+            Some(schema) => each(questions.iter(), |asked| asked.clone().declared_by(schema)),
             None => Ok(questions),
         }
     }
@@ -325,10 +349,10 @@ impl Flags {
     fn asked(&self) -> Result<Vec<Asked>> {
         let pairs: Vec<Vec<f64>> =
             self.bounds.iter().flat_map(|bounds| bounds.chunks(2)).map(<[f64]>::to_vec).collect();
-        if pairs.len() > 1 && pairs.len() != self.column.len() {
+        if !pairs.is_empty() && pairs.len() != self.column.len().max(1) {
+            let times = if pairs.len() == 1 { "once".to_owned() } else { format!("{} times", pairs.len()) };
             let sentence = format!(
-                "--bounds is given {} times for {} columns, expected once, or once for each column",
-                pairs.len(),
+                "--bounds is given {times} for {} columns, expected once for each column",
                 self.column.len()
             );
             return Err(
@@ -344,8 +368,7 @@ impl Flags {
                 vec![self.column.first()]
             };
             for (number, column) in columns.into_iter().enumerate() {
-                let bounds = pairs.get(number).or(pairs.first().filter(|_| pairs.len() == 1)).cloned();
-                all.push(self.question(*statistic, column.cloned(), bounds));
+                all.push(self.question(*statistic, column.cloned(), pairs.get(number).cloned()));
             }
         }
         Ok(all)
@@ -384,7 +407,7 @@ impl Flags {
         }
     }
 
-    fn payment(&self, questions: &[Asked], user: Option<&str>) -> Payment {
+    fn payment(&self, questions: &[Asked], user: Option<&str>, schema: Option<&Schema>) -> Payment {
         let question = match questions {
             [asked] if self.plan.is_none() => self.one_question(asked),
             _ => json!({
@@ -404,6 +427,10 @@ impl Flags {
         // Questions about files of the usual layout keep the text that they had before there were others.
         if let (Some(fields), false) = (question.as_object_mut(), self.layout.layout().is_default()) {
             fields.insert("file".into(), json!(self.layout.layout()));
+        }
+        // The schema decides what conditions and keys mean.
+        if let (Some(fields), Some(schema)) = (question.as_object_mut(), schema) {
+            fields.insert("schema".into(), json!(schema));
         }
         let output = self.output.clone().map(|path| (path, json!({"query": question})));
         Payment { epsilon: self.epsilon, dry_run: self.dry_run, format: self.format, output }

@@ -9,12 +9,36 @@ use crate::print;
 
 /// An answer. Bins and cells are printed as tables.
 #[derive(Serialize)]
-#[serde(transparent)]
-pub(super) struct Shown(pub(super) Answer);
+pub(super) struct Shown {
+    #[serde(flatten)]
+    pub(super) answer: Answer,
+    /// The most records of each user that the answer is about, if they are limited.
+    #[serde(rename = "max_per_user", skip_serializing_if = "Option::is_none")]
+    pub(super) most: Option<u32>,
+}
+
+/// The records that an answer is about, if those of each user are limited.
+pub(super) fn limit(most: Option<u32>) -> String {
+    match most {
+        Some(1) => " of one record of each user".into(),
+        Some(most) => format!(" of at most {most} records of each user"),
+        None => String::new(),
+    }
+}
 
 impl std::fmt::Display for Shown {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Answer::Several(answers) = &self.0 else { return f.write_str(&text(&self.0)) };
+        let answers = match (&self.answer, self.most) {
+            (Answer::Several(answers), _) => answers,
+            (answer, None) => return f.write_str(&text(answer)),
+            (Answer::Number { name, release }, most) => {
+                return write!(f, "{name}{}: {}", limit(most), Answer::describe(release));
+            }
+            (answer @ Answer::Truth(_), most) => return write!(f, "{answer},{}", limit(most)),
+            (answer, most) => {
+                return write!(f, "answer{}:\n  {}", limit(most), text(answer).replace('\n', "\n  "));
+            }
+        };
         for (number, named) in answers.iter().enumerate() {
             let name = quell_report::escape::line(&named.question);
             let answer = match &named.answer {

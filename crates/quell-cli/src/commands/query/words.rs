@@ -4,11 +4,11 @@ use std::path::Path;
 
 use quell_privacy::ledger::Note;
 
-use super::asked::Asked;
+use super::{asked::Asked, shown::limit};
 use crate::author;
 
 /// What is asked, about which columns and which records. All of it is typed by the user.
-pub(super) fn note(data: &Path, questions: &[Asked]) -> Note {
+pub(super) fn note(data: &Path, questions: &[Asked], most_per_user: Option<u32>) -> Note {
     // The condition of a single question has a place of its own.
     let condition = match questions {
         [one] => one.condition.clone(),
@@ -19,11 +19,13 @@ pub(super) fn note(data: &Path, questions: &[Asked]) -> Note {
         _ => asked.words(),
     };
     let release: Vec<String> = questions.iter().map(words).collect();
-    Note { condition, ..author::note(Some(data), release.join("; ")) }
+    let release = format!("{}{}", release.join("; "), limit(most_per_user));
+    Note { condition, ..author::note(Some(data), release) }
 }
 
 impl Asked {
-    fn words(&self) -> String {
+    /// The statistic, its column and its groups.
+    pub(super) fn words(&self) -> String {
         let statistic = serde_json::to_value(self.statistic).ok();
         let mut words =
             statistic.as_ref().and_then(|name| name.as_str()).unwrap_or("answer").replace('-', " ");

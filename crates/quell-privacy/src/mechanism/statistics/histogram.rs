@@ -146,6 +146,12 @@ impl std::fmt::Display for StableHistogram {
 }
 
 impl Paid<StableHistogram> {
+    /// The noisy count from which a key is shown.
+    #[must_use]
+    pub fn threshold(&self) -> u64 {
+        self.mechanism.threshold
+    }
+
     /// Returns the keys whose noisy count reaches the threshold, in alphabetical order.
     ///
     /// A key that no record has is never released.

@@ -130,7 +130,7 @@ impl Csv {
             next(&mut record)?;
         }
         while next(&mut record)? {
-            each(&Row { cells: Cells::Csv { record: &record, readings }, marks });
+            each(&Row { cells: Cells::Csv { record: &record, readings }, marks, declared: &[] });
         }
         Ok(())
     }
@@ -153,7 +153,7 @@ impl Csv {
             next(&mut record)?;
         }
         while next(&mut record)? {
-            each(&Row { cells: Cells::Csv { record: &record, readings }, marks });
+            each(&Row { cells: Cells::Csv { record: &record, readings }, marks, declared: &[] });
         }
         Ok(())
     }

@@ -58,6 +58,32 @@ pub enum Error {
         /// The place in the expression, if the name comes from an expression.
         place: Option<Place>,
     },
+    /// A condition or a key names a value that the schema excludes.
+    #[error("column {} has no value {}, expected {expected}{}", quoted(name), quoted(found), shown(place.as_ref()))]
+    Excluded {
+        /// The name of the column.
+        name: String,
+        /// The value, as the condition or the list of keys has it.
+        found: String,
+        /// What the schema declares.
+        expected: String,
+        /// The most similar name that the schema declares, if there is one.
+        near: Option<String>,
+        /// The place in the expression, if the value comes from an expression.
+        place: Option<Place>,
+    },
+    /// A condition asks which of two texts comes first.
+    #[error(
+        "column {} is compared with a text by < or >, expected a number without quotes, or a column that a schema declares as dates{}",
+        quoted(name),
+        shown(Some(place))
+    )]
+    TextOrder {
+        /// The name of the column.
+        name: String,
+        /// The place in the expression.
+        place: Place,
+    },
     /// The column contains numbers that cannot identify users.
     #[error(
         "column {} contains floating-point or decimal numbers, expected integers or text that identify users",
@@ -136,7 +162,9 @@ impl Error {
 
     /// Adds a place in an expression to the error.
     pub(super) fn at(mut self, here: &Place) -> Self {
-        if let Self::NoColumn { place, .. } | Self::WrongUse { place, .. } = &mut self {
+        if let Self::NoColumn { place, .. } | Self::WrongUse { place, .. } | Self::Excluded { place, .. } =
+            &mut self
+        {
             *place = Some(here.clone());
         }
         self
@@ -146,7 +174,14 @@ impl Error {
     pub(crate) fn hint(&self) -> Hint {
         match self {
             Self::DuplicateColumn { .. } => Hint::NameColumns,
-            Self::NoColumn { near: Some(near), .. } => Hint::DidYouMean { name: near.clone() },
+            Self::NoColumn { near: Some(near), .. } | Self::Excluded { near: Some(near), .. } => {
+                Hint::DidYouMean { name: near.clone() }
+            }
+            Self::Excluded { near: None, .. } => Hint::AskAsDeclared,
+            Self::TextOrder { .. } => Hint::Example {
+                what: "a column of dates in a schema",
+                text: "[[column]] name = \"admitted\" date = { from = \"2020-01-01\", to = \"2029-12-31\", order = \"day-month-year\" }",
+            },
             Self::NoColumn { near: None, .. } => Hint::CheckColumnName,
             Self::WrongUse { kind, place: Some(_), .. } if *kind != Kind::Unreadable => {
                 Hint::CompareWith { kind: *kind }
@@ -162,9 +197,7 @@ impl Error {
                 what: "a label",
                 text: "[label] column = \"income\" classes = [\"low\", \"high\"]",
             },
-            Self::Schema { .. } => {
-                Hint::Example { what: "a column", text: "[[column]] name = \"age\" bounds = [18, 90]" }
-            }
+            Self::Schema { because, .. } => schema_example(because),
             Self::UnfitRecords { .. } => Hint::MatchSchema,
             Self::Unmentioned { name, .. } => Hint::DeclareColumn { name: name.clone() },
         }
@@ -173,15 +206,40 @@ impl Error {
     /// The lines below the message that show the place of the error, if any.
     pub(crate) fn picture(&self) -> Option<String> {
         match self {
-            Self::NoColumn { place, .. } | Self::WrongUse { place, .. } => {
+            Self::NoColumn { place, .. } | Self::WrongUse { place, .. } | Self::Excluded { place, .. } => {
                 place.as_ref().map(ToString::to_string)
             }
-            Self::Malformed { place, .. } => Some(place.to_string()),
+            Self::Malformed { place, .. } | Self::TextOrder { place, .. } => Some(place.to_string()),
             // The parser puts no line break before these lines.
             Self::Schema { because, .. } => because.split_once('\n').map(|(_, picture)| picture.to_owned()),
             _ => None,
         }
     }
+}
+
+/// The example that fits an error of a schema.
+fn schema_example(because: &str) -> Hint {
+    let has = |word: &str| because.contains(word);
+    let (what, text) = if has("label") {
+        ("a label", "[label] column = \"income\" classes = [\"low\", \"high\"]")
+    } else if has("alias") {
+        (
+            "a column with aliases",
+            "[[column]] name = \"sex\" categories = [\"f\", \"m\"] aliases = { female = \"f\" }",
+        )
+    } else if has("date") || has("a day is") {
+        (
+            "a column of dates",
+            "[[column]] name = \"born\" date = { from = \"1930-01-01\", to = \"2010-12-31\" }",
+        )
+    } else if has("delimiter") || has("header") || has("quotes") {
+        ("the layout of a file", "[file] delimiter = \";\" missing = [\"n/a\"]")
+    } else if has("test") || has("share") {
+        ("a test part", "[test] share = 0.2")
+    } else {
+        ("a column", "[[column]] name = \"age\" bounds = [18, 90]")
+    };
+    Hint::Example { what, text }
 }
 
 /// A character of an expression, displayed by a caret below it.

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, fmt, path::Path};
 
-use super::error::Error;
+use super::{declared::Declared, error::Error, schema::Schema};
 
 /// The declared type of a column.
 ///
@@ -74,6 +74,8 @@ pub(crate) struct Reading {
 #[derive(Clone, Debug)]
 pub(crate) struct Header {
     pub(crate) columns: Vec<Column>,
+    /// What a schema declares about some columns, by their places.
+    declared: HashMap<usize, Declared>,
 }
 
 impl Header {
@@ -85,7 +87,37 @@ impl Header {
                 return Err(Error::DuplicateColumn { path: path.to_owned(), columns: [first, number] });
             }
         }
-        Ok(Self { columns })
+        Ok(Self { columns, declared: HashMap::new() })
+    }
+
+    /// Adds what a schema declares. Types that the file declares remain.
+    pub(super) fn declare(&mut self, schema: &Schema) {
+        for (place, column) in self.columns.iter_mut().enumerate() {
+            let Some(declared) = Declared::of(schema, &column.name) else { continue };
+            if column.kind == Kind::Undeclared {
+                column.kind = match &declared {
+                    Declared::Numbers => Kind::Number,
+                    Declared::Truth => Kind::Boolean,
+                    // Categories that are numbers can be read as both.
+                    Declared::Names { .. } if declared.may_be_numbers() => Kind::Undeclared,
+                    Declared::Names { .. } | Declared::Date(_) | Declared::Text => Kind::Text,
+                };
+            }
+            self.declared.insert(place, declared);
+        }
+    }
+
+    /// What a schema declares about the column at this place.
+    pub(in crate::data) fn declared(&self, place: usize) -> Option<&Declared> {
+        self.declared.get(&place)
+    }
+
+    /// The text that a key of a column means, where a schema declares the column.
+    pub(in crate::data) fn key(&self, column: &str, text: &str) -> Result<String, Error> {
+        match self.declared(self.find(column)?) {
+            Some(declared) => declared.meant(text).ok_or_else(|| declared.refuse(column, text)),
+            None => Ok(text.to_owned()),
+        }
     }
 
     pub(crate) fn find(&self, name: &str) -> Result<usize, Error> {

@@ -1,6 +1,7 @@
 //! A file of records with named columns.
 
 pub(super) mod date;
+pub(super) mod declared;
 mod embedding;
 pub(super) mod encoder;
 pub(super) mod error;
@@ -24,7 +25,7 @@ use std::{
 
 use crate::Error;
 use crate::data::{
-    FormatError, Predicate, Selection,
+    FormatError, Predicate, Schema, Selection,
     formats::{csv::Csv, parquet::Parquet, stream::packed, zipped::is_zip},
     table::{
         header::{Column, Header, Reading, Use},
@@ -71,6 +72,36 @@ impl Table {
         Ok(Self { path: path.to_owned(), header, source, marks: layout.marks() })
     }
 
+    /// Reads the cells as a schema declares them.
+    ///
+    /// A date is its day as `2024-12-31`, true and false are `true` and `false` or 1 and 0, and a category is its
+    /// name, however the file writes them. A cell that is no date, or neither true nor false, is missing.
+    ///
+    /// ```
+    /// use quell::data::{Schema, Table};
+    /// # let path = std::env::temp_dir().join(format!("quell-declared-{}.csv", std::process::id()));
+    /// std::fs::write(&path, "admitted,smoker\n02.07.2018,no\n19.06.2020,Yes\n")?;
+    /// let schema = Schema::parse("[[column]]\nname = 'smoker'\nboolean = true\n[[column]]\nname = 'admitted'\n\
+    ///     date = { from = '2018-01-01', to = '2025-12-31', order = 'day-month-year' }\n")?;
+    /// let table = Table::open(&path)?.declared_by(&schema);
+    /// assert_eq!(table.select(&"admitted >= '2020-01-01' and smoker = 'true'".parse()?)?.count()?, 1);
+    /// assert_eq!(table.all().numbers("smoker")?, [Some(0.0), Some(1.0)]);
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn declared_by(mut self, schema: &Schema) -> Self {
+        self.header.declare(schema);
+        self
+    }
+
+    /// Returns the key of a column as this table writes it, and refuses one that the schema excludes.
+    ///
+    /// Keys of a column that no schema declares are returned as they are.
+    pub fn key(&self, column: &str, text: &str) -> Result<String, Error> {
+        Ok(self.header.key(column, text)?)
+    }
+
     /// Returns names and types of the columns, in file order. They are public.
     #[must_use]
     pub fn columns(&self) -> &[Column] {
@@ -115,9 +146,11 @@ impl Table {
         readings: &[Reading],
         each: &mut dyn FnMut(&Row<'_>),
     ) -> Result<(), Error> {
+        let declared: Vec<_> = readings.iter().map(|reading| self.header.declared(reading.column)).collect();
+        let mut each = |row: &Row<'_>| each(&Row { declared: &declared, cells: row.cells, marks: row.marks });
         match &self.source {
-            Source::Csv(file) => file.scan(readings, &self.marks, each),
-            Source::Parquet(file) => file.scan(readings, &self.marks, each),
+            Source::Csv(file) => file.scan(readings, &self.marks, &mut each),
+            Source::Parquet(file) => file.scan(readings, &self.marks, &mut each),
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::data::{
         parquet::{Text, Values},
     },
     table::{
+        declared::{Declared, truth},
         header::{Reading, Use},
         layout::Marks,
     },
@@ -21,9 +22,12 @@ pub struct Row<'a> {
     pub(in crate::data) cells: Cells<'a>,
     /// Texts and numbers that stand for missing cells.
     pub(in crate::data) marks: &'a Marks,
+    /// What a schema declares about each cell; empty if nothing is declared.
+    pub(in crate::data) declared: &'a [Option<&'a Declared>],
 }
 
 /// The place where the cells are stored.
+#[derive(Clone, Copy)]
 pub(in crate::data) enum Cells<'a> {
     Csv {
         record: &'a csv::Record,
@@ -55,6 +59,12 @@ impl Row<'_> {
     /// Returns `None` if the cell is missing or not a finite number.
     #[must_use]
     pub fn number(&self, slot: usize) -> Option<f64> {
+        let is_truth = matches!(self.declared(slot), Some(Declared::Truth));
+        if let (true, Cells::Csv { record, readings }) = (is_truth, &self.cells) {
+            let reading = readings.get(slot).filter(|r| r.usage == Use::Number)?;
+            let text = self.unmarked(csv::text(record, reading.column))?;
+            return truth(&text).map(|index| index as f64);
+        }
         let number = match &self.cells {
             Cells::Csv { record, readings } => {
                 csv::number(record, readings.get(slot).filter(|r| r.usage == Use::Number)?.column)
@@ -64,7 +74,7 @@ impl Row<'_> {
                 Values::Texts(_) | Values::Names(_) => None,
             },
         };
-        number.filter(|number| !self.marks.has_number(*number))
+        number.filter(|number| !self.marks.has_number(*number) && (!is_truth || matches!(number, 0.0 | 1.0)))
     }
 
     /// Returns a cell that was requested as text, or `None` if it is missing.
@@ -79,7 +89,20 @@ impl Row<'_> {
                 Values::Numbers(_) | Values::Names(_) => None,
             },
         };
+        let text = self.unmarked(text)?;
+        match self.declared(slot) {
+            Some(declared) => declared.text(text),
+            None => Some(text),
+        }
+    }
+
+    /// Leaves out a text that stands for a missing cell.
+    fn unmarked<'t>(&self, text: Option<Cow<'t, str>>) -> Option<Cow<'t, str>> {
         text.filter(|text| !self.marks.has_text(text.trim().as_bytes()))
+    }
+
+    fn declared(&self, slot: usize) -> Option<&Declared> {
+        self.declared.get(slot).copied().flatten()
     }
 
     /// Returns a cell as a key: a text, or the digits of an integer that was requested as a name.

@@ -62,6 +62,16 @@ impl<'a> Selection<'a> {
         self.limit.as_ref().map(|(_, rows)| *rows)
     }
 
+    /// Refuses a key that no row can have, because a schema excludes it.
+    pub(crate) fn check_key(&self, column: &str, key: &str) -> Result<(), Error> {
+        let header = self.table.header();
+        let meant = header.key(column, key)?;
+        match header.declared(header.find(column)?).filter(|_| meant != key) {
+            Some(declared) => Err(declared.refuse(column, key).into()),
+            None => Ok(()),
+        }
+    }
+
     /// Looks up the columns of a condition that divides the selected rows.
     pub(crate) fn filter(&self, predicate: &Predicate) -> Result<Filter, Error> {
         Ok(Filter::new(predicate, self.table.header())?)

@@ -130,7 +130,7 @@ impl Parquet {
                     .map(|leaf| leaf.read(rows, &self.path))
                     .collect::<Result<Vec<_>, Error>>()?;
                 for index in 0..rows {
-                    each(&Row { cells: Cells::Parquet { columns: &cells, index }, marks });
+                    each(&Row { cells: Cells::Parquet { columns: &cells, index }, marks, declared: &[] });
                 }
                 left -= rows;
             }

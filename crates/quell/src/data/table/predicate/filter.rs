@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use super::{Expression, Literal, Name, Operator, Predicate, disjoint::is_disjoint};
 use crate::data::table::{
+    declared::{Declared, truth},
     error::{Error, Place},
-    header::{Header, Reading, Use},
+    header::{Header, Kind, Reading, Use},
     row::Row,
 };
 
@@ -85,6 +86,7 @@ impl Binder<'_> {
     fn test(&mut self, expression: &Expression) -> Result<Test, Error> {
         Ok(match expression {
             Expression::Compare { column, operator, literal } => {
+                let literal = &self.meant(column, literal, *operator)?;
                 let slot = self.slot(column, literal.usage())?;
                 match literal {
                     Literal::Number(number) => Test::Number { slot, operator: *operator, number: *number },
@@ -109,6 +111,8 @@ impl Binder<'_> {
 
     /// Creates a test for a list. The parser admits only literals of one type into a list.
     fn list(&mut self, column: &Name, literals: &[Literal]) -> Result<Test, Error> {
+        let literals = literals.iter().map(|literal| self.meant(column, literal, Operator::Equal));
+        let literals = literals.collect::<Result<Vec<_>, _>>()?;
         let usage = literals.first().map_or(Use::Text, Literal::usage);
         let slot = self.slot(column, usage)?;
         let (mut numbers, mut texts) = (Vec::new(), HashSet::new());
@@ -116,7 +120,7 @@ impl Binder<'_> {
             match literal {
                 // -0 + 0 = 0
                 Literal::Number(number) => numbers.push(number + 0.0),
-                Literal::Text(text) => _ = texts.insert(text.clone()),
+                Literal::Text(text) => _ = texts.insert(text),
             }
         }
         numbers.sort_by(f64::total_cmp);
@@ -124,6 +128,36 @@ impl Binder<'_> {
             Use::Number => Test::NumberIn { slot, numbers },
             Use::Text | Use::Name => Test::TextIn { slot, texts },
         })
+    }
+
+    /// What a literal means for its column. Literals that the schema excludes are refused, and so is an order of
+    /// texts: it is not the order of dates or numbers that are written in them.
+    fn meant(&self, column: &Name, literal: &Literal, operator: Operator) -> Result<Literal, Error> {
+        let place = self.header.find(&column.text).map_err(|error| error.at(&self.place(column)))?;
+        let (kind, declared) = (self.header.columns[place].kind, self.header.declared(place));
+        let is_ordered = !matches!(operator, Operator::Equal | Operator::Unequal);
+        let excluded =
+            |declared: &Declared, found: &str| declared.refuse(&column.text, found).at(&self.place(column));
+        match (literal, declared) {
+            (Literal::Text(text), Some(declared @ (Declared::Truth | Declared::Date(_)))) => {
+                let meant = declared.meant(text).ok_or_else(|| excluded(declared, text))?;
+                // A Parquet file may store true and false as 1 and 0.
+                let index = truth(&meant).filter(|_| kind == Kind::Number);
+                Ok(index.map_or(Literal::Text(meant), |index| Literal::Number(index as f64)))
+            }
+            (Literal::Text(_), declared)
+                if is_ordered && (kind == Kind::Undeclared || declared.is_some()) =>
+            {
+                Err(Error::TextOrder { name: column.text.clone(), place: self.place(column) })
+            }
+            (Literal::Text(text), Some(declared @ Declared::Names { .. })) => {
+                declared.meant(text).map(Literal::Text).ok_or_else(|| excluded(declared, text))
+            }
+            (Literal::Number(number), Some(declared)) if !is_ordered && !declared.has_number(*number) => {
+                Err(excluded(declared, &number.to_string()))
+            }
+            _ => Ok(literal.clone()),
+        }
     }
 
     fn slot(&mut self, column: &Name, usage: Use) -> Result<usize, Error> {

@@ -14,8 +14,9 @@ pub(crate) use filter::Filter;
 /// A condition on one record.
 ///
 /// - Comparisons `=` `!=` `<` `<=` `>` `>=` are between a column and a number (`1.5`, `-2e3`) or a text
-///   (`'Bern'`, with `''` for a quote in it). `==` and `<>` are other spellings of `=` and `!=`. Texts are
-///   ordered by code points, so dates written year first are in chronological order.
+///   (`'Bern'`, with `''` for a quote in it). `==` and `<>` are other spellings of `=` and `!=`. Only
+///   `=` and `!=` compare texts, unless the file declares a column of texts or a schema declares dates: the order
+///   of texts is not that of the dates or numbers in them.
 /// - `city in ('Bern', 'Basel')` and `age in (1, 2)`; `city not in (…)` is `not city in (…)`.
 /// - `income is missing`; `income is not missing` is `not income is missing`.
 /// - `not` binds tighter than `and`, and `and` tighter than `or`. Parentheses group. Keywords may be in
@@ -29,6 +30,10 @@ pub(crate) use filter::Filter;
 /// If the file does not declare the type of a column, the literal does: in CSV, `zip = '08001'` compares text
 /// and `zip = 8001` compares numbers. A cell that is not a finite number is then missing. In CSV, `is
 /// missing` tests for an empty cell.
+///
+/// If a schema declares a column ([`Table::declared_by`](crate::data::Table::declared_by)), then days are
+/// compared as days, all ways to write true or a category are equal, and a value that the schema excludes is an
+/// error.
 ///
 /// ```
 /// use quell::data::Predicate;
