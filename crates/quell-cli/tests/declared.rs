@@ -32,12 +32,12 @@ struct Clinic {
 impl Clinic {
     fn new(name: &str, unit: &str) -> Self {
         let folder = folder(&format!("declared {name}"));
-        let mut rows = String::from("person;admitted;smoker;ward;pressure;sick\n");
+        let mut rows = String::from("id;person;admitted;smoker;ward;pressure;sick\n");
         for i in 0..2000 {
             // A fifth of the days is before 2020, and their texts are after '2020-01-01'.
             let day = format!("{:02}.07.{}", 21 + i % 7, [2019, 2020, 2021, 2023, 2024][i % 5]);
             let (smoker, ward) = (["yes", "No"][usize::from(i % 4 > 0)], ["Cardio", "Cardiology"][i % 2]);
-            writeln!(rows, "p{};{day};{smoker};{ward};{}.5;True", i % 200, 100 + i % 50).unwrap();
+            writeln!(rows, "{i};p{};{day};{smoker};{ward};{}.5;True", i % 200, 100 + i % 50).unwrap();
         }
         fs::write(folder.join("clinic.csv"), rows).unwrap();
         fs::write(folder.join("clinic.toml"), SCHEMA).unwrap();
@@ -178,10 +178,12 @@ fn bounds_are_given_once_for_each_column() {
 #[test]
 fn an_answer_without_keys_says_how_many_records_a_key_needs() {
     let clinic = Clinic::new("no keys", "example");
-    let ran = clinic.ask(&["histogram", "--column", "person"]);
+    // Each of three keys has one record, which is shown with a probability below δ = 1e-7.
+    let asked = ["histogram", "--column", "id", "--where", "id < 3"];
+    let ran = clinic.ask(&asked);
     let said = "no key is shown: none has a noisy count of ";
     assert!(ran.code == 0 && ran.stdout.starts_with(said), "{}{}", ran.stdout, ran.stderr);
-    assert!(clinic.bins(&["histogram", "--column", "person"]).is_empty());
+    assert!(clinic.bins(&asked).is_empty());
 }
 
 #[test]
@@ -229,4 +231,33 @@ fn statistics_have_other_names_and_errors_name_the_question_of_a_plan() {
         let mean = clinic.number(&[name, "--column", "pressure"]);
         assert!((mean - 125.0).abs() < 2.0, "{mean}");
     }
+}
+
+#[test]
+fn a_ledger_shows_what_each_charge_added_and_suggests_a_similar_dataset() {
+    let clinic = Clinic::new("prices", "example");
+    clinic.number(&["count"]);
+    clinic.bins(&["count", "--group-by", "smoker"]);
+    let lines = clinic.quell(&["ledger", "show", "clinic", "--format", "json"]).json();
+    let added: Vec<f64> = lines.as_array().unwrap().iter().map(|it| it["added"].as_f64().unwrap()).collect();
+    assert!(added.len() == 3 && added[0] == 0.0, "{added:?}");
+    assert!(added[1..].iter().all(|added| (1.999..=2.0).contains(added)), "{added:?}");
+    let shown = clinic.quell(&["ledger", "show", "clinic"]).stdout;
+    let charges: Vec<&str> = shown.lines().skip(2).collect();
+    assert!(charges.iter().all(|line| line.contains("    2.000    ")), "{shown}");
+    assert_eq!(clinic.quell(&["ledger", "verify", "clinic"]).code, 0);
+    for verb in ["statement", "verify"] {
+        let unknown = clinic.quell(&["ledger", verb, "clinc"]);
+        assert!(
+            unknown.code == 2 && unknown.stderr.contains("hint: did you mean \"clinic\"?"),
+            "{}",
+            unknown.stderr
+        );
+    }
+    let far = clinic.quell(&["ledger", "statement", "patients"]);
+    assert!(
+        far.stderr.contains("hint: create it with `quell ledger create patients --epsilon E"),
+        "{}",
+        far.stderr
+    );
 }

@@ -94,8 +94,10 @@ pub(super) fn show(named: &Named) -> Result<()> {
     let mut rows = vec![row(header.map(str::to_owned))];
     let added = added(&entries);
     rows.extend(gathered(entries).into_iter().map(|(lines, e)| {
-        let added = usize::try_from(e.number).ok().and_then(|number| added.get(number.checked_sub(1)?));
-        let added = added.filter(|_| matches!(e.line, Line::Charged(_))).map(|added| epsilon(*added));
+        let is_charge = matches!(e.line, Line::Charged(_));
+        let added = usize::try_from(e.number).ok().and_then(|number| added.get(number)).filter(|_| is_charge);
+        // The difference of two totals has digits from their rounding.
+        let added = added.map(|added| epsilon(added * (1.0 - 1e-9)));
         let mechanism = describe(&e.line);
         let words = e.note.to_string();
         let entry = if words.is_empty() { mechanism } else { format!("{words}: {mechanism}") };

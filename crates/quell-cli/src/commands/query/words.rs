@@ -4,7 +4,10 @@ use std::path::Path;
 
 use quell_privacy::ledger::Note;
 
-use super::{asked::Asked, shown::limit};
+use super::{
+    asked::{Asked, Statistic},
+    shown::limit,
+};
 use crate::author;
 
 /// What is asked, about which columns and which records. All of it is typed by the user.
@@ -29,6 +32,10 @@ impl Asked {
         let statistic = serde_json::to_value(self.statistic).ok();
         let mut words =
             statistic.as_ref().and_then(|name| name.as_str()).unwrap_or("answer").replace('-', " ");
+        if let (Statistic::Quantile, Some(quantiles)) = (self.statistic, &self.quantile) {
+            let numbers: Vec<String> = quantiles.list().iter().map(ToString::to_string).collect();
+            words.extend([" ", &numbers.join(" and ")]);
+        }
         if let Some(column) = &self.column {
             words.extend([" of ", column]);
         }
