@@ -107,7 +107,7 @@ fn parts_are_answered_if_they_exclude_each_other_and_refused_otherwise() {
     assert!(project.spent() <= 2.001, "{}", project.spent());
     let refused = project.query(&["count", "--part", "age < 30", "--part", "age >= 29", "--epsilon", "2"]);
     assert_eq!(refused.code, 2);
-    assert!(refused.stderr.contains("of which a record may satisfy both"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("a record may satisfy both"), "{}", refused.stderr);
     assert!(project.spent() <= 2.001);
 }
 

@@ -200,7 +200,7 @@ fn check_disjoint(records: &Selection<'_>, conditions: &[Predicate]) -> Result<(
             return Err(Error::Setting {
                 name: "a part",
                 found: format!(
-                    "{}, and a record of the part {} may satisfy it, too",
+                    "{} beside {}, and a record may satisfy both",
                     quoted(conditions[number].text()),
                     quoted(conditions[before].text())
                 ),

@@ -96,8 +96,8 @@ pub(super) fn show(named: &Named) -> Result<()> {
     rows.extend(gathered(entries).into_iter().map(|(lines, e)| {
         let is_charge = matches!(e.line, Line::Charged(_));
         let added = usize::try_from(e.number).ok().and_then(|number| added.get(number)).filter(|_| is_charge);
-        // The difference of two totals has digits from their rounding.
-        let added = added.map(|added| epsilon(added * (1.0 - 1e-9)));
+        // To the nearest of four digits: the difference of two rounded totals is no bound.
+        let added = added.map(|added| epsilon(added * (1.0 - 5e-5)));
         let mechanism = describe(&e.line);
         let words = e.note.to_string();
         let entry = if words.is_empty() { mechanism } else { format!("{words}: {mechanism}") };
