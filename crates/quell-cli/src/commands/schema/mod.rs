@@ -139,10 +139,18 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
                 });
             }
             print::status(&format!("wrote {}", path.display()));
-            Ok(())
         }
-        None => print::document(&text),
+        None => print::document(&text)?,
     }
+    if table.is_text() && flags.layout.layout().header.is_none() {
+        // A record of words looks like a row of names. So the row is not shown, because it may be a record.
+        print::status(&format!(
+            "note: the first row of {} was read as the names of the columns; if it is a record, the schema contains \
+             it: remove the schema, and declare the names with --header A,B,C",
+            flags.data.display()
+        ));
+    }
+    Ok(())
 }
 
 impl Flags {
