@@ -76,8 +76,8 @@ impl Accuracy {
     ) -> Result<V::Output, Error> {
         check_unit(state, self.one_record_per_user, self.most_per_user)?;
         match self.most_per_user {
-            Some(most) => self.of_records(state, correct, Limited { most, visitor }),
-            None => self.of_records(state, correct, visitor),
+            Some(most) => Ok(self.of_records(state, correct, Limited { most, visitor })),
+            None => Ok(self.of_records(state, correct, visitor)),
         }
     }
 
@@ -89,21 +89,21 @@ impl Accuracy {
         state: &State,
         correct: &'a [bool],
         visitor: V,
-    ) -> Result<V::Output, Error> {
+    ) -> V::Output {
         let (neighbors, most) = (state.terms().neighbors, self.most_per_user.unwrap_or(1));
         let price = move |epsilon: f64| {
             Ok::<_, Error>(Price::laplace(Epsilon::new(epsilon)?).under(neighbors).for_users_with(most))
         };
         if let Some(records) = self.records {
-            return Ok(visitor.visit(
+            return visitor.visit(
                 move |epsilon| Ok(Count::for_epsilon(price(epsilon)?)?),
                 || Ok(Sensitive::new(correct.iter().filter(|correct| **correct).count() as u64)),
                 move |paid, data| Ok(Score::new(paid.run(&data)?, records as f64)),
-            ));
+            );
         }
         // A record is either right or wrong, so it is in one of two bins.
         let bin = |correct: &bool| Some(KEYS[usize::from(!correct)].to_owned());
-        Ok(visitor.visit(
+        visitor.visit(
             move |epsilon| Ok(Histogram::for_epsilon(KEYS.map(str::to_owned).to_vec(), price(epsilon)?)?),
             move || Ok(Sensitive::new(correct.iter().map(bin).collect::<Vec<_>>())),
             |paid, data| {
@@ -112,7 +112,7 @@ impl Accuracy {
                 let nothing = Release { value: 0.0, within: Within::Secret };
                 Ok(Score::new(counts.first().map_or(nothing, |(_, right)| *right), all))
             },
-        ))
+        )
     }
 }
 
