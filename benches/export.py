@@ -91,8 +91,8 @@ IMAGES = [
     ("transformer", 3, 8, 8),
 ]
 
-# Layers that no named model has.
-LAYERS = {
+# Layers and preparations that no named model has: the shape of a record, and the configuration.
+CONFIGURED = {
     "causal attention on words": (
         [12],
         """
@@ -177,6 +177,16 @@ kind = "linear"
 outputs = 3
 """,
     ),
+    "components (images)": (
+        [3, 6, 6],
+        """
+[model]
+name = "mlp-tanh"
+[training.preparation]
+kind = "components"
+count = 5
+""",
+    ),
 }
 
 
@@ -214,21 +224,9 @@ def cases(quell: Path, place: Path):
         yield f"{name} (table)", lambda f=flags, l=label, v=values, n=name: table(quell, fresh(place, n), f, l, v)
     for name, *shape in IMAGES:
         yield f"{name} (images)", lambda n=name, s=shape: array(quell, fresh(place, n), f"--model {n}", s)
-    for name, (shape, layers) in LAYERS.items():
-        yield name, lambda s=shape, l=layers, n=name: array(quell, fresh(place, n), "--config layers.toml", s, l)
-    yield "components (images)", lambda: array(
-        quell, fresh(place, "components"), "--config layers.toml", [3, 6, 6], COMPONENTS
-    )
+    for name, (shape, text) in CONFIGURED.items():
+        yield name, lambda s=shape, t=text, n=name: array(quell, fresh(place, n), "--config run.toml", s, t)
     yield "public network (images)", lambda: on_public_network(quell, fresh(place, "public"))
-
-
-COMPONENTS = """
-[model]
-name = "mlp-tanh"
-[training.preparation]
-kind = "components"
-count = 5
-"""
 
 
 def fresh(place: Path, name: str) -> Path:
@@ -288,7 +286,7 @@ def array(quell: Path, place: Path, flags: str, shape: list[int], configuration:
         inputs = records.astype(np.float32) / 255
     stored = records if len(shape) == 1 else np.moveaxis(records, 1, -1)
     np.savez(place / "records.npz", x=stored, y=random.integers(0, 3, 60, dtype=np.uint8))
-    (place / "layers.toml").write_text(configuration)
+    (place / "run.toml").write_text(configuration)
     run(quell, place, f"train records.npz --classes a,b,c --records 60 --epsilon 20 --delta 1e-3 --steps 8 {flags} --output run")
     wanted = run(quell, place, "predict run records.npz --scores --format json")
     return difference(quell, place, {"input": inputs}, wanted)

@@ -163,7 +163,7 @@ fn a_search_whose_best_model_cannot_be_written_is_over() {
 }
 
 #[test]
-fn candidates_of_different_data_or_of_forbidden_methods_are_refused() {
+fn candidates_of_different_data_are_refused() {
     let mut different = asked(2.0, 3, &[1.0, 2.0]);
     different.candidates[1].configuration.data.dataset = Some("other".into());
     let refused = Tuning::new(different).err().map(|error| error.to_string());

@@ -159,22 +159,27 @@ impl Asked {
             let sentence = "a histogram has --bounds and no --bins, expected a number of bins";
             return Err(Refusal::new(sentence, "add --bins 10, or leave --bounds out to count keys").into());
         }
-        match (&self.parts, &self.group_by) {
-            (None, None) => self.plain(),
-            (Some(_), Some(_)) => {
-                let sentence = "both parts and groups are given, expected one of them";
-                Err(Refusal::new(sentence, "leave --group-by out, or write it into the conditions").into())
+        let columns = self.group_by.as_ref().map(Several::list);
+        let groups = columns.as_deref().map(|columns| self.axes(columns)).transpose()?;
+        let Some(parts) = &self.parts else {
+            let Some(groups) = groups else { return self.plain() };
+            return self.grouped(groups, columns.unwrap_or_default().into_iter().next().unwrap_or_default());
+        };
+        let conditions = parts.iter().map(|part| Ok(part.parse()?));
+        let mut axes = vec![Axis::conditions(conditions.collect::<Result<Vec<Predicate>>>()?)];
+        match groups {
+            None => {}
+            // A record is in one part and in one group at most, so it is in one cell at most.
+            Some(Some(groups)) if groups.len() == 1 => axes.extend(groups),
+            Some(Some(_)) => {
+                let sentence = "parts have two columns of groups, expected one column";
+                return Err(
+                    Refusal::new(sentence, "leave one --group-by out, or write it into the parts").into()
+                );
             }
-            (Some(parts), None) => {
-                let conditions = parts.iter().map(|part| Ok(part.parse()?));
-                let conditions = conditions.collect::<Result<Vec<Predicate>>>()?;
-                self.grouped(Some(vec![Axis::conditions(conditions)]), String::new())
-            }
-            (None, Some(columns)) => {
-                let columns = columns.list();
-                self.grouped(self.axes(&columns)?, columns.first().cloned().unwrap_or_default())
-            }
+            Some(None) => return Err(no_groups().into()),
         }
+        self.grouped(Some(axes), String::new())
     }
 
     /// Builds a statistic of all selected records.
@@ -281,10 +286,6 @@ impl Asked {
 
     /// Builds a statistic for each group of the selected records. `first` is the first column of groups.
     fn grouped(&self, axes: Option<Vec<Axis>>, first: String) -> Result<statistics::Statistic> {
-        let missing = || {
-            let sentence = "no groups are given, expected the keys of the groups";
-            Refusal::new(sentence, "add --groups A,B,C from public knowledge, not from the data")
-        };
         Ok(match (self.statistic, axes) {
             (Statistic::Count, Some(by)) => statistics::Statistic::Grouped(Grouped::Count { by }),
             // The number of records in each group is a histogram.
@@ -308,18 +309,18 @@ impl Asked {
                 statistics::Statistic::Grouped(Grouped::UnknownPairs { columns })
             }
             (Statistic::Histogram, Some(_)) => {
-                let sentence = "a histogram has two columns of groups, expected one";
+                let sentence = "a histogram is divided twice, expected one column of groups, or parts alone";
                 return Err(Refusal::new(sentence, "leave one out, or ask for a count").into());
             }
             (Statistic::Sum, by) => statistics::Statistic::Grouped(Grouped::Sum {
                 column: self.column()?,
                 bounds: self.bounds()?,
-                by: by.ok_or_else(missing)?,
+                by: by.ok_or_else(no_groups)?,
             }),
             (Statistic::Mean, by) => statistics::Statistic::Grouped(Grouped::Mean {
                 column: self.column()?,
                 bounds: self.bounds()?,
-                by: by.ok_or_else(missing)?,
+                by: by.ok_or_else(no_groups)?,
             }),
             (Statistic::Quantile | Statistic::Median, by) => {
                 let quantiles = self.quantiles()?;
@@ -331,10 +332,10 @@ impl Asked {
                     column: self.column()?,
                     bounds: self.bounds()?,
                     quantile,
-                    by: by.ok_or_else(missing)?,
+                    by: by.ok_or_else(no_groups)?,
                 })
             }
-            (Statistic::Histogram, None) => return Err(missing().into()),
+            (Statistic::Histogram, None) => return Err(no_groups().into()),
             _ => {
                 let sentence = "this statistic has no groups, expected a count, sum, mean, median, quantile or histogram";
                 let hint = "leave --group-by out, or ask about one group with --where";
@@ -357,6 +358,12 @@ impl Asked {
         let hint = "add --bounds LOWER UPPER from public knowledge, not from the data";
         Err(Refusal::new("no bounds are given, expected the range to which numbers are clamped", hint).into())
     }
+}
+
+/// The refusal of a statistic whose groups are not listed.
+fn no_groups() -> Refusal {
+    let sentence = "no groups are given, expected the keys of the groups";
+    Refusal::new(sentence, "add --groups A,B,C from public knowledge, not from the data")
 }
 
 /// What a schema says about a column.

@@ -45,6 +45,7 @@ Examples:
   quell query census.csv quantile --column age --bounds 0 120 --quantile 0.25,0.5,0.75 --epsilon 0.3
   quell query census.csv count,mean,median --column age --bounds 0 100 --epsilon 0.3
   quell query census.csv count --part \"age < 18\" --part \"age >= 18\" --epsilon 0.1
+  quell query census.csv count --part \"age < 18\" --part \"age >= 18\" --group-by sex --groups Female,Male --epsilon 0.1
   quell query census.csv --plan questions.toml --epsilon 0.2 --format json";
 
 /// Release statistics of a table, charged to the ledger of its dataset
@@ -118,8 +119,8 @@ pub(crate) struct Flags {
     /// Condition that selects a part of the records; give it several times
     ///
     /// Each part has its own answer, and all parts together cost one ε. No record may satisfy two of the
-    /// conditions: the command proves this from the conditions, or refuses them.
-    #[arg(long, value_name = "EXPRESSION", conflicts_with = "group_by")]
+    /// conditions: the command proves this from the conditions, or refuses them. --group-by divides each part.
+    #[arg(long, value_name = "EXPRESSION")]
     part: Option<Vec<String>>,
     /// Quantiles to release, separated by commas
     #[arg(

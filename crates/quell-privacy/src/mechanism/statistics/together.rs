@@ -107,9 +107,11 @@ impl Paid<Together> {
     ///
     /// # Contract
     /// The charge covers one run of a mechanism with the event and the distance of each part. So a mechanism
-    /// with another event, and a part that was handed out before, are refused. Every part draws its own key.
+    /// with another event, and a part that was handed out before, are refused. The mechanism is checked like one
+    /// that is added to a plan: another one with the same event may be unfit. Every part draws its own key.
     pub fn take<M: Mechanism>(&mut self, part: usize, mechanism: M) -> Result<Paid<M>, Error> {
         let neighbors = self.neighbors;
+        mechanism.check(neighbors)?;
         let refused = Error::Unfit { what: "this statistic", because: "the charge paid for another one" };
         let Some(paid) = self.mechanism.parts.get_mut(part) else { return Err(refused) };
         let is_covered = mechanism.event_of_runs(neighbors, 1) == paid.event

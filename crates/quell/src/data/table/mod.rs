@@ -77,6 +77,12 @@ impl Table {
         &self.header.columns
     }
 
+    /// Whether the table is a text file, whose names of columns are declared or in its first row.
+    #[must_use]
+    pub fn is_text(&self) -> bool {
+        matches!(self.source, Source::Csv(_))
+    }
+
     /// Selects every record.
     #[must_use]
     pub fn all(&self) -> Selection<'_> {
