@@ -92,9 +92,7 @@ pub struct Network {
     chunk: usize,
 }
 
-/// Computes the outputs of one example at a time.
-///
-/// In a chunk, the last digits of an output may depend on how many other examples there are. Here they do not.
+/// Computes the outputs of one example at a time, on one thread.
 pub(crate) struct Single<'n> {
     network: &'n Network,
     tape: Tape,

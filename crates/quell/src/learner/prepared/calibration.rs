@@ -32,13 +32,13 @@ pub(super) struct LastRun {
 
 /// Noise of the calibration, over that of one release with the whole guarantee.
 ///
-/// Costs grow with one over the square of the noise, so a thirty-sixth of the budget is for the calibration.
-const NOISE_RATIO: f64 = 6.0;
+/// Costs grow with one over the square of the noise, so a sixteenth of the budget is for the calibration.
+const NOISE_RATIO: f64 = 4.0;
 
 /// The least number of records, in noise multipliers of the calibration, with which a network is calibrated.
 ///
 /// With fewer records, the correction is mostly noise (docs/evidence.md).
-const CALIBRATED: f64 = 100.0;
+const CALIBRATED: f64 = 400.0;
 
 impl LastRun {
     /// The calibration that the settings ask for, or the usual one for the guarantee and the records.
@@ -133,8 +133,8 @@ fn suitable(recipe: &Recipe, model: &Architecture, subject: &Subject<'_>) -> Opt
 
 /// The vectors of all records in the calibration, of length at most one.
 ///
-/// A record with several examples has the mean of their vectors. The outputs of each example are computed
-/// alone, because the last digit of an output may decide on its range.
+/// A record with several examples has the mean of their vectors. Each example passes through the network alone:
+/// the last digit of an output may decide on its range, so no other example may change it.
 pub(super) struct Vectors<'a> {
     calibration: Calibration,
     network: &'a Network,
@@ -175,3 +175,6 @@ impl Contributions for Vectors<'_> {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;
