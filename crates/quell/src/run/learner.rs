@@ -314,6 +314,7 @@ impl Recipe {
             ("choice of loss", self.loss.is_some()),
             ("optimizer", self.optimizer.is_some()),
             ("preparation", self.preparation.is_some()),
+            ("calibration after its steps", self.calibration.is_some()),
             ("schedule", has_schedule),
             ("choice of average", self.average != usual.average),
             ("augmentation", self.augmentation.is_some()),
