@@ -102,6 +102,7 @@
 
 mod charge;
 mod configuration;
+mod defaults;
 mod error;
 mod file;
 mod folder;
