@@ -107,6 +107,34 @@ fn a_first_row_that_may_be_a_record_is_said_to_be_names_and_is_not_printed() {
 }
 
 #[test]
+fn init_of_other_data_refuses_what_only_a_table_has() {
+    let here = folder("init other flags");
+    fs::write(here.join("records.npy"), b"\x93NUMPY").unwrap();
+    for flag in [
+        "--label y",
+        "--numbers a,b",
+        "--categories a",
+        "--ignore a",
+        "--user a",
+        "--header a,b",
+        "--missing x",
+    ] {
+        let refused = run(&here, &format!("init records.npy {flag}"));
+        let name = flag.split(' ').next().unwrap();
+        assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{flag}");
+        assert!(
+            refused
+                .stderr
+                .contains("records.npy is not a table, expected a table for a schema\nhint: leave out ")
+                && refused.stderr.contains(name),
+            "{}",
+            refused.stderr
+        );
+    }
+    assert_eq!(fs::read_dir(&here).unwrap().count(), 1, "nothing is written");
+}
+
+#[test]
 fn init_with_a_price_charges_the_ledger_and_fills_the_gaps() {
     let here = folder("init_paid");
     fs::write(here.join("people.csv"), people(20_000)).unwrap();

@@ -184,6 +184,62 @@ fn a_text_column_is_refused_with_a_schema_and_noted_without_one() {
 }
 
 #[test]
+fn numbers_of_columns_with_texts_dates_and_truths_are_refused_before_payment() {
+    let project = Project::new("kinds", &[]);
+    let kinds = [
+        ("who", "text = { hashed = 4 }", "text"),
+        ("age", "date = { from = '2024-01-01', to = '2024-12-31' }", "dates"),
+        ("smokes", "boolean = true", "true or false"),
+        ("city", "categories = ['Bern', 'Basel']", "categories"),
+    ];
+    let schema: String =
+        kinds.iter().map(|(name, kind, _)| format!("[[column]]\nname = '{name}'\n{kind}\n")).collect();
+    fs::write(project.folder.join("kinds.toml"), schema).unwrap();
+    let path = project.path("kinds.toml");
+    let questions: [&[&str]; 4] = [
+        &["mean", "--bounds", "0", "10"],
+        &["median", "--bounds", "0", "10"],
+        &["histogram", "--bounds", "0", "10", "--bins", "2"],
+        &["histogram", "--edges", "0,5,10"],
+    ];
+    for (name, _, declared) in kinds {
+        for question in questions {
+            let rest = ["--column", name, "--schema", &path, "--epsilon", "1"];
+            let refused = project.query(&[question, &rest].concat());
+            let said =
+                format!("error: column \"{name}\" is declared as {declared}, expected numbers\nhint: ");
+            assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{name}: {question:?}");
+            assert!(refused.stderr.starts_with(&said), "{}", refused.stderr);
+        }
+        let groups = ["count", "--group-by", name, "--group-bins", "0", "10", "2", "--schema", &path];
+        let refused = project.query(&[&groups[..], &["--epsilon", "1"]].concat());
+        assert!(refused.code == 2 && refused.stderr.contains("expected numbers"), "{}", refused.stderr);
+    }
+    assert_eq!(project.spent(), 0.0);
+    // Keys are no numbers.
+    let keys = ["histogram", "--column", "smokes", "--keys", "yes,no", "--schema", &path, "--epsilon", "1"];
+    assert_eq!(project.query(&keys).code, 0);
+}
+
+#[test]
+fn the_layout_that_a_schema_declares_is_a_part_of_the_question() {
+    let project = Project::new("layout", &[]);
+    let (schema, output) = (project.path("schema.toml"), project.path("mean.txt"));
+    let asked = |layout: &str| {
+        fs::write(&schema, format!("{SCHEMA}[file]\n{layout}\n")).unwrap();
+        let question = ["mean", "--column", "age", "--epsilon", "1", "--schema", &schema];
+        project.query(&[&question[..], &["--output", &output]].concat())
+    };
+    assert_eq!(asked("missing = ['20']").code, 0);
+    let again = asked("missing = ['20']");
+    assert!(again.code == 0 && again.stderr.contains("without a new charge"), "{}", again.stderr);
+    for other in ["missing = ['21']", "", "quotes = false\nmissing = ['20']"] {
+        let refused = asked(other);
+        assert!(refused.code == 2 && refused.stderr.contains("already exists"), "{}", refused.stderr);
+    }
+}
+
+#[test]
 fn records_of_users_are_limited_in_ledgers_of_users() {
     let project = Project::new("users", &["--unit", "user"]);
     let refused = project.query(&["count", "--epsilon", "1"]);

@@ -1,4 +1,4 @@
-//! A scatter plot: points, both of whose axes have the same range, and the line where both values are equal.
+//! A scatter plot: points on two axes, and the line where both values are equal.
 
 use serde::Serialize;
 

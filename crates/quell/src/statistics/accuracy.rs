@@ -131,10 +131,10 @@ pub struct Score {
 impl Score {
     /// Computes the accuracy and its error.
     ///
-    /// Let r records be predicted correctly and w wrongly, with noise x and y on these counts. Then the error of (r + x)/(r +
-    /// x + w + y) is ((1 - a)x - ay)/(r + x + w + y) for a = r/(r + w). That is a weighted mean of two
-    /// independent noises, divided by the noisy number of records. By Proschan (1965), a weighted mean of
-    /// independent symmetric log-concave noises is more peaked around zero than one of them.
+    /// Let r records be predicted correctly and w wrongly, with noise x and y on these counts. Then the error
+    /// of (r + x)/(r + x + w + y) is ((1 - a)x - ay)/(r + x + w + y) for a = r/(r + w). That is a weighted mean
+    /// of two independent noises, divided by the noisy number of records. By Proschan (1965), a weighted mean
+    /// of independent symmetric log-concave noises is more peaked around zero than one of them.
     fn new(correct: Release, records: f64) -> Self {
         let accuracy = match correct.within {
             Within::Value(error) if records > 0.0 => Some(Release {

@@ -92,6 +92,23 @@ pub(crate) struct Flags {
     pub(super) output: Option<PathBuf>,
 }
 
+impl Flags {
+    /// The flags that are given and say something about a table.
+    pub(super) fn given(&self) -> Vec<&'static str> {
+        let all = [
+            ("--label", self.label.is_some()),
+            ("--numbers", !self.numbers.is_empty()),
+            ("--categories", !self.categories.is_empty()),
+            ("--ignore", !self.ignore.is_empty()),
+            ("--user", self.user.is_some()),
+            ("--epsilon", self.epsilon.is_some()),
+            ("--output", self.output.is_some()),
+        ];
+        let given = all.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag);
+        given.chain(self.layout.given()).collect()
+    }
+}
+
 /// The type that a column is assumed to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
