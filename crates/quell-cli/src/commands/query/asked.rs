@@ -163,7 +163,7 @@ impl Asked {
             let sentence = "a histogram has --bounds and no --bins, expected a number of bins";
             return Err(Refusal::new(sentence, "add --bins 10, or leave --bounds out to count keys").into());
         }
-        let columns = self.group_by.as_ref().map(Several::list);
+        let columns = self.group_by.as_ref().map(OneOrMany::list);
         let groups = columns.as_deref().map(|columns| self.axes(columns)).transpose()?;
         let Some(parts) = &self.parts else {
             let Some(groups) = groups else { return self.plain() };
