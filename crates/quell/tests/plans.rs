@@ -140,18 +140,17 @@ fn a_gaussian_plan_meets_its_epsilon_at_its_delta_whatever_statistics_it_has() {
     let part = |statistic: Statistic| Part { name: statistic.to_string(), statistic, records: &all };
     let unknown = || Statistic::Histogram { column: "kind".into(), keys: None };
     let median = || Statistic::SmoothMedian { column: "age".into(), bounds: bounds() };
-    for neighbors in [Neighbors::AddRemove, Neighbors::Replace] {
-        let mut ledger = ledger(Unit::Example, neighbors, 4.0);
-        for delta in [None, Some(1e-7)] {
-            for statistics in
-                [vec![Statistic::Count, unknown()], vec![unknown(), Statistic::Count, median(), unknown()]]
-            {
-                let parts = statistics.into_iter().map(part).collect();
-                let plan = Plan { noise: Noise::Gaussian, delta, ..Plan::new(parts, 1.0) };
-                let asked = Cost { epsilon: 1.0, delta: delta.unwrap_or(1e-6), neighbors };
-                let cost = plan.visit(ledger.state().unwrap(), asked).unwrap();
-                assert!(cost <= 1.0 && cost > 0.9, "{neighbors:?}, {delta:?}: {cost}");
-            }
+    let neighbors = Neighbors::AddRemove;
+    let mut ledger = ledger(Unit::Example, neighbors, 4.0);
+    for delta in [None, Some(1e-7)] {
+        for statistics in
+            [vec![Statistic::Count, unknown()], vec![unknown(), Statistic::Count, median(), unknown()]]
+        {
+            let parts = statistics.into_iter().map(part).collect();
+            let plan = Plan { noise: Noise::Gaussian, delta, ..Plan::new(parts, 1.0) };
+            let asked = Cost { epsilon: 1.0, delta: delta.unwrap_or(1e-6), neighbors };
+            let cost = plan.visit(ledger.state().unwrap(), asked).unwrap();
+            assert!(cost <= 1.0 && cost > 0.9, "{neighbors:?}, {delta:?}: {cost}");
         }
     }
 }
