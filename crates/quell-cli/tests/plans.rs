@@ -293,7 +293,7 @@ fn a_schema_of_users_uses_the_first_records_of_each_and_costs_what_is_said() {
     assert_eq!(run(&here, no_user).code, 2);
     let spent = || json(&here, "ledger list --format json")[0]["spent"].as_f64().unwrap();
     assert_eq!(spent(), 0.0);
-    let bounds = |text: &str| Schema::parse(text).unwrap().columns[0].bounds.unwrap();
+    let bounds = |text: &str| Schema::parse(text).unwrap().columns[0].bounds().unwrap();
     let one = run(&here, &format!("{asked} --max-per-user 1"));
     assert!(one.code == 0 && bounds(&one.stdout)[1] < 1000.0, "{}{}", one.stdout, one.stderr);
     let first = spent();
