@@ -471,8 +471,8 @@ impl Configuration {
 /// What a schema declares about a column, in words.
 fn declared(schema: &Schema, column: &str) -> String {
     const SHOWN: usize = 6;
-    let classes = schema.label.iter().filter(|label| label.column == column);
-    let classes = classes.filter_map(|label| label.classes.as_deref()).next();
+    let mut labels = schema.label.iter().filter(|label| label.column == column);
+    let classes = labels.find_map(|label| label.classes.as_deref());
     let feature = schema.columns.iter().find(|feature| feature.name == column);
     let names = match feature.map(|feature| &feature.kind) {
         Some(FeatureKind::Categories { names, .. }) => names,

@@ -153,7 +153,7 @@ impl Csv {
         each: &mut dyn FnMut(&Row<'_>),
     ) -> Result<(), Error> {
         self.visit(|reader, record| reader.read_apart(record, columns), &mut |record| {
-            each(&Row { cells: Cells::Csv { record, readings }, marks })
+            each(&Row { cells: Cells::Csv { record, readings }, marks });
         })
     }
 

@@ -186,11 +186,10 @@ impl Feature {
                 check_list(&of, names, "categories")?;
                 check_aliases(&of, aliases, names, "categories")
             }
-            FeatureKind::Boolean => Ok(()),
             FeatureKind::Date(DateRange { from, to, .. }) if from >= to => {
                 Err(wrong(format!("{of} has dates from {from} to {to}, expected the earlier day first")))
             }
-            FeatureKind::Date(_) => Ok(()),
+            FeatureKind::Boolean | FeatureKind::Date(_) => Ok(()),
             FeatureKind::Text(text) => text.check(&self.name),
         }
     }
