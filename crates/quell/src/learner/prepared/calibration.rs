@@ -66,12 +66,11 @@ impl LastRun {
                 })
             });
         };
-        let noise = match asked {
-            Some(Recalibration::Scores { noise_multiplier: Some(noise) }) => noise,
-            _ => {
-                let whole = Privacy { delta: Some(delta.get()), noise_multiplier: None, ..recipe.privacy };
-                NOISE_RATIO * whole.gaussian_noise(delta, 1)?
-            }
+        let noise = if let Some(Recalibration::Scores { noise_multiplier: Some(noise) }) = asked {
+            noise
+        } else {
+            let whole = Privacy { delta: Some(delta.get()), noise_multiplier: None, ..recipe.privacy };
+            NOISE_RATIO * whole.gaussian_noise(delta, 1)?
         };
         if asked.is_none() && (records as f64) < CALIBRATED * noise {
             return Ok(None);

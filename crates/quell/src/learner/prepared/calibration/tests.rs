@@ -15,7 +15,11 @@ fn examples(records: usize, classes: usize, chance: &mut PublicRandom) -> Exampl
     let hostile = [0.4, -1.0, 1.0, 0.0, 1e30, f32::MAX, 1e-40, -7.0];
     let value = |number: usize, chance: &mut PublicRandom| {
         // Every other record is usual: its score is in a range between the first and the last.
-        if number / WIDTH % 2 == 0 { chance.normal() } else { hostile[chance.below(hostile.len())] }
+        if (number / WIDTH).is_multiple_of(2) {
+            chance.normal()
+        } else {
+            hostile[chance.below(hostile.len())]
+        }
     };
     let values = (0..WIDTH * records).map(|number| value(number, chance)).collect();
     let users: Vec<_> = (0..records).map(|_| Some([chance.below(15) as u8])).collect();
@@ -92,7 +96,7 @@ fn a_vector_is_the_same_whatever_the_other_records_are() {
     let all: Vec<usize> = (0..examples.len()).collect();
     let alone: Vec<Vec<f64>> = all.iter().map(|record| laws::sum(&mut vectors, &[*record])).collect();
     let third = all.len() / 3;
-    for records in [&all[..], &all[..3], &all[third..2 * third + 1]] {
+    for records in [&all[..], &all[..3], &all[third..=(2 * third)]] {
         let records: Vec<usize> =
             records.iter().copied().filter(|record| alone[*record].iter().all(|x| x.is_finite())).collect();
         let together = laws::sum(&mut vectors, &records);
