@@ -90,7 +90,7 @@ impl<'a> Plan<'a> {
         let asked = Asked {
             noise: self.noise,
             neighbors,
-            deltas: Deltas::new(self.delta, state)?.own_divided_by(with_delta)?,
+            deltas: Deltas::new(self.delta, state)?.divided(with_delta, self.noise)?,
         };
         let prepared = self.parts.iter().map(|part| part.statistic.visit(asked, part.records, Prepare));
         let prepared = prepared.collect::<Result<Vec<Prepared<'p>>, Error>>()?;
@@ -104,11 +104,11 @@ impl<'a> Plan<'a> {
             known: RefCell::default(),
         });
         let paid_share = Rc::clone(&shares);
-        let make = move |epsilon| shares.plan(shares.of(epsilon)?);
+        let make = move |epsilon| shares.plan(shares.of(epsilon));
         let read = move || reads.into_iter().map(|read| read()).collect::<Result<Vec<Run<'p>>, Error>>();
         let run = move |mut paid: Paid<Together>, runs: Vec<Run<'p>>| {
             // The same search as before the charge, so the same share.
-            let share = paid_share.of(self.epsilon).map_err(|_| UNPAID)?;
+            let share = paid_share.of(self.epsilon);
             let mut answers = Vec::new();
             for (number, (run, part)) in runs.into_iter().zip(&self.parts).enumerate() {
                 let answer = run(&mut paid, number, share)?;
@@ -202,22 +202,25 @@ impl Shares<'_> {
     ///
     /// Pure ε add up. Gaussian noise composes to less, so the largest share is searched for, by bisection, with
     /// which the plan still meets ε at the δ of the noise. A search that ends early only adds noise.
-    fn of(&self, epsilon: f64) -> Result<f64, Error> {
+    fn of(&self, epsilon: f64) -> f64 {
         let parts = self.adds.len() as f64;
         if self.noise == Noise::Laplace || parts == 1.0 {
-            return Ok(epsilon / parts);
+            return epsilon / parts;
         }
         if let Some((_, share)) = self.known.borrow().iter().find(|(known, _)| *known == epsilon) {
-            return Ok(*share);
+            return *share;
         }
         let (mut low, mut high) = (0.0, epsilon);
         for _ in 0..16 {
             let middle = if low == 0.0 { high / 2.0 } else { 0.5 * (low + high) };
-            if self.cost(&self.plan(middle)?) <= epsilon { low = middle } else { high = middle }
+            // Some mechanisms need an ε that is not too small. Other errors are those of the chosen share.
+            let Ok(plan) = self.plan(middle) else { break };
+            if self.cost(&plan) <= epsilon { low = middle } else { high = middle }
         }
+        // No accountant composes these events under this relation. The ledger charges what its theorems say.
         let share = if low > 0.0 { low } else { epsilon / parts };
         self.known.borrow_mut().push((epsilon, share));
-        Ok(share)
+        share
     }
 
     /// ε of a plan, at the δ of its noise.

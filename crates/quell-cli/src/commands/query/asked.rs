@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::ValueEnum;
 use quell::{
-    data::{Predicate, Schema, Table},
+    data::{FeatureKind, Predicate, Schema, Table},
     statistics::{self, Axis, Bins, Grouped},
 };
 use quell_privacy::{mechanism::Bounds, units::Probability};
@@ -60,12 +60,12 @@ impl Statistic {
 /// One value or several.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Several<T> {
+pub(super) enum OneOrMany<T> {
     One(T),
     Many(Vec<T>),
 }
 
-impl<T: Clone> Several<T> {
+impl<T: Clone> OneOrMany<T> {
     pub(super) fn list(&self) -> Vec<T> {
         match self {
             Self::One(one) => vec![one.clone()],
@@ -92,10 +92,10 @@ pub(super) struct Asked {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) edges: Option<Vec<f64>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) group_by: Option<Several<String>>,
+    pub(super) group_by: Option<OneOrMany<String>>,
     /// The keys of the groups; two lists for two columns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) groups: Option<Vec<Several<String>>>,
+    pub(super) groups: Option<Vec<OneOrMany<String>>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) group_bins: Option<Vec<f64>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,7 +103,7 @@ pub(super) struct Asked {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) parts: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) quantile: Option<Several<f64>>,
+    pub(super) quantile: Option<OneOrMany<f64>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) inside: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,11 +121,12 @@ pub(super) struct PlanFile {
 const INSIDE: f64 = 0.95;
 
 impl Asked {
-    /// Takes bounds, keys and groups that are not given from a schema, and refuses numbers of a text column.
+    /// Takes bounds, keys and groups that are not given from a schema, and refuses numbers of other columns.
     pub(super) fn declared_by(mut self, schema: &Schema) -> Result<Self> {
-        if let Some(column) = self.column.clone() {
-            let declared = Declared::of(schema, &column);
-            if let Some(other) = declared.other_than_numbers().filter(|_| self.numbers().is_some()) {
+        let has_bins = self.group_bins.is_some() || self.group_edges.is_some();
+        let groups = self.group_by.iter().filter(|_| has_bins).flat_map(OneOrMany::list);
+        for column in self.numbers().map(str::to_owned).into_iter().chain(groups) {
+            if let Some(other) = Declared::of(schema, &column).other_than_numbers() {
                 let sentence = format!("column {column:?} is declared as {other}, expected numbers");
                 return Err(Refusal::new(
                     sentence,
@@ -133,6 +134,9 @@ impl Asked {
                 )
                 .into());
             }
+        }
+        if let Some(column) = self.column.clone() {
+            let declared = Declared::of(schema, &column);
             let needs_bounds = self.statistic.has_numbers() || self.bins.is_some();
             if needs_bounds && self.bounds.is_none() {
                 self.bounds = declared.bounds.map(|bounds| bounds.to_vec());
@@ -149,7 +153,7 @@ impl Asked {
             }
         }
         let is_open = self.groups.is_none() && self.group_bins.is_none() && self.group_edges.is_none();
-        if let Some(columns) = self.group_by.as_ref().map(Several::list).filter(|_| is_open) {
+        if let Some(columns) = self.group_by.as_ref().map(OneOrMany::list).filter(|_| is_open) {
             for column in &columns {
                 let declared = Declared::of(schema, column);
                 if let (Some([lower, upper]), None) = (declared.bounds, declared.names) {
@@ -160,7 +164,7 @@ impl Asked {
             }
             let lists = columns.iter().map(|column| Declared::of(schema, column).names);
             let lists = lists.collect::<Option<Vec<_>>>();
-            self.groups = lists.map(|lists| lists.into_iter().map(Several::Many).collect());
+            self.groups = lists.map(|lists| lists.into_iter().map(OneOrMany::Many).collect());
         }
         Ok(self)
     }
@@ -173,14 +177,14 @@ impl Asked {
         if let (Some(column), Some(keys)) = (&self.column, self.keys.take()) {
             self.keys = Some(spell(column, keys)?);
         }
-        let columns = self.group_by.as_ref().map(Several::list).unwrap_or_default();
+        let columns = self.group_by.as_ref().map(OneOrMany::list).unwrap_or_default();
         if let Some(lists) = self.groups.take() {
             let column = |place: usize| columns.get(place).or(columns.first());
             let lists = lists.into_iter().enumerate().map(|(place, keys)| {
                 Ok(match (column(if columns.len() == 1 { 0 } else { place }), keys) {
                     (None, keys) => keys,
-                    (Some(column), Several::One(key)) => Several::One(table.key(column, &key)?),
-                    (Some(column), Several::Many(keys)) => Several::Many(spell(column, keys)?),
+                    (Some(column), OneOrMany::One(key)) => OneOrMany::One(table.key(column, &key)?),
+                    (Some(column), OneOrMany::Many(keys)) => OneOrMany::Many(spell(column, keys)?),
                 })
             });
             self.groups = Some(lists.collect::<Result<_>>()?);
@@ -192,8 +196,8 @@ impl Asked {
     pub(super) fn apart(self) -> Vec<Self> {
         let is_divided = self.group_by.is_some() || self.parts.is_some();
         match &self.quantile {
-            Some(Several::Many(quantiles)) if is_divided && self.statistic == Statistic::Quantile => {
-                let one = |quantile: &f64| Self { quantile: Some(Several::One(*quantile)), ..self.clone() };
+            Some(OneOrMany::Many(quantiles)) if is_divided && self.statistic == Statistic::Quantile => {
+                let one = |quantile: &f64| Self { quantile: Some(OneOrMany::One(*quantile)), ..self.clone() };
                 quantiles.iter().map(one).collect()
             }
             _ => vec![self],
@@ -216,22 +220,27 @@ impl Asked {
             let sentence = "a histogram has --bounds and no --bins, expected a number of bins";
             return Err(Refusal::new(sentence, "add --bins 10, or leave --bounds out to count keys").into());
         }
-        match (&self.parts, &self.group_by) {
-            (None, None) => self.plain(),
-            (Some(_), Some(_)) => {
-                let sentence = "both parts and groups are given, expected one of them";
-                Err(Refusal::new(sentence, "leave --group-by out, or write it into the conditions").into())
+        let columns = self.group_by.as_ref().map(OneOrMany::list);
+        let groups = columns.as_deref().map(|columns| self.axes(columns)).transpose()?;
+        let Some(parts) = &self.parts else {
+            let Some(groups) = groups else { return self.plain() };
+            return self.grouped(groups, columns.unwrap_or_default().into_iter().next().unwrap_or_default());
+        };
+        let conditions = parts.iter().map(|part| Ok(part.parse()?));
+        let mut axes = vec![Axis::conditions(conditions.collect::<Result<Vec<Predicate>>>()?)];
+        match groups {
+            None => {}
+            // A record is in one part and in one group at most, so it is in one cell at most.
+            Some(Some(groups)) if groups.len() == 1 => axes.extend(groups),
+            Some(Some(_)) => {
+                let sentence = "parts have two columns of groups, expected one column";
+                return Err(
+                    Refusal::new(sentence, "leave one --group-by out, or write it into the parts").into()
+                );
             }
-            (Some(parts), None) => {
-                let conditions = parts.iter().map(|part| Ok(part.parse()?));
-                let conditions = conditions.collect::<Result<Vec<Predicate>>>()?;
-                self.grouped(Some(vec![Axis::conditions(conditions)]), String::new())
-            }
-            (None, Some(columns)) => {
-                let columns = columns.list();
-                self.grouped(self.axes(&columns)?, columns.first().cloned().unwrap_or_default())
-            }
+            Some(None) => return Err(no_groups().into()),
         }
+        self.grouped(Some(axes), String::new())
     }
 
     /// Builds a statistic of all selected records.
@@ -278,7 +287,7 @@ impl Asked {
     /// The quantiles that are asked for; the median if none is given.
     fn quantiles(&self) -> Result<Vec<Probability>> {
         let given = self.quantile.as_ref().filter(|_| self.statistic == Statistic::Quantile);
-        let quantiles = given.map_or_else(|| vec![0.5], Several::list);
+        let quantiles = given.map_or_else(|| vec![0.5], OneOrMany::list);
         if quantiles.is_empty() {
             let sentence = "the list of quantiles is empty, expected at least one quantile";
             return Err(Refusal::new(sentence, "write --quantile 0.25,0.5,0.75").into());
@@ -315,7 +324,7 @@ impl Asked {
             (None, None) => None,
         };
         let lists: Option<Vec<Vec<String>>> =
-            self.groups.as_ref().map(|lists| lists.iter().map(Several::list).collect());
+            self.groups.as_ref().map(|lists| lists.iter().map(OneOrMany::list).collect());
         match (columns, bins, lists) {
             ([column], Some(bins), _) => Ok(Some(vec![Axis::bins(column, bins)])),
             ([column], None, Some(lists)) => Ok(Some(vec![Axis::keys(column, lists.concat())])),
@@ -339,10 +348,6 @@ impl Asked {
 
     /// Builds a statistic for each group of the selected records. `first` is the first column of groups.
     fn grouped(&self, axes: Option<Vec<Axis>>, first: String) -> Result<statistics::Statistic> {
-        let missing = || {
-            let sentence = "no groups are given, expected the keys of the groups";
-            Refusal::new(sentence, "add --groups A,B,C from public knowledge, not from the data")
-        };
         Ok(match (self.statistic, axes) {
             (Statistic::Std, _) => return Err(no_deviation().into()),
             (Statistic::Count, Some(by)) => statistics::Statistic::Grouped(Grouped::Count { by }),
@@ -367,18 +372,18 @@ impl Asked {
                 statistics::Statistic::Grouped(Grouped::UnknownPairs { columns })
             }
             (Statistic::Histogram, Some(_)) => {
-                let sentence = "a histogram has two columns of groups, expected one";
+                let sentence = "a histogram is divided twice, expected one column of groups, or parts alone";
                 return Err(Refusal::new(sentence, "leave one out, or ask for a count").into());
             }
             (Statistic::Sum, by) => statistics::Statistic::Grouped(Grouped::Sum {
                 column: self.column()?,
                 bounds: self.bounds()?,
-                by: by.ok_or_else(missing)?,
+                by: by.ok_or_else(no_groups)?,
             }),
             (Statistic::Mean, by) => statistics::Statistic::Grouped(Grouped::Mean {
                 column: self.column()?,
                 bounds: self.bounds()?,
-                by: by.ok_or_else(missing)?,
+                by: by.ok_or_else(no_groups)?,
             }),
             (Statistic::Quantile | Statistic::Median, by) => {
                 let quantiles = self.quantiles()?;
@@ -390,10 +395,10 @@ impl Asked {
                     column: self.column()?,
                     bounds: self.bounds()?,
                     quantile,
-                    by: by.ok_or_else(missing)?,
+                    by: by.ok_or_else(no_groups)?,
                 })
             }
-            (Statistic::Histogram, None) => return Err(missing().into()),
+            (Statistic::Histogram, None) => return Err(no_groups().into()),
             _ => {
                 let sentence = "this statistic has no groups, expected a count, sum, mean, median, quantile or histogram";
                 let hint = "leave --group-by out, or ask about one group with --where";
@@ -424,6 +429,12 @@ fn no_deviation() -> Refusal {
     Refusal::new(sentence, "ask for the variance, and take its square root")
 }
 
+/// The refusal of a statistic whose groups are not listed.
+fn no_groups() -> Refusal {
+    let sentence = "no groups are given, expected the keys of the groups";
+    Refusal::new(sentence, "add --groups A,B,C from public knowledge, not from the data")
+}
+
 /// What a schema says about a column.
 #[derive(Default)]
 struct Declared {
@@ -439,17 +450,21 @@ impl Declared {
         if let Some(label) = label {
             return Self { bounds: label.bounds, names: label.classes.clone(), other: None };
         }
-        let Some(feature) = schema.columns.iter().find(|feature| feature.name == column) else {
-            return Self::default();
-        };
-        if feature.boolean {
+        let feature = schema.columns.iter().find(|feature| feature.name == column);
+        match feature.map(|feature| &feature.kind) {
+            Some(FeatureKind::Bounds(bounds)) => Self { bounds: Some(*bounds), ..Self::default() },
+            Some(FeatureKind::Categories { names, .. }) => {
+                Self { names: Some(names.clone()), ..Self::default() }
+            }
             // As a number, true is 1: the mean is the share of true.
-            let names = Some(vec!["false".into(), "true".into()]);
-            return Self { bounds: Some([0.0, 1.0]), names, other: None };
+            Some(FeatureKind::Boolean) => {
+                let names = Some(vec!["false".into(), "true".into()]);
+                Self { bounds: Some([0.0, 1.0]), names, other: None }
+            }
+            Some(FeatureKind::Date(_)) => Self { other: Some("dates"), ..Self::default() },
+            Some(FeatureKind::Text(_)) => Self { other: Some("text"), ..Self::default() },
+            None => Self::default(),
         }
-        let date = feature.date.as_ref().map(|_| "dates");
-        let other = date.or(feature.text.as_ref().map(|_| "text"));
-        Self { bounds: feature.bounds, names: feature.categories.clone(), other }
     }
 
     /// What the cells are, if they are no numbers. Categories may be numbers, all of them.

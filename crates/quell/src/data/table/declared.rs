@@ -9,7 +9,7 @@ use std::{borrow::Cow, collections::HashMap};
 use super::{
     date::{DateOrder, Day},
     error::Error,
-    feature::TRUTHS,
+    feature::{FeatureKind, TRUTHS},
     schema::Schema,
 };
 use crate::{error::listed, hint::nearest};
@@ -38,12 +38,12 @@ impl Declared {
             });
         }
         let feature = schema.columns.iter().find(|feature| feature.name == column)?;
-        Some(match (&feature.categories, &feature.date) {
-            (Some(names), _) => Self::names(names, feature.aliases.iter()),
-            (None, Some(date)) => Self::Date(date.order),
-            (None, None) if feature.boolean => Self::Truth,
-            (None, None) if feature.text.is_some() => Self::Text,
-            (None, None) => Self::Numbers,
+        Some(match &feature.kind {
+            FeatureKind::Bounds(_) => Self::Numbers,
+            FeatureKind::Categories { names, aliases } => Self::names(names, aliases.iter()),
+            FeatureKind::Boolean => Self::Truth,
+            FeatureKind::Date(date) => Self::Date(date.order),
+            FeatureKind::Text(_) => Self::Text,
         })
     }
 

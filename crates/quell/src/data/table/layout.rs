@@ -36,7 +36,8 @@ use crate::data::TableError;
 pub struct Layout {
     /// The character between two cells.
     ///
-    /// If omitted, it is found in the row of names: a comma, a semicolon or a tab.
+    /// If omitted, it is found in the row of names: a comma, a semicolon or a tab. If `header` declares the
+    /// names, it is a tab for a file named `.tsv`, and a comma for others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delimiter: Option<Delimiter>,
     /// Whether cells can be quoted. By default they can, except where tabs separate them.
