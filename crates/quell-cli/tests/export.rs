@@ -228,10 +228,8 @@ fn every_spelling_of_a_cell_is_exported_and_no_column_takes_the_name_of_another_
         ("scores", "boolean = true"),
         ("colour", "categories = ['red', 'blue']\naliases = { Rot = 'red', maroon = 'red' }\nunknown = true"),
     ];
-    let mut schema = String::from("[label]\ncolumn = 'y'\nclasses = ['no', 'yes']\n");
-    for (name, kind) in columns {
-        schema += &format!("[[column]]\nname = '{name}'\n{kind}\n");
-    }
+    let declared = columns.map(|(name, kind)| format!("[[column]]\nname = '{name}'\n{kind}\n"));
+    let schema = format!("[label]\ncolumn = 'y'\nclasses = ['no', 'yes']\n{}", declared.concat());
     let rows = (0..60).map(|i| {
         let word = |words: &[&'static str]| words[i % words.len()];
         let (truth, colour) = (word(&["Yes", "no"]), word(&["Rot", "red", "blue"]));

@@ -192,9 +192,8 @@ fn numbers_of_columns_with_texts_dates_and_truths_are_refused_before_payment() {
         ("smokes", "boolean = true", "true or false"),
         ("city", "categories = ['Bern', 'Basel']", "categories"),
     ];
-    let schema: String =
-        kinds.iter().map(|(name, kind, _)| format!("[[column]]\nname = '{name}'\n{kind}\n")).collect();
-    fs::write(project.folder.join("kinds.toml"), schema).unwrap();
+    let declared = kinds.map(|(name, kind, _)| format!("[[column]]\nname = '{name}'\n{kind}\n"));
+    fs::write(project.folder.join("kinds.toml"), declared.concat()).unwrap();
     let path = project.path("kinds.toml");
     let questions: [&[&str]; 4] = [
         &["mean", "--bounds", "0", "10"],

@@ -190,25 +190,7 @@ impl Flags {
         };
         let share = questions.share(epsilon, &state)?;
         let plan = questions.plan(share)?;
-        let mut asked = json!({"schema": {
-            "data": path_text(&self.data),
-            "dataset": dataset,
-            "delta": delta,
-            "epsilon": epsilon,
-            "plan": "one charge",
-            "label": label,
-            "roles": roles,
-            "within": within.iter().map(|within| [within.lower(), within.upper()]).collect::<Vec<_>>(),
-        }});
-        // Questions about files of the usual layout keep the text that they had before there were others.
-        let layout = self.layout.layout();
-        if !layout.is_default() {
-            asked["schema"]["file"] = json!(layout);
-        }
-        if let Some(most) = self.max_per_user {
-            asked["schema"]["max_per_user"] = json!(most);
-            asked["schema"]["user"] = json!(self.user);
-        }
+        let asked = self.question(roles, label, &within, (&dataset, delta, epsilon));
         let mut purchase = self.output.as_deref().map(|path| Purchase::open(path, &asked)).transpose()?;
         let is_paid =
             purchase.as_ref().map_or(Ok(false), |purchase| purchase.is_paid(&mut ledger, SCHEMA))?;
@@ -253,6 +235,36 @@ impl Flags {
             );
         }
         Ok(found.unwrap_or_else(|| roles.iter().map(|_| Values::Open).collect()))
+    }
+
+    /// The question of this command, by which a paid answer is recognised.
+    fn question(
+        &self,
+        roles: &[(String, Role)],
+        label: &str,
+        within: &[Bounds],
+        (dataset, delta, epsilon): (&str, f64, f64),
+    ) -> serde_json::Value {
+        let mut asked = json!({"schema": {
+            "data": path_text(&self.data),
+            "dataset": dataset,
+            "delta": delta,
+            "epsilon": epsilon,
+            "plan": "one charge",
+            "label": label,
+            "roles": roles,
+            "within": within.iter().map(|within| [within.lower(), within.upper()]).collect::<Vec<_>>(),
+        }});
+        // Questions about files of the usual layout keep the text that they had before there were others.
+        let layout = self.layout.layout();
+        if !layout.is_default() {
+            asked["schema"]["file"] = json!(layout);
+        }
+        if let Some(most) = self.max_per_user {
+            asked["schema"]["max_per_user"] = json!(most);
+            asked["schema"]["user"] = json!(self.user);
+        }
+        asked
     }
 
     /// The range in which the numbers of each column are searched.

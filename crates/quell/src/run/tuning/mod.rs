@@ -119,8 +119,8 @@ impl Tuning {
     ) -> Result<(Option<Kept>, PaymentRecord), Error> {
         let count = self.configuration.candidates.len();
         let (lease, paid) = charge::lease(ledger, folder, (trials.clone(), count as u64), self.cost())?;
-        let (mut lease, mut kept) = (lease.in_blocks_of(1), folder.kept(count)?);
-        while let Some(paid_trial) = lease.next() {
+        let (lease, mut kept) = (lease.in_blocks_of(1), folder.kept(count)?);
+        for paid_trial in lease {
             let mut trial = paid_trial?.trial()?;
             let kind = trial.kind();
             let progress = Progress::counted("trials", kind as u64, count as u64);
