@@ -9,6 +9,7 @@ mod conventions;
 mod curve;
 mod documents;
 mod export;
+mod files;
 mod former_names;
 mod groups;
 mod hostile_text;

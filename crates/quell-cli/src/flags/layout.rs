@@ -1,6 +1,6 @@
 //! Flags that say how a text table is written.
 
-use quell::data::{Delimiter, Layout};
+use quell::data::{Decimal, Delimiter, Encoding, Layout};
 
 /// How a text table is written, where its file does not tell.
 #[derive(clap::Args)]
@@ -11,6 +11,12 @@ pub(crate) struct LayoutArgs {
     /// Names of all columns in order, for a file without a header
     #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
     header: Vec<String>,
+    /// Character before decimals: a point, or a comma as in 2,5
+    #[arg(long, value_name = "CHARACTER")]
+    decimal: Option<Decimal>,
+    /// How letters are written: utf-8, or latin-1 as by older programs on Windows
+    #[arg(long, value_name = "NAME")]
+    encoding: Option<Encoding>,
     /// Cells that count as missing, separated by commas, such as ?
     #[arg(long, value_name = "A,B,C", value_delimiter = ',', allow_hyphen_values = true)]
     missing: Vec<String>,
@@ -22,6 +28,8 @@ impl LayoutArgs {
             delimiter: self.delimiter,
             quotes: None,
             header: Some(self.header.clone()).filter(|names| !names.is_empty()),
+            decimal: self.decimal,
+            encoding: self.encoding,
             missing: self.missing.clone(),
         }
     }
@@ -33,6 +41,8 @@ impl LayoutArgs {
             delimiter: given.delimiter.or(declared.delimiter),
             quotes: declared.quotes,
             header: given.header.or(declared.header),
+            decimal: given.decimal.or(declared.decimal),
+            encoding: given.encoding.or(declared.encoding),
             missing: if given.missing.is_empty() { declared.missing } else { given.missing },
         }
     }

@@ -34,7 +34,7 @@ macro_rules! variants {
 }
 
 variants!(format_name, FORMAT, FormatError:
-    Unrecognised NoTable NoHeader Separator Damaged Codec Packed Broken NoArchive NoImage Shape SingleImage
+    Unrecognised NoTable NoHeader Separator NoDelimiter Damaged Codec Packed Broken NoArchive NoImage Shape SingleImage
     NoClass TooLarge NoLabels NoClasses Undeclared Counts);
 variants!(table_name, TABLE, TableError:
     DuplicateColumn NoColumn WrongUse FractionsAsUsers Malformed NoSchema NoLabel Schema UnfitRecords Unmentioned);
@@ -48,7 +48,7 @@ variants!(general_name, GENERAL, Error:
     Format Table Layer Network Run Privacy Absent Unreadable TooLong Unwritable Setting OutOfRange Length Sizes Missing
     OtherTerms SavedState);
 variants!(hint_name, HINTS, Hint:
-    CheckPath CheckPermissions FreeSpace ExportAgain ExportTable NameColumns ExportColumn DidYouMean
+    CheckPath CheckPermissions FreeSpace ExportAgain ExportTable NameColumns DeclareDelimiter ExportColumn DidYouMean
     CheckColumnName CompareWith Example ConvertImage AllowMemory SupportedFormats AddLabels DeclareClasses
     DeclareImages MatchRecords WriteSchema DeclareColumn MatchSchema ChangeLayer ShrinkKernel KeepShape
     NarrowLayers ListLayers UseGroupNorm ChooseModel RestoreNetwork Give ResumeRun NameRun FinishRun NameModel
@@ -90,6 +90,7 @@ fn format_samples() -> Vec<FormatError> {
         FormatError::NoTable { path: path(), found },
         FormatError::NoHeader { path: path() },
         FormatError::Separator { path: path(), found, expected },
+        FormatError::NoDelimiter { path: path() },
         FormatError::Damaged { path: path(), part: text() },
         FormatError::Codec { path: path(), codec: "lzo" },
         FormatError::Packed { path: path() },

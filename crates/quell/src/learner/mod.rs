@@ -37,6 +37,7 @@ pub mod prepared;
 pub(crate) mod privacy;
 pub mod schedule;
 pub(crate) mod section;
+mod signal;
 pub mod sums;
 mod supervised;
 pub mod synthesis;
@@ -46,7 +47,7 @@ pub mod unsupervised;
 
 pub use control::Control;
 pub use evaluation::{Evaluation, correct, evaluate, predictions, scores};
-pub(crate) use evaluation::{evaluate_briefly, outputs, some_pairs};
+pub(crate) use evaluation::outputs;
 pub use facts::{PublicFacts, default_delta};
 pub use gradients::Gradients;
 pub use measures::{Calibration, CalibrationBin, ClassMeasure, ClassMeasures, NumberMeasures};

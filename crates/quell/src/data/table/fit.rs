@@ -67,6 +67,8 @@ pub struct Fit {
     pub records: usize,
     /// All cells that do not fit, in the order of the records.
     pub misfits: Vec<Misfit>,
+    /// The records with more cells than the table has columns, counted from 1.
+    pub long: Vec<usize>,
 }
 
 /// What a cell must be.
@@ -114,7 +116,7 @@ impl Expected<'_> {
             (Some(text), Some(_)) if self.aliases.keys().any(|alias| alias.trim() == text) => true,
             // A missing cell has a meaning in a column to learn from, and none as a label.
             (None, _) => !self.is_label,
-            (Some(text), None) => text.parse::<f64>().is_ok_and(f64::is_finite),
+            (Some(text), None) => self.is_number || row.as_number(text).is_some(),
             (Some(text), Some(names)) => names.iter().any(|name| {
                 name.trim() == text || (self.is_number && name.trim().parse::<f64>().ok() == number)
             }),
@@ -172,6 +174,9 @@ impl Fit {
         let mut fit = Self::default();
         table.all().scan(&readings, |row| {
             fit.records += 1;
+            if row.has_more_than(table.columns().len()) {
+                fit.long.push(fit.records);
+            }
             for (slot, column) in expected.iter().enumerate() {
                 if let Some((kind, text)) = column.misfit(row, slot) {
                     fit.misfits.push(Misfit {

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::learner::signal::is_noise;
+
 /// How much the clipped gradients of the last steps agreed with each other.
 ///
 /// If all gradients are clipped and point the same way, their mean is as long as the clip norm. At a minimum
@@ -16,6 +18,12 @@ pub(in crate::learner) struct Agreement {
     variance: f64,
     /// Number of steps.
     count: u64,
+    /// The squared lengths of all sums, in units of the noise. Earlier versions did not keep it.
+    #[serde(default)]
+    squares: f64,
+    /// The numbers in all these sums.
+    #[serde(default)]
+    numbers: f64,
 }
 
 /// How much of the last steps counts: about ten of them.
@@ -34,10 +42,17 @@ impl Agreement {
         let (dimension, unit) = (sum.len() as f64, (noise / longest).powi(2));
         let length: f64 = sum.iter().map(|x| (f64::from(*x) / longest).powi(2)).sum();
         self.count = self.count.saturating_add(1);
+        self.squares += length / unit;
+        self.numbers += dimension;
         let share = (1.0 - DECAY).max(1.0 / self.count as f64);
         self.square += share * (length - dimension * unit - self.square);
         let own = 2.0 * dimension * unit * unit;
         self.variance = (1.0 - share).powi(2) * self.variance + share * share * own;
+    }
+
+    /// Whether no sum so far can be told from noise.
+    pub(in crate::learner) fn is_noise(&self) -> bool {
+        self.numbers > 0.0 && is_noise(self.squares, self.numbers)
     }
 
     /// The length of the mean gradient over the clip norm, if it shows that training has not settled.
@@ -66,6 +81,7 @@ mod tests {
         // The mean has a length of 4.5·√400 = 90.
         assert!((agreed.unsettled().unwrap() - 0.9).abs() < 0.01, "{agreed:?}");
         assert_eq!(cancelled.unsettled(), None);
+        assert!(cancelled.is_noise() && !agreed.is_noise() && !Agreement::default().is_noise());
     }
 
     #[test]
