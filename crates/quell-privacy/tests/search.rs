@@ -207,7 +207,8 @@ fn the_best_attack_on_a_search_gets_more_than_a_trial_and_less_than_the_charge()
             let paid = ledger.charge(search(10, &[1.0])).unwrap();
             paid.search(None, run, ignore).unwrap().unwrap().score <= 100.0
         };
-        let share = f64::from((0..searches).map(is_guessed).map(u32::from).sum::<u32>()) / f64::from(searches);
+        let share =
+            f64::from((0..searches).map(is_guessed).map(u32::from).sum::<u32>()) / f64::from(searches);
         // Five deviations: false alarms in fewer than one of a million runs.
         let margin = 5.0 * (share * (1.0 - share) / f64::from(searches)).sqrt();
         [share - margin, share + margin]

@@ -158,7 +158,9 @@ fn a_declared_decimal_comma_is_read_and_a_point_is_no_number_then() {
     // The first row is looked at in the same way.
     let error = refused("t.csv", "2,5;a\n1,5;b\n", "decimal = ','");
     assert!(matches!(error, Error::Format(FormatError::NoHeader { .. })), "{error}");
-    let schema = format!("[file]\n{settings}\n[[column]]\nname = 'n'\nbounds = [0, 5]\n[[column]]\nname = 'q'\nboolean = true");
+    let schema = format!(
+        "[file]\n{settings}\n[[column]]\nname = 'n'\nbounds = [0, 5]\n[[column]]\nname = 'q'\nboolean = true"
+    );
     let fit = Fit::new(folder.path().join("t.csv"), &Schema::parse(&schema).unwrap(), false).unwrap();
     assert_eq!(fit.misfits.iter().map(|misfit| misfit.record).collect::<Vec<_>>(), [3, 4]);
 }
@@ -382,8 +384,7 @@ fn layouts(table: &[[String; 6]]) -> Vec<(&'static str, Vec<u8>, String)> {
         let lines = head.into_iter().chain(table.iter().map(|row| row.join(separator)));
         lines.map(|line| line + "\n").collect::<String>().into_bytes()
     };
-    let declared =
-        |separator: &str| SCHEMA.replace("delimiter = ','", &format!("delimiter = '{separator}'"));
+    let declared = |separator: &str| SCHEMA.replace("delimiter = ','", &format!("delimiter = '{separator}'"));
     vec![
         ("t.csv", written(",", true), without.clone()),
         ("t.csv", written(";", true), without.clone()),

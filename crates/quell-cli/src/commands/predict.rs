@@ -78,8 +78,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
             if flags.scores && !(model.predictor.is_supervised() && model.classes.is_some()) {
                 print::status("note: --scores adds no column, because the model predicts no classes");
             }
-            let records::Unlabelled { examples, files } =
-                records::unlabelled(&model, flags.data.as_deref())?;
+            let records::Unlabelled { examples, files } = records::unlabelled(&model, flags.data.as_deref())?;
             let misfits = Misfits::new(&model, flags.data.as_deref())?;
             let mut predicted = {
                 let _progress = crate::progress::Bar::spinner("predicting");

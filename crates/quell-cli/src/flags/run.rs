@@ -255,9 +255,9 @@ impl RunArgs {
     pub(crate) fn check_output(&self) -> Result<()> {
         match &self.output {
             Some(path) if is_table(path) => {
-                let sentence =
-                    format!("the output is {}, expected the folder of the run", path.display());
-                let hint = "name a folder, such as runs/first; synthetic rows are the file synthetic.csv in it";
+                let sentence = format!("the output is {}, expected the folder of the run", path.display());
+                let hint =
+                    "name a folder, such as runs/first; synthetic rows are the file synthetic.csv in it";
                 Err(Refusal::new(sentence, hint).into())
             }
             Some(path) if path.exists() => {

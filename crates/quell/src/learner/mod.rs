@@ -46,8 +46,8 @@ pub mod tree;
 pub mod unsupervised;
 
 pub use control::Control;
-pub use evaluation::{Evaluation, correct, evaluate, predictions, scores};
 pub(crate) use evaluation::outputs;
+pub use evaluation::{Evaluation, correct, evaluate, predictions, scores};
 pub use facts::{PublicFacts, default_delta};
 pub use gradients::Gradients;
 pub use measures::{Calibration, CalibrationBin, ClassMeasure, ClassMeasures, NumberMeasures};

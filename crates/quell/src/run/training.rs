@@ -351,8 +351,9 @@ fn outcome(
     model: Option<&str>,
 ) -> Outcome {
     let lost = metrics.steps - metrics.taken.min(metrics.steps);
-    let lost = (is_finished && lost > 0)
-        .then(|| format!("{lost} of {} steps were charged, and lost when the run was ended at once", metrics.steps));
+    let lost = (is_finished && lost > 0).then(|| {
+        format!("{lost} of {} steps were charged, and lost when the run was ended at once", metrics.steps)
+    });
     let json = serde_json::json!({
         "accuracy": metrics.evaluation.as_ref().and_then(Evaluation::accuracy),
         "evaluation": metrics.evaluation,

@@ -114,9 +114,11 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     let label = flags.label(&roles)?;
     if !roles.iter().any(|(name, _)| *name != label) {
         // The only name is not shown: in a file without a header it is a record.
-        let sentence =
-            format!("{} has one column, expected a label and at least one other column", flags.data.display());
-        let hint = "declare the character between the cells with --delimiter, and the names with --header if the file has none";
+        let sentence = format!(
+            "{} has no column besides the label, expected at least one other column",
+            flags.data.display()
+        );
+        let hint = "declare the character between the cells with --delimiter, and the names with --header if the file has none; or leave fewer columns out";
         return Err(Refusal::new(sentence, hint).into());
     }
     flags.check_roles(&table)?;
@@ -183,7 +185,8 @@ impl Flags {
                 || self.user.as_ref() == Some(name)
         };
         let columns = table.columns().iter().filter(|column| !column.name.is_empty());
-        let open = columns.clone().filter(|column| column.kind == Kind::Undeclared && !is_named(&column.name));
+        let open =
+            columns.clone().filter(|column| column.kind == Kind::Undeclared && !is_named(&column.name));
         let count = open.count();
         if self.epsilon.is_none() || self.all_categories || !self.numbers.is_empty() || count == 0 {
             return Ok(());

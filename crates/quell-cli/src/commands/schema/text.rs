@@ -112,9 +112,7 @@ fn value_lines(role: Role, values: &Values, rarest: Option<u64>, lists: &str) ->
         (Values::Names(found), _) if found.is_empty() => {
             line("# No category is frequent enough.", "list some, or ignore the column") + &names
         }
-        (Values::Names(found), _) => {
-            line(&format!("{lists} = [{}]", list(found)), &rare)
-        }
+        (Values::Names(found), _) => line(&format!("{lists} = [{}]", list(found)), &rare),
         (Values::Open, Role::Number) => bounds,
         (Values::Open, Role::Category) => names,
         (Values::Open, Role::Open) => bounds + &names,

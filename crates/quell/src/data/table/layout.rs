@@ -91,10 +91,7 @@ impl Layout {
 
     /// How numbers and letters are written.
     pub(in crate::data) fn writing(&self) -> Writing {
-        Writing {
-            decimal: self.decimal.unwrap_or_default(),
-            encoding: self.encoding.unwrap_or_default(),
-        }
+        Writing { decimal: self.decimal.unwrap_or_default(), encoding: self.encoding.unwrap_or_default() }
     }
 }
 
@@ -156,8 +153,8 @@ impl FromStr for Encoding {
 
 /// The letters of the bytes 0x80 to 0x9f in code page 1252. Five of the bytes have no letter.
 const WINDOWS: [char; 32] = [
-    '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}', '\u{90}', '‘',
-    '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
+    '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}', '\u{90}',
+    '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
 ];
 
 /// How the numbers and letters of a text file are written.

@@ -24,6 +24,9 @@ pub(in crate::learner) struct Agreement {
     /// The numbers in all these sums.
     #[serde(default)]
     numbers: f64,
+    /// What `squares` would have besides noise, if all gradients were clipped and agreed.
+    #[serde(default)]
+    most: f64,
 }
 
 /// How much of the last steps counts: about ten of them.
@@ -32,6 +35,9 @@ const DECAY: f64 = 0.9;
 const LEAST: f64 = 0.5;
 /// Standard deviations by which the estimate must exceed the square of this share.
 const MARGIN: f64 = 6.0;
+
+/// The share of the clip norm that the mean gradient of any records has, over the steps of a run.
+const FAINT: f64 = 0.1;
 
 impl Agreement {
     /// Adds a released sum, with the standard deviation of its noise.
@@ -44,15 +50,17 @@ impl Agreement {
         self.count = self.count.saturating_add(1);
         self.squares += length / unit;
         self.numbers += dimension;
+        self.most += 1.0 / unit;
         let share = (1.0 - DECAY).max(1.0 / self.count as f64);
         self.square += share * (length - dimension * unit - self.square);
         let own = 2.0 * dimension * unit * unit;
         self.variance = (1.0 - share).powi(2) * self.variance + share * share * own;
     }
 
-    /// Whether no sum so far can be told from noise.
+    /// Whether no sum so far can be told from noise, although gradients that agree a little could be.
     pub(in crate::learner) fn is_noise(&self) -> bool {
-        self.numbers > 0.0 && is_noise(self.squares, self.numbers)
+        let little = self.numbers + FAINT * FAINT * self.most;
+        self.numbers > 0.0 && is_noise(self.squares, self.numbers) && !is_noise(little, self.numbers)
     }
 
     /// The length of the mean gradient over the clip norm, if it shows that training has not settled.
@@ -91,5 +99,6 @@ mod tests {
             short.add(&[60.0, 0.0], 100.0, 100.0);
         }
         assert_eq!(short.unsettled(), None);
+        assert!(!short.is_noise(), "nothing could be seen in so much noise");
     }
 }

@@ -15,6 +15,7 @@ use crate::{
         dp_sgd::{DpSgd, Kind, Recipe, train},
         loss::Loss,
         method::check_targets,
+        signal::NOISE_ALONE,
         sums::Estimates,
     },
     network::Architecture,
@@ -119,7 +120,11 @@ impl Method for Prepared {
     }
 
     fn remarks_on(&self, state: &State) -> Vec<String> {
-        self.training.remarks_on(&state.checkpoint)
+        // The preparation counts the records, which tells more than gradients do.
+        let is_noise = state.preparation.are_noise(self.preparation.sums.noise());
+        let others = self.training.remarks_on(&state.checkpoint);
+        let others = others.into_iter().filter(|remark| remark != NOISE_ALONE);
+        others.chain(is_noise.then(|| NOISE_ALONE.into())).collect()
     }
 
     fn releases(&self) -> &'static str {
