@@ -30,6 +30,8 @@ impl LayoutArgs {
         let all = [
             ("--delimiter", self.delimiter.is_some()),
             ("--header", !self.header.is_empty()),
+            ("--decimal", self.decimal.is_some()),
+            ("--encoding", self.encoding.is_some()),
             ("--missing", !self.missing.is_empty()),
         ];
         all.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag)
