@@ -50,6 +50,16 @@ unknown = true
 [[column]]
 name = "smokes"
 categories = ["yes", "no"]
+aliases = {{ Yes = "yes", "never" = "no" }}
+
+[[column]]
+name = "insured"
+boolean = true
+unknown = true
+
+[[column]]
+name = "scores"
+boolean = true
 """
 
 CLASSES = 'classes = ["low", "middle", "high"]'
@@ -91,8 +101,8 @@ IMAGES = [
     ("transformer", 3, 8, 8),
 ]
 
-# Layers that no named model has.
-LAYERS = {
+# Layers and preparations that no named model has: the shape of a record, and the configuration.
+CONFIGURED = {
     "causal attention on words": (
         [12],
         """
@@ -177,6 +187,26 @@ kind = "linear"
 outputs = 3
 """,
     ),
+    "components (images)": (
+        [3, 6, 6],
+        """
+[model]
+name = "mlp-tanh"
+[training.preparation]
+kind = "components"
+count = 5
+""",
+    ),
+    "scattering of three scales (images)": (
+        [1, 16, 24],
+        """
+[features]
+kind = "scattering"
+scales = 3
+angles = 3
+groups = 0
+""",
+    ),
 }
 
 
@@ -214,21 +244,13 @@ def cases(quell: Path, place: Path):
         yield f"{name} (table)", lambda f=flags, l=label, v=values, n=name: table(quell, fresh(place, n), f, l, v)
     for name, *shape in IMAGES:
         yield f"{name} (images)", lambda n=name, s=shape: array(quell, fresh(place, n), f"--model {n}", s)
-    for name, (shape, layers) in LAYERS.items():
-        yield name, lambda s=shape, l=layers, n=name: array(quell, fresh(place, n), "--config layers.toml", s, l)
-    yield "components (images)", lambda: array(
-        quell, fresh(place, "components"), "--config layers.toml", [3, 6, 6], COMPONENTS
-    )
+    for name, (shape, text) in CONFIGURED.items():
+        yield name, lambda s=shape, t=text, n=name: array(quell, fresh(place, n), "--config run.toml", s, t)
+    for shape in ([1, 28, 28], [3, 13, 18]):
+        yield f"scattering of {shape[0]} channels (images)", lambda s=shape: array(
+            quell, fresh(place, "scattering"), "--features scattering", s
+        )
     yield "public network (images)", lambda: on_public_network(quell, fresh(place, "public"))
-
-
-COMPONENTS = """
-[model]
-name = "mlp-tanh"
-[training.preparation]
-kind = "components"
-count = 5
-"""
 
 
 def fresh(place: Path, name: str) -> Path:
@@ -251,26 +273,31 @@ def table(quell: Path, place: Path, flags: str, label: str, values: str) -> floa
     age = np.round(random.uniform(-10, 110, RECORDS))
     weight = np.round(random.normal(80, 20, RECORDS), 1)
     colour = random.choice([*COLOURS, "violet"], RECORDS)
-    smokes = random.choice(["yes", "no"], RECORDS)
+    smokes = random.choice(["yes", "no", "Yes", "never", "sometimes"], RECORDS)
+    insured = random.choice(["TRUE", "False", "y", "0", "1", "perhaps"], RECORDS)
+    scores = random.choice(["on", "oFF"], RECORDS)
     level = np.array(["low", "middle", "high"])[np.clip(age / 34, 0, 2).astype(int)]
     visits = np.clip(np.round(age / 4 + random.normal(0, 3, RECORDS)), 0, 50)
     targets = {"level": level, "ill": np.where(weight > 80, "yes", "no"), "visits": visits}
     missing = random.uniform(size=RECORDS) < 0.1
     with open(place / "people.csv", "w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["age", "weight in kg", "colour", "smokes", label])
+        writer.writerow(["age", "weight in kg", "colour", "smokes", "insured", "scores", label])
         for i in range(RECORDS):
             number = "" if missing[i] else f"{age[i]:.0f}"
-            writer.writerow([number, weight[i], colour[i], smokes[i], targets[label][i]])
+            cells = [number, weight[i], colour[i], smokes[i], insured[i], scores[i], targets[label][i]]
+            writer.writerow(cells)
     (place / "schema.toml").write_text(SCHEMA.format(label=label, values=values))
     run(quell, place, f"train people.csv --schema schema.toml --records {RECORDS} --epsilon 20 --delta 1e-4 {flags} --output run")
-    wanted = run(quell, place, "predict run people.csv --scores --format json")
+    wanted = run(quell, place, "predict run people.csv --scores --predict-all --format json")
     age[missing] = np.nan
     inputs = {
         "age": age.astype(np.float32)[:, None],
         "weight in kg": weight.astype(np.float32)[:, None],
         "colour": colour.astype(object)[:, None],
         "smokes": smokes.astype(object)[:, None],
+        "insured": insured.astype(object)[:, None],
+        "scores": scores.astype(object)[:, None],
     }
     return difference(quell, place, inputs, wanted)
 
@@ -288,7 +315,7 @@ def array(quell: Path, place: Path, flags: str, shape: list[int], configuration:
         inputs = records.astype(np.float32) / 255
     stored = records if len(shape) == 1 else np.moveaxis(records, 1, -1)
     np.savez(place / "records.npz", x=stored, y=random.integers(0, 3, 60, dtype=np.uint8))
-    (place / "layers.toml").write_text(configuration)
+    (place / "run.toml").write_text(configuration)
     run(quell, place, f"train records.npz --classes a,b,c --records 60 --epsilon 20 --delta 1e-3 --steps 8 {flags} --output run")
     wanted = run(quell, place, "predict run records.npz --scores --format json")
     return difference(quell, place, {"input": inputs}, wanted)
@@ -308,7 +335,8 @@ def difference(quell: Path, place: Path, inputs: dict, wanted: str) -> float:
 
     run(quell, place, "export run --output model.onnx")
     session = onnxruntime.InferenceSession(place / "model.onnx", providers=["CPUExecutionProvider"])
-    prediction, scores = session.run(["prediction", "scores"], inputs)
+    # A column that has the name of an output changes that name.
+    prediction, scores = session.run([output.name for output in session.get_outputs()], inputs)
     rows = json.loads(wanted)
     if scores.shape[1] == 1:
         expected = np.array([row["prediction"] for row in rows])

@@ -45,6 +45,7 @@ fn lines(job: &impl Job, settings: &Settings) -> Vec<(&'static str, String)> {
     lines.push(("amount", settings.amount.clone()));
     lines.extend(method(configuration));
     lines.extend(votes(configuration));
+    lines.extend(search(configuration));
     lines.push(("guarantee", job.guarantee().to_string()));
     lines.push(("ledger", job.dataset()));
     lines
@@ -100,6 +101,21 @@ fn method(configuration: &Value) -> Vec<(&'static str, String)> {
     let all = [("batches", batch), ("clip norm", clipping), ("noise", noise), ("learning rate", rate)];
     all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
+
+/// The candidates of a search, and what each trial costs.
+fn search(configuration: &Value) -> Vec<(&'static str, String)> {
+    let Some(candidates) = configuration["candidates"].as_array() else { return Vec::new() };
+    let names: Vec<&str> = candidates.iter().filter_map(|candidate| candidate["name"].as_str()).collect();
+    let shown = names.iter().take(MOST_CANDIDATES).copied().collect::<Vec<_>>().join("; ");
+    let more = if names.len() > MOST_CANDIDATES { "; …" } else { "" };
+    let mut lines = vec![("candidates", format!("{}: {shown}{more}", names.len()))];
+    lines.extend(number(&configuration["trial_epsilon"]).map(|epsilon| ("ε of a trial", epsilon)));
+    lines.extend(number(&configuration["score_epsilon"]).map(|epsilon| ("ε of a score", epsilon)));
+    lines
+}
+
+/// The most candidates of a search that are named.
+const MOST_CANDIDATES: usize = 8;
 
 /// Who votes, and on how many questions.
 fn votes(configuration: &Value) -> Vec<(&'static str, String)> {

@@ -7,6 +7,7 @@ use quell::{
     data::{self, Examples, Format, FormatError, NewPictures, Options, TableError},
     run::{LabelUse, Model},
 };
+use quell_privacy::ledger::Unit;
 
 use crate::{flags::ledger::Dataset, refusal::Refusal};
 
@@ -60,7 +61,13 @@ pub(crate) fn labelled(model: &Model, path: Option<&Path>) -> Result<Labelled> {
     let test = model.configuration.data.schema.as_ref().and_then(|schema| schema.test.as_ref());
     let is_test = is_test_file(model, path);
     let is_own = !is_test && is_training_data(model, path);
-    let found = data::open(path, &options(model, is_own))?;
+    let mut options = options(model, is_own);
+    // The split of the training data depends on its users.
+    let source = &model.configuration.data;
+    if source.unit == Unit::User && source.path.as_deref().is_some_and(|own| data::is_same(path, own)) {
+        options.users.clone_from(&source.users);
+    }
+    let found = data::open(path, &options)?;
     let access = match (is_own, &found.test) {
         (true, Some(_)) if found.test_is_public => Access::Public,
         (true, _) => Access::Private,

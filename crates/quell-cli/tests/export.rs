@@ -79,6 +79,8 @@ struct Exported {
     operators: Vec<String>,
     /// Number of floats in all constants.
     floats: u64,
+    /// All texts in constants.
+    words: Vec<String>,
     metadata: Vec<(String, String)>,
 }
 
@@ -94,7 +96,7 @@ fn read(path: &Path) -> Exported {
     let outputs: Vec<String> = messages(graph, 12).iter().map(name).collect();
     let mut defined: HashSet<String> = inputs.iter().cloned().collect();
     assert_eq!(defined.len(), inputs.len(), "no input twice");
-    let mut floats = 0;
+    let (mut floats, mut all_words) = (0, Vec::new());
     for constant in messages(graph, 5) {
         let count: u64 = numbers(constant, 1).iter().product();
         let (raw, words) = (messages(constant, 9), messages(constant, 6));
@@ -105,6 +107,7 @@ fn read(path: &Path) -> Exported {
             other => panic!("element type {other}"),
         };
         assert_eq!(count * size, found as u64, "size of a constant");
+        all_words.extend(texts(constant, 6));
         floats += if size == 4 { count } else { 0 };
         assert!(defined.insert(texts(constant, 8)[0].clone()), "a name twice");
     }
@@ -127,7 +130,7 @@ fn read(path: &Path) -> Exported {
     assert!(outputs.iter().all(|output| defined.contains(output)), "every output is computed");
     let pair = |entry: &&[u8]| (texts(entry, 1)[0].clone(), texts(entry, 2)[0].clone());
     let metadata = messages(&bytes, 14).iter().map(pair).collect();
-    Exported { inputs, outputs, operators: kinds, floats, metadata }
+    Exported { inputs, outputs, operators: kinds, floats, words: all_words, metadata }
 }
 
 fn works(here: &Path, line: &str) -> String {
@@ -165,6 +168,18 @@ fn networks_of_images_are_exported_with_all_weights() {
 }
 
 #[test]
+fn the_scattering_transform_is_exported_as_products_of_matrices() {
+    let here = folder("export scattering");
+    works(&here, "train --features scattering --steps 1 --epsilon 1 --output run");
+    works(&here, "export run --output model.onnx");
+    let exported = read(&here.join("model.onnx"));
+    assert_eq!((exported.inputs.as_slice(), exported.outputs.len()), (["input".to_owned()].as_slice(), 2));
+    // Two products each: the reflected picture, four local means, two Fourier transforms, three inverse ones.
+    let count = |operator: &str| exported.operators.iter().filter(|found| *found == operator).count();
+    assert!(count("MatMul") == 20 && count("Sqrt") == 4, "{:?}", exported.operators);
+}
+
+#[test]
 fn models_of_tables_take_the_columns_by_name() {
     let here = folder("export tables");
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
@@ -194,12 +209,65 @@ fn models_of_tables_take_the_columns_by_name() {
         &here,
         "train census.csv --schema census.toml --records 5000 --epsilon 1 --delta 1e-7 --model kmeans --clusters 2 --output clusters",
     );
-    works(&here, "train --features scattering --steps 1 --epsilon 1 --output scattering");
+    works(&here, "train --features hog --steps 1 --epsilon 1 --output hog");
     for (model, says) in
-        [("clusters", "kmeans, expected a network"), ("scattering", "a scattering transform")]
+        [("clusters", "kmeans, expected a network"), ("hog", "oriented gradients, expected a model on raw")]
     {
         let refused = run(&here, &format!("export {model} --output refused.onnx"));
         assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{}", refused.stderr);
         assert!(refused.stderr.contains(says) && !here.join("refused.onnx").exists(), "{}", refused.stderr);
     }
+}
+
+#[test]
+fn every_spelling_of_a_cell_is_exported_and_no_column_takes_the_name_of_another_value() {
+    let here = folder("export names");
+    let columns = [
+        ("constant_2", "bounds = [0, 9]"),
+        ("prediction", "bounds = [0, 9]\nunknown = true"),
+        ("scores", "boolean = true"),
+        ("colour", "categories = ['red', 'blue']\naliases = { Rot = 'red', maroon = 'red' }\nunknown = true"),
+    ];
+    let mut schema = String::from("[label]\ncolumn = 'y'\nclasses = ['no', 'yes']\n");
+    for (name, kind) in columns {
+        schema += &format!("[[column]]\nname = '{name}'\n{kind}\n");
+    }
+    let rows = (0..60).map(|i| {
+        let word = |words: &[&'static str]| words[i % words.len()];
+        let (truth, colour) = (word(&["Yes", "no"]), word(&["Rot", "red", "blue"]));
+        format!("{},{},{truth},{colour},{}\n", i % 10, i % 7, word(&["no", "yes"]))
+    });
+    let table = String::from("constant_2,prediction,scores,colour,y\n") + &rows.collect::<String>();
+    fs::write(here.join("people.csv"), table).unwrap();
+    fs::write(here.join("schema.toml"), schema).unwrap();
+    works(
+        &here,
+        "train people.csv --schema schema.toml --records 60 --epsilon 5 --delta 1e-4 --model logistic --output run",
+    );
+    works(&here, "export run --output model.onnx");
+    // The reader refuses a name that is given twice.
+    let exported = read(&here.join("model.onnx"));
+    assert_eq!(exported.inputs, columns.map(|(name, _)| name));
+    assert_eq!(exported.outputs, ["prediction_output", "scores_output"]);
+    for word in ["red", "blue", "Rot", "maroon", "yes", "YES", "fAlSe", "0", "1"] {
+        assert!(exported.words.iter().any(|found| found == word), "{word}: {:?}", exported.words);
+    }
+    fs::write(
+        here.join("dates.toml"),
+        fs::read_to_string(here.join("schema.toml")).unwrap().replace(
+            "name = 'constant_2'\nbounds = [0, 9]",
+            "name = 'constant_2'\ndate = { from = '2024-01-01', to = '2024-12-31' }",
+        ),
+    )
+    .unwrap();
+    works(
+        &here,
+        "train people.csv --schema dates.toml --records 60 --epsilon 5 --delta 1e-4 --model logistic --budget 20 --dataset dates --output dates",
+    );
+    let refused = run(&here, "export dates --output dates.onnx");
+    assert!(
+        refused.code == 2 && refused.stderr.contains("trained on column \"constant_2\", which has dates"),
+        "{}",
+        refused.stderr
+    );
 }

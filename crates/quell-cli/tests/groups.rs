@@ -206,6 +206,38 @@ fn numbers_are_counted_in_bins_of_one_and_two_columns() {
 }
 
 #[test]
+fn parts_of_groups_are_a_table_that_costs_one_epsilon() {
+    let project = Project::new("parts of groups", "20", &[]);
+    let parts = ["--part", "smokes = 'yes'", "--part", "smokes = 'no'"];
+    let asked = [&["count"][..], &parts, &BY_CITY, &["--format", "json"]].concat();
+    let answer = project.query(&asked).json();
+    let cells = answer["answer"]["cells"].as_array().unwrap_or_else(|| panic!("{answer}"));
+    let truths = [201.0, 200.0, 200.0, 0.0, 201.0, 200.0, 200.0, 0.0];
+    assert_eq!(cells.len(), truths.len());
+    for (cell, truth) in cells.iter().zip(truths) {
+        assert!((cell[1]["value"].as_f64().unwrap() - truth).abs() < 15.0, "{cell}");
+    }
+    assert_eq!(cells[5][0], serde_json::json!(["smokes = 'no'", "Biel, Bienne"]));
+    assert!((project.spent() - 2.0).abs() < 0.01, "{}", project.spent());
+    let shown = project.quell(&["ledger", "show", "people"]).stdout;
+    assert!(shown.contains("count by city, in parts smokes = 'yes' | smokes = 'no'"), "{shown}");
+    // Parts that overlap, unknown groups, and a third division are refused, and nothing is charged.
+    let overlapping = ["--part", "income < 50", "--part", "income < 60"];
+    let two = ["--group-by", "city", "--groups", "Bern", "--group-by", "smokes", "--groups", "yes"];
+    let one = ["--group-by", "city", "--groups", "Bern"];
+    for (asked, said) in [
+        ([&["count"][..], &overlapping, &one].concat(), "a record may satisfy both"),
+        ([&["count"][..], &parts, &["--group-by", "city"]].concat(), "no groups are given"),
+        ([&["count"][..], &parts, &two].concat(), "parts have two columns of groups"),
+        ([&["histogram", "--column", "city", "--keys", "Bern"][..], &parts, &one].concat(), "divided twice"),
+    ] {
+        let refused = project.query(&[&asked[..], &["--epsilon", "1"]].concat());
+        assert!(refused.code == 2 && refused.stderr.contains(said), "{said}: {}", refused.stderr);
+    }
+    assert!((project.spent() - 2.0).abs() < 0.01, "{}", project.spent());
+}
+
+#[test]
 fn sums_and_means_are_released_for_the_groups_of_two_columns() {
     let project = Project::new("two columns", "20", &[]);
     let groups =

@@ -88,6 +88,53 @@ fn init_of_other_data_writes_a_configuration_alone() {
 }
 
 #[test]
+fn a_first_row_that_may_be_a_record_is_said_to_be_names_and_is_not_printed() {
+    let here = folder("init_words");
+    fs::write(here.join("words.csv"), "ann,clerk,never\nbob,boss,often\n").unwrap();
+    let said = "the first row of words.csv was read as the names of the columns";
+    let ran = run(&here, "init words.csv");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains(said) && ran.stderr.contains("--header A,B,C"), "{}", ran.stderr);
+    for word in ["ann", "clerk", "never", "bob", "boss", "often"] {
+        assert!(!ran.stderr.contains(word) && !ran.stdout.contains(word), "{}", ran.stderr);
+    }
+    // The names are declared, so the first row is a record.
+    let ran =
+        run(&here, "init words.csv --header name,work,smokes --config own.toml --output own-schema.toml");
+    assert_eq!((ran.code, ran.stderr.contains("the first row")), (0, false), "{}", ran.stderr);
+    let written = read(&here, "own-schema.toml") + &read(&here, "own.toml");
+    assert!(written.contains("smokes") && !written.contains("clerk"), "{written}");
+}
+
+#[test]
+fn init_of_other_data_refuses_what_only_a_table_has() {
+    let here = folder("init other flags");
+    fs::write(here.join("records.npy"), b"\x93NUMPY").unwrap();
+    for flag in [
+        "--label y",
+        "--numbers a,b",
+        "--categories a",
+        "--ignore a",
+        "--user a",
+        "--header a,b",
+        "--missing x",
+    ] {
+        let refused = run(&here, &format!("init records.npy {flag}"));
+        let name = flag.split(' ').next().unwrap();
+        assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{flag}");
+        assert!(
+            refused
+                .stderr
+                .contains("records.npy is not a table, expected a table for a schema\nhint: leave out ")
+                && refused.stderr.contains(name),
+            "{}",
+            refused.stderr
+        );
+    }
+    assert_eq!(fs::read_dir(&here).unwrap().count(), 1, "nothing is written");
+}
+
+#[test]
 fn init_with_a_price_charges_the_ledger_and_fills_the_gaps() {
     let here = folder("init_paid");
     fs::write(here.join("people.csv"), people(20_000)).unwrap();

@@ -5,7 +5,7 @@ use std::fs;
 use crate::command::{Ran, quell_with};
 use crate::trained::Trained;
 use quell::{
-    data::{Options, Schema},
+    data::{FeatureKind, Options, Schema},
     learner::{Predictor, schedule::Schedule},
     run::Model,
 };
@@ -455,7 +455,8 @@ fn a_private_test_file_is_charged_to_the_ledger_of_the_data() {
     assert_eq!(serde_json::from_str::<Value>(&answer()).unwrap(), first);
     // A model with other bounds of a column predicts something else, with the same weights.
     let column = &mut model.configuration.data.schema.as_mut().unwrap().columns[0];
-    column.bounds = column.bounds.map(|[low, high]| [low - 1.0, high]);
+    let [low, high] = column.bounds().unwrap();
+    column.kind = FeatureKind::Bounds([low - 1.0, high]);
     assert_ne!(model.digest().unwrap(), digest);
     let Predictor::Network(network) = &mut model.predictor else { panic!("no network") };
     network.weights[0] += 1.0;

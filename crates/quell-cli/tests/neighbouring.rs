@@ -404,13 +404,15 @@ fn evaluations_release_nothing_beyond_the_charged_difference_of_one_record() {
 }
 
 /// Questions with at most two records of each user.
-const OF_USERS: [&str; 6] = [
+const OF_USERS: [&str; 8] = [
     "query people.csv count",
     "query people.csv mean --column x --bounds -3 3",
     "query people.csv histogram --column c --delta 1e-9",
     "query people.csv count,median --column x --bounds -3 3 --where x>-1",
     "query people.parquet sum --column x --bounds -3 3 --group-by c --groups red,blue",
     "query people.csv --plan plan.toml",
+    "query people.csv count --part x<0 --part x>=0 --group-by c --groups red,blue",
+    "schema people.csv --numbers x --within -9 9 --label y",
 ];
 
 #[test]

@@ -2,7 +2,8 @@
 
 use std::{fmt::Write as _, fs, path::PathBuf};
 
-use crate::command::{Ran, folder, quell_with};
+use crate::command::{Ran, folder, json, quell_with, run};
+use quell::data::Schema;
 use serde_json::Value;
 
 const SCHEMA: &str = "user = 'who'\n[label]\ncolumn = 'smokes'\nclasses = ['yes', 'no']\n[[column]]\nname = 'city'\ncategories = ['Bern', 'Basel']\n[[column]]\nname = 'age'\nbounds = [0, 100]\n[[column]]\nname = 'stars'\ncategories = ['1', '2', '3']\n";
@@ -183,6 +184,62 @@ fn a_text_column_is_refused_with_a_schema_and_noted_without_one() {
 }
 
 #[test]
+fn numbers_of_columns_with_texts_dates_and_truths_are_refused_before_payment() {
+    let project = Project::new("kinds", &[]);
+    let kinds = [
+        ("who", "text = { hashed = 4 }", "text"),
+        ("age", "date = { from = '2024-01-01', to = '2024-12-31' }", "dates"),
+        ("smokes", "boolean = true", "true or false"),
+        ("city", "categories = ['Bern', 'Basel']", "categories"),
+    ];
+    let schema: String =
+        kinds.iter().map(|(name, kind, _)| format!("[[column]]\nname = '{name}'\n{kind}\n")).collect();
+    fs::write(project.folder.join("kinds.toml"), schema).unwrap();
+    let path = project.path("kinds.toml");
+    let questions: [&[&str]; 4] = [
+        &["mean", "--bounds", "0", "10"],
+        &["median", "--bounds", "0", "10"],
+        &["histogram", "--bounds", "0", "10", "--bins", "2"],
+        &["histogram", "--edges", "0,5,10"],
+    ];
+    for (name, _, declared) in kinds {
+        for question in questions {
+            let rest = ["--column", name, "--schema", &path, "--epsilon", "1"];
+            let refused = project.query(&[question, &rest].concat());
+            let said =
+                format!("error: column \"{name}\" is declared as {declared}, expected numbers\nhint: ");
+            assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{name}: {question:?}");
+            assert!(refused.stderr.starts_with(&said), "{}", refused.stderr);
+        }
+        let groups = ["count", "--group-by", name, "--group-bins", "0", "10", "2", "--schema", &path];
+        let refused = project.query(&[&groups[..], &["--epsilon", "1"]].concat());
+        assert!(refused.code == 2 && refused.stderr.contains("expected numbers"), "{}", refused.stderr);
+    }
+    assert_eq!(project.spent(), 0.0);
+    // Keys are no numbers.
+    let keys = ["histogram", "--column", "smokes", "--keys", "yes,no", "--schema", &path, "--epsilon", "1"];
+    assert_eq!(project.query(&keys).code, 0);
+}
+
+#[test]
+fn the_layout_that_a_schema_declares_is_a_part_of_the_question() {
+    let project = Project::new("layout", &[]);
+    let (schema, output) = (project.path("schema.toml"), project.path("mean.txt"));
+    let asked = |layout: &str| {
+        fs::write(&schema, format!("{SCHEMA}[file]\n{layout}\n")).unwrap();
+        let question = ["mean", "--column", "age", "--epsilon", "1", "--schema", &schema];
+        project.query(&[&question[..], &["--output", &output]].concat())
+    };
+    assert_eq!(asked("missing = ['20']").code, 0);
+    let again = asked("missing = ['20']");
+    assert!(again.code == 0 && again.stderr.contains("without a new charge"), "{}", again.stderr);
+    for other in ["missing = ['21']", "", "quotes = false\nmissing = ['20']"] {
+        let refused = asked(other);
+        assert!(refused.code == 2 && refused.stderr.contains("already exists"), "{}", refused.stderr);
+    }
+}
+
+#[test]
 fn records_of_users_are_limited_in_ledgers_of_users() {
     let project = Project::new("users", &["--unit", "user"]);
     let refused = project.query(&["count", "--epsilon", "1"]);
@@ -216,6 +273,80 @@ fn records_of_users_are_limited_in_ledgers_of_users() {
     let refused = records.query(&["count", "--max-per-user", "3", "--user", "who", "--epsilon", "1"]);
     assert_eq!(refused.code, 2, "{}", refused.stdout);
     assert_eq!(records.spent(), 0.0);
+}
+
+#[test]
+fn a_schema_of_users_uses_the_first_records_of_each_and_costs_what_is_said() {
+    // 4,000 users with six records each; from the second record on, their ages are far from the first.
+    let here = folder("plans schema users");
+    let mut rows = String::from("who,age,smokes\n");
+    for i in 0..24_000 {
+        let age = if i < 4000 { 20 + i % 50 } else { 800_000 };
+        writeln!(rows, "u{},{age},{}", i % 4000, ["yes", "no"][i % 2]).unwrap();
+    }
+    fs::write(here.join("visits.csv"), rows).unwrap();
+    run(&here, "ledger create visits --epsilon 9 --delta 1e-6 --unit user");
+    let asked = "schema visits.csv --numbers age --user who --label smokes --epsilon 2";
+    let refused = run(&here, asked);
+    assert!(refused.code == 2 && refused.stderr.contains("add --max-per-user N"), "{}", refused.stderr);
+    let no_user = "schema visits.csv --numbers age --label smokes --epsilon 2 --max-per-user 1";
+    assert_eq!(run(&here, no_user).code, 2);
+    let spent = || json(&here, "ledger list --format json")[0]["spent"].as_f64().unwrap();
+    assert_eq!(spent(), 0.0);
+    let bounds = |text: &str| Schema::parse(text).unwrap().columns[0].bounds.unwrap();
+    let one = run(&here, &format!("{asked} --max-per-user 1"));
+    assert!(one.code == 0 && bounds(&one.stdout)[1] < 1000.0, "{}{}", one.stdout, one.stderr);
+    let first = spent();
+    assert!(first > 1.5 && first <= 2.0, "{first}");
+    // Two of three records of a user are far away, and the charge of three records is still ε = 2.
+    let three = run(&here, &format!("{asked} --max-per-user 3"));
+    assert!(three.code == 0 && bounds(&three.stdout)[1] >= 800_000.0, "{}{}", three.stdout, three.stderr);
+    // The ledger rounds up.
+    assert!(spent() > first + 1.2 && spent() <= 4.0 * (1.0 + 1e-8), "{}", spent());
+    let shown = run(&here, "ledger show visits").stdout;
+    assert!(shown.contains(", of at most 3 records of each user"), "{shown}");
+    run(&here, "ledger create others --epsilon 9 --delta 1e-6");
+    let records = run(&here, &format!("{asked} --max-per-user 3 --dataset others"));
+    assert!(records.code == 2 && records.stderr.contains("protects records"), "{}", records.stderr);
+}
+
+#[test]
+fn an_evaluation_of_users_counts_the_first_records_of_each() {
+    let here = folder("plans evaluate users");
+    // Four records of each of 500 users: the model is right about the first, and wrong about the others.
+    let table = |wrong: usize| {
+        let mut rows = String::from("who,age,y\n");
+        for i in 0..2000 {
+            let is_old = (i + usize::from(i >= 500) * wrong) % 2;
+            writeln!(rows, "u{},{},{}", i % 500, 20 + 60 * (i % 2), ["no", "yes"][is_old]).unwrap();
+        }
+        rows
+    };
+    fs::write(here.join("visits.csv"), table(0)).unwrap();
+    fs::write(here.join("later.csv"), table(1)).unwrap();
+    let schema = "user = 'who'\n[label]\ncolumn = 'y'\nclasses = ['no', 'yes']\n[[column]]\nname = 'age'\nbounds = [0, 100]\n";
+    fs::write(here.join("schema.toml"), schema).unwrap();
+    let trained = run(
+        &here,
+        "train visits.csv --schema schema.toml --users --model logistic --records 500 --epsilon 9 --delta 1e-6 --output first",
+    );
+    assert_eq!(trained.code, 0, "{}", trained.stderr);
+    run(&here, "ledger create later --epsilon 9 --delta 1e-6 --unit user");
+    let asked = "evaluate first later.csv --epsilon 2 --format json";
+    let refused = run(&here, asked);
+    assert!(refused.code == 2 && refused.stderr.contains("add --max-per-user N"), "{}", refused.stderr);
+    let share = |most: u32| {
+        let answer = json(&here, &format!("{asked} --max-per-user {most}"));
+        answer["answer"]["accuracy"]["value"].as_f64().unwrap_or_else(|| panic!("{answer}"))
+    };
+    assert!((share(1) - 1.0).abs() < 0.1 && (share(4) - 0.25).abs() < 0.1);
+    let spent = json(&here, "ledger list --format json");
+    let spent =
+        spent.as_array().unwrap().iter().find(|one| one["dataset"] == "later").unwrap()["spent"].as_f64();
+    assert!(spent.is_some_and(|spent| spent > 3.5 && spent <= 4.0), "{spent:?}");
+    assert_eq!(run(&here, &format!("{asked} --max-per-user 2 --records 1000")).code, 2);
+    run(&here, "ledger create others --epsilon 9 --delta 1e-6");
+    assert_eq!(run(&here, &format!("{asked} --max-per-user 2 --dataset others")).code, 2);
 }
 
 /// A table to train on and a table of public test records.

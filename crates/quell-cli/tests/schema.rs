@@ -86,11 +86,11 @@ fn bounds_and_categories_are_charged() {
     let schema = Schema::read(&project.output).unwrap();
     assert_eq!(schema.label.unwrap().classes.as_deref(), Some(&["<=50K".to_owned(), ">50K".to_owned()][..]));
     let column = |name: &str| schema.columns.iter().find(|column| column.name == name).unwrap();
-    let [low, high] = column("age").bounds.unwrap();
+    let [low, high] = column("age").bounds().unwrap();
     // Ages are 17 to 90. An end that leaves out a hundred records of them has probability e^-100.
     assert!((0.0..=20.0).contains(&low) && (70.0..=1000.0).contains(&high), "{low} {high}");
-    assert_eq!(column("sex").categories.as_deref(), Some(&["Female".to_owned(), "Male".to_owned()][..]));
-    let education = column("education").categories.as_ref().unwrap();
+    assert_eq!(column("sex").categories(), Some(&["Female".to_owned(), "Male".to_owned()][..]));
+    let education = column("education").categories().unwrap();
     assert!(
         column("education").unknown && education.contains(&"HS-grad".to_owned()) && education.len() > 5,
         "{education:?}"
@@ -114,7 +114,7 @@ fn each_column_may_have_its_own_range_and_all_columns_are_one_charge() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let schema = Schema::parse(&ran.stdout).unwrap();
     let bounds =
-        |name: &str| schema.columns.iter().find(|column| column.name == name).unwrap().bounds.unwrap();
+        |name: &str| schema.columns.iter().find(|column| column.name == name).unwrap().bounds().unwrap();
     // Most ages are above 30, and count as 30.
     let ([low, high], [least, most]) = (bounds("age"), bounds("hours_per_week"));
     assert!((20.0..=30.0).contains(&low) && high == 30.0, "{low} {high}");
@@ -150,7 +150,7 @@ fn bounds_contain_a_column_of_ties_anywhere_in_the_range() {
             [("campaign", 1.0, 4.0), ("share", 0.1, 0.4), ("price", 500_100.0, 500_100.0)]
         {
             let [lower, upper] =
-                schema.columns.iter().find(|column| column.name == name).unwrap().bounds.unwrap();
+                schema.columns.iter().find(|column| column.name == name).unwrap().bounds().unwrap();
             assert!(
                 lower <= low && upper >= high && upper - lower < 2000.0 * high,
                 "{name}: {lower} {upper}"

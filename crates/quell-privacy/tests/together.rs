@@ -3,8 +3,10 @@
 use crate::book::ledger;
 use quell_privacy::{
     Event, Neighbors,
-    mechanism::{Bounds, Count, Mean, Mechanism, PerUser, Price, Sensitive, Sum, Together},
-    units::{Delta, Epsilon},
+    mechanism::{
+        Bounds, Count, Enclosure, Mean, Mechanism, PerUser, Price, Quantile, Sensitive, Sum, Together,
+    },
+    units::{Delta, Epsilon, Probability},
 };
 
 fn count(epsilon: f64) -> Count {
@@ -41,6 +43,22 @@ fn one_charge_pays_for_every_part_once_and_for_no_other_statistic() {
     let state = ledger.state().unwrap();
     assert_eq!((state.charges().len(), state.lines()), (1, 2), "one line");
     assert!(state.spent().epsilon <= 0.5 && state.spent().epsilon > 0.45, "{:?}", state.spent());
+}
+
+#[test]
+fn a_part_is_not_taken_for_a_mechanism_that_a_ledger_refuses() {
+    // Both are exponential mechanisms with the same ε, which is too small for an enclosure.
+    let (bounds, epsilon) = (Bounds::new(0.0, 10.0).unwrap(), Epsilon::new(1e-9).unwrap());
+    let median = Quantile { bounds, quantile: Probability::new(0.5).unwrap(), epsilon };
+    let enclosure = Enclosure { within: bounds, epsilon };
+    let mut plan = Together::new(Neighbors::AddRemove);
+    assert!(plan.add(&enclosure).is_err());
+    plan.add(&median).unwrap();
+    assert_eq!(enclosure.event(Neighbors::AddRemove), median.event(Neighbors::AddRemove));
+    let (mut ledger, _) = ledger(1.0);
+    let mut paid = ledger.charge(plan).unwrap();
+    assert!(paid.take(0, enclosure).is_err());
+    assert!(paid.take(0, median).is_ok(), "a refusal takes nothing");
 }
 
 #[test]

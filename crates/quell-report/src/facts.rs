@@ -3,9 +3,9 @@
 use quell::{
     features::Features,
     layer::Spec,
-    learner::Evaluation,
+    learner::{Evaluation, glm::Family},
     network::Architecture,
-    run::{Folder, Origin, PaymentRecord, Source},
+    run::{Folder, Origin, PaymentRecord, Source, named_models},
 };
 use quell_privacy::{
     Neighbors,
@@ -137,31 +137,16 @@ pub(crate) fn origin(folder: &Folder) -> Result<Option<List>, quell::Error> {
 
 /// The kind of the model in words, for a title.
 pub(crate) fn kind(model: &Architecture, predicts_classes: bool) -> String {
-    let words = match model.name.as_deref() {
-        Some("logistic") if !predicts_classes => "Linear regression",
-        Some("logistic") => "Logistic regression",
-        Some("mlp" | "mlp-tanh") => "Multilayer perceptron",
-        Some("cnn" | "cnn-tanh" | "cifar-cnn") => "Convolutional network",
-        Some("digits") => "Small convolutional network",
-        Some("resnet") => "Residual network",
-        Some("transformer") => "Transformer",
-        Some("additive") => "Additive model",
-        Some("forest") => "Random forest",
-        Some("svm") => "Support vector machine",
-        Some("linear") => "Linear regression",
-        Some("ridge") => "Ridge regression",
-        Some("poisson") => "Poisson regression",
-        Some("quantile") => "Quantile regression",
-        Some("naive-bayes") => "Naive Bayes",
-        Some("tree") => "Decision tree",
-        Some("kmeans") => "Clusters by k-means",
-        Some("components") => "Principal components",
-        Some("factorization") => "Recommendations",
-        Some("synthesizer") => "Synthetic data",
-        None if model.layers.iter().any(has_convolution) => "Convolutional network",
-        _ => return capitalized(&architecture(model)),
-    };
-    words.into()
+    let named = named_models().into_iter().find(|named| Some(named.name) == model.name.as_deref());
+    match named {
+        // One linear layer is trained for classes and for numbers.
+        Some(named) if named.name == Family::Logistic.name() && !predicts_classes => {
+            Family::Linear.title().into()
+        }
+        Some(named) => named.title.into(),
+        None if model.layers.iter().any(has_convolution) => "Convolutional network".into(),
+        None => capitalized(&architecture(model)),
+    }
 }
 
 fn has_convolution(layer: &Spec) -> bool {
@@ -337,6 +322,24 @@ mod tests {
         assert_eq!(
             describe(&json!({"learning_rate": 2.0, "shape": {"linear": {}}})),
             "learning rate 2, shape (linear)"
+        );
+    }
+
+    #[test]
+    fn the_title_of_every_named_model_is_in_words() {
+        let titled = |name: &str, predicts_classes| {
+            let model = Architecture { name: Some(name.into()), ..Architecture::default() };
+            kind(&model, predicts_classes)
+        };
+        for model in named_models() {
+            let title = titled(model.name, true);
+            assert!(title.starts_with(char::is_uppercase) && title.len() > 8, "{}: {title}", model.name);
+            assert_ne!(title.to_lowercase(), model.name);
+        }
+        assert_eq!(titled("mlp-small", true), "Small neural network");
+        assert_eq!(
+            [true, false].map(|classes| titled("logistic", classes)),
+            ["Logistic regression", "Linear regression"]
         );
     }
 

@@ -15,7 +15,7 @@ use crate::{
 /// The most classes of a table.
 const MOST_CLASSES: usize = 100;
 
-/// A number with four digits, or why there is none.
+/// A number with three decimals, or the word none.
 fn three(measure: Option<f64>) -> String {
     measure.map_or_else(|| "none".into(), |number| format!("{number:.3}"))
 }
@@ -59,7 +59,7 @@ pub(crate) fn rows(evaluation: &Evaluation, classes: &[String]) -> Vec<[String; 
                     baseline.map_or_else(|| "none".into(), |x| format!("{}, {name}", percent(x))),
                 ),
                 row("AUC", three(*auc) + if auc.is_some() { &of_second } else { "" }),
-                row("F1", three(*f1) + ", the mean of all classes"),
+                row("F1", three(*f1) + if f1.is_some() { ", the mean of all classes" } else { "" }),
                 row("log loss", three(*log_loss)),
                 row(
                     "calibration error",

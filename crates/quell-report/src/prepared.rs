@@ -1,7 +1,7 @@
 //! What a preparation found about all records before training: released, so public.
 
 use quell::{
-    data::Schema,
+    data::{Feature, Schema, unscaled},
     learner::prepared::{PiecewiseLinear, Preparation, Transform},
     run::Model,
 };
@@ -70,8 +70,8 @@ fn columns(lines: &PiecewiseLinear, preparation: &Preparation, schema: &Schema) 
     for (feature, name) in names.iter().enumerate() {
         // The features of categories have names of their own.
         let column = schema.columns.iter().find(|column| &column.name == name);
-        let Some([low, high]) = column.and_then(|column| column.bounds) else { continue };
-        let unscaled = |x: f64| low + 0.5 * (x + 1.0) * (high - low);
+        let Some([low, high]) = column.and_then(Feature::bounds) else { continue };
+        let unscaled = |x: f64| unscaled(x, [low, high]);
         let points = |values: &[f32]| -> Vec<f64> {
             values[feature * lines.knots..][..lines.knots].iter().map(|x| f64::from(*x)).collect()
         };

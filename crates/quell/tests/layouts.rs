@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::made::{Folder, gzip, labels, npy, npz, rows};
 use parquet::{
-    data_type::{ByteArray, ByteArrayType},
+    data_type::{BoolType, ByteArray, ByteArrayType, Int64Type},
     file::{properties::WriterProperties, writer::SerializedFileWriter},
     schema::parser::parse_message_type,
 };
@@ -13,7 +13,8 @@ use proptest::prelude::*;
 use quell::{
     Error,
     data::{
-        Dataset, Fit, FormatError, Layout, Options, Schema, Table, TableError, name_of, open, shares_records,
+        Dataset, FeatureKind, Fit, FormatError, Layout, Options, Schema, Table, TableError, TextFeatures,
+        name_of, open, shares_records, unlabelled,
     },
 };
 
@@ -50,6 +51,12 @@ fn read(name: &str, content: impl AsRef<[u8]>, schema: &str) -> Result<Dataset, 
     let folder = Folder::new().with(name, content);
     let schema = Some(Schema::parse(schema).unwrap());
     open(folder.path().join(name), &Options { schema, ..Options::default() })
+}
+
+/// The settings of the first column, which is a text.
+fn text_of(schema: &mut Schema) -> &mut TextFeatures {
+    let FeatureKind::Text(text) = &mut schema.columns[0].kind else { panic!("no text") };
+    text
 }
 
 fn layout(text: &str) -> Layout {
@@ -106,9 +113,71 @@ fn cells_of_declared_layouts_fit_their_schema() {
     let bad = "x, nurse, soon, maybe, , none\n";
     let folder = Folder::new().with("t.data", format!("{good}{bad}"));
     let fit = Fit::new(folder.path().join("t.data"), &Schema::parse(SCHEMA).unwrap(), true).unwrap();
-    let found: Vec<_> = fit.misfits.iter().map(|misfit| (misfit.record, misfit.column.as_str())).collect();
+    let found: Vec<_> = fit.misfits.iter().map(|misfit| (misfit.record, misfit.to_string())).collect();
     assert_eq!(fit.records, 3);
-    assert_eq!(found, [(3, "age"), (3, "work"), (3, "day"), (3, "smoker"), (3, "income")]);
+    let said = [
+        "is no number, such as \"x\"",
+        "is none of the categories, such as \"nurse\"",
+        "is no date, such as \"soon\"",
+        "is neither true nor false, such as \"maybe\"",
+        "is none of the classes, such as \"none\"",
+    ];
+    assert_eq!(found, said.map(|said| (3, said.to_owned())));
+}
+
+#[test]
+fn a_cell_fits_where_the_encoder_knows_it() {
+    let message = "message people { required int64 grade; required boolean smoker; }";
+    let properties = Arc::new(WriterProperties::builder().build());
+    let schema = Arc::new(parse_message_type(message).unwrap());
+    let mut writer = SerializedFileWriter::new(Vec::new(), schema, properties).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    column.typed::<Int64Type>().write_batch(&[1, 2, 3], None, None).unwrap();
+    column.close().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    column.typed::<BoolType>().write_batch(&[true, false, true], None, None).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    let folder = Folder::new().with("t.parquet", writer.into_inner().unwrap());
+    let path = folder.path().join("t.parquet");
+    // Numbers are compared as numbers, however an alias is written. True is 1 where numbers are declared.
+    let schema = Schema::parse(
+        "[[column]]\nname = 'grade'\ncategories = ['2']\naliases = { '1.0' = '2' }
+        [[column]]\nname = 'smoker'\nbounds = [0, 1]",
+    );
+    let schema = schema.unwrap();
+    let fit = Fit::new(&path, &schema, false).unwrap();
+    let found: Vec<_> = fit.misfits.iter().map(|misfit| (misfit.record, misfit.column.as_str())).collect();
+    assert_eq!(found, [(3, "grade")]);
+    let read = unlabelled(&path, &schema).unwrap();
+    assert_eq!(rows(&read), [[1.0, 1.0], [1.0, -1.0], [0.0, 1.0]]);
+    // A number that stands for a missing one is missing, however it is written.
+    let schema = "[file]\nmissing = ['-999']\n[[column]]\nname = 'age'\nbounds = [0, 9]\n";
+    let folder = Folder::new().with("t.csv", "age\n-999.0\n-999\n\" \"\nten\n");
+    let fit = Fit::new(folder.path().join("t.csv"), &Schema::parse(schema).unwrap(), false).unwrap();
+    assert_eq!(fit.misfits.iter().map(|misfit| misfit.record).collect::<Vec<_>>(), [4]);
+}
+
+#[test]
+fn a_zip_of_a_compressed_table_is_that_table() {
+    let table = b"a,b\n1,2\n3,4\n".to_vec();
+    let archive = npz(&[("t.csv.gz", gzip(&table))]);
+    assert_eq!(texts("t.zip", &archive, "", "b"), [Some("2".to_owned()), Some("4".to_owned())]);
+    let records = gzip(b"1;2\n3;4\n");
+    let declared = "header = ['a', 'b']\ndelimiter = ';'";
+    assert_eq!(texts("t.zip", npz(&[("t.data.gz", records)]), declared, "a").len(), 2);
+    // What is no text is refused by its name, whatever the header is.
+    for (name, says) in
+        [("t.parquet", "Parquet in a zip archive"), ("t.zip", "a zip archive of a zip archive")]
+    {
+        for settings in ["", declared] {
+            let error = refused("t.zip", npz(&[(name, table.clone())]), settings);
+            assert!(error.to_string().contains(says), "{error}");
+        }
+    }
+    let error = refused("t.zip", npz(&[("t.csv.gz", table)]), declared);
+    assert!(matches!(error, Error::Format(FormatError::Packed { .. })), "{error}");
 }
 
 #[test]
@@ -297,12 +366,12 @@ fn a_public_embedding_gives_texts_their_numbers_and_is_pinned() {
     assert!(rows[0][0] > 0.0 && rows[1][0] < 0.0, "{rows:?}");
     assert_eq!(rows[2..], [[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]);
     let mut both = settings.clone();
-    both.columns[0].text.as_mut().unwrap().hashed = Some(4);
+    text_of(&mut both).hashed = Some(4);
     let data = open(&path, &Options { schema: Some(both), ..Options::default() }).unwrap();
     assert_eq!((data.train.shape(), data.train.len()), (&[7][..], 4));
     // Vectors that change after a run recorded them are refused.
     let mut pinned = settings;
-    let text = pinned.columns[0].text.as_mut().unwrap();
+    let text = text_of(&mut pinned);
     (text.dimension, text.digest) = (Some(2), Some("0".repeat(64)));
     let refused = open(&path, &Options { schema: Some(pinned), ..Options::default() }).unwrap_err();
     assert!(matches!(refused, Error::Setting { name: "the embedding", .. }), "{refused}");

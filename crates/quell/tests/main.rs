@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "tests make files and run commands")]
 
 mod adjacency;
+mod calibrated;
 mod data;
 mod defaults;
 mod examples;

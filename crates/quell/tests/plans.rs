@@ -7,11 +7,12 @@ use quell::{
     ledger::InMemory,
     privacy::{
         Neighbors,
-        ledger::{Budget, Composition, Ledger, Terms, Unit},
-        mechanism::{Bounds, Noise},
+        accounting::Pld,
+        ledger::{Budget, Composition, Ledger, Paid, Terms, Unit},
+        mechanism::{Bounds, Mechanism, Noise},
         units::{Delta, Epsilon, Probability},
     },
-    statistics::{Answer, Axis, Grouped, Named, Part, Plan, Question, Statistic},
+    statistics::{Answer, Axis, Grouped, Named, Part, Plan, Question, Statistic, Visitor},
 };
 
 use crate::scratch::Scratch;
@@ -108,6 +109,51 @@ fn gaussian_noise_of_a_plan_is_less_than_that_of_equal_shares() {
     // √16 = 4, and not 16.
     assert!(sixteen < 4.5 * one && sixteen > 3.5 * one, "{one} and {sixteen}");
     assert!(sixteen < error(Noise::Laplace, 16));
+}
+
+/// ε of a plan at a δ.
+struct Cost {
+    epsilon: f64,
+    delta: f64,
+    neighbors: Neighbors,
+}
+
+impl<'a> Visitor<'a> for Cost {
+    type Output = f64;
+
+    fn visit<M: Mechanism + 'a, D: 'a>(
+        self,
+        make: impl Fn(f64) -> Result<M, Error> + 'a,
+        _: impl FnOnce() -> Result<D, Error> + 'a,
+        _: impl FnOnce(Paid<M>, D) -> Result<Answer, quell::privacy::Error> + 'a,
+    ) -> f64 {
+        let event = make(self.epsilon).unwrap().event(self.neighbors);
+        Pld::default().epsilon(&event, self.neighbors, Delta::new(self.delta).unwrap()).unwrap().upper
+    }
+}
+
+#[test]
+fn a_gaussian_plan_meets_its_epsilon_at_its_delta_whatever_statistics_it_has() {
+    let file = people();
+    let table = file.table();
+    let all = table.all();
+    let part = |statistic: Statistic| Part { name: statistic.to_string(), statistic, records: &all };
+    let unknown = || Statistic::Histogram { column: "kind".into(), keys: None };
+    let median = || Statistic::SmoothMedian { column: "age".into(), bounds: bounds() };
+    for neighbors in [Neighbors::AddRemove, Neighbors::Replace] {
+        let mut ledger = ledger(Unit::Example, neighbors, 4.0);
+        for delta in [None, Some(1e-7)] {
+            for statistics in
+                [vec![Statistic::Count, unknown()], vec![unknown(), Statistic::Count, median(), unknown()]]
+            {
+                let parts = statistics.into_iter().map(part).collect();
+                let plan = Plan { noise: Noise::Gaussian, delta, ..Plan::new(parts, 1.0) };
+                let asked = Cost { epsilon: 1.0, delta: delta.unwrap_or(1e-6), neighbors };
+                let cost = plan.visit(ledger.state().unwrap(), asked).unwrap();
+                assert!(cost <= 1.0 && cost > 0.9, "{neighbors:?}, {delta:?}: {cost}");
+            }
+        }
+    }
 }
 
 #[test]

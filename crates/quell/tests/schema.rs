@@ -260,7 +260,9 @@ fn a_schema_that_contradicts_itself_is_refused() {
     assert!(refused(&SCHEMA.replace("'age'", "''")).contains("has no name"));
     assert!(refused(&SCHEMA.replace("['id']", "['sick']")).contains("\"sick\""));
     assert!(refused("[label]\ncolumn = 'a'\nclasses = ['x']").contains("no column to learn from"));
-    assert!(refused(&SCHEMA.replace("bounds = [20, 60]", "")).contains("column \"age\" has neither or both"));
+    assert!(
+        refused(&SCHEMA.replace("bounds = [20, 60]", "")).contains("a column has none of bounds, categories")
+    );
     assert!(refused(&SCHEMA.replace("classes = ['no', 'yes']", "")).contains("label has neither or both"));
     assert!(refused(&SCHEMA.replace("['no', 'yes']", "[]")).contains("no classes or one twice"));
     assert!(refused(&SCHEMA.replace("'Basel'", "'Bern'")).contains("no categories or one twice"));
@@ -331,8 +333,8 @@ proptest! {
             file: Layout { missing: names[4..].to_vec(), ..Layout::default() },
             test: share.map(|share| TestPart { share: Some(share), file: None, public }),
             columns: vec![
-                Feature { name: names[2].clone(), bounds: Some([low, low + width]), unknown, ..Feature::default() },
-                Feature { name: names[3].clone(), categories: Some(categories), unknown: !unknown, ..Feature::default() },
+                Feature { unknown, ..Feature::numbers(&names[2], [low, low + width]) },
+                Feature { unknown: !unknown, ..Feature::categorical(&names[3], categories) },
             ],
         };
         prop_assert_eq!(Schema::parse(&written.to_toml().unwrap()).unwrap(), written);

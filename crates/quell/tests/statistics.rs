@@ -7,7 +7,7 @@ use quell::{
     privacy::{
         Neighbors,
         ledger::{Budget, Composition, Ledger, Terms, Unit},
-        mechanism::{Bounds, Count, Histogram, IntegerNoise, Mechanism, Price, StableHistogram},
+        mechanism::{Bounds, Count, Histogram, IntegerNoise, Mechanism, PerUser, Price, StableHistogram},
         units::{Delta, Epsilon, Probability},
     },
     statistics::{Accuracy, Answer, Axis, Bins, Grouped, Question, Statistic},
@@ -260,6 +260,27 @@ fn an_accuracy_is_refused_where_users_may_have_several_records() {
     assert!(ledger.state().unwrap().charges().is_empty());
     let declared = Accuracy { one_record_per_user: true, ..Accuracy::new(0.5) };
     declared.ask(&mut ledger, &[true]).unwrap();
+}
+
+#[test]
+fn the_accuracy_of_limited_users_has_noise_for_all_records_of_a_user() {
+    let records = [true, true, false, true];
+    for (neighbors, moves) in [(Neighbors::AddRemove, 3), (Neighbors::Replace, 6)] {
+        let mut ledger = ledger(Unit::User, neighbors);
+        let limited = Accuracy { most_per_user: Some(3), ..Accuracy::new(0.5) };
+        limited.ask(&mut ledger, &records).unwrap();
+        let charge = ledger.state().unwrap().charges()[0].charge.plan.event.clone();
+        let noise = IntegerNoise::for_epsilon(Epsilon::new(0.5).unwrap(), moves).unwrap();
+        let keys = ["right", "wrong"].map(str::to_owned).to_vec();
+        let mechanism = PerUser { mechanism: Histogram { keys, noise }, records: 3 };
+        assert_eq!(charge, mechanism.event(neighbors));
+        let spent = ledger.state().unwrap().spent().epsilon;
+        assert!(spent <= 0.5 * (1.0 + 1e-6) && spent > 0.49, "{spent}");
+    }
+    // A record that is removed would let another record of its user in.
+    let mut of_records = ledger(Unit::Example, Neighbors::AddRemove);
+    let limited = Accuracy { most_per_user: Some(3), ..Accuracy::new(0.5) };
+    assert!(limited.ask(&mut of_records, &records).is_err());
 }
 
 #[test]

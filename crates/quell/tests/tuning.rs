@@ -163,7 +163,7 @@ fn a_search_whose_best_model_cannot_be_written_is_over() {
 }
 
 #[test]
-fn candidates_of_different_data_or_of_forbidden_methods_are_refused() {
+fn candidates_of_different_data_are_refused() {
     let mut different = asked(2.0, 3, &[1.0, 2.0]);
     different.candidates[1].configuration.data.dataset = Some("other".into());
     let refused = Tuning::new(different).err().map(|error| error.to_string());
@@ -253,4 +253,32 @@ fn a_trial_that_was_killed_is_charged_and_not_repeated() {
     let trials = place.folder.metrics().unwrap().trials;
     assert_eq!(trials.len(), 1);
     assert_eq!(place.folder.model().unwrap().configuration.search.unwrap().winner, "rate 2");
+}
+
+/// The test part of a table is private, so each trial pays for a noisy count.
+#[test]
+fn a_private_score_is_paid_for_and_kept() {
+    let rows: String =
+        (0..2000).map(|row| format!("{},{}\n", row % 10, ["no", "yes"][usize::from(row % 10 > 4)])).collect();
+    let file = Scratch::new("score.csv", format!("x,y\n{rows}"));
+    let text = format!(
+        "[data]\npath = {:?}\n[data.schema.label]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n\
+         [[data.schema.column]]\nname = \"x\"\nbounds = [0, 9]\n[model]\nname = \"additive\"\n",
+        file.path()
+    );
+    let mut configuration = Configuration::parse(&text).unwrap();
+    configuration.glm.records = Some(1600);
+    let candidates = vec![Candidate { name: "additive".into(), configuration }];
+    let job = Tuning::new(TuningConfiguration { candidates, ..asked(2.0, 3, &[1.0]) }).unwrap();
+    assert!(job.configuration.score_epsilon.is_some_and(|epsilon| epsilon > 0.1 && epsilon < 0.3));
+    let mut place = Place::new(&job);
+    let outcome = place.go(&job, Control::Continue).unwrap();
+    // About 400 records are held out, and a line separates the classes.
+    let correct = place.folder.metrics().unwrap().noisy_correct.unwrap();
+    assert!(correct > 200.0 && correct < 600.0, "{correct}");
+    assert!(outcome.results.iter().any(|line| line.contains(&format!("private test records: {correct}"))));
+    assert_eq!(outcome.json["accuracy"], serde_json::Value::Null);
+    // The same command again shows the same number.
+    let again = place.go(&job, Control::Continue).unwrap();
+    assert_eq!(again.results, outcome.results);
 }

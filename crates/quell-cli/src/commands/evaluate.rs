@@ -4,6 +4,7 @@ use std::{convert::identity, path::PathBuf};
 
 use anyhow::Result;
 use quell::{
+    data::Examples,
     learner::{Calibration, ClassMeasures, Evaluation},
     run::Model,
     statistics::Accuracy,
@@ -15,7 +16,7 @@ use crate::{
     author,
     flags::{
         Format,
-        ledger::{Dataset, LedgerArgs, ONE_RECORD},
+        ledger::{Dataset, LedgerArgs},
         parse_count,
     },
     payment::{self, AnswerRelease, Payment, path_text},
@@ -51,7 +52,7 @@ pub(crate) struct Flags {
     /// If not given: the public test part of the embedded digits.
     data: Option<PathBuf>,
     /// Declare the data public: everyone may know all of it
-    #[arg(long, conflicts_with_all = ["epsilon", "records", "dataset", "one_record_per_user", "dry_run"])]
+    #[arg(long, conflicts_with_all = ["epsilon", "records", "dataset", "one_record_per_user", "max_per_user", "dry_run"])]
     public: bool,
     /// Declare the data private, and charge this ε for the answer
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
@@ -67,9 +68,14 @@ pub(crate) struct Flags {
     /// If not given: the dataset of the model if the data belongs to it, else the name of the file.
     #[arg(long, value_name = "NAME", requires = "epsilon")]
     dataset: Option<String>,
-    /// State that every user has one record; needed if the ledger protects users
+    /// State that every user has one record, if the ledger protects users
     #[arg(long, requires = "epsilon")]
     one_record_per_user: bool,
+    /// Evaluate at most this many records of each user, if the ledger protects users
+    ///
+    /// The first ones in the data are used. The noise grows with this number.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), requires = "epsilon", conflicts_with_all = ["one_record_per_user", "records"])]
+    max_per_user: Option<u32>,
     /// Report the privacy cost, and charge nothing
     #[arg(long, requires = "epsilon")]
     dry_run: bool,
@@ -226,24 +232,45 @@ impl Flags {
             return Err(Refusal::new(sentence, "leave --records out").into());
         }
         let dataset = self.dataset.as_deref().map_or_else(|| found.dataset.clone(), Dataset::named);
-        let mut ledger = self.ledgers.ledger_of_records(&dataset, self.one_record_per_user, ONE_RECORD)?;
-        let question = json!({"evaluate": {
+        let is_limited = self.one_record_per_user || self.max_per_user.is_some();
+        let hint = "add --max-per-user N, or --one-record-per-user if every user has only one record";
+        let mut ledger = self.ledgers.ledger_of_records(&dataset, is_limited, hint)?;
+        let limited = self.max_per_user.map(|most| limited(&found.examples, most)).transpose()?;
+        let examples = limited.as_ref().unwrap_or(&found.examples);
+        let mut question = json!({"evaluate": {
             "data": self.data.as_deref().map(path_text),
             "dataset": dataset.name,
             "epsilon": epsilon,
             "model": model.digest()?,
             "records": self.records,
         }});
+        // Questions without a limit keep the text that they had before there was one.
+        if let Some(most) = self.max_per_user {
+            question["evaluate"]["max_per_user"] = json!(most);
+        }
         let output = self.output.clone().map(|path| (path, question));
         let payment = Payment { epsilon, dry_run: self.dry_run, format: self.format, output };
-        let correct = model.predictor.correct(&found.examples);
-        let accuracy =
-            Accuracy { epsilon, records: self.records, one_record_per_user: self.one_record_per_user };
+        let correct = model.predictor.correct(examples);
+        let accuracy = Accuracy {
+            epsilon,
+            records: self.records,
+            one_record_per_user: self.one_record_per_user,
+            most_per_user: self.max_per_user,
+        };
         let name = model.configuration.model.name.as_deref().unwrap_or("model");
         ledger.annotate(&author::note(self.data.as_deref(), format!("accuracy of {name}")));
         let state = ledger.state()?.clone();
         accuracy.visit(&state, &correct, AnswerRelease { payment, ledger: &mut ledger, show: identity })?
     }
+}
+
+/// The first records of each user, at most so many of each.
+fn limited(examples: &Examples, most: u32) -> Result<Examples> {
+    examples.at_most_per_user(most).ok_or_else(|| {
+        let sentence = "the evaluated records have no users, expected records that say whose they are";
+        let hint = "name the column in the schema before training: user = \"…\"; or ask with --one-record-per-user if every user has only one record";
+        Refusal::new(sentence, hint).into()
+    })
 }
 
 /// One row for each class: examples, precision, recall, F1, AUC, and the most frequent error.

@@ -13,7 +13,8 @@ Examples:
   quell export model.safetensors --output model.onnx
 
 The inputs of a model of a table are its columns, by name and in their own units. The outputs are prediction and scores,
-as in `quell predict --scores`. The metadata holds columns, classes, bounds and the privacy guarantee.";
+as in `quell predict --scores`. The metadata holds columns, classes, bounds and the privacy guarantee. Oriented
+gradients, dates and texts cannot be exported, nor models that are no networks.";
 
 /// Write a model as an ONNX file, for other programs
 ///

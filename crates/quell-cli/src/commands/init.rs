@@ -54,9 +54,9 @@ pub(crate) fn run(flags: Flags) -> Result<()> {
         let _ = write!(next, " --schema {}", file.display());
         schema.output = Some(file);
         schema::run(&schema)?;
-    } else if schema.epsilon.is_some() || schema.output.is_some() {
+    } else if let given @ [_, ..] = schema.given().as_slice() {
         let sentence = format!("{} is not a table, expected a table for a schema", path.display());
-        return Err(Refusal::new(sentence, "leave out --epsilon and --output").into());
+        return Err(Refusal::new(sentence, format!("leave out {}", given.join(" and "))).into());
     }
     std::fs::write(&config, configuration(&path, &name, schema.dataset.as_deref(), format))
         .with_context(|| format!("cannot write {}", config.display()))?;

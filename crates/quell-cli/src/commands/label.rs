@@ -207,8 +207,8 @@ Examples:
 /// Records are assigned to teachers by their content (or by their user), so that one record affects only one
 /// teacher. If one of ε, noise and answers is left out, it follows from the other two.
 ///
-/// The command writes the answers to answers.jsonl in the folder of the run. Continue an interrupted run with `quell resume`: it does not train a teacher twice, and does not charge an
-/// answer twice.
+/// The command writes the answers to answers.jsonl in the folder of the run. Continue an interrupted run with
+/// `quell resume`: it does not train a teacher twice, and does not charge an answer twice.
 #[derive(clap::Args)]
 #[command(after_help = PATE_EXAMPLES)]
 pub(crate) struct Pate {
@@ -225,9 +225,9 @@ pub(crate) struct Pate {
     /// CSV or Parquet file with the ballots of external teachers, instead of DATA
     ///
     /// The file has one row per question and one column per teacher. Each ballot is one of --classes, by its name or
-    /// its number from 0; other cells are abstentions. The run has answers, but no student. One record (or one person, with --users)
-    /// must affect the ballots of one teacher only. With --neighbors replace, a record and its replacement together
-    /// must affect the ballots of one teacher only.
+    /// its number from 0; other cells are abstentions. The run has answers, but no student. One record (or one
+    /// person, with --users) must affect the ballots of one teacher only. With --neighbors replace, a record and its
+    /// replacement together must affect the ballots of one teacher only.
     #[arg(long, value_name = "FILE", requires = "about", conflicts_with_all = ["data", "config", "teachers", "teacher_model", "public", "questions", "model", "choice", "schema", "shape", "public_test", "features", "public_network"])]
     ballots: Option<PathBuf>,
     /// Also release the data-dependent ε of the answers, at an additional cost

@@ -19,7 +19,8 @@ Examples:
 
 /// List the named models, or print the layers of a network
 ///
-/// Networks, kmeans and components are for all data, factorization is for ratings, and the others are for tables. The layers are printed as TOML. In a configuration, they can stand in place of the name, edited or not.
+/// Networks, kmeans and components are for all data, factorization is for ratings, and the others are for tables.
+/// The layers are printed as TOML. In a configuration, they can stand in place of the name, edited or not.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {

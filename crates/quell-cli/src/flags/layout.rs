@@ -5,7 +5,9 @@ use quell::data::{Decimal, Delimiter, Encoding, Layout};
 /// How a text table is written, where its file does not tell.
 #[derive(clap::Args)]
 pub(crate) struct LayoutArgs {
-    /// Character between cells, or the word tab (found in the header if not given)
+    /// Character between cells, or the word tab
+    ///
+    /// If not given: found in the header of the file. Needed with --header, unless the file is named .tsv.
     #[arg(long, value_name = "CHARACTER")]
     delimiter: Option<Delimiter>,
     /// Names of all columns in order, for a file without a header
@@ -23,6 +25,18 @@ pub(crate) struct LayoutArgs {
 }
 
 impl LayoutArgs {
+    /// The flags that are given.
+    pub(crate) fn given(&self) -> impl Iterator<Item = &'static str> {
+        let all = [
+            ("--delimiter", self.delimiter.is_some()),
+            ("--header", !self.header.is_empty()),
+            ("--decimal", self.decimal.is_some()),
+            ("--encoding", self.encoding.is_some()),
+            ("--missing", !self.missing.is_empty()),
+        ];
+        all.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag)
+    }
+
     pub(crate) fn layout(&self) -> Layout {
         Layout {
             delimiter: self.delimiter,

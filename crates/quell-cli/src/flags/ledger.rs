@@ -77,9 +77,6 @@ impl Dataset {
     }
 }
 
-/// Hint for commands that need one record for each user.
-pub(crate) const ONE_RECORD: &str = "add --one-record-per-user if every user has only one record";
-
 impl LedgerArgs {
     pub(crate) fn location(&self) -> Location {
         let named = self

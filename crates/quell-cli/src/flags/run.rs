@@ -151,7 +151,8 @@ pub(crate) struct UserArgs {
     /// Protect each person with all their records (user-level privacy)
     ///
     /// The file contains the user of each record: integers or names in NPY or IDX, or text with one line per record.
-    /// For images in folders, it is a CSV file with the columns file (such as cat/1.png) and user. Without a file, the schema or an array `users` beside the other arrays names the users.
+    /// For images in folders, it is a CSV file with the columns file (such as cat/1.png) and user. Without a file,
+    /// the schema or an array `users` beside the other arrays names the users.
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "")]
     users: Option<String>,
 }

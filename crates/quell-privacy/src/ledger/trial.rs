@@ -8,7 +8,7 @@ use super::{
 use crate::{
     Error, Event, Neighbors,
     event::Record,
-    mechanism::{Mechanism, TrialPlan},
+    mechanism::{Mechanism, PaidRuns, TrialPlan},
     noise::random::Randomness,
     units::Delta,
 };
@@ -51,14 +51,14 @@ impl Trial {
     pub fn lease<M: Mechanism>(&mut self, mechanism: M, runs: u64) -> Result<Lease<'_, M, Unwritten>, Error> {
         let neighbors = self.ledger.state.terms().neighbors;
         mechanism.check(neighbors)?;
-        let is_planned = self.plan.parts.get(self.done).is_some_and(|part| {
-            part.event == mechanism.event_of_runs(neighbors, runs)
-                && mechanism.distance_of_runs(runs) <= part.distance
-        });
+        let asked = PaidRuns::new(&mechanism, neighbors, runs);
+        let is_planned = self.plan.parts.get(self.done).is_some_and(|part| part.covers(&asked));
         if !is_planned || runs == 0 {
             return Err(Error::Book { cause: "the search has paid for other trials".into() });
         }
         self.done += 1;
+        // The search paid for this trial, so its line claims no ε: `NonPrivate` is the event without a bound.
+        // `non_private` marks seeded runs for readers of a book. Nobody reads this one: the search is marked.
         let charge = Charge {
             what: mechanism.to_string(),
             plan: Record::from(Event::NonPrivate),

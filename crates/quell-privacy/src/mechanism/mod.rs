@@ -93,6 +93,27 @@ pub trait Mechanism: Sealed + Clone + std::fmt::Display {
     }
 }
 
+/// What a charge pays for: runs of a mechanism, by their event and their distance.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PaidRuns {
+    pub(crate) event: Event,
+    pub(crate) distance: f64,
+}
+
+impl PaidRuns {
+    pub(crate) fn new<M: Mechanism>(mechanism: &M, neighbors: Neighbors, runs: u64) -> Self {
+        Self { event: mechanism.event_of_runs(neighbors, runs), distance: mechanism.distance_of_runs(runs) }
+    }
+
+    /// Whether a charge for these runs is a charge for the given ones, too.
+    ///
+    /// # Contract
+    /// They have the same event, and are no farther from the noise that the event describes.
+    pub(crate) fn covers(&self, asked: &Self) -> bool {
+        asked.event == self.event && asked.distance <= self.distance
+    }
+}
+
 /// Private data, which only a mechanism that has been paid for can read.
 pub struct Sensitive<T>(pub(crate) T);
 

@@ -105,12 +105,7 @@ pub(super) fn layout(figure: &Figure, sheet: Sheet) -> Vec<Shape> {
     };
     let mut shapes = Vec::new();
     let title = if is_small { 24.0 } else { 30.0 };
-    text(&mut shapes, (left, title), Anchor::Start, Font::Title, BLACK, &figure.title);
-    let mut below = title + 21.0;
-    for line in wrapped(&figure.subtitle, ((right - left) / LETTER) as usize) {
-        text(&mut shapes, (left, below), Anchor::Start, Font::Body, GRAY, &line);
-        below += LINE;
-    }
+    let below = heading(&mut shapes, (left, right), title, [&figure.title, &figure.subtitle]);
     // One line is named by the title and the axes.
     let has_legend = figure.series.len() > 1;
     let top =
@@ -127,8 +122,44 @@ pub(super) fn layout(figure: &Figure, sheet: Sheet) -> Vec<Shape> {
     shapes
 }
 
+/// Draws title and subtitle, and returns the height of the next line.
+pub(super) fn heading(
+    shapes: &mut Vec<Shape>,
+    (left, right): (f64, f64),
+    height: f64,
+    [title, subtitle]: [&str; 2],
+) -> f64 {
+    text(shapes, (left, height), Anchor::Start, Font::Title, BLACK, title);
+    let mut below = height + 21.0;
+    for line in wrapped(subtitle, ((right - left) / LETTER) as usize) {
+        text(shapes, (left, below), Anchor::Start, Font::Body, GRAY, &line);
+        below += LINE;
+    }
+    below
+}
+
+/// Draws the axes of an area, with a pale line and a label at each place along them.
+pub(super) fn grid<'a>(
+    shapes: &mut Vec<Shape>,
+    [left, top, right, bottom]: [f64; 4],
+    across: impl Iterator<Item = (f64, &'a str)>,
+    upward: impl Iterator<Item = (f64, &'a str)>,
+) {
+    let line = |from, to, ink| Shape::Line { points: vec![from, to], width: 1.0, ink, dash: &[] };
+    for (x, label) in across {
+        shapes.push(line((x, top), (x, bottom), PALE));
+        text(shapes, (x, bottom + 19.0), Anchor::Middle, Font::Body, BLACK, label);
+    }
+    for (y, label) in upward {
+        shapes.push(line((left, y), (right, y), PALE));
+        text(shapes, (left - 8.0, y + 4.0), Anchor::End, Font::Body, BLACK, label);
+    }
+    shapes.push(line((left, top), (left, bottom), BLACK));
+    shapes.push(line((left, bottom), (right, bottom), BLACK));
+}
+
 /// Breaks a text where it has spaces, into lines of at most `letters` letters.
-pub(super) fn wrapped(text: &str, letters: usize) -> Vec<String> {
+fn wrapped(text: &str, letters: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {

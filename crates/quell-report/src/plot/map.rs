@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{
     Scale,
-    layout::{Anchor, BLACK, Font, GRAY, INKS, LARGE, LETTER, PALE, Shape, Sheet, text, wrapped},
+    layout::{Anchor, BLACK, Font, INKS, LARGE, LETTER, Shape, Sheet, grid, heading, text},
     png, svg,
     ticks::{Fit, Frame},
 };
@@ -64,12 +64,7 @@ impl Map {
         let Sheet { width, height } = LARGE;
         let (left, right, bottom) = (78.0, width - 28.0, height - 58.0);
         let mut shapes = Vec::new();
-        text(&mut shapes, (left, 30.0), Anchor::Start, Font::Title, BLACK, &self.title);
-        let mut top = 51.0;
-        for line in wrapped(&self.subtitle, ((right - left) / LETTER) as usize) {
-            text(&mut shapes, (left, top), Anchor::Start, Font::Body, GRAY, &line);
-            top += 16.0;
-        }
+        let top = heading(&mut shapes, (left, right), 30.0, [&self.title, &self.subtitle]);
         let page = Page::new(self.shown(), [left, top, right, bottom]);
         page.draw_axes(&mut shapes, self);
         let mut order: Vec<(&Place, f64)> = self.shown().map(|place| (place, self.radius(place))).collect();
@@ -142,26 +137,18 @@ impl Page {
 
     fn draw_axes(&self, shapes: &mut Vec<Shape>, map: &Map) {
         let Self { left, top, right, bottom, middle, unit } = *self;
-        let line = |from, to, ink| Shape::Line { points: vec![from, to], width: 1.0, ink, dash: &[] };
         let frame = |middle: f64, length: f64| {
             let half = 0.5 * length / unit;
             Frame::around(Scale::Linear, [middle - half, middle + half].into_iter(), Fit::Tight)
         };
         let at = |x: f64, y: f64| self.position(&Place { name: String::new(), x, y, size: None });
-        let across = frame(middle[0], right - left);
-        for (value, label) in &across.ticks {
-            let (x, _) = at(*value, middle[1]);
-            shapes.push(line((x, top), (x, bottom), PALE));
-            text(shapes, (x, bottom + 19.0), Anchor::Middle, Font::Body, BLACK, label);
-        }
-        let upward = frame(middle[1], bottom - top);
-        for (value, label) in &upward.ticks {
-            let (_, y) = at(middle[0], *value);
-            shapes.push(line((left, y), (right, y), PALE));
-            text(shapes, (left - 8.0, y + 4.0), Anchor::End, Font::Body, BLACK, label);
-        }
-        shapes.push(line((left, top), (left, bottom), BLACK));
-        shapes.push(line((left, bottom), (right, bottom), BLACK));
+        let (across, upward) = (frame(middle[0], right - left), frame(middle[1], bottom - top));
+        grid(
+            shapes,
+            [left, top, right, bottom],
+            across.ticks.iter().map(|(value, label)| (at(*value, middle[1]).0, label.as_str())),
+            upward.ticks.iter().map(|(value, label)| (at(middle[0], *value).1, label.as_str())),
+        );
         let below = (f64::midpoint(left, right), LARGE.height - 16.0);
         text(shapes, below, Anchor::Middle, Font::Body, BLACK, &map.x);
         let longest = upward.ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0);

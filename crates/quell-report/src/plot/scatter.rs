@@ -1,10 +1,10 @@
-//! A scatter plot: points, both of whose axes have the same range, and the line where both values are equal.
+//! A scatter plot: points on two axes, and the line where both values are equal.
 
 use serde::Serialize;
 
 use super::{
     Scale,
-    layout::{Anchor, BLACK, Font, GRAY, INKS, LARGE, LETTER, PALE, Shape, Sheet, text, wrapped},
+    layout::{Anchor, BLACK, Font, GRAY, INKS, LARGE, LETTER, Shape, Sheet, grid, heading, text},
     png, svg,
     ticks::{Fit, Frame},
 };
@@ -52,33 +52,21 @@ impl Scatter {
         let longest = upward.ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
         let (left, right, bottom) = (38.0 + LETTER * longest.max(6) as f64, width - 28.0, height - 58.0);
         let mut shapes = Vec::new();
-        text(&mut shapes, (left, 30.0), Anchor::Start, Font::Title, BLACK, &self.title);
-        let mut top = 51.0;
-        for line in wrapped(&self.subtitle, ((right - left) / LETTER) as usize) {
-            text(&mut shapes, (left, top), Anchor::Start, Font::Body, GRAY, &line);
-            top += 16.0;
-        }
+        let top = heading(&mut shapes, (left, right), 30.0, [&self.title, &self.subtitle]);
         let x_at = |value: f64| across.place(value).map(|share| left + share * (right - left));
         let y_at = |value: f64| upward.place(value).map(|share| bottom - share * (bottom - top));
-        let line = |from, to, ink, dash| Shape::Line { points: vec![from, to], width: 1.0, ink, dash };
-        for (value, label) in &across.ticks {
-            let Some(x) = x_at(*value) else { continue };
-            shapes.push(line((x, top), (x, bottom), PALE, &[]));
-            text(&mut shapes, (x, bottom + 19.0), Anchor::Middle, Font::Body, BLACK, label);
-        }
-        for (value, label) in &upward.ticks {
-            let Some(y) = y_at(*value) else { continue };
-            shapes.push(line((left, y), (right, y), PALE, &[]));
-            text(&mut shapes, (left - 8.0, y + 4.0), Anchor::End, Font::Body, BLACK, label);
-        }
-        shapes.push(line((left, top), (left, bottom), BLACK, &[]));
-        shapes.push(line((left, bottom), (right, bottom), BLACK, &[]));
+        grid(
+            &mut shapes,
+            [left, top, right, bottom],
+            across.ticks.iter().filter_map(|(value, label)| Some((x_at(*value)?, label.as_str()))),
+            upward.ticks.iter().filter_map(|(value, label)| Some((y_at(*value)?, label.as_str()))),
+        );
         // Both values are equal on this line, between the ranges that both axes show.
         let ends = [across.ends()[0].max(upward.ends()[0]), across.ends()[1].min(upward.ends()[1])];
         if ends[0] < ends[1]
             && let [Some(from), Some(to)] = ends.map(|end| Some((x_at(end)?, y_at(end)?)))
         {
-            shapes.push(line(from, to, GRAY, &[6.0, 4.0]));
+            shapes.push(Shape::Line { points: vec![from, to], width: 1.0, ink: GRAY, dash: &[6.0, 4.0] });
         }
         for [x, y] in &shown {
             let (Some(x), Some(y)) = (x_at(*x), y_at(*y)) else { continue };

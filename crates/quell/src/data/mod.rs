@@ -45,14 +45,14 @@ pub use table::{
     Table,
     date::{DateOrder, DatePart, DateRange, Day},
     error::{Error as TableError, Place},
-    feature::{Feature, Label},
+    feature::{Feature, FeatureKind, Label},
     fit::{Fit, Misfit, MisfitKind},
     header::{Column, Kind, Use},
     layout::{Decimal, Delimiter, Encoding, Layout},
     predicate::Predicate,
     row::Row,
-    schema::{Schema, TestPart},
+    schema::{Schema, TestPart, unscaled},
     selection::Selection,
     text::TextFeatures,
 };
-pub(crate) use table::{predicate::Filter, selection::fractions_as_keys};
+pub(crate) use table::{feature::TRUTHS, predicate::Filter, selection::fractions_as_keys};

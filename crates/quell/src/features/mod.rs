@@ -25,7 +25,8 @@ use crate::{
 use hog::Hog;
 use network::PublicNetwork;
 pub use pca::Pca;
-use scattering::{Scattering, coefficients};
+pub(crate) use scattering::Scattering;
+use scattering::coefficients;
 
 /// A transform that is applied to every record before the model.
 ///
@@ -299,10 +300,11 @@ fn transform_all<T: Transform>(
     examples.with_features(transform.output(), values)
 }
 
+/// Added to the variance of a group, so that constant numbers become zeros.
+pub(crate) const SMALLEST_VARIANCE: f64 = 1e-5;
+
 /// Normalises each group of channels to mean zero and variance one.
 fn normalize(record: &mut [f32], groups: usize) {
-    /// Added to the variance, so that constant numbers become zeros.
-    const SMALLEST_VARIANCE: f64 = 1e-5;
     let Some(size) = record.len().checked_div(groups) else { return };
     for group in record.chunks_exact_mut(size) {
         let mean = group.iter().map(|x| f64::from(*x)).sum::<f64>() / size as f64;

@@ -12,21 +12,22 @@ use super::{
 };
 
 /// The transform for pictures of one size.
-pub(super) struct Scattering {
+pub(crate) struct Scattering {
     /// Rows and columns of a picture.
     image: [usize; 2],
     /// The rows and the columns of the picture that fill the padded grid.
     ///
     /// Pictures are reflected at their borders.
-    reflected: [Vec<usize>; 2],
+    pub(crate) reflected: [Vec<usize>; 2],
     /// The grids at full resolution, at half of it, and so on.
     grids: Vec<Grid<f32>>,
     /// φ at each resolution: a matrix for rows and a transposed matrix for columns.
-    averages: Vec<[Vec<f32>; 2]>,
+    pub(crate) averages: Vec<[Vec<f32>; 2]>,
     /// ψ by scale and angle: its spectrum at each resolution to which it is applied.
-    wavelets: Vec<Vec<Vec<Vec<f32>>>>,
-    second_order: bool,
-    output: [usize; 3],
+    pub(crate) wavelets: Vec<Vec<Vec<Vec<f32>>>>,
+    pub(crate) second_order: bool,
+    /// Channels, rows and columns of the output.
+    pub(crate) output: [usize; 3],
 }
 
 /// Number of coefficients for one position of one channel.
@@ -51,7 +52,7 @@ impl Scattering {
     /// Creates the transform for pictures of a shape (channels first).
     ///
     /// It needs at least 2^scales rows and columns, one scale and one angle.
-    pub(super) fn new(
+    pub(crate) fn new(
         [channels, rows, columns]: [usize; 3],
         scales: usize,
         angles: usize,
@@ -80,6 +81,19 @@ impl Scattering {
             second_order: order > 1,
             output: [channels * coefficients(scales, angles, order), rows >> scales, columns >> scales],
         }
+    }
+
+    /// Rows and columns of the grid at the resolution of a scale.
+    pub(crate) fn sides(&self, scale: usize) -> [usize; 2] {
+        [self.grids[scale].rows, self.grids[scale].columns]
+    }
+
+    /// The spectra of all wavelets of a scale, at the resolution of a faster one, row by row.
+    pub(crate) fn rows_of_wavelets(&self, scale: usize, faster: usize) -> Vec<f32> {
+        let [rows, columns] = self.sides(faster);
+        let places = (0..rows).flat_map(|row| (0..columns).map(move |column| column * rows + row));
+        let of_angle = |wavelet: &Vec<Vec<f32>>| places.clone().map(|place| wavelet[faster][place]).collect();
+        self.wavelets[scale].iter().flat_map(|wavelet| -> Vec<f32> { of_angle(wavelet) }).collect()
     }
 
     /// Number of output positions.

@@ -17,6 +17,7 @@
 pub mod average;
 pub mod bayes;
 mod blocks;
+mod calibration;
 mod control;
 pub mod convex;
 pub mod dp_sgd;

@@ -92,6 +92,20 @@ pub struct Network {
     chunk: usize,
 }
 
+/// Computes the outputs of one example at a time, on one thread.
+pub(crate) struct Single<'n> {
+    network: &'n Network,
+    tape: Tape,
+}
+
+impl Single<'_> {
+    /// The outputs of the example whose input `gather` writes.
+    pub(crate) fn outputs(&mut self, weights: &[f32], mut gather: impl FnMut(&mut [f32])) -> &[f32] {
+        self.tape.forward(self.network, weights, 1, &[], |_, input| gather(input));
+        self.tape.outputs(self.network, 1).next().unwrap_or(&[])
+    }
+}
+
 /// Numbers in one thread's chunk: inputs, outputs, gradients and the layers' `kept` numbers.
 const CHUNK_NUMBERS: usize = 1 << 21;
 
@@ -164,6 +178,11 @@ impl Network {
                 .initialize(&mut weights[placed.weights.clone()], &mut PublicRandom::of(seed, number as u64));
         }
         weights
+    }
+
+    /// Buffers to compute the outputs of one example at a time.
+    pub(crate) fn single(&self) -> Single<'_> {
+        Single { network: self, tape: Tape::new(self, 1) }
     }
 
     /// Computes the outputs of `count` examples, and calls `each` with every index and its outputs.

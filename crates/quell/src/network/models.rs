@@ -12,43 +12,61 @@ use crate::{
 pub struct Model {
     /// The name that [`named`] accepts.
     pub name: &'static str,
+    /// The network in words, for a title. A linear layer is named after its use for classes.
+    pub title: &'static str,
     /// One sentence on its architecture and its use.
     pub purpose: &'static str,
 }
 
 const MODELS: [Model; 10] = [
-    Model { name: "logistic", purpose: "One linear layer: logistic or linear regression." },
-    Model { name: "mlp", purpose: "One hidden layer of 1000 and ReLU, for unordered features." },
+    Model {
+        name: "logistic",
+        title: "Logistic regression",
+        purpose: "One linear layer: logistic or linear regression.",
+    },
+    Model {
+        name: "mlp",
+        title: "Neural network",
+        purpose: "One hidden layer of 1000 and ReLU, for unordered features.",
+    },
     Model {
         name: "mlp-small",
+        title: "Small neural network",
         purpose: "One hidden layer of 64 and ReLU: the default for large tables with classes.",
     },
     Model {
         name: "mlp-tanh",
-        purpose: "The same with tanh, whose bounded outputs keep gradients short, so that fewer are clipped.",
+        title: "Neural network",
+        purpose: "mlp with tanh, whose bounded outputs keep gradients short, so that fewer are clipped.",
     },
     Model {
         name: "cnn",
+        title: "Convolutional network",
         purpose: "Two convolutions with ReLU and max pooling, for grey images of about 28 × 28.",
     },
     Model {
         name: "cnn-tanh",
-        purpose: "The same with tanh in place of ReLU, which learns more under a small ε (Papernot et al. 2020).",
+        title: "Convolutional network",
+        purpose: "cnn with tanh in place of ReLU, which learns more under a small ε (Papernot et al. 2020).",
     },
     Model {
         name: "cifar-cnn",
+        title: "Convolutional network",
         purpose: "Six 3 × 3 convolutions with tanh and three poolings, for colour images of about 32 × 32.",
     },
     Model {
         name: "digits",
+        title: "Small convolutional network",
         purpose: "Two small convolutions with tanh, for images of about 8 × 8 such as the embedded digits.",
     },
     Model {
         name: "resnet",
+        title: "Residual network",
         purpose: "Six standardised convolutions in residual blocks with group normalisation, for images.",
     },
     Model {
         name: "transformer",
+        title: "Transformer",
         purpose: "Two blocks of self-attention, for sequences of vectors, of numbers, or of the rows of an image.",
     },
 ];

@@ -1,5 +1,7 @@
 //! A graph of ONNX operators while it is being built.
 
+use std::collections::HashSet;
+
 use super::message::{Attribute, Element, Message, tensor, texts, value};
 
 /// The operator set: `Equal` compares texts since 19.
@@ -30,25 +32,43 @@ pub(super) struct Graph {
     outputs: Vec<Message>,
     /// Number of names that were given.
     names: usize,
+    /// Names of inputs and outputs, which are no names of anything else.
+    taken: HashSet<String>,
 }
 
 impl Graph {
     fn name(&mut self, of: &str) -> String {
-        self.names += 1;
-        format!("{}_{}", of.to_lowercase(), self.names)
+        loop {
+            self.names += 1;
+            let name = format!("{}_{}", of.to_lowercase(), self.names);
+            if !self.taken.contains(&name) {
+                return name;
+            }
+        }
+    }
+
+    /// Keeps the names of inputs that follow.
+    pub(super) fn reserve<'n>(&mut self, names: impl Iterator<Item = &'n String>) {
+        self.taken.extend(names.cloned());
     }
 
     /// Declares an input.
     pub(super) fn input(&mut self, name: &str, element: Element, shape: &[usize]) -> Tensor {
+        self.taken.insert(name.into());
         self.inputs.push(value(name, element, shape));
         Tensor { name: name.into(), shape: shape.to_vec() }
     }
 
-    /// Declares an output under its own name.
+    /// Declares an output under its own name, followed by `_output` if a column has that name.
     pub(super) fn output(&mut self, name: &str, element: Element, tensor: &Tensor) {
-        let node = Message::default().text(1, &tensor.name).text(2, name).text(4, "Identity");
+        let mut name = name.to_owned();
+        while self.taken.contains(&name) {
+            name.push_str("_output");
+        }
+        let node = Message::default().text(1, &tensor.name).text(2, &name).text(4, "Identity");
         self.nodes.push(node);
-        self.outputs.push(value(name, element, &tensor.shape));
+        self.outputs.push(value(&name, element, &tensor.shape));
+        self.taken.insert(name);
     }
 
     /// Adds a constant of floats.

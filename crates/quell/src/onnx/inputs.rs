@@ -1,5 +1,7 @@
 //! The inputs of an exported model: the columns of a table by name, or the numbers of an image or array.
 
+use std::collections::BTreeMap;
+
 use super::{
     graph::{Graph, Tensor},
     message::{Attribute, Element},
@@ -7,7 +9,7 @@ use super::{
 };
 use crate::{
     Error,
-    data::{Feature, Scaling, Schema},
+    data::{Feature, FeatureKind, Scaling, Schema, TRUTHS},
     learner::prepared::PiecewiseLinear,
     run::Model,
 };
@@ -48,24 +50,32 @@ fn scale(graph: &mut Graph, input: &Tensor, scaling: &Scaling) -> Tensor {
 /// One input for each column of a table.
 fn table(graph: &mut Graph, schema: &Schema) -> Result<(Tensor, String), Error> {
     let mut parts = Vec::new();
+    graph.reserve(schema.columns.iter().map(|column| &column.name));
     for column in &schema.columns {
-        match (&column.bounds, &column.categories) {
-            (Some(bounds), None) => number(graph, column, *bounds, &mut parts),
-            (None, Some(categories)) => category(graph, column, categories, &mut parts),
-            _ => {
-                return Err(Error::Setting {
-                    name: "model",
-                    found: format!(
-                        "trained on column {:?}, which is neither a number nor a category",
-                        column.name
-                    ),
-                    expected: "columns with bounds or categories",
-                });
+        let other = match &column.kind {
+            FeatureKind::Bounds(bounds) => {
+                number(graph, column, *bounds, &mut parts);
+                continue;
             }
-        }
+            FeatureKind::Categories { names, aliases } => {
+                category(graph, column, &Spellings::of_categories(names, aliases), &mut parts);
+                continue;
+            }
+            FeatureKind::Boolean => {
+                category(graph, column, &Spellings::of_truths(), &mut parts);
+                continue;
+            }
+            FeatureKind::Date(_) => "dates",
+            FeatureKind::Text(_) => "text",
+        };
+        return Err(Error::Setting {
+            name: "model",
+            found: format!("trained on column {:?}, which has {other}", column.name),
+            expected: "columns with bounds, categories, or true and false",
+        });
     }
     let about = "each column of the table is an input of shape [batch, 1]: numbers as floats in their own \
-                 units, NaN where they are missing; categories as texts without blanks around them";
+                 units, NaN where they are missing; categories, true and false as texts without blanks around them";
     Ok((graph.concatenate(&parts), about.into()))
 }
 
@@ -90,13 +100,52 @@ fn number(graph: &mut Graph, column: &Feature, [low, high]: [f64; 2], parts: &mu
     }
 }
 
-/// A category: one number for each, which is 1 where the input is that category.
-fn category(graph: &mut Graph, column: &Feature, categories: &[String], parts: &mut Vec<Tensor>) {
+/// The categories of a column, and how cells write them.
+struct Spellings {
+    categories: usize,
+    /// The category of each text.
+    texts: BTreeMap<String, usize>,
+}
+
+impl Spellings {
+    fn of_categories(names: &[String], aliases: &BTreeMap<String, String>) -> Self {
+        let place = |name: &str| names.iter().position(|other| other.trim() == name.trim());
+        let aliases = aliases.iter().filter_map(|(alias, name)| Some((alias, place(name)?)));
+        let all = names.iter().zip(0..).chain(aliases);
+        let texts = all.map(|(text, place)| (text.trim().to_owned(), place)).collect();
+        Self { categories: names.len(), texts }
+    }
+
+    /// The words for false and true, in small and capital letters: ONNX compares texts letter by letter.
+    fn of_truths() -> Self {
+        let words = TRUTHS.iter().zip(0..).flat_map(|(words, place)| words.map(|word| (word, place)));
+        let cases = words.flat_map(|(word, place)| {
+            (0..1_u32 << word.len()).map(move |capitals| {
+                let letter = |(at, letter): (usize, char)| match capitals >> at & 1 {
+                    0 => letter,
+                    _ => letter.to_ascii_uppercase(),
+                };
+                (word.chars().enumerate().map(letter).collect(), place)
+            })
+        });
+        Self { categories: TRUTHS.len(), texts: cases.collect() }
+    }
+}
+
+/// A category: one number for each, which is 1 where the input is one of its texts.
+fn category(graph: &mut Graph, column: &Feature, spellings: &Spellings, parts: &mut Vec<Tensor>) {
     let input = graph.input(&column.name, Element::Text, &[1]);
-    let texts: Vec<String> = categories.iter().map(|text| text.trim().to_owned()).collect();
+    let texts: Vec<String> = spellings.texts.keys().cloned().collect();
     let names = graph.texts(&[1, texts.len()], &texts);
     let found = graph.node("Equal", &[&input.name, &names], &[], &[texts.len()]);
     let found = graph.cast(&found, Element::Float);
+    // One row for each text, with a 1 at its category.
+    let mut meanings = vec![0.0; texts.len() * spellings.categories];
+    for (row, place) in spellings.texts.values().enumerate() {
+        meanings[row * spellings.categories + place] = 1.0;
+    }
+    let meanings = graph.floats(&[texts.len(), spellings.categories], &meanings);
+    let found = graph.node("MatMul", &[&found.name, &meanings], &[], &[spellings.categories]);
     if column.unknown {
         let axes = graph.integers(&[1], &[1]);
         let keep = [("keepdims", Attribute::Integer(1))];

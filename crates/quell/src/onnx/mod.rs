@@ -1,22 +1,23 @@
 //! Models as ONNX files, which other programs run without Quell.
 //!
 //! The file is self-contained. Its inputs are what a user has: the columns of a table by name, in their own
-//! units, or the numbers of an image or array. Its outputs are named `prediction` and `scores`. Names, classes,
-//! bounds and the privacy guarantee are in the metadata. An export reads the released model alone, so it costs
-//! no ε.
+//! units, or the numbers of an image or array. Its outputs are named `prediction` and `scores`, or
+//! `prediction_output` and `scores_output` where a column has that name. Names, classes, bounds and the privacy
+//! guarantee are in the metadata. An export reads the released model alone, so it costs no ε.
 
 mod graph;
 mod inputs;
 mod layers;
 mod message;
 mod outputs;
+mod scattering;
 mod trees;
 
 use serde_json::json;
 
 use crate::{
     Error,
-    features::Features,
+    features::{Features, Scattering},
     learner::{NetworkModel, prepared::Transform},
     network::channels_last,
     run::Model,
@@ -26,8 +27,7 @@ use graph::{Graph, Tensor};
 /// Writes a model as an ONNX file.
 ///
 /// # Errors
-/// A model that is no network has no ONNX form here, and neither have features that are computed by a fast
-/// Fourier transform or from gradients of pixels.
+/// A model that is no network has no ONNX form here, and neither have oriented gradients, dates and texts.
 pub(crate) fn write(model: &Model) -> Result<Vec<u8>, Error> {
     let refused = |found: String, expected| Error::Setting { name: "model", found, expected };
     let Some(network) = model.predictor.network() else {
@@ -36,14 +36,23 @@ pub(crate) fn write(model: &Model) -> Result<Vec<u8>, Error> {
     };
     let mut graph = Graph::default();
     let (input, about) = inputs::add(&mut graph, model)?;
-    let value = match &model.configuration.computed_features() {
+    let features = model.configuration.computed_features();
+    let value = match &features {
         Features::Raw {} => input,
         Features::Network { .. } => public_network(&mut graph, model, input)?,
         Features::Hog { .. } => {
-            return Err(refused("trained on oriented gradients".into(), "a model on raw records"));
+            let expected = "a model on raw pictures, a scattering transform or a public network";
+            return Err(refused("trained on oriented gradients".into(), expected));
         }
-        Features::Scattering { .. } => {
-            return Err(refused("trained on a scattering transform".into(), "a model on raw records"));
+        &Features::Scattering { scales, angles, order, groups } => {
+            let &[channels, rows, columns] = model.shape.as_slice() else {
+                return Err(refused("trained on features of other records".into(), "a model of pictures"));
+            };
+            let transform = Scattering::new([channels, rows, columns], scales, angles, order);
+            let picture = graph.reshape(&input, &[rows, columns, channels]);
+            let picture = graph.transpose(&picture, &[2, 0, 1]);
+            let value = scattering::add(&mut graph, &transform, groups, &picture);
+            graph.transpose(&value, &[1, 2, 0])
         }
     };
     let value = prepare(&mut graph, network, value);

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use crate::{
     Error,
     data::{
-        self, Dataset, Examples, Fit, MisfitKind, Options, RatingColumns, Scaling, Schema, TableError,
-        TextFeatures,
+        self, Dataset, Examples, FeatureKind, Fit, MisfitKind, Options, RatingColumns, Scaling, Schema,
+        TableError, TextFeatures,
     },
     error::quoted,
     features::Features,
@@ -479,10 +479,20 @@ impl Configuration {
 /// What a schema declares about a column, in words.
 fn declared(schema: &Schema, column: &str) -> String {
     const SHOWN: usize = 6;
-    let classes = schema.label.iter().filter(|label| label.column == column).map(|label| &label.classes);
-    let features = schema.columns.iter().filter(|feature| feature.name == column);
-    let names = classes.chain(features.map(|feature| &feature.categories)).flatten().next();
-    let Some(names) = names else { return "numbers".into() };
+    let classes = schema.label.iter().filter(|label| label.column == column);
+    let classes = classes.filter_map(|label| label.classes.as_deref()).next();
+    let feature = schema.columns.iter().find(|feature| feature.name == column);
+    let names = match feature.map(|feature| &feature.kind) {
+        Some(FeatureKind::Categories { names, .. }) => names,
+        Some(FeatureKind::Boolean) => return "true or false".into(),
+        Some(FeatureKind::Date(date)) => return format!("dates such as {}", date.order.example()),
+        Some(FeatureKind::Text(_)) => return "text".into(),
+        Some(FeatureKind::Bounds(_)) => return "numbers".into(),
+        None => match classes {
+            Some(names) => names,
+            None => return "numbers".into(),
+        },
+    };
     let shown: Vec<&str> = names.iter().take(SHOWN).map(String::as_str).collect();
     let more = if names.len() > SHOWN { " …" } else { "" };
     format!("one of {}{more}", shown.join(", "))

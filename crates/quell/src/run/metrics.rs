@@ -44,6 +44,9 @@ pub struct Metrics {
     /// Earlier versions wrote errors on the scale of training, [-1, 1], and not this field.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_target_units: bool,
+    /// Number of correct predictions on private test records, with noise, in the model of a search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noisy_correct: Option<f64>,
     /// All trials of a search that shows them, in the order in which they ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<TrialRecord>,

@@ -20,9 +20,9 @@
 //! Everything in the folder is public, with two exceptions, if the settings are public. The files hold
 //! settings, payments, paid releases and what follows from them, and measurements on data that was declared
 //! public. The first exception is the subfolder `private` ([`labels`]): it holds the shards of the private
-//! records and the ballots of teachers, or the best trial of a search. The second exception is the time that a run took. `metrics.json`,
-//! `outcome.json`, the reports and the timestamps of the files show that time, and it depends on the private
-//! records (SECURITY, side channels).
+//! records and the ballots of teachers, or the best trial of a search. The second exception is the time that a
+//! run took. `metrics.json`, `outcome.json`, the reports and the timestamps of the files show that time, and it
+//! depends on the private records (SECURITY, side channels).
 //!
 //! # Invariants
 //! | invariant | ensured by |
@@ -102,6 +102,7 @@
 
 mod charge;
 mod configuration;
+mod defaults;
 mod error;
 mod file;
 mod folder;

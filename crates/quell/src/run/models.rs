@@ -146,6 +146,8 @@ impl LabelUse {
 pub struct NamedModel {
     /// The name, as settings write it.
     pub name: &'static str,
+    /// The model in words, for a title.
+    pub title: &'static str,
     /// One sentence on the model and its use.
     pub purpose: &'static str,
     /// The data that the model is for.
@@ -171,18 +173,24 @@ pub enum ModelGroup {
 #[must_use]
 pub fn named_models() -> Vec<NamedModel> {
     let row = |group: ModelGroup, learner: Learner| {
-        move |(name, purpose)| NamedModel { name, purpose, group, learner }
+        move |[name, title, purpose]: [&'static str; 3]| NamedModel { name, title, purpose, group, learner }
     };
-    let linear = Family::ALL.map(|family| (family.name(), family.purpose()));
-    let unsupervised = Kind::ALL.map(|kind| (kind.name(), kind.purpose()));
+    let linear = Family::ALL.map(|family| [family.name(), family.title(), family.purpose()]);
+    let unsupervised = Kind::ALL.map(|kind| [kind.name(), kind.title(), kind.purpose()]);
     let (table, without_labels) = (ModelGroup::Table, ModelGroup::WithoutLabels);
     let mut models = linear.map(row(table, Learner::Glm)).to_vec();
-    models.push(row(table, Learner::NaiveBayes)((naive_bayes::NAME, naive_bayes::PURPOSE)));
-    models.push(row(table, Learner::Tree)((tree::NAME, tree::PURPOSE)));
+    models.push(row(table, Learner::NaiveBayes)([
+        naive_bayes::NAME,
+        naive_bayes::TITLE,
+        naive_bayes::PURPOSE,
+    ]));
+    models.push(row(table, Learner::Tree)([tree::NAME, tree::TITLE, tree::PURPOSE]));
     models.extend(unsupervised.map(row(without_labels, Learner::Unsupervised)));
-    models.push(row(without_labels, Learner::Factorization)((factorization::NAME, factorization::PURPOSE)));
-    models.push(row(without_labels, Learner::Synthesis)((synthesis::NAME, synthesis::PURPOSE)));
-    let networks = network::models().iter().map(|model| (model.name, model.purpose));
+    let factorization = [factorization::NAME, factorization::TITLE, factorization::PURPOSE];
+    models.push(row(without_labels, Learner::Factorization)(factorization));
+    let synthesis = [synthesis::NAME, synthesis::TITLE, synthesis::PURPOSE];
+    models.push(row(without_labels, Learner::Synthesis)(synthesis));
+    let networks = network::models().iter().map(|model| [model.name, model.title, model.purpose]);
     models.extend(networks.map(row(ModelGroup::Network, Learner::DpSgd)));
     models
 }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     Error,
-    data::{self, Dataset, Examples},
+    data::{self, Dataset, Examples, unscaled},
     features::Features,
     learner::{
         Control, Evaluation, Method, PlannedCost, Predictor, PublicFacts, ResultFile, Results, Snapshot,
@@ -183,10 +183,9 @@ impl<M: Registered> Training<M> {
             let model = self.public_test().map(|test| (self.predictor(&state), test));
             metrics.evaluation = model.as_ref().map(|(model, test)| model.evaluate(test).in_units(bounds));
             let pairs = model.map(|(model, test)| model.fitted().some_pairs(test, MOST_PAIRS));
-            let middle = |[low, high]: [f64; 2], number: f64| low + 0.5 * (high - low) * (number + 1.0);
-            let unscaled = |number: f64| bounds.map_or(number, |bounds| middle(bounds, number));
+            let in_units = |number: f64| bounds.map_or(number, |bounds| unscaled(number, bounds));
             metrics.predictions =
-                pairs.unwrap_or_default().into_iter().map(|pair| pair.map(unscaled)).collect();
+                pairs.unwrap_or_default().into_iter().map(|pair| pair.map(in_units)).collect();
             metrics.in_target_units = true;
         }
         folder.write_metrics(&metrics)?;

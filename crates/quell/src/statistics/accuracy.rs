@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{
     Visitor,
-    question::{Charge, check_unit},
+    question::{Charge, Limited, check_unit},
 };
 use crate::Error;
 
@@ -36,8 +36,10 @@ pub struct Accuracy {
     ///
     /// Then the noise is on the number of correct predictions only.
     pub records: Option<u64>,
-    /// Whether each user has one record. Without this, a ledger that protects users refuses the question.
+    /// Whether each user has one record. Without this, a ledger that protects users needs a limit.
     pub one_record_per_user: bool,
+    /// The most evaluated records of a user, if they are limited. The noise is for all of them.
+    pub most_per_user: Option<u32>,
 }
 
 /// The bins of records that are predicted correctly and wrongly.
@@ -47,7 +49,7 @@ impl Accuracy {
     /// Creates a question at this ε. The number of records is not public.
     #[must_use]
     pub fn new(epsilon: f64) -> Self {
-        Self { epsilon, records: None, one_record_per_user: false }
+        Self { epsilon, records: None, one_record_per_user: false, most_per_user: None }
     }
 
     /// Pays for the accuracy and draws it.
@@ -56,7 +58,10 @@ impl Accuracy {
     /// ([`correct`](crate::learner::correct)).
     ///
     /// # Contract
-    /// Where the ledger protects users, `one_record_per_user` is true only if each user has one record.
+    /// Where the ledger protects users, `one_record_per_user` is true only if each user has one record. With a limit,
+    /// `correct` has at most so many records of each user ([`Examples::at_most_per_user`]).
+    ///
+    /// [`Examples::at_most_per_user`]: crate::data::Examples::at_most_per_user
     pub fn ask<B: Book>(&self, ledger: &mut Ledger<B>, correct: &[bool]) -> Result<Score, Error> {
         let state = ledger.state()?.clone();
         self.visit(&state, correct, Charge { ledger, epsilon: self.epsilon })?
@@ -69,20 +74,36 @@ impl Accuracy {
         correct: &'a [bool],
         visitor: V,
     ) -> Result<V::Output, Error> {
-        check_unit(state, self.one_record_per_user, None)?;
-        let neighbors = state.terms().neighbors;
-        let price =
-            move |epsilon: f64| Ok::<_, Error>(Price::laplace(Epsilon::new(epsilon)?).under(neighbors));
+        check_unit(state, self.one_record_per_user, self.most_per_user)?;
+        match self.most_per_user {
+            Some(most) => Ok(self.of_records(state, correct, Limited { most, visitor })),
+            None => Ok(self.of_records(state, correct, visitor)),
+        }
+    }
+
+    /// Passes the mechanism to a visitor, with noise for all records of a user.
+    ///
+    /// The visitor makes the charge one for users.
+    fn of_records<'a, V: Visitor<'a, Score>>(
+        &'a self,
+        state: &State,
+        correct: &'a [bool],
+        visitor: V,
+    ) -> V::Output {
+        let (neighbors, most) = (state.terms().neighbors, self.most_per_user.unwrap_or(1));
+        let price = move |epsilon: f64| {
+            Ok::<_, Error>(Price::laplace(Epsilon::new(epsilon)?).under(neighbors).for_users_with(most))
+        };
         if let Some(records) = self.records {
-            return Ok(visitor.visit(
+            return visitor.visit(
                 move |epsilon| Ok(Count::for_epsilon(price(epsilon)?)?),
                 || Ok(Sensitive::new(correct.iter().filter(|correct| **correct).count() as u64)),
                 move |paid, data| Ok(Score::new(paid.run(&data)?, records as f64)),
-            ));
+            );
         }
         // A record is either right or wrong, so it is in one of two bins.
         let bin = |correct: &bool| Some(KEYS[usize::from(!correct)].to_owned());
-        Ok(visitor.visit(
+        visitor.visit(
             move |epsilon| Ok(Histogram::for_epsilon(KEYS.map(str::to_owned).to_vec(), price(epsilon)?)?),
             move || Ok(Sensitive::new(correct.iter().map(bin).collect::<Vec<_>>())),
             |paid, data| {
@@ -91,7 +112,7 @@ impl Accuracy {
                 let nothing = Release { value: 0.0, within: Within::Secret };
                 Ok(Score::new(counts.first().map_or(nothing, |(_, right)| *right), all))
             },
-        ))
+        )
     }
 }
 
@@ -110,10 +131,10 @@ pub struct Score {
 impl Score {
     /// Computes the accuracy and its error.
     ///
-    /// Let r records be predicted correctly and w wrongly, with noise x and y on these counts. Then the error of (r + x)/(r +
-    /// x + w + y) is ((1 - a)x - ay)/(r + x + w + y) for a = r/(r + w). That is a weighted mean of two
-    /// independent noises, divided by the noisy number of records. By Proschan (1965), a weighted mean of
-    /// independent symmetric log-concave noises is more peaked around zero than one of them.
+    /// Let r records be predicted correctly and w wrongly, with noise x and y on these counts. Then the error
+    /// of (r + x)/(r + x + w + y) is ((1 - a)x - ay)/(r + x + w + y) for a = r/(r + w). That is a weighted mean
+    /// of two independent noises, divided by the noisy number of records. By Proschan (1965), a weighted mean
+    /// of independent symmetric log-concave noises is more peaked around zero than one of them.
     fn new(correct: Release, records: f64) -> Self {
         let accuracy = match correct.within {
             Within::Value(error) if records > 0.0 => Some(Release {

@@ -52,20 +52,24 @@ impl Bins {
     }
 
     /// Bins of equal width between two bounds. A number beyond them is in the nearest bin.
+    ///
+    /// Edges are rounded to the digits that a person would write, by less than a hundredth of the width: six bins
+    /// between 17 and 90 begin at 17, 29.2, 41.3, 53.5, 65.7 and 77.8. Names and counts use the rounded edges.
     pub fn equal(bounds: Bounds, count: usize) -> Result<Self, Error> {
         let wrong = |expected| Error::Setting { name: "bins", found: count.to_string(), expected };
         if !(1..=MOST_BINS).contains(&count) {
             return Err(wrong("a whole number from 1 to 10000"));
         }
         let (lower, upper) = (bounds.lower(), bounds.upper());
+        let width = upper / count as f64 - lower / count as f64;
+        // Of powers of ten, the largest that is at most a hundredth of the width.
+        let unit = (0.01 * width).log10().floor() as i32;
         let edge = |place: usize| match place {
             0 => lower,
             _ if place == count => upper,
-            // Twelve digits, so that 0.3 is not 0.30000000000000004.
             _ => {
                 let share = place as f64 / count as f64;
-                let edge = lower * (1.0 - share) + upper * share;
-                format!("{edge:.11e}").parse().unwrap_or(edge)
+                rounded(lower * (1.0 - share) + upper * share, unit)
             }
         };
         let edges: Vec<f64> = (0..=count).map(edge).collect();
@@ -101,6 +105,15 @@ impl Bins {
     }
 }
 
+/// The nearest multiple of a power of ten, without the digits that arithmetic adds: 0.3, not 0.30000000000000004.
+fn rounded(number: f64, unit: i32) -> f64 {
+    let text = match usize::try_from(-unit) {
+        Ok(digits) => format!("{number:.digits$}"),
+        Err(_) => format!("{:.0}e{unit}", number / 10_f64.powi(unit)),
+    };
+    text.parse().unwrap_or(number)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,10 +139,29 @@ mod tests {
         };
         assert_eq!(names(0.1, 0.7, 6)[1..3], ["[0.2, 0.3)", "[0.3, 0.4)"]);
         assert_eq!(names(-1.0, 1.0, 4), ["[-1, -0.5)", "[-0.5, 0)", "[0, 0.5)", "[0.5, 1]"]);
+        assert_eq!(names(17.0, 90.0, 3), ["[17, 41.3)", "[41.3, 65.7)", "[65.7, 90]"]);
+        assert_eq!(names(0.0, 1.0, 3), ["[0, 0.333)", "[0.333, 0.667)", "[0.667, 1]"]);
+        assert_eq!(names(0.0, 3e5, 7)[1..3], ["[42900, 85700)", "[85700, 128600)"]);
+        assert_eq!(names(1e6, 1e6 + 0.3, 3)[1], "[1000000.1, 1000000.2)");
+        assert_eq!(names(-1e-9, 2e-9, 3)[1], "[0, 0.000000001)");
         let mut all = names(17.0, 90.0, 10_000);
         all.sort();
         all.dedup();
         assert_eq!(all.len(), 10_000);
+    }
+
+    #[test]
+    fn rounding_moves_an_edge_by_less_than_a_hundredth_of_the_width() {
+        for (lower, upper) in [(17.0, 90.0), (-1e150, 1e150), (0.0, 1e-140), (1e9, 1e9 + 1.0), (-0.7, 0.1)] {
+            for count in [1, 2, 3, 7, 64, 999] {
+                let bins = Bins::equal(Bounds::new(lower, upper).unwrap(), count).unwrap();
+                let width = upper / count as f64 - lower / count as f64;
+                for (place, edge) in bins.edges.iter().enumerate() {
+                    let exact = lower + width * place as f64;
+                    assert!((edge - exact).abs() < 0.01 * width, "{edge} of {lower} to {upper}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -90,7 +90,7 @@ impl<'a> Plan<'a> {
         let asked = Asked {
             noise: self.noise,
             neighbors,
-            deltas: Deltas::new(self.delta, state)?.own_divided_by(with_delta)?,
+            deltas: Deltas::new(self.delta, state)?.divided(with_delta, self.noise)?,
         };
         let prepared = self.parts.iter().map(|part| part.statistic.visit(asked, part.records, Prepare));
         let prepared = prepared.collect::<Result<Vec<Prepared<'p>>, Error>>()?;
@@ -215,9 +215,15 @@ impl Shares<'_> {
             let middle = if low == 0.0 { high / 2.0 } else { 0.5 * (low + high) };
             if self.cost(&self.plan(middle)?) <= epsilon { low = middle } else { high = middle }
         }
-        let share = if low > 0.0 { low } else { epsilon / parts };
-        self.known.borrow_mut().push((epsilon, share));
-        Ok(share)
+        if low == 0.0 {
+            return Err(Error::Setting {
+                name: "noise",
+                found: "Gaussian, and no known theorem bounds the ε of these statistics together".into(),
+                expected: "Laplace noise, or other statistics",
+            });
+        }
+        self.known.borrow_mut().push((epsilon, low));
+        Ok(low)
     }
 
     /// ε of a plan, at the δ of its noise.

@@ -226,10 +226,8 @@ impl Statistic {
             Ok::<_, Error>(price.under(neighbors).for_users_with(most))
         };
         // ε of one record, for mechanisms whose ε adds up over the records of a user.
-        let share = move |epsilon: f64| {
-            let down = if most == 1 { 1.0 } else { 1.0 - 1e-13 };
-            Ok::<_, Error>(Epsilon::new(epsilon / f64::from(most) * down)?)
-        };
+        let share =
+            move |epsilon: f64| Ok::<_, Error>(PerUser::epsilon_of_record(Epsilon::new(epsilon)?, most)?);
         let own = move |epsilon: f64| {
             Ok::<_, Error>(PerUser::share_of_record(Epsilon::new(epsilon)?, deltas.own, most)?)
         };
@@ -337,9 +335,15 @@ impl Deltas {
         self.of_noise
     }
 
-    /// The δ of one of several statistics that have their own.
-    pub(super) fn own_divided_by(self, parts: usize) -> Result<Self, Error> {
-        Ok(Self { own: Delta::new(self.own.get() / parts.max(1) as f64)?, ..self })
+    /// The δ of one of `parts` statistics that have their own.
+    ///
+    /// If there is `noise` besides, it needs a part of the same δ: the others have at most half of it together.
+    pub(super) fn divided(self, parts: usize, noise: Noise) -> Result<Self, Error> {
+        let all = match noise {
+            Noise::Laplace => self.own.get(),
+            Noise::Gaussian => self.own.get().min(0.5 * self.of_noise.get()),
+        };
+        Ok(Self { own: Delta::new(all / parts.max(1) as f64)?, ..self })
     }
 }
 

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::ValueEnum;
 use quell::{
-    data::{Predicate, Schema},
+    data::{FeatureKind, Predicate, Schema},
     statistics::{self, Axis, Bins, Grouped},
 };
 use quell_privacy::{mechanism::Bounds, units::Probability};
@@ -52,12 +52,12 @@ impl Statistic {
 /// One value or several.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Several<T> {
+pub(super) enum OneOrMany<T> {
     One(T),
     Many(Vec<T>),
 }
 
-impl<T: Clone> Several<T> {
+impl<T: Clone> OneOrMany<T> {
     pub(super) fn list(&self) -> Vec<T> {
         match self {
             Self::One(one) => vec![one.clone()],
@@ -84,10 +84,10 @@ pub(super) struct Asked {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) edges: Option<Vec<f64>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) group_by: Option<Several<String>>,
+    pub(super) group_by: Option<OneOrMany<String>>,
     /// The keys of the groups; two lists for two columns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) groups: Option<Vec<Several<String>>>,
+    pub(super) groups: Option<Vec<OneOrMany<String>>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) group_bins: Option<Vec<f64>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,7 +95,7 @@ pub(super) struct Asked {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) parts: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) quantile: Option<Several<f64>>,
+    pub(super) quantile: Option<OneOrMany<f64>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) inside: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,18 +113,22 @@ pub(super) struct PlanFile {
 const INSIDE: f64 = 0.95;
 
 impl Asked {
-    /// Takes bounds, keys and groups that are not given from a schema, and refuses numbers of a text column.
+    /// Takes bounds, keys and groups that are not given from a schema, and refuses numbers of other columns.
     pub(super) fn declared_by(mut self, schema: &Schema) -> Result<Self> {
-        if let Some(column) = self.column.clone() {
-            let declared = Declared::of(schema, &column);
-            if self.statistic.has_numbers() && declared.is_text() {
-                let sentence = format!("column {column:?} is declared as categories, expected numbers");
+        let has_bins = self.group_bins.is_some() || self.group_edges.is_some();
+        let groups = self.group_by.iter().filter(|_| has_bins).flat_map(OneOrMany::list);
+        for column in self.numbers().map(str::to_owned).into_iter().chain(groups) {
+            if let Some(other) = Declared::of(schema, &column).other_than_numbers() {
+                let sentence = format!("column {column:?} is declared as {other}, expected numbers");
                 return Err(Refusal::new(
                     sentence,
-                    "ask for a histogram of it, or name a column with bounds",
+                    "ask for a histogram of its keys, or name a column with bounds",
                 )
                 .into());
             }
+        }
+        if let Some(column) = self.column.clone() {
+            let declared = Declared::of(schema, &column);
             let needs_bounds = self.statistic.has_numbers() || self.bins.is_some();
             if needs_bounds && self.bounds.is_none() {
                 self.bounds = declared.bounds.map(|bounds| bounds.to_vec());
@@ -135,10 +139,10 @@ impl Asked {
             }
         }
         let is_open = self.groups.is_none() && self.group_bins.is_none() && self.group_edges.is_none();
-        if let Some(columns) = self.group_by.as_ref().map(Several::list).filter(|_| is_open) {
+        if let Some(columns) = self.group_by.as_ref().map(OneOrMany::list).filter(|_| is_open) {
             let lists = columns.iter().map(|column| Declared::of(schema, column).names);
             let lists = lists.collect::<Option<Vec<_>>>();
-            self.groups = lists.map(|lists| lists.into_iter().map(Several::Many).collect());
+            self.groups = lists.map(|lists| lists.into_iter().map(OneOrMany::Many).collect());
         }
         Ok(self)
     }
@@ -159,22 +163,27 @@ impl Asked {
             let sentence = "a histogram has --bounds and no --bins, expected a number of bins";
             return Err(Refusal::new(sentence, "add --bins 10, or leave --bounds out to count keys").into());
         }
-        match (&self.parts, &self.group_by) {
-            (None, None) => self.plain(),
-            (Some(_), Some(_)) => {
-                let sentence = "both parts and groups are given, expected one of them";
-                Err(Refusal::new(sentence, "leave --group-by out, or write it into the conditions").into())
+        let columns = self.group_by.as_ref().map(OneOrMany::list);
+        let groups = columns.as_deref().map(|columns| self.axes(columns)).transpose()?;
+        let Some(parts) = &self.parts else {
+            let Some(groups) = groups else { return self.plain() };
+            return self.grouped(groups, columns.unwrap_or_default().into_iter().next().unwrap_or_default());
+        };
+        let conditions = parts.iter().map(|part| Ok(part.parse()?));
+        let mut axes = vec![Axis::conditions(conditions.collect::<Result<Vec<Predicate>>>()?)];
+        match groups {
+            None => {}
+            // A record is in one part and in one group at most, so it is in one cell at most.
+            Some(Some(groups)) if groups.len() == 1 => axes.extend(groups),
+            Some(Some(_)) => {
+                let sentence = "parts have two columns of groups, expected one column";
+                return Err(
+                    Refusal::new(sentence, "leave one --group-by out, or write it into the parts").into()
+                );
             }
-            (Some(parts), None) => {
-                let conditions = parts.iter().map(|part| Ok(part.parse()?));
-                let conditions = conditions.collect::<Result<Vec<Predicate>>>()?;
-                self.grouped(Some(vec![Axis::conditions(conditions)]), String::new())
-            }
-            (None, Some(columns)) => {
-                let columns = columns.list();
-                self.grouped(self.axes(&columns)?, columns.first().cloned().unwrap_or_default())
-            }
+            Some(None) => return Err(no_groups().into()),
         }
+        self.grouped(Some(axes), String::new())
     }
 
     /// Builds a statistic of all selected records.
@@ -220,7 +229,7 @@ impl Asked {
     /// The quantiles that are asked for; the median if none is given.
     fn quantiles(&self) -> Result<Vec<Probability>> {
         let given = self.quantile.as_ref().filter(|_| self.statistic == Statistic::Quantile);
-        let quantiles = given.map_or_else(|| vec![0.5], Several::list);
+        let quantiles = given.map_or_else(|| vec![0.5], OneOrMany::list);
         if quantiles.is_empty() {
             let sentence = "the list of quantiles is empty, expected at least one quantile";
             return Err(Refusal::new(sentence, "write --quantile 0.25,0.5,0.75").into());
@@ -257,7 +266,7 @@ impl Asked {
             (None, None) => None,
         };
         let lists: Option<Vec<Vec<String>>> =
-            self.groups.as_ref().map(|lists| lists.iter().map(Several::list).collect());
+            self.groups.as_ref().map(|lists| lists.iter().map(OneOrMany::list).collect());
         match (columns, bins, lists) {
             ([column], Some(bins), _) => Ok(Some(vec![Axis::bins(column, bins)])),
             ([column], None, Some(lists)) => Ok(Some(vec![Axis::keys(column, lists.concat())])),
@@ -281,10 +290,6 @@ impl Asked {
 
     /// Builds a statistic for each group of the selected records. `first` is the first column of groups.
     fn grouped(&self, axes: Option<Vec<Axis>>, first: String) -> Result<statistics::Statistic> {
-        let missing = || {
-            let sentence = "no groups are given, expected the keys of the groups";
-            Refusal::new(sentence, "add --groups A,B,C from public knowledge, not from the data")
-        };
         Ok(match (self.statistic, axes) {
             (Statistic::Count, Some(by)) => statistics::Statistic::Grouped(Grouped::Count { by }),
             // The number of records in each group is a histogram.
@@ -308,18 +313,18 @@ impl Asked {
                 statistics::Statistic::Grouped(Grouped::UnknownPairs { columns })
             }
             (Statistic::Histogram, Some(_)) => {
-                let sentence = "a histogram has two columns of groups, expected one";
+                let sentence = "a histogram is divided twice, expected one column of groups, or parts alone";
                 return Err(Refusal::new(sentence, "leave one out, or ask for a count").into());
             }
             (Statistic::Sum, by) => statistics::Statistic::Grouped(Grouped::Sum {
                 column: self.column()?,
                 bounds: self.bounds()?,
-                by: by.ok_or_else(missing)?,
+                by: by.ok_or_else(no_groups)?,
             }),
             (Statistic::Mean, by) => statistics::Statistic::Grouped(Grouped::Mean {
                 column: self.column()?,
                 bounds: self.bounds()?,
-                by: by.ok_or_else(missing)?,
+                by: by.ok_or_else(no_groups)?,
             }),
             (Statistic::Quantile | Statistic::Median, by) => {
                 let quantiles = self.quantiles()?;
@@ -331,10 +336,10 @@ impl Asked {
                     column: self.column()?,
                     bounds: self.bounds()?,
                     quantile,
-                    by: by.ok_or_else(missing)?,
+                    by: by.ok_or_else(no_groups)?,
                 })
             }
-            (Statistic::Histogram, None) => return Err(missing().into()),
+            (Statistic::Histogram, None) => return Err(no_groups().into()),
             _ => {
                 let sentence = "this statistic has no groups, expected a count, sum, mean, median, quantile or histogram";
                 let hint = "leave --group-by out, or ask about one group with --where";
@@ -359,26 +364,44 @@ impl Asked {
     }
 }
 
+/// The refusal of a statistic whose groups are not listed.
+fn no_groups() -> Refusal {
+    let sentence = "no groups are given, expected the keys of the groups";
+    Refusal::new(sentence, "add --groups A,B,C from public knowledge, not from the data")
+}
+
 /// What a schema says about a column.
 #[derive(Default)]
 struct Declared {
     bounds: Option<[f64; 2]>,
     names: Option<Vec<String>>,
+    /// What the cells are, if they are neither numbers nor of a list of names.
+    other: Option<&'static str>,
 }
 
 impl Declared {
     fn of(schema: &Schema, column: &str) -> Self {
-        let label = schema.label.iter().filter(|label| label.column == column);
-        let label = label.map(|label| Self { bounds: label.bounds, names: label.classes.clone() });
-        let columns = schema.columns.iter().filter(|feature| feature.name == column);
-        let mut all = label
-            .chain(columns.map(|feature| Self { bounds: feature.bounds, names: feature.categories.clone() }));
-        all.next().unwrap_or_default()
+        let label = schema.label.iter().find(|label| label.column == column);
+        if let Some(label) = label {
+            return Self { bounds: label.bounds, names: label.classes.clone(), other: None };
+        }
+        let feature = schema.columns.iter().find(|feature| feature.name == column);
+        match feature.map(|feature| &feature.kind) {
+            Some(FeatureKind::Bounds(bounds)) => Self { bounds: Some(*bounds), ..Self::default() },
+            Some(FeatureKind::Categories { names, .. }) => {
+                Self { names: Some(names.clone()), ..Self::default() }
+            }
+            Some(FeatureKind::Boolean) => Self { other: Some("true or false"), ..Self::default() },
+            Some(FeatureKind::Date(_)) => Self { other: Some("dates"), ..Self::default() },
+            Some(FeatureKind::Text(_)) => Self { other: Some("text"), ..Self::default() },
+            None => Self::default(),
+        }
     }
 
-    /// Whether the column has categories that are not all numbers.
-    fn is_text(&self) -> bool {
+    /// What the cells are, if they are no numbers. Categories may be numbers, all of them.
+    fn other_than_numbers(&self) -> Option<&'static str> {
         let is_number = |name: &String| name.trim().parse::<f64>().is_ok_and(f64::is_finite);
-        self.names.as_ref().is_some_and(|names| !names.iter().all(is_number))
+        let has_texts = self.names.as_ref().is_some_and(|names| !names.iter().all(is_number));
+        self.other.or(has_texts.then_some("categories"))
     }
 }

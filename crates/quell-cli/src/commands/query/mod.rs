@@ -10,14 +10,14 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use quell::{
-    data::{Kind, Predicate, Schema, Selection, Table},
+    data::{Kind, Layout, Predicate, Schema, Selection, Table},
     statistics::{Part, Plan, Question},
 };
 use quell_privacy::mechanism::Noise;
 use serde_json::{Value, json};
 
 use self::{
-    asked::{Asked, PlanFile, Several, Statistic},
+    asked::{Asked, OneOrMany, PlanFile, Statistic},
     keys::Keys,
     shown::Shown,
 };
@@ -45,6 +45,7 @@ Examples:
   quell query census.csv quantile --column age --bounds 0 120 --quantile 0.25,0.5,0.75 --epsilon 0.3
   quell query census.csv count,mean,median --column age --bounds 0 100 --epsilon 0.3
   quell query census.csv count --part \"age < 18\" --part \"age >= 18\" --epsilon 0.1
+  quell query census.csv count --part \"age < 18\" --part \"age >= 18\" --group-by sex --groups Female,Male --epsilon 0.1
   quell query census.csv --plan questions.toml --epsilon 0.2 --format json";
 
 /// Release statistics of a table, charged to the ledger of its dataset
@@ -118,8 +119,8 @@ pub(crate) struct Flags {
     /// Condition that selects a part of the records; give it several times
     ///
     /// Each part has its own answer, and all parts together cost one ε. No record may satisfy two of the
-    /// conditions: the command proves this from the conditions, or refuses them.
-    #[arg(long, value_name = "EXPRESSION", conflicts_with = "group_by")]
+    /// conditions: the command proves this from the conditions, or refuses them. --group-by divides each part.
+    #[arg(long, value_name = "EXPRESSION")]
     part: Option<Vec<String>>,
     /// Quantiles to release, separated by commas
     #[arg(
@@ -202,7 +203,8 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     payment::check_positive(flags.epsilon)?;
     // All errors in the question are reported before anything is paid.
     let schema = flags.schema.as_ref().map(Schema::read).transpose()?;
-    let table = Table::open_as(&flags.data, &flags.layout.over(schema.as_ref().map(|schema| &schema.file)))?;
+    let layout = flags.layout.over(schema.as_ref().map(|schema| &schema.file));
+    let table = Table::open_as(&flags.data, &layout)?;
     let questions = flags.questions(schema.as_ref())?;
     let user = flags.user(schema.as_ref())?;
     let selections = questions.iter().map(|asked| select(&table, asked, flags.max_per_user, user.as_deref()));
@@ -218,7 +220,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     }
     let state = ledger.state()?.clone();
     let release = AnswerRelease {
-        payment: flags.payment(&questions, user.as_deref()),
+        payment: flags.payment(&questions, user.as_deref(), &layout),
         ledger: &mut ledger,
         show: Shown,
     };
@@ -353,14 +355,16 @@ impl Flags {
 
     fn question(&self, statistic: Statistic, column: Option<String>, bounds: Option<Vec<f64>>) -> Asked {
         let group_by = self.group_by.clone().map(|mut columns| match columns.len() {
-            1 => Several::One(columns.remove(0)),
-            _ => Several::Many(columns),
+            1 => OneOrMany::One(columns.remove(0)),
+            _ => OneOrMany::Many(columns),
         });
         // The keys of one column may be given by several flags.
         let groups = match &group_by {
-            Some(Several::One(_)) => keys::list(self.groups.as_deref()).map(|keys| vec![Several::Many(keys)]),
+            Some(OneOrMany::One(_)) => {
+                keys::list(self.groups.as_deref()).map(|keys| vec![OneOrMany::Many(keys)])
+            }
             _ => keys::lists(self.groups.as_deref())
-                .map(|lists| lists.into_iter().map(Several::Many).collect()),
+                .map(|lists| lists.into_iter().map(OneOrMany::Many).collect()),
         };
         Asked {
             statistic,
@@ -376,15 +380,15 @@ impl Flags {
             group_edges: self.group_edges.clone(),
             parts: self.part.clone(),
             quantile: Some(match self.quantile.as_slice() {
-                [one] => Several::One(*one),
-                many => Several::Many(many.to_vec()),
+                [one] => OneOrMany::One(*one),
+                many => OneOrMany::Many(many.to_vec()),
             }),
             inside: Some(self.inside),
             threshold: self.threshold,
         }
     }
 
-    fn payment(&self, questions: &[Asked], user: Option<&str>) -> Payment {
+    fn payment(&self, questions: &[Asked], user: Option<&str>, layout: &Layout) -> Payment {
         let question = match questions {
             [asked] if self.plan.is_none() => self.one_question(asked),
             _ => json!({
@@ -402,8 +406,8 @@ impl Flags {
             fields.insert("user".into(), json!(user));
         }
         // Questions about files of the usual layout keep the text that they had before there were others.
-        if let (Some(fields), false) = (question.as_object_mut(), self.layout.layout().is_default()) {
-            fields.insert("file".into(), json!(self.layout.layout()));
+        if let (Some(fields), false) = (question.as_object_mut(), layout.is_default()) {
+            fields.insert("file".into(), json!(layout));
         }
         let output = self.output.clone().map(|path| (path, json!({"query": question})));
         Payment { epsilon: self.epsilon, dry_run: self.dry_run, format: self.format, output }
@@ -431,7 +435,7 @@ impl Flags {
             if asked.group_by.is_some() {
                 fields.insert("group_by".into(), json!(asked.group_by));
                 let groups = match (&asked.group_by, asked.groups.as_deref()) {
-                    (Some(Several::One(_)), Some([only])) => json!(only),
+                    (Some(OneOrMany::One(_)), Some([only])) => json!(only),
                     (_, groups) => json!(groups),
                 };
                 fields.insert("groups".into(), groups);

@@ -33,6 +33,9 @@ impl Asked {
         if let Some(columns) = &self.group_by {
             words.extend([" by ", &columns.list().join(" and ")]);
         }
+        if let Some(parts) = &self.parts {
+            words.extend([", in parts ", &parts.join(" | ")]);
+        }
         words
     }
 }

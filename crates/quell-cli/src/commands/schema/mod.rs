@@ -76,9 +76,14 @@ pub(crate) struct Flags {
     /// Name of the dataset in the ledger (the name of the file if not given)
     #[arg(long, value_name = "NAME", requires = "epsilon")]
     pub(super) dataset: Option<String>,
-    /// State that every user has one record; needed if the ledger protects users
+    /// State that every user has one record, if the ledger protects users
     #[arg(long, requires = "epsilon")]
     one_record_per_user: bool,
+    /// Use at most this many records of each user, if the ledger protects users
+    ///
+    /// The first ones in the file are used. More records of a user mean less ε for each.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), requires_all = ["epsilon", "user"], conflicts_with = "one_record_per_user")]
+    max_per_user: Option<u32>,
     #[command(flatten)]
     layout: LayoutArgs,
     #[command(flatten)]
@@ -88,6 +93,23 @@ pub(crate) struct Flags {
     /// The same question for the same file is charged once, even if the command is killed and run again.
     #[arg(long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
+}
+
+impl Flags {
+    /// The flags that are given and say something about a table.
+    pub(super) fn given(&self) -> Vec<&'static str> {
+        let all = [
+            ("--label", self.label.is_some()),
+            ("--numbers", !self.numbers.is_empty()),
+            ("--categories", !self.categories.is_empty()),
+            ("--ignore", !self.ignore.is_empty()),
+            ("--user", self.user.is_some()),
+            ("--epsilon", self.epsilon.is_some()),
+            ("--output", self.output.is_some()),
+        ];
+        let given = all.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag);
+        given.chain(self.layout.given()).collect()
+    }
 }
 
 /// The type that a column is assumed to have.
@@ -145,10 +167,18 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
                 });
             }
             print::status(&format!("wrote {}", path.display()));
-            Ok(())
+            if table.is_text() && flags.layout.layout().header.is_none() {
+                // A record of words looks like a row of names. So the row is not shown, because it may be a record.
+                print::status(&format!(
+                    "note: the first row of {} was read as the names of the columns; if it is a record, the schema contains \
+                     it: remove the schema, and declare the names with --header A,B,C",
+                    flags.data.display()
+                ));
+            }
         }
-        None => print::document(&text),
+        None => print::document(&text)?,
     }
+    Ok(())
 }
 
 impl Flags {

@@ -2,15 +2,15 @@
 
 use anyhow::Result;
 use quell::{
-    data::{Kind, Table},
+    data::{Kind, Selection, Table},
     run::Purchase,
 };
 use quell_ledger::Volume;
 use quell_privacy::{
-    Error, Neighbors,
+    Error, Event, Neighbors,
     accounting::{Conversion, Renyi},
-    ledger::{Composition, Ledger, Paid, State},
-    mechanism::{Bounds, Enclosure, Mechanism as _, Sensitive, StableHistogram, Together},
+    ledger::{Composition, Ledger, Paid, State, Unit},
+    mechanism::{Bounds, Enclosure, Mechanism, PerUser, Sensitive, StableHistogram, Together},
     number::{Toward, format_rounded},
     units::{Delta, Epsilon},
 };
@@ -19,7 +19,7 @@ use serde_json::json;
 use super::{Flags, Role, Values};
 use crate::{
     author,
-    flags::ledger::{Dataset, ONE_RECORD},
+    flags::ledger::Dataset,
     payment::{self, path_text},
     print,
     refusal::Refusal,
@@ -76,16 +76,22 @@ struct Questions<'r> {
     /// δ of a column of categories.
     delta: f64,
     neighbors: Neighbors,
+    /// The most records of a user, if they are limited.
+    most: Option<u32>,
 }
 
 impl Questions<'_> {
     fn at(&self, share: f64) -> Result<Vec<Question>, Error> {
         let question = |(role, within, shares): &(&Role, Bounds, f64)| {
-            let epsilon = Epsilon::new(share * shares)?;
+            // A mechanism is made for one record; all records of a user together cost the share.
+            let (epsilon, delta) = PerUser::share_of_record(
+                Epsilon::new(share * shares)?,
+                Delta::new(self.delta)?,
+                self.most.unwrap_or(1),
+            )?;
             if **role == Role::Number {
                 return Ok(Question::Numbers(Enclosure { within: *within, epsilon }));
             }
-            let delta = Delta::new(self.delta)?;
             Ok(Question::Names(StableHistogram::for_epsilon(epsilon, delta, self.neighbors)?))
         };
         self.columns.iter().map(question).collect()
@@ -100,6 +106,14 @@ impl Questions<'_> {
             }
         }
         Ok(plan)
+    }
+
+    /// What a plan does to the data of one user, or of one record.
+    fn event(&self, plan: Together) -> Event {
+        match self.most {
+            Some(records) => PerUser { mechanism: plan, records }.event(self.neighbors),
+            None => plan.event(self.neighbors),
+        }
     }
 
     /// The ε of one share, so that all columns together cost `epsilon`.
@@ -118,7 +132,7 @@ impl Questions<'_> {
         let mut high = epsilon;
         for _ in 0..12 {
             let middle = 0.5 * (low + high);
-            let event = without_delta(&self.plan(middle)?.event(self.neighbors));
+            let event = without_delta(&self.event(self.plan(middle)?));
             let cost = Renyi::new(&event, self.neighbors)?.epsilon(delta, Conversion::Tight).upper;
             // A hundredth is for the fixed orders of a ledger.
             if cost <= 0.99 * epsilon { low = middle } else { high = middle }
@@ -128,8 +142,7 @@ impl Questions<'_> {
 }
 
 /// The event with ε in place of each (ε, δ): a ledger counts these δ apart.
-fn without_delta(event: &quell_privacy::Event) -> quell_privacy::Event {
-    use quell_privacy::Event;
+fn without_delta(event: &Event) -> Event {
     match event {
         Event::Approximate { epsilon, .. } => Event::Pure { epsilon: *epsilon },
         Event::Composed(events) => Event::Composed(events.iter().map(without_delta).collect()),
@@ -157,9 +170,21 @@ impl Flags {
             )
         };
         let dataset = Dataset::of(self.dataset.as_ref(), &self.data).ok_or_else(missing)?;
-        let mut ledger = self.ledgers.ledger_of_records(&dataset, self.one_record_per_user, ONE_RECORD)?;
+        let is_limited = self.one_record_per_user || self.max_per_user.is_some();
+        let hint = "add --max-per-user N and --user COLUMN, or --one-record-per-user if every user has only one record";
+        let mut ledger = self.ledgers.ledger_of_records(&dataset, is_limited, hint)?;
         let dataset = dataset.name;
         let state = ledger.state()?.clone();
+        if self.max_per_user.is_some() && state.terms().unit != Unit::User {
+            // A record that is removed would let another record of its user in, so two records would change.
+            let sentence =
+                format!("the ledger of {dataset:?} protects records, expected one that protects users");
+            return Err(Refusal::new(sentence, "leave --max-per-user out").into());
+        }
+        let records = match (self.max_per_user, &self.user) {
+            (Some(most), Some(user)) => table.all().at_most_per_user(user, most)?,
+            _ => table.all(),
+        };
         let counted = roles.iter().filter(|(_, role)| *role == Role::Category).count();
         let delta = Delta::new(self.delta.unwrap_or(DELTA * state.budget().delta.get()))?.get()
             / counted.max(1) as f64;
@@ -173,6 +198,7 @@ impl Flags {
                 .collect(),
             delta,
             neighbors: state.terms().neighbors,
+            most: self.max_per_user,
         };
         let share = questions.share(epsilon, &state)?;
         let plan = questions.plan(share)?;
@@ -192,27 +218,38 @@ impl Flags {
         if !layout.is_default() {
             asked["schema"]["file"] = json!(layout);
         }
+        if let Some(most) = self.max_per_user {
+            asked["schema"]["max_per_user"] = json!(most);
+            asked["schema"]["user"] = json!(self.user);
+        }
         let mut purchase = self.output.as_deref().map(|path| Purchase::open(path, &asked)).transpose()?;
         let is_paid =
             purchase.as_ref().map_or(Ok(false), |purchase| purchase.is_paid(&mut ledger, SCHEMA))?;
         if !is_paid {
-            check_budget(&mut ledger, &plan)?;
+            match self.max_per_user {
+                Some(records) => check_budget(&mut ledger, &PerUser { mechanism: plan.clone(), records })?,
+                None => check_budget(&mut ledger, &plan)?,
+            }
         }
         // Everything that can fail is done before the charge.
         let mut columns = Vec::new();
         for ((name, _), question) in roles.iter().zip(questions.at(share)?) {
             columns.push(match question {
-                Question::Numbers(enclosure) => Column::Numbers(enclosure, numbers(table, name)?),
-                Question::Names(histogram) => Column::Names(histogram, Sensitive::new(texts(table, name)?)),
+                Question::Numbers(enclosure) => Column::Numbers(enclosure, numbers(&records, name)?),
+                Question::Names(histogram) => {
+                    Column::Names(histogram, Sensitive::new(texts(table, &records, name)?))
+                }
             });
         }
-        let run = |paid: Paid<Together>| run(paid, columns);
         let names: Vec<&str> = roles.iter().map(|(name, _)| name.as_str()).collect();
         ledger.annotate(&author::note(Some(&self.data), format!("a schema of {}", names.join(", "))));
         let first = ledger.state()?.lines();
-        let found = match purchase.as_mut() {
-            Some(purchase) => purchase.buy(&mut ledger, SCHEMA, plan, run)?,
-            None => Some(run(ledger.charge(plan)?)?),
+        let found = match self.max_per_user {
+            Some(records) => {
+                let limited = PerUser { mechanism: plan, records };
+                buy(&mut ledger, purchase.as_mut(), limited, |paid| run(paid.of_records(), columns))?
+            }
+            None => buy(&mut ledger, purchase.as_mut(), plan, |paid| run(paid, columns))?,
         };
         if ledger.state()?.lines() > first {
             let balance = print::balance(ledger.state()?.spent(), ledger.state()?.budget().cap());
@@ -277,6 +314,19 @@ impl Flags {
     }
 }
 
+/// Pays for a mechanism and runs it; once only if there is a file for the answer.
+fn buy<M: Mechanism>(
+    ledger: &mut Ledger<Volume>,
+    purchase: Option<&mut Purchase>,
+    mechanism: M,
+    run: impl FnOnce(Paid<M>) -> Result<Vec<Values>, Error>,
+) -> Result<Option<Vec<Values>>> {
+    Ok(match purchase {
+        Some(purchase) => purchase.buy(ledger, SCHEMA, mechanism, run)?,
+        None => Some(run(ledger.charge(mechanism)?)?),
+    })
+}
+
 /// Draws the answers about all columns.
 fn run(mut paid: Paid<Together>, columns: Vec<Column>) -> Result<Vec<Values>, Error> {
     let mut found = Vec::new();
@@ -296,27 +346,26 @@ fn run(mut paid: Paid<Together>, columns: Vec<Column>) -> Result<Vec<Values>, Er
 }
 
 /// Reads a column as numbers; NaN where a number is missing.
-fn numbers(table: &Table, name: &str) -> Result<Sensitive<Vec<f64>>> {
-    let numbers = table.all().numbers(name)?;
+fn numbers(records: &Selection<'_>, name: &str) -> Result<Sensitive<Vec<f64>>> {
+    let numbers = records.numbers(name)?;
     Ok(Sensitive::new(numbers.into_iter().map(|number| number.unwrap_or(f64::NAN)).collect()))
 }
 
 /// Reads a column as text, whatever its declared type.
-fn texts(table: &Table, name: &str) -> Result<Vec<Option<String>>> {
+fn texts(table: &Table, records: &Selection<'_>, name: &str) -> Result<Vec<Option<String>>> {
     let is_number = table.columns().iter().any(|column| column.name == name && column.kind == Kind::Number);
     if is_number {
-        return Ok(table
-            .all()
+        return Ok(records
             .numbers(name)?
             .into_iter()
             .map(|number| number.map(|number| number.to_string()))
             .collect());
     }
-    Ok(table.all().texts(name)?)
+    Ok(records.texts(name)?)
 }
 
 /// Checks that the budget suffices. A refusal comes before anything is paid.
-fn check_budget(ledger: &mut Ledger<Volume>, plan: &Together) -> Result<()> {
+fn check_budget<M: Mechanism>(ledger: &mut Ledger<Volume>, plan: &M) -> Result<()> {
     let (spent, budget) = (ledger.state()?.spent().epsilon, ledger.state()?.budget().cap());
     let (charge, after) = ledger.quote(plan, 1)?;
     let would_be = after.epsilon;

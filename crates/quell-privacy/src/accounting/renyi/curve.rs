@@ -51,8 +51,8 @@ pub(crate) enum Curve {
     Infinite,
     /// Objective perturbation with μ = L/σ and shift = ln(1 + β/Λ). (THEORY, Objective perturbation)
     PerturbedObjective { mu: f64, shift: f64, neighbors: Neighbors },
-    /// The best of e^`patience` trials on average. [PS22, Theorem 2]
-    BestOf { patience: f64, spread: f64, trials: Vec<Curve> },
+    /// The best of e^`log_expected` trials on average. [PS22, Theorem 2]
+    BestOf { log_expected: f64, spread: f64, trials: Vec<Curve> },
 }
 
 /// Orders at which [`Curve::best_of`] looks for the least spread.
@@ -66,13 +66,13 @@ impl Curve {
     /// [PS22, Theorem 2] with η = 1 (THEORY, Best of several trials): the curve of the worst trial at α, plus
     /// ln(1/γ)/(α - 1), plus a spread that is 2((1 - 1/λ)ε(λ) + ln(1/γ)/λ) for any order λ. 1/γ is `expected`.
     pub(super) fn best_of(expected: u32, trials: Vec<Self>) -> Self {
-        let patience = f64::from(expected).ln();
+        let log_expected = f64::from(expected).ln();
         let spread = |order: f64| {
-            2.0 * ((1.0 - 1.0 / order) * largest(&trials, order) + patience / order) * (1.0 + 1e-14)
+            2.0 * ((1.0 - 1.0 / order) * largest(&trials, order) + log_expected / order) * (1.0 + 1e-14)
         };
         // `f64::min` ignores NaN: an order without a bound is no candidate.
         let spread = SPREAD_ORDERS.into_iter().map(spread).fold(f64::INFINITY, f64::min);
-        Self::BestOf { patience, spread, trials }
+        Self::BestOf { log_expected, spread, trials }
     }
 
     /// ε(α), rounded up.
@@ -137,8 +137,8 @@ impl Curve {
                 exact(if hidden < revealed { hidden } else { revealed })
             }
             Self::Infinite => exact(f64::INFINITY),
-            Self::BestOf { patience, spread, trials } => {
-                let value = largest(trials, alpha) + spread + patience / (alpha - 1.0);
+            Self::BestOf { log_expected, spread, trials } => {
+                let value = largest(trials, alpha) + spread + log_expected / (alpha - 1.0);
                 (value, 8.0 * ROUNDOFF * value)
             }
             Self::PerturbedObjective { mu, shift, neighbors } => {

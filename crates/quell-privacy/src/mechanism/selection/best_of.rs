@@ -5,7 +5,7 @@ use std::num::NonZero;
 use crate::{
     Error, Event, Neighbors,
     ledger::{Paid, Trial},
-    mechanism::{Mechanism, Sealed},
+    mechanism::{Mechanism, PaidRuns, Sealed},
     noise::exact::bernoulli,
 };
 
@@ -41,22 +41,15 @@ pub struct BestOf {
 /// What one trial releases to the search: the runs of several mechanisms, one after the other.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrialPlan {
-    pub(crate) parts: Vec<Part>,
-}
-
-/// The runs of one mechanism in a trial.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Part {
-    pub(crate) event: Event,
-    pub(crate) distance: f64,
+    /// The runs of each mechanism.
+    pub(crate) parts: Vec<PaidRuns>,
 }
 
 impl TrialPlan {
     /// Adds `runs` runs of a mechanism to the plan.
     #[must_use]
     pub fn then<M: Mechanism>(mut self, mechanism: &M, runs: u64, neighbors: Neighbors) -> Self {
-        let event = mechanism.event_of_runs(neighbors, runs);
-        self.parts.push(Part { event, distance: mechanism.distance_of_runs(runs) });
+        self.parts.push(PaidRuns::new(mechanism, neighbors, runs));
         self
     }
 

@@ -133,9 +133,11 @@ impl Enclosure {
     ///
     /// It does not depend on the number of records. The constants were chosen by trial, for tables with so
     /// few rows that a thousandth of them says nothing. With a larger slope, a few records are treated like
-    /// none; with a smaller slope, intervals are far too wide. Public, like ε.
+    /// none; with a smaller slope, intervals are far too wide. Public, like ε. With 569 records and 31 columns at
+    /// ε = 1, one in seventeen intervals is more than four times too wide, and one in seven excludes more than one
+    /// in fifty records (docs/evidence.md).
     fn slope(gamma: f64) -> f64 {
-        (1.25 * (gamma / 0.03).cbrt()).clamp(1.25, 6.0)
+        (1.75 * (gamma / 0.03).cbrt()).clamp(1.25, 6.0)
     }
 
     /// The units whose multiples are ends, as powers of ten.

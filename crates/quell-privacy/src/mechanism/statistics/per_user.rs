@@ -21,16 +21,23 @@ pub struct PerUser<M> {
 }
 
 impl PerUser<()> {
+    /// The ε of one record that is this ε for a user with so many records, rounded down.
+    pub fn epsilon_of_record(epsilon: Epsilon, records: u32) -> Result<Epsilon, Error> {
+        if records <= 1 {
+            return Ok(epsilon);
+        }
+        Epsilon::new(epsilon.get() / f64::from(records) * (1.0 - 1e-13))
+    }
+
     /// The (ε, δ) of one record that is this (ε, δ) for a user with so many records.
     ///
     /// # Theorem
     /// The inverse of (nε, δ(e^(nε) - 1)/(e^ε - 1)) [Vad17, Lemma 2.2], rounded down.
     pub fn share_of_record(epsilon: Epsilon, delta: Delta, records: u32) -> Result<(Epsilon, Delta), Error> {
+        let (each, n) = (Self::epsilon_of_record(epsilon, records)?, f64::from(records));
         if records <= 1 {
-            return Ok((epsilon, delta));
+            return Ok((each, delta));
         }
-        let n = f64::from(records);
-        let each = Epsilon::new(epsilon.get() / n * (1.0 - 1e-13))?;
         Ok((each, Delta::new(delta.get() / growth(each.get(), n) * (1.0 - 1e-11))?))
     }
 }

@@ -3,7 +3,7 @@
 use crate::{
     Error, Event, Neighbors,
     ledger::Paid,
-    mechanism::{Mechanism, Sealed},
+    mechanism::{Mechanism, PaidRuns, Sealed},
 };
 
 /// Several mechanisms that run on the same dataset, paid for as one plan.
@@ -29,8 +29,7 @@ pub struct Together {
 /// What was paid for one part of a plan.
 #[derive(Clone, Debug, PartialEq)]
 struct Part {
-    event: Event,
-    distance: f64,
+    runs: PaidRuns,
     text: String,
     /// Whether the part was handed out.
     taken: bool,
@@ -47,8 +46,7 @@ impl Together {
     pub fn add<M: Mechanism>(&mut self, mechanism: &M) -> Result<(), Error> {
         mechanism.check(self.neighbors)?;
         self.parts.push(Part {
-            event: mechanism.event_of_runs(self.neighbors, 1),
-            distance: mechanism.distance_of_runs(1),
+            runs: PaidRuns::new(mechanism, self.neighbors, 1),
             text: mechanism.to_string(),
             taken: false,
         });
@@ -76,7 +74,7 @@ impl Mechanism for Together {
         if neighbors != self.neighbors {
             return Event::NonPrivate;
         }
-        Event::Composed(self.parts.iter().map(|part| part.event.clone()).collect())
+        Event::Composed(self.parts.iter().map(|part| part.runs.event.clone()).collect())
     }
 
     fn check(&self, neighbors: Neighbors) -> Result<(), Error> {
@@ -89,7 +87,7 @@ impl Mechanism for Together {
 
     /// Total variation distances add up.
     fn distance(&self) -> f64 {
-        self.parts.iter().map(|part| part.distance).sum::<f64>() * (1.0 + 1e-12)
+        self.parts.iter().map(|part| part.runs.distance).sum::<f64>() * (1.0 + 1e-12)
     }
 }
 
@@ -107,14 +105,14 @@ impl Paid<Together> {
     ///
     /// # Contract
     /// The charge covers one run of a mechanism with the event and the distance of each part. So a mechanism
-    /// with another event, and a part that was handed out before, are refused. Every part draws its own key.
+    /// with another event, and a part that was handed out before, are refused. The mechanism is checked like one
+    /// that is added to a plan: another one with the same event may be unfit. Every part draws its own key.
     pub fn take<M: Mechanism>(&mut self, part: usize, mechanism: M) -> Result<Paid<M>, Error> {
         let neighbors = self.neighbors;
+        mechanism.check(neighbors)?;
         let refused = Error::Unfit { what: "this statistic", because: "the charge paid for another one" };
         let Some(paid) = self.mechanism.parts.get_mut(part) else { return Err(refused) };
-        let is_covered = mechanism.event_of_runs(neighbors, 1) == paid.event
-            && mechanism.distance_of_runs(1) <= paid.distance;
-        if paid.taken || !is_covered {
+        if paid.taken || !paid.runs.covers(&PaidRuns::new(&mechanism, neighbors, 1)) {
             return Err(refused);
         }
         paid.taken = true;

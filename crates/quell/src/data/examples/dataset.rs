@@ -187,7 +187,7 @@ fn folder_of(path: &Path) -> Option<PathBuf> {
     let unpacked = unpacked(path);
     let extension = unpacked.extension().unwrap_or_default().to_ascii_lowercase();
     let is_part = match extension.to_str().unwrap_or_default() {
-        "csv" | "tsv" | "parquet" | "pq" | "npz" | "zip" => false,
+        "csv" | "tsv" | "parquet" | "pq" | "npz" => false,
         "npy" | "bin" => true,
         _ => unpacked.file_name().is_some_and(|name| name.to_string_lossy().contains("idx")),
     };
@@ -443,7 +443,7 @@ impl Format {
         let extension = unpacked.extension().unwrap_or_default().to_ascii_lowercase();
         let name = unpacked.file_name().unwrap_or_default().to_string_lossy().into_owned();
         match (extension.to_str().unwrap_or_default(), first.as_slice()) {
-            ("csv" | "tsv" | "parquet" | "pq" | "zip", _) => Ok(Self::Table),
+            ("csv" | "tsv" | "parquet" | "pq", _) => Ok(Self::Table),
             ("npz", _) => Ok(Self::Npz),
             ("npy", _) => Ok(Self::Npy),
             ("bin", _) => Ok(Self::Cifar),

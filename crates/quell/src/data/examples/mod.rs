@@ -370,6 +370,32 @@ impl Examples {
         Some(order)
     }
 
+    /// Returns the first records of each user, at most this many of each; `None` if users are not known.
+    ///
+    /// Which records of a user are kept depends on the records of this user alone.
+    ///
+    /// ```
+    /// use quell::data;
+    /// let digits = data::digits()?.train.select(&[0, 1, 2, 3]);
+    /// let written = digits.with_users(&["ann", "bob", "ann", "ann"].map(Some))?;
+    /// let kept = written.at_most_per_user(2).unwrap();
+    /// assert_eq!(kept.users(), Some(&[0, 1, 0][..]));
+    /// # Ok::<(), quell::Error>(())
+    /// ```
+    #[must_use]
+    pub fn at_most_per_user(&self, most: u32) -> Option<Self> {
+        let mut kept = vec![0; self.user_count()?];
+        let is_kept = |user: u32| {
+            let records: &mut u32 = &mut kept[user as usize];
+            *records = records.saturating_add(1);
+            *records <= most
+        };
+        let users = self.users()?.iter().copied().map(is_kept);
+        let records: Vec<usize> =
+            users.enumerate().filter(|(_, kept)| *kept).map(|(record, _)| record).collect();
+        Some(self.select(&records))
+    }
+
     /// Returns the given records, in the given order.
     ///
     /// # Panics

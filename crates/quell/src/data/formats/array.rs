@@ -189,8 +189,8 @@ impl Array<'_> {
 
     /// Reads one class or number for each record.
     ///
-    /// Integers are indices of classes, texts are their names, and floats are numbers. Classes are declared elsewhere: inferring them
-    /// from the largest index would reveal something about a record.
+    /// Integers are indices of classes, texts are their names, and floats are numbers. Classes are declared
+    /// elsewhere: inferring them from the largest index would reveal something about a record.
     pub(in crate::data) fn targets(
         mut self,
         classes: Option<&[String]>,

@@ -1,18 +1,19 @@
 //! Reads text with commas, semicolons, tabs or another character between the cells.
 //!
-//! The first row holds the names of the columns, unless they are declared. Cells are text, without the white space around them. An
-//! empty cell is missing, and so is a cell that a short row lacks. Extra cells are ignored and blank lines
-//! are not records. Bytes that are not UTF-8 are read as U+FFFD (in a user's name they are kept). A record of
-//! more than 16 MiB is skipped to its end, and is a row without cells: memory is bounded, no record causes an
-//! error, and no other record is lost. If the cells of a row belong to different people, a cell that is too
-//! long is missing, and all other cells are kept.
+//! The first row holds the names of the columns, unless they are declared. Cells are text, without the white
+//! space around them. An empty cell is missing, and so is a cell that a short row lacks. Extra cells are
+//! ignored and blank lines are not records. Bytes that are not UTF-8 are read as U+FFFD (in a user's name they
+//! are kept). A record of more than 16 MiB is skipped to its end, and is a row without cells: memory is bounded,
+//! no record causes an error, and no other record is lost. If the cells of a row belong to different people, a
+//! cell that is too long is missing, and all other cells are kept.
 //!
 //! The writer of the file must ensure that one person's cell cannot end a record or absorb other people's
 //! cells (SECURITY.md). In CSV, an opening quote that is never closed makes one record of the rest of the
-//! file: cells must be quoted properly. Where tabs separate cells, a quote is an ordinary character, and cells hold
-//! neither tabs nor line ends.
+//! file: cells must be quoted properly. Where tabs separate cells, a quote is an ordinary character, and cells
+//! hold neither tabs nor line ends.
 //!
-//! A file whose name ends in `.gz` is decompressed while it is read, and so is the only file of a `.zip`.
+//! A file whose name ends in `.gz` is decompressed while it is read, and so is the only file of a `.zip`, which
+//! may itself be named `.gz`.
 
 use std::{
     borrow::Cow,
@@ -58,6 +59,8 @@ pub(crate) struct Csv {
     path: PathBuf,
     /// The file in the archive, if the file is a zip archive.
     member: Option<Member>,
+    /// Whether the file, or the one in the archive, is compressed with gzip.
+    is_packed: bool,
     delimiter: Delimiter,
     quotes: bool,
     /// Whether the first row holds the names of the columns.
@@ -73,13 +76,24 @@ impl Csv {
     pub(crate) fn open(path: &Path, layout: &Layout) -> Result<(Self, Header), Error> {
         let member = if is_zip(path) { Some(Member::only(path)?) } else { None };
         let named = member.as_ref().map_or(path, |member| &member.name);
-        let unpacked = if packed(named) { named.with_extension("") } else { named.to_owned() };
-        let tabs = unpacked.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("tsv"));
+        let is_packed = packed(named);
+        let unpacked = if is_packed { named.with_extension("") } else { named.to_owned() };
+        let extension = unpacked.extension().unwrap_or_default().to_ascii_lowercase();
+        let tabs = extension == "tsv";
+        let other = match extension.to_str().filter(|_| member.is_some()) {
+            Some("parquet" | "pq") => Some("Parquet in a zip archive"),
+            Some("zip") => Some("a zip archive of a zip archive"),
+            _ => None,
+        };
+        if let Some(found) = other {
+            return Err(FormatError::NoTable { path: path.to_owned(), found }.into());
+        }
         let usual = if tabs { Delimiter::TAB } else { Delimiter::COMMA };
         let has_names = layout.header.is_none();
         let with = |delimiter: Delimiter| Self {
             path: path.to_owned(),
             member: member.clone(),
+            is_packed,
             delimiter,
             quotes: layout.quotes.unwrap_or(delimiter != Delimiter::TAB),
             has_names,
@@ -128,16 +142,9 @@ impl Csv {
         marks: &Marks,
         each: &mut dyn FnMut(&Row<'_>),
     ) -> Result<(), Error> {
-        let mut reader = self.reader()?;
-        let mut record = Record::default();
-        let mut next = |record: &mut Record| reader.read(record).map_err(|error| self.failed(&error));
-        if self.has_names {
-            next(&mut record)?;
-        }
-        while next(&mut record)? {
-            each(&Row { cells: Cells::Csv { record: &record, readings }, marks });
-        }
-        Ok(())
+        self.visit(Reader::read, &mut |record| {
+            each(&Row { cells: Cells::Csv { record, readings }, marks });
+        })
     }
 
     /// Visits every row, where the cells of a row belong to different people.
@@ -150,15 +157,25 @@ impl Csv {
         marks: &Marks,
         each: &mut dyn FnMut(&Row<'_>),
     ) -> Result<(), Error> {
+        self.visit(|reader, record| reader.read_apart(record, columns), &mut |record| {
+            each(&Row { cells: Cells::Csv { record, readings }, marks })
+        })
+    }
+
+    /// Visits the records after the row of names, if there is one.
+    fn visit(
+        &self,
+        next: impl Fn(&mut Reader, &mut Record) -> std::io::Result<bool>,
+        each: &mut dyn FnMut(&Record),
+    ) -> Result<(), Error> {
         let mut reader = self.reader()?;
         let mut record = Record::default();
-        let mut next =
-            |record: &mut Record| reader.read_apart(record, columns).map_err(|error| self.failed(&error));
+        let mut next = |record: &mut Record| next(&mut reader, record).map_err(|error| self.failed(&error));
         if self.has_names {
             next(&mut record)?;
         }
         while next(&mut record)? {
-            each(&Row { cells: Cells::Csv { record: &record, readings }, marks });
+            each(&record);
         }
         Ok(())
     }
@@ -199,14 +216,14 @@ impl Csv {
             None => Box::new(File::open(&self.path).map_err(|error| Error::io(&self.path, &error))?),
         };
         let file: Box<dyn Read> =
-            if packed(&self.path) { Box::new(MultiGzDecoder::new(BufReader::new(file))) } else { file };
+            if self.is_packed { Box::new(MultiGzDecoder::new(BufReader::new(file))) } else { file };
         let parser = ReaderBuilder::new().delimiter(self.delimiter.byte()).quoting(self.quotes).build();
         Ok(Reader { parser, file: BufReader::with_capacity(AHEAD, file) })
     }
 
     /// Converts an error. Records of any length and cells of any bytes are valid, so only reading can fail.
     fn failed(&self, error: &std::io::Error) -> Error {
-        if (packed(&self.path) || self.member.is_some()) && damage(error) {
+        if (self.is_packed || self.member.is_some()) && damage(error) {
             return FormatError::Packed { path: self.path.clone() }.into();
         }
         Error::io(&self.path, error)

@@ -56,6 +56,15 @@ impl DateOrder {
         *self == Self::default()
     }
 
+    /// A date in this order.
+    pub(crate) fn example(self) -> &'static str {
+        match self {
+            Self::YearMonthDay => "2024-12-31",
+            Self::DayMonthYear => "31.12.2024",
+            Self::MonthDayYear => "12/31/2024",
+        }
+    }
+
     /// Reads the date at the beginning of a cell, as days since 1 January 1970.
     ///
     /// Points, slashes, minus signs or spaces separate the three numbers. The year has four digits.

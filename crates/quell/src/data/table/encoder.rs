@@ -7,7 +7,7 @@ use std::{
 
 use crate::Error;
 use crate::data::{
-    DateRange, Examples, Feature, Kind, Label, Row, Schema, Table, TableError, Targets, Use,
+    DateRange, Examples, Feature, FeatureKind, Kind, Label, Row, Schema, Table, TableError, Targets, Use,
     examples::{Features, memory::Memory, split::Tag},
     formats::array::NO_CLASS,
     table::{feature::TRUTHS, text::Words},
@@ -26,7 +26,7 @@ enum Meaning {
 }
 
 /// A column that is read, and how.
-struct Part<'a> {
+pub(super) struct Part<'a> {
     name: &'a str,
     meaning: Meaning,
     /// The number of categories, or 0 if the column has none.
@@ -34,52 +34,53 @@ struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    fn of_column(table: &Table, column: &'a Feature) -> Result<Self, Error> {
-        let Feature { name, bounds, categories, aliases, .. } = column;
-        let meaning = match column {
-            Feature { boolean: true, .. } if kind(table, name) == Some(Kind::Number) => {
-                Meaning::Numbers(vec![(0.0, 0), (1.0, 1)])
+    pub(super) fn of_column(table: &Table, column: &'a Feature) -> Result<Self, Error> {
+        let name = column.name.as_str();
+        let (meaning, categories) = match &column.kind {
+            FeatureKind::Bounds(bounds) => (Meaning::Bounds(*bounds), 0),
+            FeatureKind::Categories { names, aliases } => {
+                return Self::of_list(table, name, names, aliases);
             }
-            Feature { boolean: true, .. } => Meaning::Truth,
-            Feature { date: Some(date), .. } => Meaning::Date(date.clone()),
-            Feature { text: Some(text), .. } => Meaning::Words(text.prepare()?),
-            _ => return Self::new(table, name, *bounds, categories.as_deref(), aliases),
+            FeatureKind::Boolean if kind(table, name) == Some(Kind::Number) => {
+                (Meaning::Numbers(vec![(0.0, 0), (1.0, 1)]), TRUTHS.len())
+            }
+            FeatureKind::Boolean => (Meaning::Truth, TRUTHS.len()),
+            FeatureKind::Date(date) => (Meaning::Date(date.clone()), 0),
+            FeatureKind::Text(text) => (Meaning::Words(text.prepare()?), 0),
         };
-        Ok(Self { name, meaning, categories: if column.boolean { TRUTHS.len() } else { 0 } })
+        Ok(Self { name, meaning, categories })
     }
 
-    fn of_label(table: &Table, label: &'a Label) -> Result<Self, Error> {
-        Self::new(table, &label.column, label.bounds, label.classes.as_deref(), &label.aliases)
+    pub(super) fn of_label(table: &Table, label: &'a Label) -> Result<Self, Error> {
+        if let Some(bounds) = label.bounds {
+            return Ok(Self { name: &label.column, meaning: Meaning::Bounds(bounds), categories: 0 });
+        }
+        Self::of_list(table, &label.column, label.classes.as_deref().unwrap_or_default(), &label.aliases)
     }
 
-    fn new(
+    /// A column of categories or classes.
+    fn of_list(
         table: &Table,
         name: &'a str,
-        bounds: Option<[f64; 2]>,
-        list: Option<&[String]>,
+        list: &[String],
         aliases: &BTreeMap<String, String>,
     ) -> Result<Self, Error> {
-        let list = list.unwrap_or_default();
         let place = |name: &str| list.iter().position(|other| other.trim() == name.trim());
         let aliases = aliases.iter().filter_map(|(alias, name)| Some((alias, place(name)?)));
         let all = list.iter().zip(0..).chain(aliases).map(|(text, index)| (text.trim(), index));
-        let meaning = match bounds {
-            Some(bounds) => Meaning::Bounds(bounds),
-            None if kind(table, name) == Some(Kind::Number) => {
-                let numbers: Option<Vec<(f64, usize)>> =
-                    all.map(|(text, index)| Some((text.parse().ok()?, index))).collect();
-                let because =
-                    || format!("column {name:?} contains numbers, expected numbers as its categories");
-                Meaning::Numbers(
-                    numbers.ok_or_else(|| TableError::Schema { path: None, because: because() })?,
-                )
-            }
-            None => Meaning::Texts(all.map(|(text, index)| (text.to_owned(), index)).collect()),
+        let meaning = if kind(table, name) == Some(Kind::Number) {
+            let numbers: Option<Vec<(f64, usize)>> =
+                all.map(|(text, index)| Some((text.parse().ok()?, index))).collect();
+            let because = || format!("column {name:?} contains numbers, expected numbers as its categories");
+            Meaning::Numbers(numbers.ok_or_else(|| TableError::Schema { path: None, because: because() })?)
+        } else {
+            Meaning::Texts(all.map(|(text, index)| (text.to_owned(), index)).collect())
         };
         Ok(Self { name, meaning, categories: list.len() })
     }
 
-    fn reading(&self) -> (&'a str, Use) {
+    /// The column, and how its cells are read.
+    pub(super) fn reading(&self) -> (&'a str, Use) {
         let usage = match self.meaning {
             Meaning::Bounds(_) | Meaning::Numbers(_) => Use::Number,
             Meaning::Texts(_) | Meaning::Truth | Meaning::Date(_) | Meaning::Words(_) => Use::Text,
@@ -118,6 +119,18 @@ impl<'a> Part<'a> {
                     .position(|words| words.iter().any(|word| text.trim().eq_ignore_ascii_case(word)))
             }
             Meaning::Bounds(_) | Meaning::Date(_) | Meaning::Words(_) => None,
+        }
+    }
+
+    /// Whether a cell is what the column declares. Any text is a text.
+    pub(super) fn fits(&self, row: &Row<'_>, slot: usize) -> bool {
+        match &self.meaning {
+            Meaning::Bounds(_) => row.number(slot).is_some(),
+            Meaning::Texts(_) | Meaning::Numbers(_) | Meaning::Truth => self.index(row, slot).is_some(),
+            Meaning::Date(DateRange { order, .. }) => {
+                row.text(slot).is_some_and(|cell| order.day(&cell).is_some())
+            }
+            Meaning::Words(_) => row.text(slot).is_some(),
         }
     }
 

@@ -3,9 +3,9 @@
 //! The result depends on the records, so it is for records that are public, or that belong to the person who
 //! asks: test records that everyone may see, and records to predict.
 
-use std::{collections::BTreeMap, path::Path};
+use std::path::Path;
 
-use crate::data::{DateRange, Feature, Kind, Row, Schema, Table, Use, table::feature::TRUTHS};
+use crate::data::{FeatureKind, Row, Schema, Table, Use, table::encoder::Part};
 use crate::{Error, error::quoted};
 
 /// A cell that is not what the schema declares.
@@ -43,6 +43,10 @@ pub enum MisfitKind {
     NoNumber,
     /// The cell is none of the categories.
     NoCategory,
+    /// The cell is neither true nor false.
+    NoTruth,
+    /// The cell is no date.
+    NoDate,
     /// The label is missing or none of the classes.
     NoClass,
     /// The label is missing or no number.
@@ -55,6 +59,8 @@ impl std::fmt::Display for MisfitKind {
             Self::NoCell => "is missing, because the row is short",
             Self::NoNumber | Self::NoTarget => "is no number",
             Self::NoCategory => "is none of the categories",
+            Self::NoTruth => "is neither true nor false",
+            Self::NoDate => "is no date",
             Self::NoClass => "is none of the classes",
         })
     }
@@ -71,64 +77,39 @@ pub struct Fit {
     pub long: Vec<usize>,
 }
 
-/// What a cell must be.
+/// A column, and what is wrong with cells that are not what it declares.
 struct Expected<'a> {
-    name: &'a str,
-    /// The categories or classes; `None` for numbers.
-    names: Option<&'a [String]>,
-    /// Other ways to write them.
-    aliases: &'a BTreeMap<String, String>,
-    /// The column, unless it is the label.
-    column: Option<&'a Feature>,
-    /// Whether the file declares that the column has numbers.
-    is_number: bool,
+    part: Part<'a>,
+    misfit: MisfitKind,
     is_label: bool,
     is_declared: bool,
+    /// How the cell is read to see whether there is one.
+    presence: Use,
+    /// The place of that reading.
+    presence_slot: usize,
 }
 
 impl Expected<'_> {
-    /// Whether the column has neither bounds nor categories.
-    fn is_other_kind(&self) -> bool {
-        self.column.is_some_and(|column| column.bounds.is_none() && column.categories.is_none())
-    }
-
-    /// Whether a cell is true or false, a date or a text, as the column declares. Any text is a text.
-    fn has_other_kind(&self, text: &str) -> bool {
-        let Some(column) = self.column else { return false };
-        let is_truth = || TRUTHS.iter().flatten().any(|word| text.eq_ignore_ascii_case(word));
-        let is_date = |date: &DateRange| date.order.day(text).is_some();
-        column.text.is_some() || column.date.as_ref().is_some_and(is_date) || (column.boolean && is_truth())
-    }
-
+    /// What is wrong with a cell, and its text. Records are encoded by the same part.
     fn misfit(&self, row: &Row<'_>, slot: usize) -> Option<(MisfitKind, Option<String>)> {
         if !row.has(slot) && !self.is_label {
             return Some((MisfitKind::NoCell, None));
         }
-        let number = if self.is_number { row.number(slot) } else { None };
-        let text = if self.is_number {
-            number.map(|number| number.to_string())
-        } else {
-            row.text(slot).map(Into::into)
+        if self.part.fits(row, slot) {
+            return None;
+        }
+        let text = match self.presence {
+            Use::Number => row.number(self.presence_slot).map(|number| number.to_string()),
+            Use::Text | Use::Name => row.text(self.presence_slot).map(|text| text.trim().to_owned()),
         };
-        let text = text.map(|text: String| text.trim().to_owned()).filter(|text| !text.is_empty());
-        let fits = match (&text, self.names) {
-            (Some(text), _) if self.is_other_kind() => self.has_other_kind(text),
-            (Some(text), Some(_)) if self.aliases.keys().any(|alias| alias.trim() == text) => true,
-            // A missing cell has a meaning in a column to learn from, and none as a label.
-            (None, _) => !self.is_label,
-            (Some(text), None) => self.is_number || row.as_number(text).is_some(),
-            (Some(text), Some(names)) => names.iter().any(|name| {
-                name.trim() == text || (self.is_number && name.trim().parse::<f64>().ok() == number)
-            }),
-        };
-        let kind = match (self.is_label, self.names.is_some()) {
-            _ if self.is_other_kind() => MisfitKind::NoCategory,
-            (false, false) => MisfitKind::NoNumber,
-            (false, true) => MisfitKind::NoCategory,
-            (true, false) => MisfitKind::NoTarget,
-            (true, true) => MisfitKind::NoClass,
-        };
-        (!fits).then_some((kind, text))
+        // A number that stands for a missing one may be written in several ways.
+        let is_number = |text: &String| row.as_number(text).is_some();
+        let is_missing = text.as_ref().is_none_or(|text| {
+            text.is_empty()
+                || (self.part.reading().1 == Use::Number && self.presence == Use::Text && is_number(text))
+        });
+        // A missing cell has a meaning in a column to learn from, and none as a label.
+        (self.is_label || !is_missing).then_some((self.misfit, text))
     }
 }
 
@@ -148,29 +129,35 @@ impl Fit {
     /// ```
     pub fn new(path: impl AsRef<Path>, schema: &Schema, needs_label: bool) -> Result<Self, Error> {
         let table = Table::open_as(path, &schema.file)?;
-        let is_number =
-            |name: &str| table.columns().iter().any(|one| one.name == name && one.kind == Kind::Number);
-        let label = schema.label.iter().filter(|_| needs_label).map(|label| Expected {
-            name: &label.column,
-            names: label.classes.as_deref(),
-            aliases: &label.aliases,
-            column: None,
-            is_number: is_number(&label.column),
-            is_label: true,
-            is_declared: false,
+        let columns = schema.columns.iter().map(|column| {
+            let misfit = match column.kind {
+                FeatureKind::Bounds(_) => MisfitKind::NoNumber,
+                FeatureKind::Categories { .. } => MisfitKind::NoCategory,
+                FeatureKind::Boolean => MisfitKind::NoTruth,
+                FeatureKind::Date(_) => MisfitKind::NoDate,
+                // Any cell is a text, if there is one.
+                FeatureKind::Text(_) => MisfitKind::NoCell,
+            };
+            Ok((Part::of_column(&table, column)?, misfit, column.unknown))
         });
-        let columns = schema.columns.iter().map(|column| Expected {
-            name: &column.name,
-            names: column.categories.as_deref(),
-            aliases: &column.aliases,
-            column: Some(column),
-            is_number: is_number(&column.name),
-            is_label: false,
-            is_declared: column.unknown,
+        let label = schema.label.iter().filter(|_| needs_label).map(|label| {
+            let misfit = if label.bounds.is_some() { MisfitKind::NoTarget } else { MisfitKind::NoClass };
+            Ok((Part::of_label(&table, label)?, misfit, false))
         });
-        let expected: Vec<Expected<'_>> = columns.chain(label).collect();
-        let usage = |column: &Expected<'_>| if column.is_number { Use::Number } else { Use::Text };
-        let readings: Vec<(&str, Use)> = expected.iter().map(|column| (column.name, usage(column))).collect();
+        let parts = columns.chain(label).collect::<Result<Vec<_>, Error>>()?;
+        let mut readings: Vec<(&str, Use)> = parts.iter().map(|(part, ..)| part.reading()).collect();
+        let mut expected = Vec::new();
+        for (slot, (part, misfit, is_declared)) in parts.into_iter().enumerate() {
+            let (name, usage) = part.reading();
+            let presence = table.header().presence(name)?.usage;
+            // A cell that is no number is seen as text.
+            let presence_slot = if presence == usage { slot } else { readings.len() };
+            if presence != usage {
+                readings.push((name, presence));
+            }
+            let is_label = matches!(misfit, MisfitKind::NoClass | MisfitKind::NoTarget);
+            expected.push(Expected { part, misfit, is_label, is_declared, presence, presence_slot });
+        }
         let mut fit = Self::default();
         table.all().scan(&readings, |row| {
             fit.records += 1;
@@ -181,7 +168,7 @@ impl Fit {
                 if let Some((kind, text)) = column.misfit(row, slot) {
                     fit.misfits.push(Misfit {
                         record: fit.records,
-                        column: column.name.to_owned(),
+                        column: column.part.reading().0.to_owned(),
                         kind,
                         text,
                         // A short row is a damaged one, whatever the schema says.

@@ -53,9 +53,9 @@ enum Source {
 impl Table {
     /// Reads the names and types of the columns of a CSV or Parquet file.
     ///
-    /// Commas, semicolons or tabs separate the cells. Files named `.gz` are decompressed while they are
-    /// read, and so is the only file of a `.zip` archive. A file is Parquet if its name ends in `.parquet` or `.pq`, or if its first bytes say so and its
-    /// name does not end in `.csv` or `.tsv`.
+    /// Commas, semicolons or tabs separate the cells. Files named `.gz` are decompressed while they are read,
+    /// and so is the only file of a `.zip` archive. A file is Parquet if its name ends in `.parquet` or `.pq`,
+    /// or if its first bytes say so and its name does not end in `.csv` or `.tsv`.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::open_as(path, &Layout::default())
     }
@@ -75,6 +75,12 @@ impl Table {
     #[must_use]
     pub fn columns(&self) -> &[Column] {
         &self.header.columns
+    }
+
+    /// Whether the table is a text file, whose names of columns are declared or in its first row.
+    #[must_use]
+    pub fn is_text(&self) -> bool {
+        matches!(self.source, Source::Csv(_))
     }
 
     /// Selects every record.
@@ -146,12 +152,11 @@ impl Format {
         let inside = if packed(path) { path.with_extension("") } else { path.to_owned() };
         let extension = inside.extension().unwrap_or_default().to_ascii_lowercase();
         let text = extension == "csv" || extension == "tsv";
-        // The last four bytes of a Parquet file are the same, but in a text file they belong to a record:
-        // they are not tested.
         if packed(path) && (extension == "parquet" || extension == "pq") {
             return Err(FormatError::NoTable { path: path.to_owned(), found: "Parquet in gzip" }.into());
         }
-        // With a declared header, the first bytes of a text file belong to a record: they decide nothing.
+        // With a declared header, the first bytes of a text file belong to a record: they decide nothing. Nor do
+        // the last four bytes, which also tell Parquet.
         let is_record = text || (layout.header.is_some() && !packed(path) && !is_zip(path));
         if extension == "parquet" || extension == "pq" || (first == b"PAR1" && !is_record) {
             return Ok(Self::Parquet);

@@ -35,7 +35,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    feature::{Feature, Label},
+    feature::{Feature, FeatureKind, Label},
     layout::Layout,
     text::TextFeatures,
 };
@@ -154,7 +154,7 @@ impl Schema {
     pub fn features(&self) -> Vec<String> {
         let mut names = Vec::new();
         for column in self.columns.iter().flat_map(Feature::plain) {
-            match &column.categories {
+            match column.categories() {
                 Some(categories) => {
                     names.extend(categories.iter().map(|category| format!("{}={category}", column.name)));
                 }
@@ -183,25 +183,38 @@ impl Schema {
     pub fn with_label_as_column(&self) -> Self {
         let label = self.label.clone().map(|Label { column, classes, bounds, aliases }| Feature {
             name: column,
-            bounds,
-            categories: classes,
-            aliases,
-            ..Feature::default()
+            kind: match bounds {
+                Some(bounds) => FeatureKind::Bounds(bounds),
+                None => FeatureKind::Categories { names: classes.unwrap_or_default(), aliases },
+            },
+            unknown: true,
         });
         let columns = self.columns.iter().cloned().chain(label);
-        let mut columns: Vec<Feature> = columns.map(|column| Feature { unknown: true, ..column }).collect();
-        columns.iter_mut().filter_map(|column| column.date.as_mut()).for_each(|date| date.parts.clear());
+        let columns = columns.map(|mut column| {
+            if let FeatureKind::Date(date) = &mut column.kind {
+                date.parts.clear();
+            }
+            Feature { unknown: true, ..column }
+        });
+        let columns = columns.collect();
         Self { label: None, columns, ..self.clone() }
     }
 
     /// The text columns.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &TextFeatures> {
-        self.columns.iter().filter_map(|column| column.text.as_ref())
+        self.columns.iter().filter_map(|column| match &column.kind {
+            FeatureKind::Text(text) => Some(text),
+            _ => None,
+        })
     }
 
     /// Records what the public embeddings hold at their first use, and refuses other ones afterwards.
     pub(crate) fn pin(&mut self) -> Result<(), Error> {
-        self.columns.iter_mut().filter_map(|column| column.text.as_mut()).try_for_each(TextFeatures::pin)
+        let mut texts = self.columns.iter_mut().filter_map(|column| match &mut column.kind {
+            FeatureKind::Text(text) => Some(text),
+            _ => None,
+        });
+        texts.try_for_each(TextFeatures::pin)
     }
 
     /// Converts a target in [-1, 1] back to the original scale.
@@ -209,9 +222,14 @@ impl Schema {
     /// Returns `None` if the targets are classes, or if there are none.
     #[must_use]
     pub fn unscaled(&self, number: f32) -> Option<f64> {
-        let [low, high] = self.label.as_ref()?.bounds?;
-        Some(low + (f64::from(number) * 0.5 + 0.5) * (high - low))
+        Some(unscaled(f64::from(number), self.label.as_ref()?.bounds?))
     }
+}
+
+/// Converts a number in [-1, 1] back to the scale of its bounds.
+#[must_use]
+pub fn unscaled(number: f64, [low, high]: [f64; 2]) -> f64 {
+    low + (number * 0.5 + 0.5) * (high - low)
 }
 
 pub(super) fn wrong(because: impl Into<String>) -> Error {

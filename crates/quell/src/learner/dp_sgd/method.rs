@@ -10,7 +10,7 @@ use quell_privacy::{
 };
 use serde_json::{Value, json};
 
-use super::{Checkpoint, Kind, Plan, Recipe, Sampler};
+use super::{Checkpoint, Kind, OtherRuns, Plan, Recipe, Sampler};
 use crate::{
     Error,
     data::Examples,
@@ -44,14 +44,8 @@ impl Method for DpSgd {
     type State = Checkpoint;
 
     fn plan(recipe: &mut Recipe, model: &mut Architecture, subject: &Subject<'_>) -> Result<Self, Error> {
-        if recipe.preparation.is_some() {
-            return Err(Error::Setting {
-                name: "preparation",
-                found: "given, and the method is dp-sgd alone".into(),
-                expected: "the method `Prepared`",
-            });
-        }
-        Self::plan_after(Vec::new(), Kind::of(subject), recipe, model, subject)
+        recipe.check_runs()?;
+        Self::plan_with(OtherRuns::default(), Kind::of(subject), recipe, model, subject)
     }
 
     fn parameters(&self) -> usize {
@@ -158,12 +152,13 @@ impl Method for DpSgd {
 
     fn fit<B: Book>(
         &self,
-        lease: Lease<'_, Descent, B>,
+        mut lease: Lease<'_, Descent, B>,
         task: &mut Supervised<'_>,
         state: &mut Checkpoint,
         watch: impl FnMut(&Checkpoint) -> Result<Control, Error>,
     ) -> Result<(), Error> {
-        train(lease, 0, (&self.plan, &self.network), task, state, watch)
+        train(&mut lease, 0, (&self.plan, &self.network), task, state, watch)?;
+        Ok(())
     }
 
     fn model(&self, state: &Checkpoint) -> Predictor {
@@ -173,9 +168,9 @@ impl Method for DpSgd {
 }
 
 impl DpSgd {
-    /// Completes the settings for records that are prepared first, by runs that are paid for in the same plan.
-    pub(in crate::learner) fn plan_after(
-        preparation: Vec<(Descent, u64)>,
+    /// Completes the settings of a network with runs before the steps or after them, in the same plan.
+    pub(in crate::learner) fn plan_with(
+        others: OtherRuns,
         kind: Kind,
         recipe: &mut Recipe,
         model: &mut Architecture,
@@ -197,7 +192,7 @@ impl DpSgd {
             return Err(misfit("loss", found, "one that fits the targets"));
         }
         let network = model.build(subject.shape, loss.outputs(classes.unwrap_or(1)))?;
-        let plan = recipe.plan_after(preparation, kind, &subject.facts, &network)?;
+        let plan = recipe.plan_with(others, kind, &subject.facts, &network)?;
         if !plan.preparation.is_empty() && plan.steps_per_run() > 1 {
             let expected = "Poisson sampling, full batches or batches of a fixed size";
             return Err(misfit("sampling", "shuffled, on records that are prepared first", expected));
@@ -231,23 +226,28 @@ impl Recipe {
     }
 }
 
-/// Takes all remaining steps of the lease, and calls `watch` with public progress after each.
+/// Takes all remaining steps of a plan, and calls `watch` with public progress after each.
 ///
-/// The first `before` runs of the lease are over: they prepared the records.
+/// The first `before` runs of the lease are over: they prepared the records. The runs after the steps stay in
+/// the lease. Returns [`Control::Stop`] if `watch` stopped the training.
 pub fn train<M: Descends, B: Book, S: AsRef<Checkpoint> + AsMut<Checkpoint>>(
-    mut lease: Lease<'_, M, B>,
+    lease: &mut Lease<'_, M, B>,
     before: u64,
     (plan, network): (&Plan, &Network),
     task: &mut Supervised<'_>,
     state: &mut S,
     mut watch: impl FnMut(&S) -> Result<Control, Error>,
-) -> Result<(), Error> {
-    terms::check_lease(&mut lease, task.unit(), plan.neighbors)?;
+) -> Result<Control, Error> {
+    terms::check_lease(lease, task.unit(), plan.neighbors)?;
     let mut workspace = Workspace::default();
-    while let Some(paid) = lease.next() {
+    while Lease::position(lease) < before.saturating_add(plan.runs) {
+        let Some(paid) = lease.next() else { break };
         let paid = paid?;
         // The state is ahead of the lease: a run of the preparation has no use any more.
-        let Some(run) = (lease.position() - 1).checked_sub(before) else { continue };
+        let Some(run) = (Lease::position(lease) - 1).checked_sub(before) else { continue };
+        if run >= plan.runs {
+            break;
+        }
         let mut batches = M::start(paid, task.records())?;
         if let Some(norm) = state.as_ref().clip_norm() {
             batches = batches.with_clip_norm(norm);
@@ -262,7 +262,7 @@ pub fn train<M: Descends, B: Book, S: AsRef<Checkpoint> + AsMut<Checkpoint>>(
             checkpoint.apply(plan, &released?, position, noise)?;
             let control = watch(state)?;
             if control == Control::Stop {
-                return Ok(());
+                return Ok(Control::Stop);
             }
             is_saved = control == Control::Saved;
         }
@@ -271,7 +271,7 @@ pub fn train<M: Descends, B: Book, S: AsRef<Checkpoint> + AsMut<Checkpoint>>(
             lease.confirm()?;
         }
     }
-    Ok(())
+    Ok(Control::Continue)
 }
 
 impl Plan {

@@ -14,6 +14,7 @@ mod rules;
 
 pub use checkpoint::Checkpoint;
 pub use method::{DpSgd, train};
+pub(super) use plan::OtherRuns;
 pub use plan::Plan;
 pub use recipe::{Clip, Recipe, Sample, Sampler};
 pub(super) use rules::Kind;

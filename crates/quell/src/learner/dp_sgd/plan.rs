@@ -21,7 +21,7 @@ use crate::{
     data::Examples,
     learner::{
         Augmentation, Control, PublicFacts, Supervised, average::Average, loss::Loss, optimizer::Optimizer,
-        privacy, schedule::Schedule,
+        prepared::Recalibration, privacy, schedule::Schedule,
     },
     network::Network,
     terms,
@@ -32,9 +32,11 @@ use crate::{
 pub struct Plan {
     /// Runs that prepare the records, and how many there are of each kind. They are paid for, too.
     pub preparation: Vec<(Descent, u64)>,
+    /// The run after the steps that calibrates the model, if there is one. It is paid for, too.
+    pub calibration: Option<Descent>,
     /// The mechanism of the steps that the ledger is charged for.
     pub descent: Descent,
-    /// Number of runs of the mechanism that are paid for, without preparation.
+    /// Number of runs of the mechanism that are paid for, without preparation and calibration.
     pub runs: u64,
     /// When two datasets are neighbours.
     pub neighbors: Neighbors,
@@ -72,10 +74,10 @@ impl Plan {
         staged.event_of_runs(self.neighbors, runs)
     }
 
-    /// The mechanism with its preparation, and the number of all runs.
+    /// The mechanism with preparation and calibration, and the number of all runs.
     #[must_use]
     pub fn staged(&self) -> (StagedDescent, u64) {
-        staged(&self.preparation, self.descent.clone(), self.runs)
+        staged((&self.preparation, self.calibration.as_ref()), self.descent.clone(), self.runs)
     }
 
     /// Number of steps of the optimizer.
@@ -124,8 +126,8 @@ impl Plan {
         self.check_count(ledger.state()?.terms(), examples)?;
         let mut task = self.task(examples, unit)?;
         let mut checkpoint = Checkpoint::new(network, self)?;
-        let lease = ledger.reserve(self.descent.clone(), self.runs)?;
-        train(lease, 0, (self, network), &mut task, &mut checkpoint, |_| Ok(Control::Continue))?;
+        let mut lease = ledger.reserve(self.descent.clone(), self.runs)?;
+        train(&mut lease, 0, (self, network), &mut task, &mut checkpoint, |_| Ok(Control::Continue))?;
         Ok(checkpoint.model().into_owned())
     }
 
@@ -165,10 +167,36 @@ impl Plan {
     }
 }
 
-/// A mechanism with its preparation, and the number of all runs.
-fn staged(preparation: &[(Descent, u64)], descent: Descent, runs: u64) -> (StagedDescent, u64) {
+/// Runs before the steps and after them, which the same plan pays for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(in crate::learner) struct OtherRuns {
+    /// Runs that prepare the records, and how many there are of each kind.
+    pub(in crate::learner) preparation: Vec<(Descent, u64)>,
+    /// The run that calibrates the model.
+    pub(in crate::learner) calibration: Option<Descent>,
+}
+
+impl OtherRuns {
+    /// A mechanism with these runs around it, and the number of all runs.
+    fn around(&self, descent: Descent, runs: u64) -> (StagedDescent, u64) {
+        staged((&self.preparation, self.calibration.as_ref()), descent, runs)
+    }
+}
+
+/// A mechanism with what is run before it and after it, and the number of all runs.
+fn staged(
+    (preparation, calibration): (&[(Descent, u64)], Option<&Descent>),
+    descent: Descent,
+    runs: u64,
+) -> (StagedDescent, u64) {
     let before: u64 = preparation.iter().map(|(_, runs)| runs).sum();
-    (StagedDescent { preparation: preparation.to_vec(), descent }, before.saturating_add(runs))
+    let all = before.saturating_add(runs);
+    let preparation = preparation.to_vec();
+    let Some(calibration) = calibration.cloned() else {
+        return (StagedDescent { preparation, descent }, all);
+    };
+    let first = preparation.into_iter().chain([(descent, runs)]).collect();
+    (StagedDescent { preparation: first, descent: calibration }, all.saturating_add(1))
 }
 
 /// The public facts from which a mechanism follows.
@@ -186,14 +214,22 @@ const MOST_VERSIONS: usize = 1 << 12;
 impl Recipe {
     /// Completes the settings for a network, from public facts. Nothing is charged yet.
     pub fn plan(&self, facts: &PublicFacts, network: &Network) -> Result<Plan, Error> {
-        if self.preparation.is_some() {
-            return Err(Error::Setting {
-                name: "preparation",
-                found: "given".into(),
-                expected: "none: `learner::prepared` plans networks on prepared records",
-            });
+        self.check_runs()?;
+        self.plan_with(OtherRuns::default(), Kind::of_shape(network.input()), facts, network)
+    }
+
+    /// Checks that the settings ask for no runs besides the steps.
+    pub(super) fn check_runs(&self) -> Result<(), Error> {
+        let refused = |name| Error::Setting {
+            name,
+            found: "given, and the method is dp-sgd alone".into(),
+            expected: "none, or the method of `learner::prepared`",
+        };
+        match self.calibration {
+            _ if self.preparation.is_some() => Err(refused("preparation")),
+            Some(Recalibration::Scores { .. }) => Err(refused("calibration")),
+            None | Some(Recalibration::None {}) => Ok(()),
         }
-        self.plan_after(Vec::new(), Kind::of_shape(network.input()), facts, network)
     }
 
     /// The public number of records.
@@ -202,10 +238,10 @@ impl Recipe {
         records.ok_or(Error::Missing { what: Input::RecordCount })
     }
 
-    /// Completes the settings for a network on records that are prepared first.
-    pub(super) fn plan_after(
+    /// Completes the settings for a network with runs before the steps or after them.
+    pub(super) fn plan_with(
         &self,
-        preparation: Vec<(Descent, u64)>,
+        others: OtherRuns,
         kind: Kind,
         facts: &PublicFacts,
         network: &Network,
@@ -227,9 +263,9 @@ impl Recipe {
         let clipping = self.clipping.unwrap_or(Clip::Flat { norm: rules.clip_norm() });
         let neighbors = self.privacy.neighbors;
         let public = Public { records, delta, network, rules, clipping };
-        let plan = |target| self.mechanism(&preparation, &public, target);
+        let plan = |target| self.mechanism(&others, &public, target);
         let cost = |(descent, runs, _): &(Descent, u64, f64)| {
-            let (staged, runs) = staged(&preparation, descent.clone(), *runs);
+            let (staged, runs) = others.around(descent.clone(), *runs);
             privacy::cost(&staged, runs, neighbors, delta)
         };
         let ((descent, runs, expected_batch), epsilon) = self.privacy.meet(delta, plan, cost)?;
@@ -240,8 +276,10 @@ impl Recipe {
         let usual = rules.schedule(optimizer, steps, noise, norm);
         let schedule = self.schedule.unwrap_or(usual);
         let average = self.average.unwrap_or_else(|| Rules::average(steps));
+        let OtherRuns { preparation, calibration } = others;
         Ok(Plan {
             preparation,
+            calibration,
             descent,
             runs,
             neighbors,
@@ -285,7 +323,7 @@ impl Recipe {
     /// Determines sampling rate, steps and noise. A missing one follows from the others.
     fn mechanism(
         &self,
-        preparation: &[(Descent, u64)],
+        others: &OtherRuns,
         public: &Public<'_>,
         target: Option<Target>,
     ) -> Result<(Descent, u64, f64), Error> {
@@ -299,7 +337,7 @@ impl Recipe {
         // Events do not depend on clipping.
         let event = |rate: f64, noise: NoiseMultiplier, steps: u64| {
             let (descent, runs, _) = self.assemble(public, rate, noise, steps)?;
-            let (staged, runs) = staged(preparation, descent, runs);
+            let (staged, runs) = others.around(descent, runs);
             Ok::<_, Error>(staged.event_of_runs(neighbors, runs))
         };
         let or_non_private = |event: Result<Event, Error>| event.unwrap_or(Event::NonPrivate);

@@ -3,8 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::learner::{
-    Augmentation, Privacy, average::Average, loss::Loss, optimizer::Optimizer, prepared::Preparation,
-    schedule::Schedule, section::Guaranteed,
+    Augmentation, Privacy,
+    average::Average,
+    loss::Loss,
+    optimizer::Optimizer,
+    prepared::{Preparation, Recalibration},
+    schedule::Schedule,
+    section::Guaranteed,
 };
 
 /// The settings of a training run. Missing settings are chosen from public facts alone.
@@ -43,6 +48,11 @@ pub struct Recipe {
     /// A run standardises the columns of a table for a network that is named, unless a setting says otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preparation: Option<Preparation>,
+    /// Whether a last release corrects the predicted probabilities of a network on prepared records.
+    ///
+    /// By default it does where ε is given, the noise is not, and there are enough records for its noise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Recalibration>,
     /// Augmentation of images.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub augmentation: Option<Augmentation>,

@@ -16,9 +16,9 @@ use crate::{
 /// What a record is, for the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::learner) enum Kind {
-    /// A picture, features of a picture, or a sequence: many numbers of the same kind.
+    /// A picture, features of a picture, or a sequence of vectors: many numbers of the same kind.
     Picture,
-    /// Columns of numbers and categories.
+    /// Columns of numbers and categories. A list of numbers or words without a schema counts as a table.
     Table {
         /// Number of columns.
         columns: usize,
@@ -70,8 +70,8 @@ const LEAST_RATE: f64 = 0.02;
 const FEWEST_EPOCHS: f64 = 5.0;
 /// The fewest steps.
 const FEWEST_STEPS: f64 = 100.0;
-/// Records for each unit of noise in a sum, and for each step.
-const RECORDS_PER_STEP: f64 = 33.0;
+/// How much of [`Rules::steps`]' `records_over_noise` each step needs.
+const RECORDS_OVER_NOISE_PER_STEP: f64 = 33.0;
 /// The average covers about this share of the steps.
 const AVERAGED_SHARE: f64 = 0.1;
 
@@ -108,18 +108,19 @@ impl Rules {
 
     /// The number of steps, at a sampling rate.
     ///
-    /// `releases` is the number of records over the noise multiplier of one release with the same guarantee.
-    pub(super) fn steps(self, releases: f64, rate: f64) -> u64 {
+    /// `records_over_noise` is the number of records over the noise multiplier of one release with the same
+    /// guarantee: how far the sum of all records stands out of the noise.
+    pub(super) fn steps(self, records_over_noise: f64, rate: f64) -> u64 {
         let most = if self.is_linear { 300.0 } else { 1000.0 };
-        let steps = (releases / RECORDS_PER_STEP).clamp(FEWEST_STEPS, most);
+        let steps = (records_over_noise / RECORDS_OVER_NOISE_PER_STEP).clamp(FEWEST_STEPS, most);
         steps.max(FEWEST_EPOCHS / rate).round() as u64
     }
 
     /// The number of steps where the noise of a step is given, and ε is not.
     pub(super) fn steps_for_noise(self, noise: f64, rate: f64, records: f64) -> u64 {
         // T steps of noise σ at rate q are like one release of noise σ/(q√T).
-        let root = rate * records / (RECORDS_PER_STEP * noise);
-        self.steps(RECORDS_PER_STEP * root * root, rate)
+        let root = rate * records / (RECORDS_OVER_NOISE_PER_STEP * noise);
+        self.steps(RECORDS_OVER_NOISE_PER_STEP * root * root, rate)
     }
 
     /// The learning rate: the noise of all steps together moves each weight by a fixed distance.

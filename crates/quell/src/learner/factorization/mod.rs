@@ -60,6 +60,6 @@ pub(crate) use model::restore;
 pub use model::{Factorization, Recommendation};
 pub use plan::Plan;
 pub use popular::{Popular, PopularItem};
-pub use recipe::{NAME, PURPOSE, Recipe};
+pub use recipe::{NAME, PURPOSE, Recipe, TITLE};
 pub use state::State;
 pub use vectors::Ratings;

@@ -10,6 +10,9 @@ use crate::{
 /// The name of the model, as settings write it.
 pub const NAME: &str = "factorization";
 
+/// The model in words, for a title.
+pub const TITLE: &str = "Recommendations";
+
 /// One sentence on the model and its use.
 pub const PURPOSE: &str = "Recommendations from ratings: popularity, biases and factors of public --items.";
 

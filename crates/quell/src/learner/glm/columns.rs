@@ -26,7 +26,7 @@ impl Columns {
         let (mut is_indicator, mut categories) = (Vec::new(), Vec::new());
         for column in &schema.columns {
             let unknown = usize::from(column.unknown);
-            if let Some(names) = &column.categories {
+            if let Some(names) = column.categories() {
                 is_indicator.extend(names.iter().map(|_| true));
                 categories.push(names.len() + unknown);
             } else {

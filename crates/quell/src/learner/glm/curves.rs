@@ -160,7 +160,7 @@ impl Curves {
         let mut first = 0;
         let columns = schema.columns.iter().map(|column| {
             let start = first;
-            first += column.categories.as_ref().map_or(1, Vec::len) + usize::from(column.unknown);
+            first += column.categories().map_or(1, <[_]>::len) + usize::from(column.unknown);
             scores.curve(column, start)
         });
         let target = schema.label.as_ref().map_or("the target", |label| label.column.as_str());
@@ -204,13 +204,13 @@ fn references(schema: &Schema, standard: Option<[&[f32]; 2]>) -> Vec<Vec<f32>> {
     let mut record = || {
         let (mut features, mut first) = (vec![0.0; width], 0);
         for column in &schema.columns {
-            if let Some(categories) = &column.categories {
+            if let Some(categories) = column.categories() {
                 features[first + random.below(categories.len())] = 1.0;
             } else {
                 let [centre, rate] = standard.map_or([0.0, 1.0], |all| all.map(|part| part[first]));
                 features[first] = (centre + random.between(-2.0, 2.0) / rate.max(0.5)).clamp(-1.0, 1.0);
             }
-            first += column.categories.as_ref().map_or(1, Vec::len) + usize::from(column.unknown);
+            first += column.categories().map_or(1, <[_]>::len) + usize::from(column.unknown);
         }
         features
     };
@@ -284,7 +284,7 @@ impl Scores<'_> {
 
     /// What a column adds, whose features begin at `first`.
     fn curve(&self, column: &Feature, first: usize) -> Curve {
-        match (&column.categories, column.bounds) {
+        match (column.categories(), column.bounds()) {
             (Some(categories), _) => self.categories(column, categories, first),
             (None, bounds) => self.numbers(column, bounds.unwrap_or([-1.0, 1.0]), first),
         }

@@ -4,9 +4,9 @@
 //! follow from the recipe and public facts, and from no record. [`Glm`] offers it to
 //! [`Training`](crate::run::Training), which pays and keeps the results.
 //!
-//! The default method needs no setting but ε and a rough number of records. Every run of its one mechanism releases a noisy sum over all
-//! records. The first runs find the mean of every column, the next ones its spread. Both standardise the
-//! columns. All other runs are gradients of the loss.
+//! The default method needs no setting but ε and a rough number of records. Every run of its one mechanism
+//! releases a noisy sum over all records. The first runs find the mean of every column, the next ones its
+//! spread. Both standardise the columns. All other runs are gradients of the loss.
 //!
 //! ```
 //! use quell::{

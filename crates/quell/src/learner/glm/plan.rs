@@ -7,8 +7,7 @@ use quell_privacy::{
 };
 
 use super::{
-    Algorithm, Columns, Family, Recipe,
-    calibration::Calibration,
+    Algorithm, Columns, Family, Recipe, calibration,
     leaves::{TREE_SEED, TREES, grow},
     rate::curvature,
     rules::{Rules, Uses},
@@ -21,7 +20,7 @@ use super::{
 use crate::{
     Error,
     layer::{Spec, Trees, WaveTable},
-    learner::{Subject, average::Average, loss::Loss},
+    learner::{Subject, average::Average, calibration::Calibration, loss::Loss},
     range::NOT_NEGATIVE,
 };
 
@@ -93,7 +92,7 @@ impl Plan {
         let (steps, sampling) = (recipe.steps.unwrap_or(rules.usual_steps), rules.sampling);
         check_step_count(steps)?;
         let has_numbers = columns.numbers() > 0 || classes.is_none();
-        let calibration = Calibration::chosen(recipe, loss, (records, steps, delta))?;
+        let calibration = calibration::chosen(recipe, (loss, outputs), (records, steps, delta))?;
         let stages = rules.stages(steps, has_numbers, calibration.is_some());
         let trees = is_forest.then(|| (recipe.trees.unwrap_or(TREES), recipe.tree_seed.unwrap_or(TREE_SEED)));
         let forest = trees.map(|(trees, seed)| grow(&columns, trees, seed)).transpose()?;

@@ -129,6 +129,21 @@ impl Family {
         }
     }
 
+    /// The model in words, for a title.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Additive => "Additive model",
+            Self::Forest => "Random forest",
+            Self::Logistic => "Logistic regression",
+            Self::Svm => "Support vector machine",
+            Self::Linear => "Linear regression",
+            Self::Ridge => "Ridge regression",
+            Self::Poisson => "Poisson regression",
+            Self::Quantile => "Quantile regression",
+        }
+    }
+
     /// The family with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {

@@ -3,18 +3,13 @@
 use safetensors::{SafeTensors, serialize};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Algorithm, Plan, Standardization,
-    calibration::{Calibration, Correction},
-    cholesky::Cholesky,
-    stages::Stage,
-    standardization::Estimate,
-};
+use super::{Algorithm, Plan, Standardization, cholesky::Cholesky, stages::Stage, standardization::Estimate};
 use crate::{
     Error,
     learner::{
         Snapshot,
         average::Mean,
+        calibration::{Calibration, Correction},
         loss::Loss,
         signal::is_noise,
         tensors::{Tensor, TensorFile},

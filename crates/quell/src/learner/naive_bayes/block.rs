@@ -35,8 +35,8 @@ impl Block {
         let (mut parts, mut next) = (Vec::new(), 0);
         for column in &schema.columns {
             let unknown = usize::from(column.unknown);
-            let width = column.categories.as_ref().map_or(1, Vec::len) + unknown;
-            parts.push(match column.categories {
+            let width = column.categories().map_or(1, <[_]>::len) + unknown;
+            parts.push(match column.categories() {
                 Some(_) => Part::Categories(next..next + width),
                 None => Part::Number(next),
             });

@@ -51,5 +51,8 @@ pub use vectors::Vectors;
 /// The name of the model, as settings write it.
 pub const NAME: &str = "naive-bayes";
 
+/// The model in words, for a title.
+pub const TITLE: &str = "Naive Bayes";
+
 /// One sentence on the model and its use.
 pub const PURPOSE: &str = "Naive Bayes, for classes: independent columns, learned from one release.";

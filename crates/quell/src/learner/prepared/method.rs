@@ -6,15 +6,16 @@ use quell_privacy::{
 };
 use serde_json::{Value, json};
 
-use super::{Plan, Preparation, State};
+use super::{Plan, Preparation, State, calibration::LastRun};
 use crate::{
     Error,
     data::Examples,
     learner::{
-        Control, Method, PlannedCost, Predictor, Snapshot, Subject, Supervised,
-        dp_sgd::{DpSgd, Kind, Recipe, train},
+        Control, Method, PlannedCost, Predictor, Privacy, Snapshot, Subject, Supervised,
+        dp_sgd::{DpSgd, Kind, OtherRuns, Recipe, train},
         loss::Loss,
         method::check_targets,
+        privacy,
         signal::NOISE_ALONE,
         sums::Estimates,
     },
@@ -26,8 +27,10 @@ use crate::{
 pub struct Prepared {
     /// The plan of the preparation.
     pub preparation: Plan,
-    /// The network and its plan, which includes the cost of the preparation.
+    /// The network and its plan, which includes the cost of preparation and calibration.
     pub training: DpSgd,
+    /// The run after the steps, if there is one.
+    calibration: Option<LastRun>,
 }
 
 /// The records, before and after the preparation.
@@ -54,15 +57,10 @@ impl Method for Prepared {
         let records = recipe.records(&subject.facts)?;
         let delta = recipe.privacy.delta_for(records)?;
         let preparation = Plan::new(preparation, recipe.privacy, (records, delta), subject)?;
-        let cost = preparation.sums.epsilon.upper;
-        if let Some(asked) = recipe.privacy.epsilon.filter(|asked| *asked <= cost) {
-            return Err(Error::Setting {
-                name: "noise multiplier of the preparation",
-                found: format!("so small that the preparation alone costs ε = {cost:.3} of {asked}"),
-                expected: "a larger number, or none: it is chosen then",
-            });
-        }
+        let calibration = LastRun::chosen(recipe, model, subject, (records, delta))?;
+        check_price(recipe.privacy, &preparation, calibration.as_ref())?;
         recipe.preparation = Some(preparation.preparation);
+        recipe.calibration = calibration.as_ref().map(LastRun::settings).or(recipe.calibration);
         // Prepared numbers are columns on one scale, whatever they were before.
         let is_standardized = !matches!(preparation.preparation, Preparation::Components { .. });
         let kind = Kind::table(subject, is_standardized);
@@ -72,9 +70,12 @@ impl Method for Prepared {
             facts: subject.facts.clone(),
             schema: None,
         };
-        let before = vec![preparation.sums.mechanism()];
-        let training = DpSgd::plan_after(before, kind, recipe, model, &subject)?;
-        Ok(Self { preparation, training })
+        let others = OtherRuns {
+            preparation: vec![preparation.sums.mechanism()],
+            calibration: calibration.as_ref().map(|last| last.descent.clone()),
+        };
+        let training = DpSgd::plan_with(others, kind, recipe, model, &subject)?;
+        Ok(Self { preparation, training, calibration })
     }
 
     fn parameters(&self) -> usize {
@@ -107,12 +108,16 @@ impl Method for Prepared {
             ("noise multiplier of one release with the cost of these runs", json!(noise)),
         ];
         settings.extend(self.training.settings());
+        if let Some(last) = &self.calibration {
+            let noise = last.descent.noise_multiplier.get();
+            settings.push(("noise multiplier of the calibration after the steps", json!(noise)));
+        }
         settings
     }
 
-    /// The end of the preparation is saved: without it, the steps would be of no use.
+    /// The end of the preparation is saved: without it, the steps would be of no use. So is the last step.
     fn saves_at(&self, step: u64) -> bool {
-        step == self.preparation.sums.runs
+        step == self.preparation.sums.runs || step == self.before_calibration()
     }
 
     fn remarks(&self) -> Vec<String> {
@@ -122,13 +127,24 @@ impl Method for Prepared {
     fn remarks_on(&self, state: &State) -> Vec<String> {
         // The preparation counts the records, which tells more than gradients do.
         let is_noise = state.preparation.are_noise(self.preparation.sums.noise());
-        let others = self.training.remarks_on(&state.checkpoint);
-        let others = others.into_iter().filter(|remark| remark != NOISE_ALONE);
-        others.chain(is_noise.then(|| NOISE_ALONE.into())).collect()
+        let mut remarks = self.training.remarks_on(&state.checkpoint);
+        remarks.retain(|remark| remark != NOISE_ALONE);
+        remarks.extend(is_noise.then(|| NOISE_ALONE.to_owned()));
+        if self.calibration.is_some() && state.calibration.is_none() {
+            remarks.push(
+                "the probabilities are not calibrated: what calibrates them was lost when the run was killed"
+                    .into(),
+            );
+        }
+        remarks
     }
 
     fn releases(&self) -> &'static str {
-        "the noisy sums of the preparation and every iterate"
+        if self.calibration.is_some() {
+            "the noisy sums of the preparation and of the calibration, and every iterate"
+        } else {
+            "the noisy sums of the preparation and every iterate"
+        }
     }
 
     fn check(&self, terms: &Terms, examples: &Examples) -> Result<(), Error> {
@@ -144,7 +160,8 @@ impl Method for Prepared {
     }
 
     fn state(&self, saved: Option<&[u8]>) -> Result<State, Error> {
-        State::new(&self.preparation, self.training.state(saved)?, saved)
+        let steps = (self.training.plan.runs, self.calibration.as_ref().map(LastRun::length));
+        State::new(&self.preparation, self.training.state(saved)?, steps, saved)
     }
 
     fn fit<B: Book>(
@@ -183,11 +200,62 @@ impl Method for Prepared {
         // From here on a record is transformed by what was released, and by nothing else.
         let prepared = state.transform().apply(task.examples)?;
         let mut records = self.training.plan.task(&prepared, task.unit)?;
-        train(lease, runs, (&self.training.plan, &self.training.network), &mut records, state, watch)
+        let DpSgd { plan, network, .. } = &self.training;
+        let control = train(&mut lease, runs, (plan, network), &mut records, state, &mut watch)?;
+        let (Control::Continue | Control::Saved, Some(last)) = (control, &self.calibration) else {
+            return Ok(());
+        };
+        // A run that was killed may have lost this one.
+        let Some(paid) = lease.next().filter(|_| lease.position() > self.before_calibration()) else {
+            return Ok(());
+        };
+        let weights = state.checkpoint.model();
+        let mut vectors = last.vectors(network, &weights, &records);
+        if let Some(released) = StagedDescent::start(paid?, records.records())?.next(&mut vectors) {
+            state.calibration = Some(released?.sum);
+            if watch(state)? == Control::Saved {
+                lease.confirm()?;
+            }
+        }
+        Ok(())
     }
 
     fn model(&self, state: &State) -> Predictor {
-        let transform = state.transform().clone();
-        self.training.model(&state.checkpoint).prepared_by(transform)
+        let (transform, mut model) = (state.transform().clone(), self.training.model(&state.checkpoint));
+        if let (Some(last), Some(released), Predictor::Network(fitted)) =
+            (&self.calibration, &state.calibration, &mut model)
+        {
+            last.correct(released, self.records(), &self.training.network, &mut fitted.weights);
+        }
+        model.prepared_by(transform)
     }
+}
+
+impl Prepared {
+    /// Number of runs before the calibration.
+    fn before_calibration(&self) -> u64 {
+        self.preparation.sums.runs + self.training.plan.runs
+    }
+}
+
+/// Checks that preparation and calibration leave something of the requested ε for the steps.
+fn check_price(privacy: Privacy, preparation: &Plan, calibration: Option<&LastRun>) -> Result<(), Error> {
+    let Some(asked) = privacy.epsilon else { return Ok(()) };
+    let sums = &preparation.sums;
+    let refused = |name, what: &str, cost: f64| Error::Setting {
+        name,
+        found: format!("so small that {what} alone costs ε = {cost:.3} of {asked}"),
+        expected: "a larger number, or none: it is chosen then",
+    };
+    if sums.epsilon.upper >= asked {
+        let cost = sums.epsilon.upper;
+        return Err(refused("noise multiplier of the preparation", "the preparation", cost));
+    }
+    let Some(last) = calibration else { return Ok(()) };
+    let staged = StagedDescent { preparation: vec![sums.mechanism()], descent: last.descent.clone() };
+    let cost = privacy::cost(&staged, sums.runs + 1, sums.neighbors, sums.delta)?.upper;
+    if cost >= asked {
+        return Err(refused("noise multiplier of the calibration", "it with the preparation", cost));
+    }
+    Ok(())
 }

@@ -2,8 +2,10 @@
 //!
 //! The first runs of the mechanism find what a [`Preparation`] asks for: principal components, or the mean and
 //! spread or the quantiles of every column. Then every record is transformed by what was released, and DP-SGD
-//! takes its steps on the transformed records. The ledger is charged once, for all of it.
+//! takes its steps on the transformed records. The last run may calibrate the fitted network
+//! ([`Recalibration`]). The ledger is charged once, for all of it.
 
+mod calibration;
 mod columns;
 mod method;
 mod piecewise_linear;
@@ -15,6 +17,6 @@ mod transform;
 pub use method::Prepared;
 pub use piecewise_linear::PiecewiseLinear;
 pub use plan::Plan;
-pub use recipe::Preparation;
+pub use recipe::{Preparation, Recalibration};
 pub use state::State;
 pub use transform::Transform;

@@ -63,3 +63,17 @@ impl Preparation {
         }
     }
 }
+
+/// What corrects the predicted probabilities of a network after its steps.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Recalibration {
+    /// Nothing. No release is made.
+    None {},
+    /// One sum over all records, from which scale and offset of all scores follow.
+    Scores {
+        /// Noise multiplier of the release.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        noise_multiplier: Option<f64>,
+    },
+}

@@ -1,4 +1,4 @@
-//! The state of a run: the releases of the preparation, and the checkpoint of DP-SGD. It is public.
+//! The state of a run: the releases before and after the steps, and the checkpoint of DP-SGD. It is public.
 
 use std::cell::OnceCell;
 
@@ -15,6 +15,7 @@ use crate::{
         Predictor, Snapshot, Supervised,
         dp_sgd::Checkpoint,
         sums::{Estimates, Releases},
+        tensors::{Tensor, TensorFile},
         unsupervised,
     },
 };
@@ -96,13 +97,17 @@ impl Contributions for Vectors<'_> {
     }
 }
 
-/// The releases of the preparation, and the checkpoint of DP-SGD.
+/// The releases of preparation and calibration, and the checkpoint of DP-SGD.
 #[derive(Clone, Debug)]
 pub struct State {
     pub(super) preparation: Releases<Findings>,
     pub(super) checkpoint: Checkpoint,
+    /// The release of the calibration, once there is one.
+    pub(super) calibration: Option<Vec<f32>>,
     /// Number of runs of the preparation.
     runs: u64,
+    /// Number of steps after it.
+    steps: u64,
     /// The transform before the preparation is over.
     first: Transform,
     /// The transform, once the preparation is over and the transform was asked for.
@@ -110,10 +115,23 @@ pub struct State {
 }
 
 impl State {
-    pub(super) fn new(plan: &Plan, checkpoint: Checkpoint, saved: Option<&[u8]>) -> Result<Self, Error> {
+    /// The state before the first run, or a saved state.
+    ///
+    /// After `steps` steps, a calibration of `length` numbers is released, if there is one.
+    pub(super) fn new(
+        plan: &Plan,
+        checkpoint: Checkpoint,
+        (steps, length): (u64, Option<usize>),
+        saved: Option<&[u8]>,
+    ) -> Result<Self, Error> {
         let runs = plan.sums.runs;
         let preparation = Releases::new(plan.findings(), runs, saved)?;
-        Ok(Self { preparation, checkpoint, runs, first: plan.first_transform(), transform: OnceCell::new() })
+        let calibration = match (saved, length) {
+            (Some(bytes), Some(length)) => restored(bytes, length)?,
+            _ => None,
+        };
+        let (first, transform) = (plan.first_transform(), OnceCell::new());
+        Ok(Self { preparation, checkpoint, calibration, runs, steps, first, transform })
     }
 
     /// The transform that follows from the preparation.
@@ -123,6 +141,22 @@ impl State {
         }
         self.transform.get_or_init(|| self.preparation.estimates().transform())
     }
+}
+
+/// The name of the tensor with the release of the calibration.
+const CALIBRATION: &str = "calibration";
+
+/// The release of the calibration in a checkpoint; `None` if there was none yet, or if it was lost.
+fn restored(bytes: &[u8], length: usize) -> Result<Option<Vec<f32>>, Error> {
+    let file = TensorFile::of_checkpoint(bytes)?;
+    if !file.has(CALIBRATION) {
+        return Ok(None);
+    }
+    let released = file.single(CALIBRATION)?;
+    if released.len() != length {
+        return Err(file.damaged(CALIBRATION));
+    }
+    Ok(Some(released))
 }
 
 impl AsRef<Checkpoint> for State {
@@ -141,18 +175,21 @@ impl Snapshot for State {
     fn position(&self) -> u64 {
         match self.preparation.position() {
             position if position < self.runs => position,
+            position if self.calibration.is_some() => position + self.steps + 1,
             position => position + self.checkpoint.position(),
         }
     }
 
     fn taken(&self) -> u64 {
-        self.preparation.taken() + self.checkpoint.taken()
+        let calibrated = u64::from(self.calibration.is_some());
+        self.preparation.taken() + self.checkpoint.taken() + calibrated
     }
 
-    /// The file is a safetensors file, with the tensors of both parts.
+    /// The file is a safetensors file, with the tensors of all parts.
     fn save(&self) -> Result<Vec<u8>, Error> {
-        let (tensors, metadata) = self.checkpoint.tensors()?;
-        serialize(tensors.into_iter().chain(self.preparation.tensors()), Some(metadata))
-            .map_err(|_| Error::saved("checkpoint", "not writable", "tensors"))
+        let (mut tensors, metadata) = self.checkpoint.tensors()?;
+        tensors.extend(self.preparation.tensors());
+        tensors.extend(self.calibration.iter().map(|sum| (CALIBRATION.to_owned(), Tensor::single(sum))));
+        serialize(tensors, Some(metadata)).map_err(|_| Error::saved("checkpoint", "not writable", "tensors"))
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::{
     Error,
-    data::{Day, Feature, Schema},
+    data::{Day, FeatureKind, Schema},
     random::PublicRandom,
 };
 
@@ -61,17 +61,20 @@ impl Domain {
                 expected: "numbers, categories, true or false, and dates in synthetic data; ignore the text",
             });
         }
-        let read = schema.with_label_as_column().plain();
+        let read = schema.with_label_as_column();
         let may_be_unknown = schema.columns.iter().map(|column| column.unknown).chain([false]);
         let (mut columns, mut start) = (Vec::new(), 0);
-        for (Feature { name, bounds, categories, date, .. }, may_be_unknown) in
-            read.columns.iter().cloned().zip(may_be_unknown)
-        {
-            let kind = match (bounds, categories) {
-                (Some(bounds), _) => Kind::Numbers(bounds),
-                (None, categories) => Kind::Categories(categories.unwrap_or_default()),
+        // Each column is one plain column here: there are no texts and no parts of dates.
+        let plain = read.columns.iter().flat_map(|column| {
+            let is_date = matches!(column.kind, FeatureKind::Date(_));
+            column.plain().into_iter().map(move |plain| (plain, is_date))
+        });
+        for ((plain, is_date), may_be_unknown) in plain.zip(may_be_unknown) {
+            let kind = match plain.bounds() {
+                Some(bounds) => Kind::Numbers(bounds),
+                None => Kind::Categories(plain.categories().unwrap_or_default().to_vec()),
             };
-            let column = Column { name, kind, is_date: date.is_some(), may_be_unknown, start };
+            let column = Column { name: plain.name, kind, is_date, may_be_unknown, start };
             if column.values() > MOST_VALUES {
                 return Err(Error::Setting {
                     name: "a column",

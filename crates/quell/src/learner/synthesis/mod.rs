@@ -71,7 +71,7 @@ pub use measurements::Measurements;
 pub use method::Synthesis;
 pub use model::{MeasuredColumn, Synthesizer};
 pub use plan::Plan;
-pub use recipe::{MOST_ROWS, NAME, PURPOSE, Recipe};
+pub use recipe::{MOST_ROWS, NAME, PURPOSE, Recipe, TITLE};
 pub use vectors::{Records, Vectors};
 
 /// The state of a run: all releases so far.

@@ -10,6 +10,9 @@ use crate::{
 /// The name of the model, as settings write it.
 pub const NAME: &str = "synthesizer";
 
+/// The model in words, for a title.
+pub const TITLE: &str = "Synthetic data";
+
 /// One sentence on the model and its use.
 pub const PURPOSE: &str =
     "Synthetic rows of a table, from noisy counts of columns and pairs: quell synthesize.";

@@ -54,5 +54,8 @@ pub use rules::{Rule, rules};
 /// The name of the model, as settings write it.
 pub const NAME: &str = "tree";
 
+/// The model in words, for a title.
+pub const TITLE: &str = "Decision tree";
+
 /// One sentence on the model and its use.
 pub const PURPOSE: &str = "A decision tree with private splits and leaves: rules that people can read.";

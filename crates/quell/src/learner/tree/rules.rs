@@ -58,9 +58,9 @@ fn names(schema: Option<&Schema>) -> Vec<Name<'_>> {
     let mut names = Vec::new();
     for (place, column) in schema.iter().flat_map(|schema| &schema.columns).enumerate() {
         let named = |kind| Name { place, column: &column.name, kind };
-        match &column.categories {
+        match column.categories() {
             Some(categories) => names.extend(categories.iter().map(|name| named(Kind::Category(name)))),
-            None => names.push(named(Kind::Number(column.bounds.unwrap_or([-1.0, 1.0])))),
+            None => names.push(named(Kind::Number(column.bounds().unwrap_or([-1.0, 1.0])))),
         }
         names.extend(column.unknown.then(|| named(Kind::Unknown)));
     }

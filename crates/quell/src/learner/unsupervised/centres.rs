@@ -5,7 +5,10 @@
 use serde::Serialize;
 
 use super::Clusters;
-use crate::{data::Schema, features::eigen::eigen};
+use crate::{
+    data::{Schema, unscaled},
+    features::eigen::eigen,
+};
 
 /// The centres of all clusters, in words and units.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -103,7 +106,7 @@ impl Centres {
     pub fn order(&self, schema: Option<&Schema>) -> Vec<usize> {
         let count = self.clusters.first().map_or(0, |centre| centre.columns.len());
         let spread = |column: usize| {
-            let bounds = schema.and_then(|schema| schema.columns.get(column)?.bounds);
+            let bounds = schema.and_then(|schema| schema.columns.get(column)?.bounds());
             let points: Vec<Vec<f64>> = (self.clusters.iter())
                 .map(|centre| match (&centre.columns[column].mean, bounds) {
                     (Mean::Number(number), Some([low, high])) => vec![2.0 * (number - low) / (high - low)],
@@ -131,16 +134,13 @@ fn coordinates(schema: &Schema, centre: &[f32]) -> Vec<Coordinate> {
     let mut rest = centre.iter().map(|x| f64::from(*x));
     let mut next = move || rest.next().unwrap_or(0.0);
     let columns = schema.columns.iter().map(|column| {
-        let mean = match (&column.categories, column.bounds) {
+        let mean = match (column.categories(), column.bounds()) {
             (Some(names), _) => Mean::Shares(
                 (names.iter())
                     .map(|name| Share { category: name.clone(), share: next().clamp(0.0, 1.0) })
                     .collect(),
             ),
-            (None, bounds) => {
-                let [low, high] = bounds.unwrap_or([-1.0, 1.0]);
-                Mean::Number(low + (0.5 * next() + 0.5) * (high - low))
-            }
+            (None, bounds) => Mean::Number(unscaled(next(), bounds.unwrap_or([-1.0, 1.0]))),
         };
         let unknown = column.unknown.then(|| next().clamp(0.0, 1.0));
         Coordinate { column: column.name.clone(), mean, unknown }

@@ -59,6 +59,15 @@ impl Kind {
         }
     }
 
+    /// The model in words, for a title.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::KMeans => "Clusters by k-means",
+            Self::Components => "Principal components",
+        }
+    }
+
     /// One sentence on the model and its use.
     #[must_use]
     pub fn purpose(self) -> &'static str {

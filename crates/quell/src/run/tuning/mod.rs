@@ -214,7 +214,7 @@ impl Tuning {
         })
     }
 
-    fn outcome(&self, folder: &Folder, paid: PaymentRecord, score: Option<f64>) -> Result<Outcome, Error> {
+    fn outcome(&self, folder: &Folder, paid: PaymentRecord) -> Result<Outcome, Error> {
         let model = folder.model()?;
         let record = model.configuration.search.clone();
         let winner = record.as_ref().map_or("", |record| record.winner.as_str());
@@ -224,9 +224,8 @@ impl Tuning {
             results.push(evaluation.describe("public test records"));
             results.extend(evaluation.describe_measures());
         }
-        let correct = score.filter(|_| self.score.is_some());
-        results.extend(correct.map(|correct| {
-            format!("{NOISY_COUNT} on private test records: {correct} (the largest of several, so a little too large)")
+        results.extend(metrics.noisy_correct.map(|correct| {
+            format!("{NOISY_COUNT} on private test records: {correct} (the best of several, so a little too large)")
         }));
         results.extend(trial_table(&metrics.trials));
         results.extend(model.summary());
@@ -235,7 +234,7 @@ impl Tuning {
             "candidates": record.map(|record| record.candidates),
             "accuracy": metrics.evaluation.as_ref().and_then(Evaluation::accuracy),
             "evaluation": metrics.evaluation,
-            "noisy_correct": correct,
+            "noisy_correct": metrics.noisy_correct,
             "trials": metrics.trials,
         });
         Ok(Outcome {
@@ -331,7 +330,7 @@ impl Job for Tuning {
             folder.write_search(&to_toml(&self.configuration)?)?;
         }
         if folder.has_model() {
-            return self.outcome(folder, folder.paid()?, None);
+            return self.outcome(folder, folder.paid()?);
         }
         let (kept, paid) = match &self.release {
             Release::Best(search) => self.search(search, (ledger, folder), watch)?,
@@ -343,7 +342,8 @@ impl Job for Tuning {
         let mut settings = self.configuration.candidates[kind].configuration.clone();
         settings.search = Some(self.record(kind)?);
         let found = best.found;
-        let conclude = Conclude { settings: settings.clone(), found, trials, folder, ledger };
+        let noisy_correct = Some(score).filter(|_| self.score.is_some());
+        let conclude = Conclude { settings: settings.clone(), found, trials, noisy_correct, folder, ledger };
         let conclusion = with_method(&settings, conclude)?;
         let Conclusion { configuration, checkpoint, metrics, model, remarks } = conclusion;
         folder.write_configuration(&configuration)?;
@@ -351,7 +351,7 @@ impl Job for Tuning {
         folder.write_metrics(&metrics)?;
         folder.write(Folder::MODEL, &model)?;
         folder.forget_private()?;
-        let mut outcome = self.outcome(folder, paid, Some(score))?;
+        let mut outcome = self.outcome(folder, paid)?;
         outcome.remarks.extend(remarks);
         Ok(outcome)
     }

@@ -67,6 +67,7 @@ pub(super) struct Conclude<'a, B> {
     pub(super) settings: Configuration,
     pub(super) found: Found,
     pub(super) trials: Vec<TrialRecord>,
+    pub(super) noisy_correct: Option<f64>,
     pub(super) folder: &'a Folder,
     pub(super) ledger: &'a mut Ledger<B>,
 }
@@ -84,7 +85,7 @@ impl<B: Book> ForMethod for Conclude<'_, B> {
     type Output = Result<Conclusion, Error>;
 
     fn call<M: Registered>(self) -> Self::Output {
-        let Self { settings, found, trials, folder, ledger } = self;
+        let Self { settings, found, trials, noisy_correct, folder, ledger } = self;
         let training = Training::<M>::new(settings)?;
         let steps = training.method.steps();
         let bounds = training.configuration.data.target_bounds();
@@ -94,6 +95,7 @@ impl<B: Book> ForMethod for Conclude<'_, B> {
             evaluation: found.evaluation.map(|evaluation| evaluation.in_units(bounds)),
             in_target_units: true,
             trials,
+            noisy_correct,
             ..Metrics::default()
         };
         let model = training.model_at(&found.checkpoint, ledger, folder)?.save()?;
