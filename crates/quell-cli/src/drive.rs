@@ -113,9 +113,14 @@ fn note(job: &impl Job) -> Note {
 fn run_job(job: &impl Job, ledger: &mut Ledger<Volume>, folder: &Folder, format: Format) -> Result<()> {
     let (stop, bar) = (interrupt::flag(), Bar::for_job());
     let budget = format_rounded(job.guarantee().epsilon.upper, 4, Toward::Up);
+    let mut is_told = false;
     let outcome = job.go(ledger, folder, &mut |progress: Progress| {
         bar.show(&progress, &budget);
-        if stop.load(Ordering::Relaxed) { Control::Stop } else { Control::Continue }
+        let is_asked = stop.load(Ordering::Relaxed);
+        if is_asked && !std::mem::replace(&mut is_told, true) {
+            bar.say("stopping where nothing is lost that was paid for; a second Ctrl-C ends at once");
+        }
+        if is_asked { Control::Stop } else { Control::Continue }
     })?;
     drop(bar);
     if !outcome.is_finished {

@@ -19,7 +19,10 @@ pub(crate) fn phrase(hint: &Hint) -> String {
             format!("`quell init {}` writes one to fill in; with --epsilon it buys bounds and categories", path.display())
         }
         Hint::NameColumns => {
-            "put a row of names above the records: each column has its own name, and a name is not a number; or declare the names with --header A,B,C, in a schema with [file] header = [\"A\", \"B\", \"C\"]".into()
+            "put a row of names above the records: each column has its own name, and a name is not a number; or declare the names with --header A,B,C, in a schema with [file] header = [\"A\", \"B\", \"C\"], and the delimiter".into()
+        }
+        Hint::DeclareDelimiter => {
+            "declare the character between the cells with --delimiter, in a schema with delimiter = \",\" under [file]; it is not looked for in a record".into()
         }
         Hint::RestoreNetwork => {
             "features come from the model.safetensors that `quell train` wrote; put the file back, or name another one".into()
@@ -114,6 +117,7 @@ mod tests {
             Hint::DeclareImages,
             Hint::WriteSchema { path: path.clone() },
             Hint::NameColumns,
+            Hint::DeclareDelimiter,
             Hint::RestoreNetwork,
             Hint::ResumeRun { folder: path.clone() },
             Hint::FinishRun { folder: path },

@@ -1,16 +1,21 @@
 //! Progress bars on standard error. They are drawn only on a terminal.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use quell::run::Progress;
 use quell_privacy::number::{Toward, format_rounded};
 
+use crate::print;
+
 /// Time between two updates of a spinner.
 const TICK: Duration = Duration::from_millis(200);
 
-/// A progress bar. Dropping it clears the line.
-pub(crate) struct Bar(ProgressBar);
+/// A progress bar, and whether it has shown a position. Dropping it clears the line.
+pub(crate) struct Bar(ProgressBar, AtomicBool);
 
 impl Bar {
     /// Creates a bar for a job; [`Bar::show`] sets its length.
@@ -39,7 +44,12 @@ impl Bar {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("#>-"));
         }
-        Self(bar)
+        Self(bar, AtomicBool::new(false))
+    }
+
+    /// Says something above the bar.
+    pub(crate) fn say(&self, text: &str) {
+        self.0.suspend(|| print::status(text));
     }
 
     /// Counts one more part as done.
@@ -62,6 +72,10 @@ impl Bar {
         }
         self.0.set_length(progress.of);
         self.0.set_position(progress.done);
+        if !self.1.swap(true, Ordering::Relaxed) {
+            // A resumed run has steps that took none of the time since this bar began.
+            self.0.reset_eta();
+        }
         self.0.set_message(epsilon.unwrap_or_default() + &accuracy.unwrap_or_default());
     }
 }

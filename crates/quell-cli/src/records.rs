@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use quell::{
-    data::{self, Examples, Options},
+    data::{self, Examples, Format, FormatError, NewPictures, Options, TableError},
     run::{LabelUse, Model},
 };
 use quell_privacy::ledger::Unit;
@@ -93,17 +93,59 @@ pub(crate) fn labelled(model: &Model, path: Option<&Path>) -> Result<Labelled> {
     Ok(Labelled { examples, access, is_split, dataset })
 }
 
-/// Reads records to predict. Tables need no label; other formats are read with their labels.
-pub(crate) fn unlabelled(model: &Model, path: Option<&Path>) -> Result<Examples> {
-    let Some(path) = path else { return digits(model) };
+/// Records to predict.
+pub(crate) struct Unlabelled {
+    pub(crate) examples: Examples,
+    /// The file of each record, if the records are image files; empty otherwise.
+    pub(crate) files: Vec<String>,
+}
+
+/// Reads records to predict. Tables and images need no label; other formats are read with their labels.
+pub(crate) fn unlabelled(model: &Model, path: Option<&Path>) -> Result<Unlabelled> {
+    let of = |examples| Unlabelled { examples, files: Vec::new() };
+    let Some(path) = path else { return digits(model).map(of) };
+    if let Some(pictures) = pictures(model, path)? {
+        let scaled = match &model.configuration.data.scaling {
+            Some(scaling) => pictures.examples.scaled(scaling)?,
+            None => pictures.examples,
+        };
+        return Ok(Unlabelled { examples: with_features(model, scaled)?, files: pictures.names });
+    }
     let examples = if let Some(schema) = &model.configuration.data.schema {
-        data::unlabelled(path, schema)?
+        data::unlabelled(path, schema).map_err(|error| expected_by_model(error, path))?
     } else {
         // The caller wants a prediction for each record, so a record that cannot be read is an error.
         let found = data::open(path, &Options { public: true, ..options(model, false) })?;
         found.test.unwrap_or(found.train)
     };
-    with_features(model, examples)
+    with_features(model, examples).map(of)
+}
+
+/// Says of a missing column that the model reads it.
+fn expected_by_model(error: quell::Error, path: &Path) -> anyhow::Error {
+    let quell::Error::Table(TableError::NoColumn { name, near, .. }) = error else { return error.into() };
+    let sentence = format!("{} has no column {name:?}, which the model reads", path.display());
+    let hint = near.map_or_else(
+        || "use a table with the columns of the training data".to_owned(),
+        |near| format!("did you mean {near:?}? The columns have the names of the training data"),
+    );
+    Refusal::new(sentence, hint).into()
+}
+
+/// Reads image files, if the path is one, or a folder of them in which nothing else is recognised.
+fn pictures(model: &Model, path: &Path) -> Result<Option<NewPictures>> {
+    let Ok(shape) = <[usize; 3]>::try_from(model.shape.as_slice()) else { return Ok(None) };
+    let is_other = match Format::find(path) {
+        Ok(format) => format != Format::Folder,
+        Err(quell::Error::Format(FormatError::SingleImage { .. })) => false,
+        Err(quell::Error::Format(FormatError::Unrecognised { .. })) => !path.is_dir(),
+        Err(_) => true,
+    };
+    // Folders named train and test are a dataset, of which the test part is predicted.
+    let test = ["test", "val"].map(|name| path.join(name)).into_iter().find(|folder| folder.is_dir());
+    let test = test.filter(|_| path.join("train").is_dir());
+    let read = || data::pictures(test.as_deref().unwrap_or(path), shape);
+    Ok(if is_other { None } else { Some(read()?) })
 }
 
 /// Returns the test part of the embedded digits, with the model's features.

@@ -10,6 +10,7 @@ mod curve;
 mod declared;
 mod documents;
 mod export;
+mod files;
 mod former_names;
 mod groups;
 mod hostile_text;

@@ -164,7 +164,7 @@ fn rare_categories_are_not_released() {
     let project = Project::new("schema_rare", "6", &[]);
     let rows: Vec<String> = (0..1000).map(|i| format!("person{i},no")).collect();
     fs::write(&project.table, format!("name,sick\n{}\n", rows.join("\n"))).unwrap();
-    let ran = project.schema("--epsilon 2");
+    let ran = project.schema("--all-categories --epsilon 2");
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(
         !ran.stdout.contains("person") && ran.stdout.contains("No category is frequent enough"),
@@ -184,20 +184,20 @@ fn wrong_schemas_are_refused_before_any_charge() {
         ("--label age --ignore age", "expected one role"),
         ("--ignore age,education,sex,hours_per_week", "no column besides"),
         ("--ignore age,education,sex,hours_per_week,income", "no column is left"),
-        ("--epsilon 0 --delta 1e-9", "epsilon is 0"),
-        ("--epsilon -1 --delta 1e-9", "epsilon is -1"),
-        ("--epsilon NaN --delta 1e-9", "epsilon is NaN"),
-        ("--epsilon 1 --delta 2", "delta is 2"),
-        ("--epsilon 1 --delta 1e-9 --within 5 1", "the upper bound is 1"),
-        ("--epsilon 1 --delta 1e-9 --dataset others", "others"),
-        ("--epsilon 1 --within NaN 5", "a bound is NaN"),
-        ("--epsilon 1 --within -1e308 1e308", "a bound is "),
-        ("--epsilon 1 --within 7", "--within has 1 numbers"),
-        ("--epsilon 1 --within age=0,120", "expected a column of numbers"),
-        ("--epsilon 1 --numbers age --within age=0", "expected two numbers"),
-        ("--epsilon 1 --numbers age --within age=low,high", "expected two numbers"),
-        ("--epsilon 1 --output no/such/folder/schema.toml", "cannot be written"),
-        ("--epsilon 1 --output .", "cannot be written"),
+        ("--all-categories --epsilon 0 --delta 1e-9", "epsilon is 0"),
+        ("--all-categories --epsilon -1 --delta 1e-9", "epsilon is -1"),
+        ("--all-categories --epsilon NaN --delta 1e-9", "epsilon is NaN"),
+        ("--all-categories --epsilon 1 --delta 2", "delta is 2"),
+        ("--all-categories --epsilon 1 --delta 1e-9 --within 5 1", "the upper bound is 1"),
+        ("--all-categories --epsilon 1 --delta 1e-9 --dataset others", "others"),
+        ("--all-categories --epsilon 1 --within NaN 5", "a bound is NaN"),
+        ("--all-categories --epsilon 1 --within -1e308 1e308", "a bound is "),
+        ("--all-categories --epsilon 1 --within 7", "--within has 1 numbers"),
+        ("--all-categories --epsilon 1 --within age=0,120", "expected a column of numbers"),
+        ("--all-categories --epsilon 1 --numbers age --within age=0", "expected two numbers"),
+        ("--all-categories --epsilon 1 --numbers age --within age=low,high", "expected two numbers"),
+        ("--all-categories --epsilon 1 --output no/such/folder/schema.toml", "cannot be written"),
+        ("--all-categories --epsilon 1 --output .", "cannot be written"),
         ("--delta 1e-9", "--epsilon"),
     ] {
         let ran = project.schema(flags);

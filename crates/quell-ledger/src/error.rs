@@ -216,14 +216,12 @@ fn similar(dataset: &str, known: &[String]) -> String {
     let lower = dataset.to_lowercase();
     let distance = |name: &String| strsim::levenshtein(&name.to_lowercase(), &lower);
     let near = known.iter().map(|name| (distance(name), name)).min();
-    match near.filter(|(distance, _)| distance * 3 <= dataset.chars().count()) {
-        Some((_, name)) => format!("did you mean {name:?}? `quell ledger list` lists all"),
-        None => {
-            let is_plain = dataset.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.'));
-            let name = if is_plain { dataset.to_owned() } else { format!("{dataset:?}") };
-            format!("create it with `quell ledger create {name} --epsilon E --delta D`")
-        }
+    if let Some((_, name)) = near.filter(|(distance, _)| distance * 3 <= dataset.chars().count()) {
+        return format!("did you mean {name:?}? `quell ledger list` lists all");
     }
+    let is_plain = dataset.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.'));
+    let name = if is_plain { dataset.to_owned() } else { format!("{dataset:?}") };
+    format!("create it with `quell ledger create {name} --epsilon E --delta D`")
 }
 
 fn hint(source: &rusqlite::Error) -> &'static str {

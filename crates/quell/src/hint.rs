@@ -29,6 +29,8 @@ pub enum Hint {
     ExportTable,
     /// Give every column its own name in the first row.
     NameColumns,
+    /// Declare the character between the cells.
+    DeclareDelimiter,
     /// Export a column as another type, or choose another column.
     ExportColumn {
         /// The type that the column is read as.
@@ -168,6 +170,7 @@ impl fmt::Display for Hint {
             Self::NameColumns => {
                 "put a row of names above the records: each column has its own name, and a name is not a number; or declare the names of all columns"
             }
+            Self::DeclareDelimiter => "declare the character between the cells: it is not looked for in a record",
             Self::CheckColumnName => {
                 "names are case-sensitive and stand in the first row; write a name with spaces or signs in double quotes"
             }

@@ -20,6 +20,7 @@ use quell::{
 
 const SCHEMA: &str = "
     [file]
+    delimiter = ','
     header = ['age', 'work', 'day', 'smoker', 'note', 'income']
     missing = ['?', '-999']
     [label]
@@ -181,7 +182,7 @@ fn a_zip_of_a_compressed_table_is_that_table() {
 
 #[test]
 fn with_a_declared_header_nothing_depends_on_the_first_record() {
-    let names = "header = ['a', 'b']";
+    let names = "delimiter = ','\nheader = ['a', 'b']";
     for (first, cells) in [
         ("1,2", "1"),
         ("x;y", "x;y"),
@@ -201,6 +202,58 @@ fn with_a_declared_header_nothing_depends_on_the_first_record() {
     for nothing in ["", "\n\n"] {
         assert!(texts("people.data", nothing, names, "a").is_empty());
     }
+}
+
+#[test]
+fn declared_names_need_a_declared_delimiter_whatever_the_file_holds() {
+    for content in ["1,2\n", "1;2\n", ""] {
+        let error = refused("a.csv", content, "header = ['a', 'b']");
+        assert!(matches!(error, Error::Format(FormatError::NoDelimiter { .. })), "{content:?}: {error}");
+    }
+    // The name of the file declares tabs.
+    assert_eq!(texts("a.tsv", "1\t2\n", "header = ['a', 'b']", "b"), [Some("2".to_owned())]);
+}
+
+#[test]
+fn a_declared_decimal_comma_is_read_and_a_point_is_no_number_then() {
+    let content = "q;n\nyes;2,5\nno;-1e3\nno;1.5\nno;1,5,2\nno;-9,0\n";
+    let settings = "decimal = ','\nmissing = ['-9']";
+    let folder = Folder::new().with("t.csv", content);
+    let table = Table::open_as(folder.path().join("t.csv"), &layout(settings)).unwrap();
+    assert_eq!(table.all().numbers("n").unwrap(), [Some(2.5), Some(-1000.0), None, None, None]);
+    assert_eq!(table.select(&"n > 2".parse().unwrap()).unwrap().count().unwrap(), 1);
+    let plain = Table::open(folder.path().join("t.csv")).unwrap();
+    assert_eq!(plain.all().numbers("n").unwrap()[..3], [None, Some(-1000.0), Some(1.5)]);
+    // The first row is looked at in the same way.
+    let error = refused("t.csv", "2,5;a\n1,5;b\n", "decimal = ','");
+    assert!(matches!(error, Error::Format(FormatError::NoHeader { .. })), "{error}");
+    let schema = format!(
+        "[file]\n{settings}\n[[column]]\nname = 'n'\nbounds = [0, 5]\n[[column]]\nname = 'q'\nboolean = true"
+    );
+    let fit = Fit::new(folder.path().join("t.csv"), &Schema::parse(&schema).unwrap(), false).unwrap();
+    assert_eq!(fit.misfits.iter().map(|misfit| misfit.record).collect::<Vec<_>>(), [3, 4]);
+}
+
+#[test]
+fn a_declared_encoding_decides_how_letters_are_read() {
+    let content = b"gr\xf6\xdfe,t\n1,Z\xfcrich\n2,\x80 5\n3,plain\n";
+    let found = |settings: &str| texts("t.csv", content, settings, "t");
+    let cell = |text: &str| Some(text.to_owned());
+    assert_eq!(found("encoding = 'latin-1'"), [cell("Zürich"), cell("€ 5"), cell("plain")]);
+    assert_eq!(found("encoding = 'windows-1252'"), found("encoding = 'latin-1'"));
+    // Without it, nothing is guessed from the bytes of a record.
+    assert_eq!(found(""), [cell("Z\u{fffd}rich"), cell("\u{fffd} 5"), cell("plain")]);
+    assert_eq!(texts("t.csv", content, "encoding = 'latin-1'", "größe")[0], cell("1"));
+    let text = "[[column]]\nname = 'q'\nboolean = true\n[file]\nencoding = 'utf-16'";
+    assert!(Schema::parse(text).is_err());
+}
+
+#[test]
+fn rows_with_more_cells_than_columns_are_counted() {
+    let folder = Folder::new().with("t.csv", "q,r\nyes,1\nyes,1,2\nno\nno,1,\n");
+    let schema = Schema::parse("ignore = ['r']\n[[column]]\nname = 'q'\nboolean = true").unwrap();
+    let fit = Fit::new(folder.path().join("t.csv"), &schema, false).unwrap();
+    assert_eq!((fit.records, fit.long), (4, vec![2, 4]));
 }
 
 #[test]
@@ -393,13 +446,14 @@ fn an_archive_of_the_data_is_the_data() {
 /// A table of six columns in many layouts, and the schema of each.
 fn layouts(table: &[[String; 6]]) -> Vec<(&'static str, Vec<u8>, String)> {
     let names = ["age", "work", "day", "smoker", "note", "income"];
-    let without = SCHEMA.lines().filter(|line| !line.contains("header =")).collect::<Vec<_>>().join("\n");
+    let is_declared = |line: &&str| line.contains("header =") || line.contains("delimiter =");
+    let without = SCHEMA.lines().filter(|line| !is_declared(line)).collect::<Vec<_>>().join("\n");
     let written = |separator: &str, header: bool| {
         let head = header.then(|| names.join(separator));
         let lines = head.into_iter().chain(table.iter().map(|row| row.join(separator)));
         lines.map(|line| line + "\n").collect::<String>().into_bytes()
     };
-    let declared = |separator: &str| SCHEMA.replace("[file]", &format!("[file]\ndelimiter = '{separator}'"));
+    let declared = |separator: &str| SCHEMA.replace("delimiter = ','", &format!("delimiter = '{separator}'"));
     vec![
         ("t.csv", written(",", true), without.clone()),
         ("t.csv", written(";", true), without.clone()),
@@ -410,7 +464,7 @@ fn layouts(table: &[[String; 6]]) -> Vec<(&'static str, Vec<u8>, String)> {
         ("t.data", written(",", false), SCHEMA.to_owned()),
         ("t.data", written("|", false), declared("|")),
         ("t.data.gz", gzip(&written(";", false)), declared(";")),
-        ("t.zip", npz(&[("t.tsv", written("\t", false))]), SCHEMA.to_owned()),
+        ("t.zip", npz(&[("t.tsv", written("\t", false))]), SCHEMA.replace("delimiter = ','", "")),
         ("t.parquet", in_parquet(&names, table), without),
     ]
 }

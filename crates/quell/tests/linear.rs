@@ -6,8 +6,9 @@ use quell::{
     Error,
     data::{self, Options, Schema},
     learner::{
-        Control, Evaluation, Method, PublicFacts, Snapshot, Subject,
+        self, Control, Evaluation, Method, Prediction, PublicFacts, Snapshot, Subject,
         glm::{Algorithm, Family, FrankWolfe, Glm, Minimized, Recipe},
+        schedule::Schedule,
     },
     network::Architecture,
     random::PublicRandom,
@@ -225,6 +226,41 @@ fn the_curves_of_a_model_are_those_of_the_data() {
     let mut asked = numbers.configuration(10.0);
     (asked.model.name, asked.training.steps) = (Some("mlp-tanh".into()), Some(2));
     assert_eq!(model(asked).curves().unwrap(), None);
+}
+
+/// Labels that are written otherwise than the classes leave no record. Nothing but released sums may say so.
+#[test]
+fn a_run_on_no_record_says_that_it_released_noise() {
+    let (classes, mut other) = (classes(1_000), classes(1_000));
+    other.schema.label.as_mut().unwrap().classes = Some(vec!["No".into(), "Yes".into()]);
+    for name in ["additive", "logistic", "mlp-small", "tree", "naive-bayes"] {
+        for (made, is_noise) in [(&classes, false), (&other, true)] {
+            let mut asked = made.configuration(3.0);
+            asked.model.name = Some(name.into());
+            let said = fit(asked).unwrap().remarks.join("\n");
+            assert_eq!(said.contains("cannot be told from noise"), is_noise, "{name}: {said}");
+        }
+    }
+}
+
+/// A network may predict any number, and the target has bounds.
+#[test]
+fn predictions_of_networks_are_within_the_bounds_of_the_target() {
+    let made = numbers(200);
+    let mut asked = made.configuration(1.0);
+    asked.model.name = Some("mlp-tanh".into());
+    asked.training.steps = Some(3);
+    asked.training.schedule = Some(Schedule::constant(1e4));
+    let found = model(asked);
+    let network = found.predictor.network().unwrap();
+    let raw = learner::scores(&network.network, &network.weights, &made.examples(), network.loss);
+    assert!(raw.iter().any(|numbers| numbers[0].abs() > 2.0), "the network leaves the bounds");
+    let read = Model::restore(&found.save().unwrap()).unwrap();
+    for prediction in read.predict(&made.examples()).unwrap() {
+        let Some(Prediction::Number(number)) = prediction else { panic!("{prediction:?}") };
+        assert!((0.0..=10.0).contains(&number), "{number}");
+    }
+    assert!(read.evaluate(&made.examples()).error().unwrap() <= 10.0);
 }
 
 /// Weights shrink with each step by the learning rate times the penalty, so that product is limited.

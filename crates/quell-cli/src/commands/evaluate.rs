@@ -140,6 +140,18 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
 
 impl Flags {
     fn show(&self, model: &Model, found: &Labelled) -> Result<()> {
+        // These records are declared public, all of them.
+        if let (Access::Undeclared, Some(path)) = (found.access, &self.data) {
+            model.check_public_records(path)?.iter().for_each(|remark| print::status(remark));
+            let (rows, used) = (found.examples.row_count(), found.examples.len());
+            // The remarks above speak of tables.
+            if used < rows && model.configuration.data.schema.is_none() {
+                let left_out = rows - used;
+                print::status(&format!(
+                    "note: {left_out} of {rows} records are left out: their class is none of the model's, or they cannot be read in its shape"
+                ));
+            }
+        }
         let result = model.evaluate(&found.examples);
         if self.format == Format::Json {
             let accuracy = result.accuracy();

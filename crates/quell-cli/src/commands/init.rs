@@ -18,7 +18,7 @@ const EXAMPLES: &str = "\
 Examples:
   quell init census.csv --label income
   quell init census.csv --numbers age,hours_per_week --config my-run.toml --output my-schema.toml
-  quell init census.csv --header age,education,sex,hours,income --config bare-run.toml --output bare.toml";
+  quell init census.csv --header age,education,sex,hours,income --delimiter , --config bare-run.toml --output bare.toml";
 
 /// Write a schema and a configuration for own data, with a comment on every line
 ///
@@ -58,10 +58,15 @@ pub(crate) fn run(flags: Flags) -> Result<()> {
         let sentence = format!("{} is not a table, expected a table for a schema", path.display());
         return Err(Refusal::new(sentence, format!("leave out {}", given.join(" and "))).into());
     }
-    std::fs::write(&config, configuration(&path, &name, format))
+    std::fs::write(&config, configuration(&path, &name, schema.dataset.as_deref(), format))
         .with_context(|| format!("cannot write {}", config.display()))?;
     print::status(&format!("wrote {}", config.display()));
-    print::status(&format!("fill in the gaps, then: {next}"));
+    let written = schema.output.as_ref().and_then(|file| std::fs::read_to_string(file).ok());
+    if written.is_some_and(|schema| !schema::text::has_gaps(&schema)) {
+        print::status(&format!("state a public number of records in {}, then: {next}", config.display()));
+    } else {
+        print::status(&format!("fill in the gaps, then: {next}"));
+    }
     Ok(())
 }
 
@@ -75,9 +80,12 @@ fn check_new(path: &Path, flag: &str) -> Result<()> {
 }
 
 /// Writes the settings of a run, from the path and the format alone.
-fn configuration(path: &Path, name: &str, format: Format) -> String {
+fn configuration(path: &Path, name: &str, dataset: Option<&str>, format: Format) -> String {
     let path = format!("path = {}", quoted(&path.to_string_lossy()));
-    let dataset = format!("# dataset = {}", quoted(name));
+    let dataset = match dataset {
+        Some(dataset) => format!("dataset = {}", quoted(dataset)),
+        None => format!("# dataset = {}", quoted(name)),
+    };
     let mut lines = vec![
         ("[data]", "the private records"),
         (path.as_str(), "a file or a folder"),

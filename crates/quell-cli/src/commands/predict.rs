@@ -39,7 +39,8 @@ pub(crate) struct Flags {
     model: PathBuf,
     /// Records in any format that `quell train` reads
     ///
-    /// A table needs no label. If not given: the test part of the embedded digits.
+    /// A table needs no label, and neither do images: one file, or a folder. If not given: the test part of the
+    /// embedded digits.
     data: Option<PathBuf>,
     /// Number of items that are recommended to each user, for a model of ratings
     #[arg(long, value_name = "K", default_value_t = 10, value_parser = parse_positive)]
@@ -77,11 +78,11 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
             if flags.scores && !(model.predictor.is_supervised() && model.classes.is_some()) {
                 print::status("note: --scores adds no column, because the model predicts no classes");
             }
-            let examples = records::unlabelled(&model, flags.data.as_deref())?;
+            let records::Unlabelled { examples, files } = records::unlabelled(&model, flags.data.as_deref())?;
             let misfits = Misfits::new(&model, flags.data.as_deref())?;
             let mut predicted = {
                 let _progress = crate::progress::Bar::spinner("predicting");
-                Predicted::new(&model, &examples, flags.scores)
+                Predicted { files, ..Predicted::new(&model, &examples, flags.scores) }
             };
             if !flags.predict_all {
                 predicted.leave_out(&misfits);
@@ -156,6 +157,14 @@ impl Misfits {
                 print::status(&format!("  … and {} more", records.len() - Self::LISTED));
             }
         }
+        if let Some(first) = self.0.long.first() {
+            let (count, all) = (self.0.long.len(), self.0.records);
+            let verb = if count == 1 { "has" } else { "have" };
+            print::status(&format!(
+                "note: {count} of {all} records {verb} more cells than there are columns, record {first} first; \
+                 cells after the last column are not read, and those before it may be in the wrong column"
+            ));
+        }
         for (count, misfit) in self.0.by_column().into_iter().filter(|(_, misfit)| misfit.is_declared) {
             print::status(&format!(
                 "note: {:?} of {count} of {} records {}; the schema declares it as unknown",
@@ -167,6 +176,8 @@ impl Misfits {
 
 /// The predictions for all records.
 struct Predicted<'m> {
+    /// The file of each record, if the records are image files; empty otherwise.
+    files: Vec<String>,
     /// The names of the columns of a prediction.
     columns: Vec<String>,
     predictions: Vec<Option<Prediction>>,
@@ -182,7 +193,7 @@ impl<'m> Predicted<'m> {
         let names = model.classes.as_deref().filter(|_| has_scores).unwrap_or_default();
         let scores = if names.is_empty() { Vec::new() } else { model.predictor.scores(examples) };
         let columns = model.predictor.columns();
-        Self { columns, predictions: model.predict_from(examples), names, scores }
+        Self { files: Vec::new(), columns, predictions: model.predict_from(examples), names, scores }
     }
 
     /// Leaves the predictions of records that do not fit empty.
@@ -206,11 +217,13 @@ impl<'m> Predicted<'m> {
     /// CSV with a header and one line per record.
     fn lines(&self) -> String {
         let head = std::iter::once("record".to_owned())
+            .chain((!self.files.is_empty()).then(|| "file".to_owned()))
             .chain(self.columns.iter().cloned())
             .chain(self.names.iter().map(|name| csv_cell(name)));
         let mut text = head.collect::<Vec<_>>().join(",") + "\n";
         for (record, prediction) in self.predictions.iter().enumerate() {
             let mut cells = vec![(record + 1).to_string()];
+            cells.extend(self.files.get(record).map(|file| csv_cell(file)));
             match prediction {
                 Some(Prediction::Coordinates(numbers)) => {
                     cells.extend(numbers.iter().map(ToString::to_string));
@@ -237,6 +250,9 @@ impl<'m> Predicted<'m> {
                 None => Value::Null,
             };
             let mut object = json!({"record": record + 1, "prediction": prediction});
+            if let Some(file) = self.files.get(record) {
+                object["file"] = json!(file);
+            }
             if !self.names.is_empty() {
                 let scores = self.scores(record).map(|(name, score)| (name.clone(), json!(score)));
                 object["scores"] = Value::Object(scores.collect());

@@ -145,7 +145,8 @@ enum SamplingArg {
 
 pub(crate) fn run(flags: &Flags) -> Result<()> {
     // All errors in the configuration are reported before anything is paid.
-    run::train(flags.configuration()?, drive::Start::reading(&flags.terms))?
+    let asked = Configuration { is_only_planned: flags.terms.dry_run, ..flags.configuration()? };
+    run::train(asked, drive::Start::reading(&flags.terms))?
 }
 
 pub(crate) fn resume(flags: &Resume) -> Result<()> {

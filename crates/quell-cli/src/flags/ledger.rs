@@ -169,6 +169,16 @@ impl LedgerArgs {
         is_limited: bool,
         hint: &str,
     ) -> Result<Ledger<Volume>> {
+        if let Location::File(path) = self.location()
+            && !path.exists()
+        {
+            let sentence = format!("there is no ledger at {}", path.display());
+            let hint = format!(
+                "create one with the budget of all releases: quell ledger create {} --epsilon 3 --delta 1e-6",
+                quoted(&dataset.name)
+            );
+            return Err(Refusal::new(sentence, hint).into());
+        }
         let mut ledger = self.ledger(dataset)?;
         if ledger.state()?.terms().unit == Unit::User && !is_limited {
             let sentence = format!(
@@ -179,6 +189,12 @@ impl LedgerArgs {
         }
         Ok(ledger)
     }
+}
+
+/// A name as a word of a command line.
+fn quoted(name: &str) -> String {
+    let is_plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c));
+    if is_plain { name.to_owned() } else { format!("'{}'", name.replace('\'', "'\\''")) }
 }
 
 /// The book, with the name of the user for the lines that it writes next.

@@ -34,6 +34,7 @@ pub(crate) struct SourceArgs {
     pub(crate) classes: Option<Names>,
     /// Rows, columns and channels of images in folders: 32x32x3, or 28x28 for greyscale
     ///
+    /// In a configuration the channels are first: shape = [3, 32, 32].
     /// An unreadable image or an image of another shape counts as a record, but the model learns nothing from it.
     #[arg(long, value_name = "SHAPE", value_parser = shape)]
     shape: Option<[usize; 3]>,
@@ -206,6 +207,12 @@ pub(crate) struct RunArgs {
     pub(crate) format: RunFormat,
 }
 
+/// Whether a name is that of a table.
+fn is_table(path: &Path) -> bool {
+    let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
+    ["csv", "tsv", "parquet"].iter().any(|name| extension == *name)
+}
+
 /// Output format of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RunFormat {
@@ -248,6 +255,12 @@ impl RunArgs {
     /// Refuses an output folder that exists, before a ledger is made for a run that cannot start.
     pub(crate) fn check_output(&self) -> Result<()> {
         match &self.output {
+            Some(path) if is_table(path) => {
+                let sentence = format!("the output is {}, expected the folder of the run", path.display());
+                let hint =
+                    "name a folder, such as runs/first; synthetic rows are the file synthetic.csv in it";
+                Err(Refusal::new(sentence, hint).into())
+            }
             Some(path) if path.exists() => {
                 Err(quell::Error::from(run::Error::Exists { path: path.clone() }).into())
             }

@@ -35,7 +35,12 @@ pub use examples::{
     scaling::Scaling,
     split::Split,
 };
-pub use formats::{csv::csv_cell, digits::digits, error::Error as FormatError};
+pub use formats::{
+    csv::csv_cell,
+    digits::digits,
+    error::Error as FormatError,
+    folder::{NewPictures, pictures},
+};
 pub use table::{
     Table,
     date::{DateOrder, DatePart, DateRange, Day},
@@ -43,7 +48,7 @@ pub use table::{
     feature::{Feature, FeatureKind, Label},
     fit::{Fit, Misfit, MisfitKind},
     header::{Column, Kind, Use},
-    layout::{Delimiter, Layout},
+    layout::{Decimal, Delimiter, Encoding, Layout},
     predicate::Predicate,
     row::Row,
     schema::{Schema, TestPart, unscaled},

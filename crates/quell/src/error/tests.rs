@@ -34,10 +34,11 @@ macro_rules! variants {
 }
 
 variants!(format_name, FORMAT, FormatError:
-    Unrecognised NoTable NoHeader Separator Damaged Codec Packed Broken NoArchive NoImage Shape SingleImage
+    Unrecognised NoTable NoHeader Separator NoDelimiter Damaged Codec Packed Broken NoArchive NoImage Shape SingleImage
     NoClass TooLarge NoLabels NoClasses Undeclared Counts);
 variants!(table_name, TABLE, TableError:
-    DuplicateColumn NoColumn WrongUse FractionsAsUsers Malformed NoSchema NoLabel Schema UnfitRecords Unmentioned);
+    DuplicateColumn NoColumn WrongUse Excluded TextOrder FractionsAsUsers Malformed NoSchema NoLabel Schema UnfitRecords
+    Unmentioned);
 variants!(layer_name, LAYER, layer::Error:
     Input Setting MixesExamples TooLarge TooDeep NoLayers);
 variants!(network_name, NETWORK, network::Error: NoModel PublicNetwork);
@@ -48,8 +49,8 @@ variants!(general_name, GENERAL, Error:
     Format Table Layer Network Run Privacy Absent Unreadable TooLong Unwritable Setting OutOfRange Length Sizes Missing
     OtherTerms SavedState);
 variants!(hint_name, HINTS, Hint:
-    CheckPath CheckPermissions FreeSpace ExportAgain ExportTable NameColumns ExportColumn DidYouMean
-    CheckColumnName CompareWith Example ConvertImage AllowMemory SupportedFormats AddLabels DeclareClasses
+    CheckPath CheckPermissions FreeSpace ExportAgain ExportTable NameColumns DeclareDelimiter ExportColumn DidYouMean
+    CheckColumnName AskAsDeclared CompareWith Example ConvertImage AllowMemory SupportedFormats AddLabels DeclareClasses
     DeclareImages MatchRecords WriteSchema DeclareColumn MatchSchema ChangeLayer ShrinkKernel KeepShape
     NarrowLayers ListLayers UseGroupNorm ChooseModel RestoreNetwork Give ResumeRun NameRun FinishRun NameModel
     WaitForProcess NewOutput AskAgain StartAgain SameConfiguration RestoreLedger MatchLedger SpendLess ChangePrivacy);
@@ -90,6 +91,7 @@ fn format_samples() -> Vec<FormatError> {
         FormatError::NoTable { path: path(), found },
         FormatError::NoHeader { path: path() },
         FormatError::Separator { path: path(), found, expected },
+        FormatError::NoDelimiter { path: path() },
         FormatError::Damaged { path: path(), part: text() },
         FormatError::Codec { path: path(), codec: "lzo" },
         FormatError::Packed { path: path() },
@@ -119,7 +121,13 @@ fn table_samples() -> Vec<TableError> {
         wrong(Kind::Number, Some(place.clone())),
         wrong(Kind::Unreadable, Some(place.clone())),
         wrong(Kind::Text, None),
-        TableError::Excluded { name: text(), found: text(), expected: text(), near: None, place: None },
+        TableError::Excluded {
+            name: text(),
+            found: "b".into(),
+            expected: "b".into(),
+            near: None,
+            place: None,
+        },
         TableError::TextOrder { name: text(), place: place.clone() },
         TableError::FractionsAsUsers { name: text() },
         TableError::Malformed { found: text(), expected: "a name", place },

@@ -282,36 +282,30 @@ fn each<T: Clone + Default + Send>(
 /// Evaluates a model by comparing its predictions with the targets.
 #[must_use]
 pub fn evaluate(network: &Network, weights: &[f32], examples: &Examples, loss: Loss) -> Evaluation {
-    let outputs = outputs(network, weights, examples);
-    match compare(&outputs, examples, loss) {
+    evaluate_outputs(&outputs(network, weights, examples), examples, loss)
+}
+
+/// Evaluates outputs like [`evaluate`].
+pub(super) fn evaluate_outputs(outputs: &[Vec<f32>], examples: &Examples, loss: Loss) -> Evaluation {
+    match compare(outputs, examples, loss) {
         Evaluation::Classes { correct, count, confusion, .. } => {
             let labels = match examples.targets() {
                 Targets::Classes { labels, .. } => labels.as_slice(),
                 Targets::Numbers(_) => &[],
             };
-            let measures = Some(Box::new(ClassMeasures::new(loss, &outputs, labels, &confusion)));
+            let measures = Some(Box::new(ClassMeasures::new(loss, outputs, labels, &confusion)));
             Evaluation::Classes { correct, count, confusion, measures }
         }
         Evaluation::Numbers { error, count, .. } => {
-            let measures = Some(NumberMeasures::new(&pairs(&outputs, examples, loss)));
+            let measures = Some(NumberMeasures::new(&pairs(outputs, examples, loss)));
             Evaluation::Numbers { error, count, measures }
         }
         other => other,
     }
 }
 
-/// Evaluates a model like [`evaluate`], without further measures: it is faster.
-pub(crate) fn evaluate_briefly(
-    network: &Network,
-    weights: &[f32],
-    examples: &Examples,
-    loss: Loss,
-) -> Evaluation {
-    compare(&outputs(network, weights, examples), examples, loss)
-}
-
-/// Accuracy or error of the outputs.
-fn compare(outputs: &[Vec<f32>], examples: &Examples, loss: Loss) -> Evaluation {
+/// Accuracy or error of the outputs, without further measures: it is faster.
+pub(super) fn compare(outputs: &[Vec<f32>], examples: &Examples, loss: Loss) -> Evaluation {
     let count = outputs.len() as u64;
     match examples.targets() {
         Targets::Classes { labels, names } => {
@@ -347,14 +341,13 @@ fn pairs(outputs: &[Vec<f32>], examples: &Examples, loss: Loss) -> Vec<[f64; 2]>
 }
 
 /// At most `most` pairs of a target and a predicted number, evenly chosen in the order of the examples.
-pub(crate) fn some_pairs(
-    network: &Network,
-    weights: &[f32],
+pub(super) fn some_pairs(
+    outputs: &[Vec<f32>],
     examples: &Examples,
     loss: Loss,
     most: usize,
 ) -> Vec<[f64; 2]> {
-    let all = pairs(&outputs(network, weights, examples), examples, loss);
+    let all = pairs(outputs, examples, loss);
     let every = all.len().div_ceil(most.max(1)).max(1);
     all.into_iter().step_by(every).filter(|pair| pair.iter().all(|number| number.is_finite())).collect()
 }

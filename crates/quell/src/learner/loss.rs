@@ -126,6 +126,11 @@ impl Loss {
         matches!(self, Self::CrossEntropy { .. } | Self::BinaryCrossEntropy | Self::Hinge { .. })
     }
 
+    /// Whether the output is the predicted number itself.
+    pub(super) fn predicts_outputs(&self) -> bool {
+        matches!(self, Self::Squared | Self::Huber { .. } | Self::Pinball { .. })
+    }
+
     /// Returns the loss of one example, and writes its gradient by the outputs to `gradient`.
     ///
     /// The loss and every entry of the gradient are NaN for an invalid example (see the module

@@ -38,6 +38,7 @@ pub mod prepared;
 pub(crate) mod privacy;
 pub mod schedule;
 pub(crate) mod section;
+mod signal;
 pub mod sums;
 mod supervised;
 pub mod synthesis;
@@ -46,8 +47,8 @@ pub mod tree;
 pub mod unsupervised;
 
 pub use control::Control;
+pub(crate) use evaluation::outputs;
 pub use evaluation::{Evaluation, correct, evaluate, predictions, scores};
-pub(crate) use evaluation::{evaluate_briefly, outputs, some_pairs};
 pub use facts::{PublicFacts, default_delta};
 pub use gradients::Gradients;
 pub use measures::{Calibration, CalibrationBin, ClassMeasure, ClassMeasures, NumberMeasures};

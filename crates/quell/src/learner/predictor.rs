@@ -3,12 +3,11 @@
 use std::{borrow::Cow, sync::Arc};
 
 use super::{
-    Evaluation, Prediction, correct, evaluate, evaluate_briefly,
+    Evaluation, Prediction, correct,
+    evaluation::{compare, evaluate_outputs, outputs, some_pairs},
     factorization::Factorization,
     loss::{Loss, Target},
-    predictions,
     prepared::Transform,
-    scores, some_pairs,
     synthesis::Synthesizer,
     tensors::Tensor,
     unsupervised::{Clusters, Components},
@@ -107,6 +106,8 @@ pub struct NetworkModel {
     pub loss: Loss,
     /// What transforms every record before the network, if it was trained on prepared records.
     pub preparation: Option<Transform>,
+    /// Whether targets are numbers with declared bounds, scaled to [-1, 1]. Then so are predictions.
+    pub is_bounded: bool,
 }
 
 impl std::fmt::Debug for NetworkModel {
@@ -123,6 +124,16 @@ impl NetworkModel {
     fn prepared<'e>(&self, examples: &'e Examples) -> Cow<'e, Examples> {
         let transformed = self.preparation.as_ref().and_then(|transform| transform.apply(examples).ok());
         transformed.map_or(Cow::Borrowed(examples), Cow::Owned)
+    }
+
+    /// The outputs for each example, within the bounds of the target.
+    fn outputs(&self, examples: &Examples) -> Vec<Vec<f32>> {
+        let mut all = outputs(&self.network, &self.weights, &self.prepared(examples));
+        // The outputs of other losses are no targets.
+        if self.is_bounded && self.loss.predicts_outputs() {
+            all.iter_mut().flatten().for_each(|output| *output = output.clamp(-1.0, 1.0));
+        }
+        all
     }
 }
 
@@ -149,23 +160,23 @@ impl Fitted for NetworkModel {
     }
 
     fn evaluate(&self, examples: &Examples) -> Evaluation {
-        evaluate(&self.network, &self.weights, &self.prepared(examples), self.loss)
+        evaluate_outputs(&self.outputs(examples), examples, self.loss)
     }
 
     fn evaluate_briefly(&self, examples: &Examples) -> Evaluation {
-        evaluate_briefly(&self.network, &self.weights, &self.prepared(examples), self.loss)
+        compare(&self.outputs(examples), examples, self.loss)
     }
 
     fn some_pairs(&self, examples: &Examples, most: usize) -> Vec<[f64; 2]> {
-        some_pairs(&self.network, &self.weights, &self.prepared(examples), self.loss, most)
+        some_pairs(&self.outputs(examples), examples, self.loss, most)
     }
 
     fn targets(&self, examples: &Examples) -> Vec<Option<Target>> {
-        predictions(&self.network, &self.weights, &self.prepared(examples), self.loss)
+        self.outputs(examples).iter().map(|outputs| self.loss.predict(outputs)).collect()
     }
 
     fn scores(&self, examples: &Examples) -> Vec<Vec<f32>> {
-        scores(&self.network, &self.weights, &self.prepared(examples), self.loss)
+        self.outputs(examples).iter().map(|outputs| self.loss.scores(outputs)).collect()
     }
 
     fn correct(&self, examples: &Examples) -> Vec<bool> {
@@ -187,7 +198,15 @@ impl Predictor {
 
     /// A network with its weights, and the loss that was minimised.
     pub(crate) fn network_of(network: Arc<Network>, weights: Vec<f32>, loss: Loss) -> Self {
-        Self::Network(NetworkModel { network, weights, loss, preparation: None })
+        Self::Network(NetworkModel { network, weights, loss, preparation: None, is_bounded: false })
+    }
+
+    /// The same model for targets with these declared bounds, if there are any.
+    pub(crate) fn within(mut self, bounds: Option<[f64; 2]>) -> Self {
+        if let Self::Network(model) = &mut self {
+            model.is_bounded = bounds.is_some();
+        }
+        self
     }
 
     /// The same model on records that are transformed first.

@@ -313,7 +313,7 @@ fn gelu(graph: &mut Graph, input: &Tensor) -> Tensor {
     graph.apply("Mul", &twice, &[&half])
 }
 
-fn clamp(graph: &mut Graph, input: &Tensor, limit: f32) -> Tensor {
+pub(super) fn clamp(graph: &mut Graph, input: &Tensor, limit: f32) -> Tensor {
     let (low, high) = (graph.float(-limit), graph.float(limit));
     graph.apply("Clip", input, &[&low, &high])
 }

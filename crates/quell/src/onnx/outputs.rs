@@ -28,7 +28,10 @@ pub(super) fn add(graph: &mut Graph, model: &Model, loss: Loss, value: &Tensor) 
         }
         Loss::Hinge { .. } => classes(graph, model, value, value),
         Loss::Squared | Loss::Huber { .. } | Loss::Pinball { .. } if single => {
-            numbers(graph, model, value);
+            // Predictions are within the bounds of the target.
+            let is_bounded = model.configuration.data.target_bounds().is_some();
+            let clamped = is_bounded.then(|| super::layers::clamp(graph, value, 1.0));
+            numbers(graph, model, clamped.as_ref().unwrap_or(value));
             Ok(())
         }
         Loss::Poisson if single => {

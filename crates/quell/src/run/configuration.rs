@@ -76,6 +76,9 @@ pub struct Configuration {
     /// If omitted, the budget is the cost of this run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<NewBudget>,
+    /// Whether the run is planned and never starts: then no features are computed.
+    #[serde(skip)]
+    pub is_only_planned: bool,
 }
 
 /// Whether no setting of a section is given.
@@ -262,9 +265,14 @@ impl Source {
             Some(path.parent().unwrap_or(path).join(test.file.as_ref()?))
         });
         let Some(path) = self.test.clone().or(beside) else { return Ok(Vec::new()) };
+        self.check_public_table(&path, label)
+    }
+
+    /// Compares a table of public records with the schema. Records of which most do not fit are refused.
+    pub(super) fn check_public_table(&self, path: &Path, label: LabelUse) -> Result<Vec<String>, Error> {
+        let Some(schema) = &self.schema else { return Ok(Vec::new()) };
         let schema = label.schema(schema);
-        let fit =
-            Fit::new(&path, &schema, label == LabelUse::Target).map_err(|error| in_file(error, &path))?;
+        let fit = Fit::new(path, &schema, label == LabelUse::Target).map_err(|error| in_file(error, path))?;
         let mut remarks = Vec::new();
         for (count, first) in fit.by_column() {
             let is_label = matches!(first.kind, MisfitKind::NoClass | MisfitKind::NoTarget);

@@ -47,6 +47,13 @@ impl Model {
         self.configuration.learner.map_or(LabelUse::Target, Learner::label_use)
     }
 
+    /// Compares public records of a table with the schema of the model, and returns remarks.
+    ///
+    /// A message may show a value. Records of which most do not fit are refused.
+    pub fn check_public_records(&self, path: &Path) -> Result<Vec<String>, Error> {
+        self.configuration.data.check_public_table(path, self.label_use())
+    }
+
     /// Computes the features on which the model was trained.
     pub fn features(&self, examples: Examples) -> Result<Examples, Error> {
         self.configuration.computed_features().transform(examples)
@@ -197,7 +204,8 @@ impl SavedModel<'_> {
         let network =
             configuration.model.build(&features, loss.outputs(classes.as_ref().map_or(1, Vec::len)))?;
         let weights = weights(bytes, &network)?;
-        let predictor = Predictor::network_of(Arc::new(network), weights, loss);
+        let predictor = Predictor::network_of(Arc::new(network), weights, loss)
+            .within(configuration.data.target_bounds());
         Ok(match preparation {
             Some(transform) => predictor.prepared_by(transform),
             None => predictor,

@@ -74,7 +74,9 @@ impl Purchase {
             if serde_json::from_str::<IgnoredAny>(&kept.question).is_err() {
                 return Err(run::Error::EarlierQuestion { path }.into());
             }
-            return Err(run::Error::AnswerExists { path: answer.to_owned() }.into());
+            // A person may have removed the answer, and not what is kept beside it.
+            let path = if answer.exists() { answer.to_owned() } else { path };
+            return Err(run::Error::AnswerExists { path }.into());
         }
         Ok(Self { place, kept, is_new: false })
     }

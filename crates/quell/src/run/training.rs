@@ -15,7 +15,8 @@ use crate::{
     data::{self, Dataset, Examples, unscaled},
     features::Features,
     learner::{
-        Control, Evaluation, Method, PlannedCost, PublicFacts, ResultFile, Results, Snapshot, Subject,
+        Control, Evaluation, Method, PlannedCost, Predictor, PublicFacts, ResultFile, Results, Snapshot,
+        Subject,
     },
     run,
 };
@@ -30,7 +31,7 @@ pub struct Training<M> {
     shape: Vec<usize>,
     /// The method, planned for this data.
     pub method: M,
-    /// What is to be said about public test records that do not fit the schema.
+    /// What is to be said about the data: public test records that do not fit the schema, numbers without bounds.
     pub(super) test_remarks: Vec<String>,
 }
 
@@ -51,6 +52,9 @@ const POINTS: u64 = 25;
 /// The most pairs of targets and predicted numbers that a report draws.
 const MOST_PAIRS: usize = 500;
 
+/// The remark on an array of numbers, about which nothing public says how large they are.
+const UNSCALED: &str = "note: the numbers of the array are used as they are, and a model learns little from numbers that are large or of different sizes; divide each column by a public bound first, or write a table whose schema has bounds for each column";
+
 impl<M: Registered> Training<M> {
     /// Reads the data and completes the settings. Nothing is paid.
     pub fn new(mut configuration: Configuration) -> Result<Self, Error> {
@@ -61,19 +65,30 @@ impl<M: Registered> Training<M> {
         let label = M::Recipe::LEARNER.label_use();
         let mut dataset = configuration.data.open_for(label)?;
         // Reading the data refused test records that are private.
-        let test_remarks = configuration.data.check_public_test(label)?;
+        let mut test_remarks = configuration.data.check_public_test(label)?;
         let shape = dataset.train.shape().to_vec();
         let count = configuration.public_count(&dataset.train);
         configuration.choose_features(&shape, dataset.train.classes().map(<[String]>::len), count);
         let features = configuration.computed_features();
         let are_features = !features.is_raw();
         if are_features {
-            dataset.train = features.transform(dataset.train)?;
-            dataset.test = dataset.test.map(|test| features.transform(test)).transpose()?;
+            // A plan depends on the shape of the features alone.
+            let used = |examples: Examples| {
+                if configuration.is_only_planned { examples.select(&[]) } else { examples }
+            };
+            dataset.train = features.transform(used(dataset.train))?;
+            dataset.test = dataset.test.map(|test| features.transform(used(test))).transpose()?;
             // Features are made for a linear model. The default for images does not suit them.
             if configuration.model.layers.is_empty() {
                 configuration.model.name.get_or_insert_with(|| "logistic".into());
             }
+        }
+        let is_array = configuration.data.path.is_some()
+            && configuration.data.ratings.is_none()
+            && configuration.data.schema.is_none()
+            && configuration.data.scaling.is_none();
+        if is_array && !are_features && dataset.train.shape().len() == 1 && !dataset.train.are_bytes() {
+            test_remarks.push(UNSCALED.into());
         }
         let train = &dataset.train;
         let classes = train.classes().map(<[String]>::len);
@@ -85,6 +100,11 @@ impl<M: Registered> Training<M> {
         let method = M::plan(recipe, model, &subject)?;
         configuration.data.check(train, method.cost().neighbors)?;
         Ok(Self { configuration, dataset, shape, method, test_remarks })
+    }
+
+    /// The model of a state, with predictions within the bounds of the target.
+    pub(super) fn predictor(&self, state: &M::State) -> Predictor {
+        self.method.model(state).within(self.configuration.data.target_bounds())
     }
 
     /// The test data, if it is public and so free to use.
@@ -114,18 +134,21 @@ impl<M: Registered> Training<M> {
         metrics.steps = steps;
         let before = metrics.seconds;
         // A mechanism run that has several steps is leased alone.
-        let lease = lease.in_blocks_of(if self.method.steps_per_run() == 1 { every } else { 1 });
+        let per_run = self.method.steps_per_run();
+        let lease = lease.in_blocks_of(if per_run == 1 { every } else { 1 });
+        // Steps that are leased and not taken are lost. So a run stops at the end of a block.
+        let block = if per_run == 1 { every } else { per_run };
         // Between two checkpoints this is the ε of the later one, which is never less than the ε spent.
         let all = self.method.cost().epsilon.upper;
         let spent = |step: u64| curve.get(step.div_ceil(every) as usize).copied().unwrap_or(all);
         let bounds = self.configuration.data.target_bounds();
         let mut accuracy = metrics.points.last().and_then(|point| point.accuracy);
-        let mut stopped = false;
+        let (mut is_asked, mut stopped) = (false, false);
         self.method.fit(lease, &mut task, &mut state, |state| {
             let step = state.position();
             let saved = step % every == 0 || step == steps || self.method.saves_at(step);
             if saved {
-                let model = self.public_test().map(|test| (self.method.model(state), test));
+                let model = self.public_test().map(|test| (self.predictor(state), test));
                 let found = model.map(|(model, test)| model.fitted().evaluate_briefly(test).in_units(bounds));
                 accuracy = found.as_ref().and_then(Evaluation::accuracy);
                 let error = found.as_ref().and_then(Evaluation::error);
@@ -134,7 +157,8 @@ impl<M: Registered> Training<M> {
             let progress =
                 Progress { epsilon: Some(spent(step)), accuracy, ..Progress::counted("step", step, steps) };
             let control = watch(progress);
-            stopped = control == Control::Stop;
+            is_asked |= control == Control::Stop;
+            stopped = is_asked && (step % block == 0 || step == steps);
             if saved || stopped {
                 folder.write_checkpoint(&state.save()?)?;
                 metrics.taken = state.taken();
@@ -156,7 +180,7 @@ impl<M: Registered> Training<M> {
         metrics.taken = state.taken();
         metrics.seconds = before + begun.elapsed().as_secs_f64();
         if finished {
-            let model = self.public_test().map(|test| (self.method.model(&state), test));
+            let model = self.public_test().map(|test| (self.predictor(&state), test));
             metrics.evaluation = model.as_ref().map(|(model, test)| model.evaluate(test).in_units(bounds));
             let pairs = model.map(|(model, test)| model.fitted().some_pairs(test, MOST_PAIRS));
             let in_units = |number: f64| bounds.map_or(number, |bounds| unscaled(number, bounds));
@@ -201,7 +225,7 @@ impl<M: Registered> Training<M> {
             classes: self.dataset.train.classes().map(<[String]>::to_vec),
             paid: folder.paid()?,
             statement: Statement::new(ledger.state()?)?.to_string(),
-            predictor: self.method.model(&self.method.state(Some(checkpoint))?),
+            predictor: self.predictor(&self.method.state(Some(checkpoint))?),
         })
     }
 }
@@ -264,7 +288,9 @@ impl<M: Registered> Job for Training<M> {
 
     fn quote<B: Book>(&self, ledger: &mut Ledger<B>) -> Result<Spent, Error> {
         self.guarantee().check(ledger)?;
-        self.method.check(ledger.state()?.terms(), &self.dataset.train)?;
+        if !self.configuration.is_only_planned {
+            self.method.check(ledger.state()?.terms(), &self.dataset.train)?;
+        }
         let (mechanism, runs) = self.method.mechanism();
         Ok(ledger.quote(&mechanism, runs)?.1)
     }
@@ -275,6 +301,10 @@ impl<M: Registered> Job for Training<M> {
         folder: &Folder,
         watch: &mut Watch<'_>,
     ) -> Result<Outcome, Error> {
+        if self.configuration.is_only_planned {
+            let expected = "a run that was made to start";
+            return Err(Error::Setting { name: "the run", found: "only planned".into(), expected });
+        }
         let folder = &folder.clone().locked()?;
         self.guarantee().check(ledger)?;
         self.method.check(ledger.state()?.terms(), &self.dataset.train)?;
@@ -320,8 +350,9 @@ fn outcome(
     model: Option<&str>,
 ) -> Outcome {
     let lost = metrics.steps - metrics.taken.min(metrics.steps);
-    let lost = (is_finished && lost > 0)
-        .then(|| format!("{lost} of {} steps were charged and lost when the run was killed", metrics.steps));
+    let lost = (is_finished && lost > 0).then(|| {
+        format!("{lost} of {} steps were charged, and lost when the run was ended at once", metrics.steps)
+    });
     let json = serde_json::json!({
         "accuracy": metrics.evaluation.as_ref().and_then(Evaluation::accuracy),
         "evaluation": metrics.evaluation,

@@ -48,9 +48,12 @@ pub(crate) struct Flags {
     numbers: Vec<String>,
     /// Columns of categories, separated by commas
     ///
-    /// With --epsilon, every column that is not a number is a category.
+    /// With --epsilon and --numbers, every column that is not a number is a category.
     #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
     categories: Vec<String>,
+    /// With --epsilon: every column that is declared as nothing else is a category
+    #[arg(long, requires = "epsilon")]
+    all_categories: bool,
     /// Columns to leave out, separated by commas
     #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
     ignore: Vec<String>,
@@ -72,7 +75,7 @@ pub(crate) struct Flags {
     within: Option<Vec<String>>,
     /// Name of the dataset in the ledger (the name of the file if not given)
     #[arg(long, value_name = "NAME", requires = "epsilon")]
-    dataset: Option<String>,
+    pub(super) dataset: Option<String>,
     /// State that every user has one record, if the ledger protects users
     #[arg(long, requires = "epsilon")]
     one_record_per_user: bool,
@@ -132,12 +135,15 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     let roles = flags.roles(&table)?;
     let label = flags.label(&roles)?;
     if !roles.iter().any(|(name, _)| *name != label) {
+        // The only name is not shown: in a file without a header it is a record.
         let sentence = format!(
-            "{} has no column besides the label {label:?}, expected at least one other column",
+            "{} has no column besides the label, expected at least one other column",
             flags.data.display()
         );
-        return Err(Refusal::new(sentence, "use a table with a label and at least one other column").into());
+        let hint = "declare the character between the cells with --delimiter, and the names with --header if the file has none; or leave fewer columns out";
+        return Err(Refusal::new(sentence, hint).into());
     }
+    flags.check_roles(&table)?;
     // The output path is checked first: a paid answer must not be lost because it cannot be written.
     if let Some(path) = &flags.output {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -147,11 +153,11 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
             return Err(Refusal::new(sentence, "name another file with --output").into());
         }
     }
-    let values = match flags.epsilon {
+    let (values, rarest) = match flags.epsilon {
         Some(epsilon) => flags.release(&table, &roles, &label, epsilon)?,
-        None => roles.iter().map(|_| Values::Open).collect(),
+        None => (roles.iter().map(|_| Values::Open).collect(), vec![None; roles.len()]),
     };
-    let text = flags.text(&table, &roles, &values, &label);
+    let text = flags.text(&table, &roles, &values, &rarest, &label);
     match &flags.output {
         Some(path) => {
             if let Err(error) = std::fs::write(path, &text) {
@@ -198,6 +204,29 @@ impl Flags {
             .filter(|column| !is_left_out(&column.name))
             .map(|column| Ok((column.name.clone(), self.role(column)?)))
             .collect()
+    }
+
+    /// Refuses to buy categories of columns about which nothing is declared: they may be numbers.
+    ///
+    /// The columns are not named: a file without a header has a record in place of the names.
+    fn check_roles(&self, table: &Table) -> Result<()> {
+        let is_named = |name: &String| {
+            [&self.categories, &self.ignore].iter().any(|names| names.contains(name))
+                || self.user.as_ref() == Some(name)
+        };
+        let columns = table.columns().iter().filter(|column| !column.name.is_empty());
+        let open =
+            columns.clone().filter(|column| column.kind == Kind::Undeclared && !is_named(&column.name));
+        let count = open.count();
+        if self.epsilon.is_none() || self.all_categories || !self.numbers.is_empty() || count == 0 {
+            return Ok(());
+        }
+        let sentence = format!(
+            "{count} of {} columns are declared neither as numbers nor as categories, and categories of numbers are of no use",
+            columns.count()
+        );
+        let hint = "list the numbers with --numbers A,B,C, all others are categories then; or add --all-categories if no column has numbers";
+        Err(Refusal::new(sentence, hint).into())
     }
 
     fn role(&self, column: &Column) -> Result<Role> {

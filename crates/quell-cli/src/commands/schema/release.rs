@@ -47,6 +47,16 @@ enum Question {
     Names(StableHistogram),
 }
 
+impl Question {
+    /// The number of records below which a category is not listed, usually.
+    fn rarest(&self) -> Option<u64> {
+        match self {
+            Self::Numbers(_) => None,
+            Self::Names(histogram) => Some(histogram.threshold()),
+        }
+    }
+}
+
 /// The values of a column, with the mechanism that may read them.
 enum Column {
     Numbers(Enclosure, Sensitive<Vec<f64>>),
@@ -142,13 +152,15 @@ fn without_delta(event: &Event) -> Event {
 
 impl Flags {
     /// Finds bounds and categories of every column, and pays for them with one charge.
+    ///
+    /// The second part is the number of records below which a category is not listed, for each column of categories.
     pub(super) fn release(
         &self,
         table: &Table,
         roles: &[(String, Role)],
         label: &str,
         epsilon: f64,
-    ) -> Result<Vec<Values>> {
+    ) -> Result<(Vec<Values>, Vec<Option<u64>>)> {
         payment::check_positive(epsilon)?;
         let within = self.within(roles)?;
         let missing = || {
@@ -190,6 +202,7 @@ impl Flags {
         };
         let share = questions.share(epsilon, &state)?;
         let plan = questions.plan(share)?;
+        let rarest: Vec<Option<u64>> = questions.at(share)?.iter().map(Question::rarest).collect();
         let asked = self.question(roles, label, &within, (&dataset, delta, epsilon));
         let mut purchase = self.output.as_deref().map(|path| Purchase::open(path, &asked)).transpose()?;
         let is_paid =
@@ -229,12 +242,17 @@ impl Flags {
                 if is_wide { ", three times as much for the label" } else { "" }
             ));
         }
+        if let Some(rarest) = rarest.iter().flatten().max() {
+            print::status(&format!(
+                "note: classes and categories with fewer than about {rarest} records are not listed, as the comments of the schema say; add those that you know"
+            ));
+        }
         if found.is_none() {
             print::status(
                 "note: the values of all columns were charged and then lost; the schema has gaps for them",
             );
         }
-        Ok(found.unwrap_or_else(|| roles.iter().map(|_| Values::Open).collect()))
+        Ok((found.unwrap_or_else(|| roles.iter().map(|_| Values::Open).collect()), rarest))
     }
 
     /// The question of this command, by which a paid answer is recognised.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use quell::data::{Kind, Layout, Table};
+use quell::data::{Decimal, Encoding, Kind, Layout, Table};
 
 use super::{Flags, Role, Values};
 
@@ -16,6 +16,7 @@ impl Flags {
         table: &Table,
         roles: &[(String, Role)],
         values: &[Values],
+        rarest: &[Option<u64>],
         label: &str,
     ) -> String {
         let mut text = String::from(
@@ -33,19 +34,20 @@ impl Flags {
         let is_boolean = |name: &str| {
             table.columns().iter().any(|column| column.name == name && column.kind == Kind::Boolean)
         };
-        let column = |name: &str| roles.iter().zip(values).find(|((other, _), _)| other == name);
+        let columns = || roles.iter().zip(values.iter().zip(rarest));
+        let column = |name: &str| columns().find(|((other, _), _)| other == name);
         let last =
             if self.label.is_none() { "the last column; choose another with --label" } else { "its name" };
         text += "\n";
         text += &line("[label]", "the column to predict");
         text += &line(&format!("column = {}", quoted(label)), last);
-        if let Some(((_, role), values)) = column(label) {
-            text += &value_lines(*role, values, "classes");
+        if let Some(((_, role), (values, rarest))) = column(label) {
+            text += &value_lines(*role, values, *rarest, "classes");
         }
         text += "\n";
         text += &line("# [test]", "a test part, as private as the rest");
         text += &line("# share = 0.2", "its share of the records");
-        for ((name, role), values) in roles.iter().zip(values).filter(|((name, _), _)| name != label) {
+        for ((name, role), (values, rarest)) in columns().filter(|((name, _), _)| name != label) {
             text += "\n";
             text += &line("[[column]]", "a column to learn from");
             text += &line(&format!("name = {}", quoted(name)), "its name");
@@ -53,7 +55,7 @@ impl Flags {
                 text += &line("boolean = true", "the file declares true or false");
                 continue;
             }
-            text += &value_lines(*role, values, "categories");
+            text += &value_lines(*role, values, *rarest, "categories");
             if matches!(values, Values::Names(_)) {
                 text += &line("unknown = true", "one more feature: missing, or none of the categories");
             }
@@ -74,16 +76,35 @@ fn file_lines(layout: &Layout) -> String {
     if let Some(names) = &layout.header {
         text += &line(&format!("header = [{}]", list(names)), "the first row of the file is a record");
     }
+    if layout.decimal == Some(Decimal::Comma) {
+        text += &line("decimal = \",\"", "before the decimals of a number");
+    }
+    if layout.encoding == Some(Encoding::Latin1) {
+        text += &line("encoding = \"latin-1\"", "how letters are written");
+    }
     if !layout.missing.is_empty() {
         text += &line(&format!("missing = [{}]", list(&layout.missing)), "cells that count as missing");
     }
     text
 }
 
+/// The gaps that a person fills in.
+const BOUNDS_GAP: &str = "# bounds = [lowest, highest]";
+const NAMES_GAP: &str = "[\"…\", \"…\"]";
+
+/// Whether a schema that was written here has gaps.
+pub(in crate::commands) fn has_gaps(text: &str) -> bool {
+    text.contains(BOUNDS_GAP) || text.contains(NAMES_GAP)
+}
+
 /// Writes the lines for the values of a column, or the gaps to fill in.
-fn value_lines(role: Role, values: &Values, lists: &str) -> String {
-    let bounds = line("# bounds = [lowest, highest]", "numbers: public bounds; others are clamped to them");
-    let names = line(&format!("# {lists} = [\"…\", \"…\"]"), "names: all of them, as the cells write them");
+fn value_lines(role: Role, values: &Values, rarest: Option<u64>, lists: &str) -> String {
+    let rare = rarest.map_or_else(
+        || "released: the frequent ones".to_owned(),
+        |rarest| format!("released; not listed: those with fewer than about {rarest} records"),
+    );
+    let bounds = line(BOUNDS_GAP, "numbers: public bounds; others are clamped to them");
+    let names = line(&format!("# {lists} = {NAMES_GAP}"), "names: all of them, as the cells write them");
     match (values, role) {
         (Values::Bounds([low, high]), _) => {
             line(&format!("bounds = [{low:?}, {high:?}]"), "released bounds; others are clamped to them")
@@ -91,9 +112,7 @@ fn value_lines(role: Role, values: &Values, lists: &str) -> String {
         (Values::Names(found), _) if found.is_empty() => {
             line("# No category is frequent enough.", "list some, or ignore the column") + &names
         }
-        (Values::Names(found), _) => {
-            line(&format!("{lists} = [{}]", list(found)), "released: the frequent ones")
-        }
+        (Values::Names(found), _) => line(&format!("{lists} = [{}]", list(found)), &rare),
         (Values::Open, Role::Number) => bounds,
         (Values::Open, Role::Category) => names,
         (Values::Open, Role::Open) => bounds + &names,

@@ -191,6 +191,11 @@ impl Examples {
         Ok(Self { users: self.users.clone(), rows: self.rows.clone(), ..changed })
     }
 
+    /// Returns whether the features are bytes, such as pixels. The file format declares it.
+    pub(crate) fn are_bytes(&self) -> bool {
+        matches!(self.features, Features::Bytes(_))
+    }
+
     /// Returns the number of records, which is private.
     #[must_use]
     pub fn len(&self) -> usize {

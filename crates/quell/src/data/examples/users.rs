@@ -1,6 +1,6 @@
 //! Reads a file that names the user of each row or of each image file.
 
-use std::{collections::HashMap, fs::File, io::Read, path::Path};
+use std::{collections::HashMap, io::Read, path::Path};
 
 use crate::Error;
 use crate::data::{
@@ -10,13 +10,14 @@ use crate::data::{
 };
 
 /// Reads the user of every row: integers in an NPY or IDX file, or a text file with one line for each row.
+/// Any of them may be compressed with gzip.
 ///
 /// An empty line names no user. A number and its decimal digits name the same user. `rows` decides whether
 /// the empty line after the last line end is a row without a user or no row at all.
 pub(in crate::data) fn read(path: &Path, rows: usize, memory: &Memory) -> Result<Vec<Option<Tag>>, Error> {
-    let failed = |error: std::io::Error| Error::io(path, &error);
     let mut first = Vec::new();
-    File::open(path).map_err(failed)?.take(6).read_to_end(&mut first).map_err(failed)?;
+    // A damaged file is an error when all of it is read.
+    let _ = Stream::open(path)?.into_reader().take(6).read_to_end(&mut first);
     match first.as_slice() {
         b"\x93NUMPY" => npy::array(Stream::open(path)?)?.users(memory),
         [0, 0, 0x08..=0x0e, 1..=8, ..] => idx::array(path)?.users(memory),

@@ -34,7 +34,7 @@ use crate::data::{
     },
     table::{
         header::{Column, Header, Kind, Reading},
-        layout::{Delimiter, Layout, Marks},
+        layout::{Delimiter, Layout, Marks, Writing},
         row::{Cells, Row},
     },
 };
@@ -72,6 +72,7 @@ impl Csv {
     ///
     /// The delimiter is the declared one. Otherwise it is a tab if the path ends in `.tsv` and a comma if not.
     /// If this one is not in the row of names, but a comma, a semicolon or a tab is, then it is that one.
+    /// Where the names are declared, the delimiter must be, too, unless the path ends in `.tsv`.
     pub(crate) fn open(path: &Path, layout: &Layout) -> Result<(Self, Header), Error> {
         let member = if is_zip(path) { Some(Member::only(path)?) } else { None };
         let named = member.as_ref().map_or(path, |member| &member.name);
@@ -99,7 +100,11 @@ impl Csv {
         };
         let mut file = with(layout.delimiter.unwrap_or(usual));
         if let Some(names) = &layout.header {
-            // The first row is a record. Nothing may depend on it, not even whether the file opens.
+            // The first row is a record. Nothing may depend on it, not even whether the file opens. A wrong
+            // delimiter would make every record one cell, without a word.
+            if layout.delimiter.is_none() && !tabs {
+                return Err(FormatError::NoDelimiter { path: path.to_owned() }.into());
+            }
             let columns = names.iter().map(|name| Column { name: name.clone(), kind: Kind::Undeclared });
             return Ok((file, Header::new(columns.collect(), path)?));
         }
@@ -113,8 +118,8 @@ impl Csv {
                 }
             }
         }
-        file.check(&header)?;
-        let named = |name: &[u8]| String::from_utf8_lossy(name.trim_ascii()).into_owned();
+        file.check(&header, layout.writing())?;
+        let named = |name: &[u8]| layout.writing().text(name.trim_ascii()).into_owned();
         let columns =
             header.cells().map(|name| Column { name: named(name), kind: Kind::Undeclared }).collect();
         let header = Header::new(columns, path)?;
@@ -178,7 +183,7 @@ impl Csv {
     /// Checks the names without showing them.
     ///
     /// If a file has no header, its first record must not appear in an error message.
-    fn check(&self, header: &Record) -> Result<(), Error> {
+    fn check(&self, header: &Record, writing: Writing) -> Result<(), Error> {
         let path = self.path.clone();
         if header.len() == 0 {
             return Err(
@@ -191,7 +196,7 @@ impl Csv {
         if header.len() > MOST_COLUMNS {
             return Err(FormatError::NoTable { path, found: "a file with more than 65536 columns" }.into());
         }
-        if (0..header.len()).any(|column| number(header, column).is_some()) {
+        if (0..header.len()).any(|column| number(header, column, writing).is_some()) {
             return Err(FormatError::NoHeader { path }.into());
         }
         let has =
@@ -349,13 +354,13 @@ pub(in crate::data) fn bytes(record: &Record, column: usize) -> Option<&[u8]> {
 }
 
 /// Returns a cell as a number, if it is a finite number.
-pub(in crate::data) fn number(record: &Record, column: usize) -> Option<f64> {
-    std::str::from_utf8(bytes(record, column)?).ok()?.parse().ok().filter(|number: &f64| number.is_finite())
+pub(in crate::data) fn number(record: &Record, column: usize, writing: Writing) -> Option<f64> {
+    writing.number(bytes(record, column)?)
 }
 
 /// Returns a cell as text, unless it is empty.
-pub(in crate::data) fn text(record: &Record, column: usize) -> Option<Cow<'_, str>> {
-    bytes(record, column).filter(|cell| !cell.is_empty()).map(String::from_utf8_lossy)
+pub(in crate::data) fn text(record: &Record, column: usize, writing: Writing) -> Option<Cow<'_, str>> {
+    bytes(record, column).filter(|cell| !cell.is_empty()).map(|cell| writing.text(cell))
 }
 
 /// A cell as a CSV file writes it: quoted if necessary.

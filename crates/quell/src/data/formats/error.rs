@@ -45,6 +45,12 @@ pub enum Error {
         /// The separator that the name of the file implies.
         expected: &'static str,
     },
+    /// The names of the columns are declared, and the delimiter is not. It cannot be looked for in a record.
+    #[error("the names of the columns of {} are declared and its delimiter is not, expected both", path.display())]
+    NoDelimiter {
+        /// The file.
+        path: PathBuf,
+    },
     /// The Parquet file cannot be decoded.
     #[error("{} is damaged or not Parquet: {part} cannot be decoded", path.display())]
     Damaged {
@@ -164,6 +170,7 @@ impl Error {
             Self::Unrecognised { .. } => Hint::SupportedFormats,
             Self::NoTable { .. } | Self::Separator { .. } => Hint::ExportTable,
             Self::NoHeader { .. } => Hint::NameColumns,
+            Self::NoDelimiter { .. } => Hint::DeclareDelimiter,
             Self::Damaged { .. }
             | Self::Codec { .. }
             | Self::Packed { .. }

@@ -124,6 +124,48 @@ impl Pictures<'_> {
     }
 }
 
+/// Images to predict, with the name of each: its path within the folder.
+pub struct NewPictures {
+    /// The images in the order of their names. Every target is 0.
+    pub examples: Examples,
+    /// The name of each image.
+    pub names: Vec<String>,
+}
+
+/// Reads images to predict: one image, or all images in a folder and in the folders inside it.
+///
+/// Nothing about them is private to the caller, so an error names the image that cannot be read.
+pub fn pictures(path: impl AsRef<Path>, shape: [usize; 3]) -> Result<NewPictures, Error> {
+    let path = path.as_ref();
+    let memory = Memory::new(Memory::USUAL);
+    let mut found = Vec::new();
+    if path.is_dir() {
+        list(path, &mut found)?;
+    } else {
+        found.push(path.to_owned());
+    }
+    if found.is_empty() {
+        return Err(FormatError::Unrecognised { path: path.to_owned() }.into());
+    }
+    let (mut values, mut names) = (Vec::new(), Vec::new());
+    for picture in found {
+        memory.take(shape.iter().product::<usize>() as u64 + 4, path)?;
+        values.extend(image::read(&picture, Some(shape))?.planes);
+        let inside = picture.strip_prefix(path).ok().filter(|inside| !inside.as_os_str().is_empty());
+        let inside = inside.or_else(|| picture.file_name().map(Path::new)).unwrap_or(&picture);
+        names.push(inside.to_string_lossy().into_owned());
+    }
+    let targets = Targets::Numbers(vec![0.0; names.len()]);
+    let examples = Examples::assemble(&shape, Features::Bytes(values), 1.0 / 255.0, targets, None)?;
+    Ok(NewPictures { examples, names })
+}
+
+/// Lists all images in a folder and in the folders inside it.
+fn list(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Error> {
+    found.extend(files(folder, true)?);
+    subfolders(folder)?.iter().try_for_each(|inside| list(inside, found))
+}
+
 /// Checks a declared shape.
 fn checked(shape: [usize; 3]) -> Result<[usize; 3], Error> {
     if matches!(shape[0], 1 | 3) && image::fits(shape) {

@@ -72,13 +72,17 @@ pub(in crate::data) fn open(path: &Path, options: &Options, memory: &Memory) -> 
     Ok((train, test))
 }
 
-/// Finds the training images in a folder.
+/// Finds the training images in a folder, or the test images if there are no others.
 pub(in crate::data) fn images_in(folder: &Path) -> Option<PathBuf> {
     let names =
         std::fs::read_dir(folder).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let images = names.filter(|name| name.contains("train-images") && name.contains("idx"));
-    // The shortest name is that of the file that is not gzipped.
-    images.min_by_key(|name| (name.len(), name.clone())).map(|name| folder.join(name))
+    let names: Vec<String> = names.filter(|name| name.contains("idx")).collect();
+    let of = |part: &str| {
+        let images = names.iter().filter(|name| name.contains(part));
+        // The shortest name is that of the file that is not gzipped.
+        images.min_by_key(|name| (name.len(), *name)).map(|name| folder.join(name))
+    };
+    ["train-images", "t10k-images", "test-images"].into_iter().find_map(of)
 }
 
 fn part(images: &Path, options: &Options, memory: &Memory) -> Result<Examples, Error> {

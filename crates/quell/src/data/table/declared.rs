@@ -111,7 +111,13 @@ impl Declared {
             Self::Date(_) => ("a day such as \"2024-12-31\"".into(), None),
             Self::Numbers | Self::Text => ("another value".into(), None),
         };
-        Error::Excluded { name: column.to_owned(), found: found.to_owned(), expected, near, place: None }
+        Error::Excluded {
+            name: column.to_owned(),
+            found: found.into(),
+            expected: expected.into(),
+            near: near.map(String::into_boxed_str),
+            place: None,
+        }
     }
 }
 

@@ -64,11 +64,11 @@ pub enum Error {
         /// The name of the column.
         name: String,
         /// The value, as the condition or the list of keys has it.
-        found: String,
+        found: Box<str>,
         /// What the schema declares.
-        expected: String,
+        expected: Box<str>,
         /// The most similar name that the schema declares, if there is one.
-        near: Option<String>,
+        near: Option<Box<str>>,
         /// The place in the expression, if the value comes from an expression.
         place: Option<Place>,
     },
@@ -174,9 +174,8 @@ impl Error {
     pub(crate) fn hint(&self) -> Hint {
         match self {
             Self::DuplicateColumn { .. } => Hint::NameColumns,
-            Self::NoColumn { near: Some(near), .. } | Self::Excluded { near: Some(near), .. } => {
-                Hint::DidYouMean { name: near.clone() }
-            }
+            Self::NoColumn { near: Some(near), .. } => Hint::DidYouMean { name: near.clone() },
+            Self::Excluded { near: Some(near), .. } => Hint::DidYouMean { name: near.to_string() },
             Self::Excluded { near: None, .. } => Hint::AskAsDeclared,
             Self::TextOrder { .. } => Hint::Example {
                 what: "a column of dates in a schema",

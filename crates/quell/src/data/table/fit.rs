@@ -73,6 +73,8 @@ pub struct Fit {
     pub records: usize,
     /// All cells that do not fit, in the order of the records.
     pub misfits: Vec<Misfit>,
+    /// The records with more cells than the table has columns, counted from 1.
+    pub long: Vec<usize>,
 }
 
 /// A column, and what is wrong with cells that are not what it declares.
@@ -101,7 +103,7 @@ impl Expected<'_> {
             Use::Text | Use::Name => row.text(self.presence_slot).map(|text| text.trim().to_owned()),
         };
         // A number that stands for a missing one may be written in several ways.
-        let is_number = |text: &String| text.parse::<f64>().is_ok_and(f64::is_finite);
+        let is_number = |text: &String| row.as_number(text).is_some();
         let is_missing = text.as_ref().is_none_or(|text| {
             text.is_empty()
                 || (self.part.reading().1 == Use::Number && self.presence == Use::Text && is_number(text))
@@ -159,6 +161,9 @@ impl Fit {
         let mut fit = Self::default();
         table.all().scan(&readings, |row| {
             fit.records += 1;
+            if row.has_more_than(table.columns().len()) {
+                fit.long.push(fit.records);
+            }
             for (slot, column) in expected.iter().enumerate() {
                 if let Some((kind, text)) = column.misfit(row, slot) {
                     fit.misfits.push(Misfit {

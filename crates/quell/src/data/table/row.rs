@@ -54,6 +54,15 @@ impl Row<'_> {
         }
     }
 
+    /// Returns whether a row of CSV has more cells than there are columns.
+    #[must_use]
+    pub fn has_more_than(&self, columns: usize) -> bool {
+        match &self.cells {
+            Cells::Csv { record, .. } => record.len() > columns,
+            Cells::Parquet { .. } => false,
+        }
+    }
+
     /// Returns a cell that was requested as a number.
     ///
     /// Returns `None` if the cell is missing or not a finite number.
@@ -62,12 +71,13 @@ impl Row<'_> {
         let is_truth = matches!(self.declared(slot), Some(Declared::Truth));
         if let (true, Cells::Csv { record, readings }) = (is_truth, &self.cells) {
             let reading = readings.get(slot).filter(|r| r.usage == Use::Number)?;
-            let text = self.unmarked(csv::text(record, reading.column))?;
+            let text = self.unmarked(csv::text(record, reading.column, self.marks.writing))?;
             return truth(&text).map(|index| index as f64);
         }
         let number = match &self.cells {
             Cells::Csv { record, readings } => {
-                csv::number(record, readings.get(slot).filter(|r| r.usage == Use::Number)?.column)
+                let column = readings.get(slot).filter(|r| r.usage == Use::Number)?.column;
+                csv::number(record, column, self.marks.writing)
             }
             Cells::Parquet { columns, index } => match columns.get(slot)? {
                 Values::Numbers(numbers) => *numbers.get(*index)?,
@@ -82,7 +92,8 @@ impl Row<'_> {
     pub fn text(&self, slot: usize) -> Option<Cow<'_, str>> {
         let text = match &self.cells {
             Cells::Csv { record, readings } => {
-                csv::text(record, readings.get(slot).filter(|r| r.usage == Use::Text)?.column)
+                let column = readings.get(slot).filter(|r| r.usage == Use::Text)?.column;
+                csv::text(record, column, self.marks.writing)
             }
             Cells::Parquet { columns, index } => match columns.get(slot)? {
                 Values::Texts(texts) => texts.get(*index)?.as_ref().map(Text::show),
@@ -105,9 +116,14 @@ impl Row<'_> {
         self.declared.get(slot).copied().flatten()
     }
 
+    /// Returns a text as a number, as the file writes numbers.
+    pub(in crate::data) fn as_number(&self, text: &str) -> Option<f64> {
+        self.marks.writing.number(text.as_bytes())
+    }
+
     /// Returns a cell as a key: a text, or the digits of an integer that was requested as a name.
     pub(crate) fn key(&self, slot: usize) -> Option<Cow<'_, str>> {
-        self.text(slot).or_else(|| self.name(slot).map(String::from_utf8_lossy))
+        self.text(slot).or_else(|| self.name(slot).map(|name| self.marks.writing.text(name)))
     }
 
     /// Returns the bytes of a cell that was requested as a user's name.

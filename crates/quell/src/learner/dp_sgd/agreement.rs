@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::learner::signal::is_noise;
+
 /// How much the clipped gradients of the last steps agreed with each other.
 ///
 /// If all gradients are clipped and point the same way, their mean is as long as the clip norm. At a minimum
@@ -16,6 +18,15 @@ pub(in crate::learner) struct Agreement {
     variance: f64,
     /// Number of steps.
     count: u64,
+    /// The squared lengths of all sums, in units of the noise. Earlier versions did not keep it.
+    #[serde(default)]
+    squares: f64,
+    /// The numbers in all these sums.
+    #[serde(default)]
+    numbers: f64,
+    /// What `squares` would have besides noise, if all gradients were clipped and agreed.
+    #[serde(default)]
+    most: f64,
 }
 
 /// How much of the last steps counts: about ten of them.
@@ -24,6 +35,9 @@ const DECAY: f64 = 0.9;
 const LEAST: f64 = 0.5;
 /// Standard deviations by which the estimate must exceed the square of this share.
 const MARGIN: f64 = 6.0;
+
+/// The share of the clip norm that the mean gradient of any records has, over the steps of a run.
+const FAINT: f64 = 0.1;
 
 impl Agreement {
     /// Adds a released sum, with the standard deviation of its noise.
@@ -34,10 +48,19 @@ impl Agreement {
         let (dimension, unit) = (sum.len() as f64, (noise / longest).powi(2));
         let length: f64 = sum.iter().map(|x| (f64::from(*x) / longest).powi(2)).sum();
         self.count = self.count.saturating_add(1);
+        self.squares += length / unit;
+        self.numbers += dimension;
+        self.most += 1.0 / unit;
         let share = (1.0 - DECAY).max(1.0 / self.count as f64);
         self.square += share * (length - dimension * unit - self.square);
         let own = 2.0 * dimension * unit * unit;
         self.variance = (1.0 - share).powi(2) * self.variance + share * share * own;
+    }
+
+    /// Whether no sum so far can be told from noise, although gradients that agree a little could be.
+    pub(in crate::learner) fn is_noise(&self) -> bool {
+        let little = self.numbers + FAINT * FAINT * self.most;
+        self.numbers > 0.0 && is_noise(self.squares, self.numbers) && !is_noise(little, self.numbers)
     }
 
     /// The length of the mean gradient over the clip norm, if it shows that training has not settled.
@@ -66,6 +89,7 @@ mod tests {
         // The mean has a length of 4.5·√400 = 90.
         assert!((agreed.unsettled().unwrap() - 0.9).abs() < 0.01, "{agreed:?}");
         assert_eq!(cancelled.unsettled(), None);
+        assert!(cancelled.is_noise() && !agreed.is_noise() && !Agreement::default().is_noise());
     }
 
     #[test]
@@ -75,5 +99,6 @@ mod tests {
             short.add(&[60.0, 0.0], 100.0, 100.0);
         }
         assert_eq!(short.unsettled(), None);
+        assert!(!short.is_noise(), "nothing could be seen in so much noise");
     }
 }

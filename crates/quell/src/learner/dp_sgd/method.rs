@@ -16,6 +16,7 @@ use crate::{
     data::Examples,
     learner::{
         Control, Gradients, Method, PlannedCost, Predictor, Subject, Supervised, method::check_targets,
+        signal::NOISE_ALONE,
     },
     network::{Architecture, Network, Workspace},
     random::PublicRandom,
@@ -123,7 +124,8 @@ impl Method for DpSgd {
                 format_brief(self.plan.schedule.learning_rate),
             )
         };
-        state.agreement().unsettled().map(remark).into_iter().collect()
+        let noise = state.agreement().is_noise().then(|| NOISE_ALONE.into());
+        state.agreement().unsettled().map(remark).into_iter().chain(noise).collect()
     }
 
     fn releases(&self) -> &'static str {

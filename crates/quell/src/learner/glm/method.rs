@@ -15,7 +15,7 @@ use super::{
 use crate::{
     Error,
     data::Examples,
-    learner::{Control, Method, PlannedCost, Predictor, Subject, Supervised, privacy},
+    learner::{Control, Method, PlannedCost, Predictor, Subject, Supervised, privacy, signal::NOISE_ALONE},
     network::{Architecture, Network, Task},
     terms,
 };
@@ -143,6 +143,10 @@ impl Method for Glm {
             );
         }
         remarks
+    }
+
+    fn remarks_on(&self, state: &State) -> Vec<String> {
+        state.is_noise(&self.plan).then(|| NOISE_ALONE.into()).into_iter().collect()
     }
 
     fn releases(&self) -> &'static str {

@@ -11,6 +11,7 @@ use crate::{
         average::Mean,
         calibration::{Calibration, Correction},
         loss::Loss,
+        signal::is_noise,
         tensors::{Tensor, TensorFile},
     },
 };
@@ -216,6 +217,19 @@ impl State {
             Some(mean) => mean.iter().map(|weight| f64::from(*weight)).collect(),
             None => self.weights.clone(),
         }
+    }
+
+    /// Whether no mean or deviation of the columns can be told from noise. False if none is released.
+    pub(super) fn is_noise(&self, plan: &Plan) -> bool {
+        let (noise, counters) = (plan.descent.noise_multiplier.get(), &self.counters);
+        let sums = [(&self.sums.means, counters.means), (&self.sums.deviations, counters.deviations)];
+        let (mut squares, mut numbers) = (0.0, 0.0);
+        for (sums, count) in sums.into_iter().filter(|(_, count)| *count > 0) {
+            let variance = noise * noise * count as f64;
+            squares += sums.iter().map(|sum| sum * sum / variance).sum::<f64>();
+            numbers += sums.len() as f64;
+        }
+        noise > 0.0 && numbers > 0.0 && is_noise(squares, numbers)
     }
 
     /// The weights of all layers of the model.

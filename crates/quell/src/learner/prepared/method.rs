@@ -16,6 +16,7 @@ use crate::{
         loss::Loss,
         method::check_targets,
         privacy,
+        signal::NOISE_ALONE,
         sums::Estimates,
     },
     network::Architecture,
@@ -124,7 +125,11 @@ impl Method for Prepared {
     }
 
     fn remarks_on(&self, state: &State) -> Vec<String> {
+        // The preparation counts the records, which tells more than gradients do.
+        let is_noise = state.preparation.are_noise(self.preparation.sums.noise());
         let mut remarks = self.training.remarks_on(&state.checkpoint);
+        remarks.retain(|remark| remark != NOISE_ALONE);
+        remarks.extend(is_noise.then(|| NOISE_ALONE.to_owned()));
         if self.calibration.is_some() && state.calibration.is_none() {
             remarks.push(
                 "the probabilities are not calibrated: what calibrates them was lost when the run was killed"

@@ -10,7 +10,7 @@ use super::{Estimates, Releases, Sums};
 use crate::{
     Error,
     data::Examples,
-    learner::{Control, Method, PlannedCost, Predictor, Results, Subject},
+    learner::{Control, Method, PlannedCost, Predictor, Results, Subject, signal::NOISE_ALONE},
     network::Architecture,
 };
 
@@ -107,6 +107,10 @@ impl<L: SumLearner> Method for L {
 
     fn remarks(&self) -> Vec<String> {
         SumLearner::remarks(self)
+    }
+
+    fn remarks_on(&self, state: &Self::State) -> Vec<String> {
+        state.are_noise(self.sums().noise()).then(|| NOISE_ALONE.into()).into_iter().collect()
     }
 
     fn releases(&self) -> &'static str {

@@ -7,6 +7,7 @@ use crate::{
     Error,
     learner::{
         ProtectedRecords, Snapshot,
+        signal::is_noise,
         tensors::{Tensor, TensorFile},
     },
 };
@@ -80,6 +81,14 @@ impl<E: Estimates> Releases<E> {
         let wide: Option<Vec<f64>> = kept.as_ref().map(|kept| kept.iter().map(|x| f64::from(*x)).collect());
         self.estimates.apply(wide.as_deref());
         self.releases.push(kept);
+    }
+
+    /// Whether no release so far can be told from noise of this standard deviation. False without any.
+    pub(in crate::learner) fn are_noise(&self, noise: f64) -> bool {
+        let released = || self.releases.iter().flatten().flatten();
+        let squares: f64 = released().map(|x| (f64::from(*x) / noise).powi(2)).sum();
+        let count = released().count();
+        noise > 0.0 && count > 0 && is_noise(squares, count as f64)
     }
 
     /// The tensors of a checkpoint.

@@ -44,7 +44,7 @@ impl ForMethod for RunTrial<'_> {
         if is_stopped {
             return Ok(None);
         }
-        let predictor = method.model(&state);
+        let predictor = training.predictor(&state);
         let evaluation = training.public_test().map(|test| predictor.evaluate(test));
         let score = match (score, &training.dataset.test, &evaluation) {
             (Some(count), Some(test), None) => {
