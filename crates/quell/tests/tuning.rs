@@ -258,8 +258,8 @@ fn a_trial_that_was_killed_is_charged_and_not_repeated() {
 /// The test part of a table is private, so each trial pays for a noisy count.
 #[test]
 fn a_private_score_is_paid_for_and_kept() {
-    let rows: String =
-        (0..2000).map(|row| format!("{},{}\n", row % 10, ["no", "yes"][usize::from(row % 10 > 4)])).collect();
+    let row = |row: usize| format!("{},{}\n", row % 10, ["no", "yes"][usize::from(row % 10 > 4)]);
+    let rows = (0..2000).map(row).collect::<Vec<_>>().concat();
     let file = Scratch::new("score.csv", format!("x,y\n{rows}"));
     let text = format!(
         "[data]\npath = {:?}\n[data.schema.label]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n\

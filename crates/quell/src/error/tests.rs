@@ -271,7 +271,7 @@ fn hints_and_messages_name_no_flag_and_no_command() {
 #[test]
 fn a_picture_is_the_end_of_the_message() {
     let with_picture: Vec<Error> = samples().into_iter().filter(|error| error.picture().is_some()).collect();
-    assert_eq!(with_picture.len(), 4);
+    assert_eq!(with_picture.len(), 5);
     for error in with_picture {
         assert!(error.to_string().ends_with(&format!("\n{}", error.picture().unwrap())), "{error:?}");
     }
