@@ -1,7 +1,7 @@
 //! Word vectors. First byte: text, text in gzip, or safetensors with a list of words.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
-use quell::data::{Options, Schema, TextFeatures};
+use quell::data::{FeatureKind, Options, Schema, TextFeatures};
 use quell_fuzz::{learn, put, split};
 
 fuzz_target!(|input: &[u8]| {
@@ -11,8 +11,7 @@ fuzz_target!(|input: &[u8]| {
     let vocabulary = (first % 3 == 2).then(|| put("list.txt", b"a\nb\nthe\n"));
     let mut schema = Schema::parse("[label]\ncolumn = 'c'\nclasses = ['x', 'y']\n[[column]]\nname = 't'\nboolean = true")
         .expect("the schema is right");
-    schema.columns[0].boolean = false;
     let embedding = Some(put(name, content));
-    schema.columns[0].text = Some(TextFeatures { embedding, vocabulary, ..TextFeatures::default() });
+    schema.columns[0].kind = FeatureKind::Text(TextFeatures { embedding, vocabulary, ..TextFeatures::default() });
     learn(&table, &Options { schema: Some(schema), ..Options::default() });
 });

@@ -163,24 +163,8 @@ impl Flags {
     ) -> Result<(Vec<Values>, Vec<Option<u64>>)> {
         payment::check_positive(epsilon)?;
         let within = self.within(roles)?;
-        let missing = || {
-            Refusal::new(
-                format!("{} has no file name", self.data.display()),
-                "name the dataset with --dataset",
-            )
-        };
-        let dataset = Dataset::of(self.dataset.as_ref(), &self.data).ok_or_else(missing)?;
-        let is_limited = self.one_record_per_user || self.max_per_user.is_some();
-        let hint = "add --max-per-user N and --user COLUMN, or --one-record-per-user if every user has only one record";
-        let mut ledger = self.ledgers.ledger_of_records(&dataset, is_limited, hint)?;
-        let dataset = dataset.name;
+        let (mut ledger, dataset) = self.ledger()?;
         let state = ledger.state()?.clone();
-        if self.max_per_user.is_some() && state.terms().unit != Unit::User {
-            // A record that is removed would let another record of its user in, so two records would change.
-            let sentence =
-                format!("the ledger of {dataset:?} protects records, expected one that protects users");
-            return Err(Refusal::new(sentence, "leave --max-per-user out").into());
-        }
         let records = match (self.max_per_user, &self.user) {
             (Some(most), Some(user)) => table.all().at_most_per_user(user, most)?,
             _ => table.all(),
@@ -283,6 +267,28 @@ impl Flags {
             asked["schema"]["user"] = json!(self.user);
         }
         asked
+    }
+
+    /// Opens the ledger of the dataset, and returns it with the name of the dataset.
+    fn ledger(&self) -> Result<(Ledger<Volume>, String)> {
+        let missing = || {
+            Refusal::new(
+                format!("{} has no file name", self.data.display()),
+                "name the dataset with --dataset",
+            )
+        };
+        let dataset = Dataset::of(self.dataset.as_ref(), &self.data).ok_or_else(missing)?;
+        let is_limited = self.one_record_per_user || self.max_per_user.is_some();
+        let hint = "add --max-per-user N and --user COLUMN, or --one-record-per-user if every user has only one record";
+        let mut ledger = self.ledgers.ledger_of_records(&dataset, is_limited, hint)?;
+        let dataset = dataset.name;
+        if self.max_per_user.is_some() && ledger.state()?.terms().unit != Unit::User {
+            // A record that is removed would let another record of its user in, so two records would change.
+            let sentence =
+                format!("the ledger of {dataset:?} protects records, expected one that protects users");
+            return Err(Refusal::new(sentence, "leave --max-per-user out").into());
+        }
+        Ok((ledger, dataset))
     }
 
     /// The range in which the numbers of each column are searched.
