@@ -99,8 +99,10 @@ fn a_first_row_that_may_be_a_record_is_said_to_be_names_and_is_not_printed() {
         assert!(!ran.stderr.contains(word) && !ran.stdout.contains(word), "{}", ran.stderr);
     }
     // The names are declared, so the first row is a record.
-    let ran =
-        run(&here, "init words.csv --header name,work,smokes --config own.toml --output own-schema.toml");
+    let ran = run(
+        &here,
+        "init words.csv --header name,work,smokes --delimiter , --config own.toml --output own-schema.toml",
+    );
     assert_eq!((ran.code, ran.stderr.contains("the first row")), (0, false), "{}", ran.stderr);
     let written = read(&here, "own-schema.toml") + &read(&here, "own.toml");
     assert!(written.contains("smokes") && !written.contains("clerk"), "{written}");

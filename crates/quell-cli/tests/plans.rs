@@ -184,12 +184,12 @@ fn a_text_column_is_refused_with_a_schema_and_noted_without_one() {
 }
 
 #[test]
-fn numbers_of_columns_with_texts_dates_and_truths_are_refused_before_payment() {
+fn numbers_of_columns_with_texts_dates_and_categories_are_refused_before_payment() {
     let project = Project::new("kinds", &[]);
     let kinds = [
         ("who", "text = { hashed = 4 }", "text"),
         ("age", "date = { from = '2024-01-01', to = '2024-12-31' }", "dates"),
-        ("smokes", "boolean = true", "true or false"),
+        ("smokes", "boolean = true", "numbers"),
         ("city", "categories = ['Bern', 'Basel']", "categories"),
     ];
     let declared = kinds.map(|(name, kind, _)| format!("[[column]]\nname = '{name}'\n{kind}\n"));
@@ -201,10 +201,11 @@ fn numbers_of_columns_with_texts_dates_and_truths_are_refused_before_payment() {
         &["histogram", "--bounds", "0", "10", "--bins", "2"],
         &["histogram", "--edges", "0,5,10"],
     ];
-    for (name, _, declared) in kinds {
+    // Truths are the numbers 0 and 1: their mean is a share.
+    for (name, _, declared) in kinds.into_iter().filter(|(name, ..)| *name != "smokes") {
         for question in questions {
             let rest = ["--column", name, "--schema", &path, "--epsilon", "1"];
-            let refused = project.query(&[question, &rest].concat());
+            let refused = project.query(&[question, &rest[..]].concat());
             let said =
                 format!("error: column \"{name}\" is declared as {declared}, expected numbers\nhint: ");
             assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{name}: {question:?}");

@@ -250,8 +250,8 @@ fn a_run_goes_on_wherever_it_is_broken_off_and_says_if_its_calibration_is_lost()
             (1, false, false),
             (2, false, false),
             (60, false, false),
-            // Within the last block, which is leased as a whole.
-            (152, false, true),
+            // Within the last block, at whose end the run stops.
+            (152, false, false),
             // After the calibration, which was saved.
             (153, false, false),
             // Killed before the calibration was saved.

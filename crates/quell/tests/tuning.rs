@@ -267,7 +267,7 @@ fn a_private_score_is_paid_for_and_kept() {
         file.path()
     );
     let mut configuration = Configuration::parse(&text).unwrap();
-    configuration.glm.records = Some(1600);
+    (configuration.glm.records, configuration.glm.privacy.epsilon) = (Some(1600), Some(2.0));
     let candidates = vec![Candidate { name: "additive".into(), configuration }];
     let job = Tuning::new(TuningConfiguration { candidates, ..asked(2.0, 3, &[1.0]) }).unwrap();
     assert!(job.configuration.score_epsilon.is_some_and(|epsilon| epsilon > 0.1 && epsilon < 0.3));
