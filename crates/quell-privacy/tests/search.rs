@@ -4,8 +4,11 @@ use crate::book::{Memory, ledger, terms, without_cap};
 use quell_privacy::{
     Error, Event, Neighbors,
     ledger::{Composition, Ledger, Trial},
-    mechanism::{AllTrials, Best, BestOf, Count, IntegerNoise, Mechanism, Sensitive, TrialPlan},
-    units::Epsilon,
+    mechanism::{
+        AllTrials, Best, BestOf, Clipping, Count, Descent, IntegerNoise, Mechanism, Sampling, Sensitive,
+        StagedDescent, TrialPlan,
+    },
+    units::{ClipNorm, Epsilon, NoiseMultiplier},
 };
 
 fn count(epsilon: f64) -> Count {
@@ -188,6 +191,34 @@ fn trials_that_are_all_released_are_handed_out_once_and_cost_their_sum() {
     assert!(copy.reserve(AllTrials::new(Vec::new(), Neighbors::AddRemove), 1).is_err());
     assert!(copy.reserve(AllTrials::new(vec![TrialPlan::default()], Neighbors::AddRemove), 1).is_err());
     assert_eq!(trials.event(Neighbors::Replace), Event::NonPrivate);
+}
+
+/// One run of all trials is a whole trial, and one run of a staged plan is a step. So neither may pass for the other.
+#[test]
+fn a_charge_for_steps_is_no_charge_for_a_trial() {
+    let descent = |noise: f64| Descent {
+        sampling: Sampling::Full,
+        clipping: Clipping::Flat { norm: ClipNorm::new(1.0).unwrap() },
+        noise_multiplier: NoiseMultiplier::new(noise).unwrap(),
+        dimension: 1,
+    };
+    let staged = StagedDescent { preparation: vec![(descent(30.0), 1)], descent: descent(40.0) };
+    for (steps, staged) in
+        [(3, staged), (3, StagedDescent::of(descent(40.0))), (1, StagedDescent::of(descent(40.0)))]
+    {
+        let trial = TrialPlan::default().then(&staged, steps, Neighbors::AddRemove);
+        let trials = AllTrials::new(vec![trial], Neighbors::AddRemove);
+        let (mut one, _) = ledger(2.0);
+        one.reserve_once("steps", staged.clone(), steps).unwrap();
+        let charge = one.state().unwrap().charges()[0].entry;
+        assert!(one.resume(trials.clone(), charge).is_err(), "{steps} steps are resumed as a trial");
+        let (mut other, _) = ledger(2.0);
+        assert_eq!(other.reserve(trials.clone(), steps).is_ok(), steps == 1, "{steps}");
+        let (mut other, _) = ledger(2.0);
+        other.reserve_once("trial", trials, 1).unwrap();
+        let charge = other.state().unwrap().charges()[0].entry;
+        assert!(other.resume(staged, charge).is_err(), "a trial is resumed as {steps} steps");
+    }
 }
 
 /// The attacker sees the best noisy count, and guesses that the record is missing if it is at most 100.

@@ -256,7 +256,7 @@ fn a_run_goes_on_wherever_it_is_broken_off_and_says_if_its_calibration_is_lost()
             (153, false, false),
             // Killed before the calibration was saved.
             (60, true, true),
-            (152, true, true),
+            (140, true, true),
         ],
     );
     breaks(152, &[(154, false, false), (155, true, false)]);

@@ -426,6 +426,16 @@ fn names_of_users_in_arrays_that_are_no_text_stay_different() {
     }
 }
 
+/// Else all records without a user would be those of one user.
+#[test]
+fn a_mark_of_a_missing_user_is_read_in_the_declared_encoding() {
+    let folder = Folder::new().with("t.csv", b"who,x\n\x96,1\n\x96,2\nann,3\n");
+    let settings = layout("encoding = 'latin-1'\nmissing = ['–']");
+    let table = Table::open_as(folder.path().join("t.csv"), &settings).unwrap();
+    let limited = table.all().at_most_per_user("who", 1).unwrap();
+    assert_eq!(limited.numbers("x").unwrap(), [Some(3.0)]);
+}
+
 #[test]
 fn an_archive_of_the_data_is_the_data() {
     let folder = Folder::new().with("people.data", "1,a\n");
@@ -435,6 +445,7 @@ fn an_archive_of_the_data_is_the_data() {
         archive("people.data.zip", "people.data"),
         archive("people.zip", "people.data"),
         archive("other.zip", "folder/people.data"),
+        archive("packed.zip", "people.data.gz"),
     ] {
         assert!(shares_records(&path, &data) && shares_records(&data, &path), "{}", path.display());
         assert_eq!(name_of(&path), name_of(&data), "{}", path.display());

@@ -258,12 +258,12 @@ fn a_trial_that_was_killed_is_charged_and_not_repeated() {
 /// The test part of a table is private, so each trial pays for a noisy count.
 #[test]
 fn a_private_score_is_paid_for_and_kept() {
-    let row = |row: usize| format!("{},{}\n", row % 10, ["no", "yes"][usize::from(row % 10 > 4)]);
+    let row = |row: usize| format!("{}.{row:04},{}\n", row % 9, ["no", "yes"][usize::from(row % 9 > 4)]);
     let rows = (0..2000).map(row).collect::<Vec<_>>().concat();
     let file = Scratch::new("score.csv", format!("x,y\n{rows}"));
     let text = format!(
         "[data]\npath = {:?}\n[data.schema.label]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n\
-         [[data.schema.column]]\nname = \"x\"\nbounds = [0, 9]\n[model]\nname = \"additive\"\n",
+         [data.schema.test]\nshare = 0.2\n[[data.schema.column]]\nname = \"x\"\nbounds = [0, 9]\n[model]\nname = \"additive\"\n",
         file.path()
     );
     let mut configuration = Configuration::parse(&text).unwrap();

@@ -185,6 +185,7 @@ impl Place<'_> {
                 row.number(*slot).and_then(|number| bins.place(number)).map(|place| bins.name(place))
             }
             Self::Conditions(filters) => {
+                // The first part that a record is in: so it is in one part, whatever was proved about them.
                 let holds = filters.iter().find(|(slot, filter, _)| filter.takes(row, *slot));
                 holds.map(|(_, _, name)| (*name).to_owned())
             }

@@ -62,20 +62,17 @@ impl Mechanism for AllTrials {
     }
 
     /// # Theorem
-    /// Events compose adaptively [ZDW22, Theorem 10]. Each trial is an event of its own inside of the composition, so
-    /// that a ledger counts one run for each trial.
+    /// Events compose adaptively [ZDW22, Theorem 10]. Each trial is an event of its own inside of the composition, also
+    /// if it is the only one. So a ledger counts one run for each trial, and the event is that of no other mechanism:
+    /// a charge for steps cannot be resumed as a trial, nor a trial as steps.
     fn event_of_runs(&self, neighbors: Neighbors, runs: u64) -> Event {
-        if neighbors != self.neighbors {
-            return Event::NonPrivate;
-        }
-        let taken = self.trials.iter().take(usize::try_from(runs).unwrap_or(usize::MAX));
-        let mut events: Vec<Event> = taken
-            .map(|trial| match trial.event() {
-                event @ Event::Composed(_) => event,
-                event => Event::Composed(vec![event]),
-            })
-            .collect();
-        if events.len() == 1 { events.remove(0) } else { Event::Composed(events) }
+        let taken = usize::try_from(runs).ok().and_then(|runs| self.trials.get(..runs));
+        let Some(trials) = taken.filter(|_| neighbors == self.neighbors) else { return Event::NonPrivate };
+        let events = trials.iter().map(|trial| match trial.event() {
+            event @ Event::Composed(_) => event,
+            event => Event::Composed(vec![event]),
+        });
+        Event::Composed(events.collect())
     }
 
     fn distance_of_runs(&self, runs: u64) -> f64 {

@@ -204,7 +204,9 @@ fn unpacked(path: &Path) -> PathBuf {
         let member = zipped::Member::only(path)
             .ok()
             .and_then(|member| member.name.file_name().map(std::ffi::OsStr::to_owned));
-        return member.map_or(inside, |name| path.with_file_name(name));
+        let member = member.map_or(inside, |name| path.with_file_name(name));
+        // The table in the archive may be compressed itself.
+        return if stream::packed(&member) { member.with_extension("") } else { member };
     }
     if stream::packed(path) || zipped::is_zip(path) { inside } else { path.to_owned() }
 }

@@ -140,6 +140,8 @@ impl Row<'_> {
                 Values::Numbers(_) | Values::Texts(_) => return None,
             },
         };
-        Some(bytes.trim_ascii()).filter(|bytes| !bytes.is_empty() && !self.marks.has_text(bytes))
+        // Marks are compared as letters, as everywhere: else records without a user would share one.
+        let is_marked = |bytes: &[u8]| self.marks.has_text(self.marks.writing.text(bytes).trim().as_bytes());
+        Some(bytes.trim_ascii()).filter(|bytes| !bytes.is_empty() && !is_marked(bytes))
     }
 }
