@@ -55,7 +55,7 @@ impl Place {
         let path = Scratch::new("tune", "").path().with_extension("folder");
         std::fs::create_dir_all(&path).unwrap();
         let store = Store::create(Location::File(path.join("ledger.db"))).unwrap();
-        let ledger = Ledger::create(store.book("digits").unwrap(), job.terms().unwrap()).unwrap();
+        let ledger = Ledger::create(store.book(&job.dataset()).unwrap(), job.terms().unwrap()).unwrap();
         Self { folder: Folder::create(&path.join("run")).unwrap(), ledger, path }
     }
 
