@@ -20,7 +20,7 @@ file() {  # a file of DATA, in gzip or not
 
 quell() {  # every command uses the same ledgers
     echo "> quell $*" >&2
-    "$quell" "$@" --ledger "$here/ledgers"
+    command "$quell" "$@" --ledger "$here/ledgers"
 }
 
 # Adult: income from a census. The test file is public.
@@ -52,4 +52,4 @@ quell train "$(file ratings.csv)" --model factorization --user userId --item mov
 for run in adult bank california pictures ratings; do
     echo "$here/$run/report.html"
 done
-"$quell" ledger list --ledger "$here/ledgers"
+quell ledger list

@@ -95,10 +95,15 @@ fn an_ordinary_day_goes_from_raw_files_to_reports_and_answers() {
     pictures(&data.join("pictures-test"), 10);
     ratings(&data);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/ordinary-day.sh");
+    // As a user runs it: the program is found by its name.
+    let programs = Path::new(env!("CARGO_BIN_EXE_quell")).parent().unwrap().to_owned();
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    let all = std::env::join_paths(std::iter::once(programs).chain(std::env::split_paths(&others))).unwrap();
     let ran = Command::new("sh")
         .arg(script)
         .arg(&data)
-        .env("QUELL", env!("CARGO_BIN_EXE_quell"))
+        .env("PATH", all)
+        .env_remove("QUELL")
         .current_dir(&here)
         .output()
         .unwrap();
