@@ -197,8 +197,8 @@ mod tests {
 
     #[test]
     fn a_row_of_a_product_is_the_same_whatever_rows_are_beside_it() {
-        // Clause 2 of `Contributions`, to the last bit.
-        const ROWS: usize = 600;
+        // Clause 2 of `Contributions`, to the last bit. Batches have up to 1024 rows.
+        const ROWS: usize = 1100;
         for (depth, columns) in [
             (64, 16),
             (784, 100),
@@ -232,6 +232,8 @@ mod tests {
                         (7, 72),
                         (100, 330),
                         (9, 590),
+                        (0, 1024),
+                        (70, 1094),
                     ] {
                         let mut some = vec![0.5; (to - from) * stride];
                         multiply(

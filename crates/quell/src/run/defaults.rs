@@ -77,7 +77,8 @@ impl Configuration {
     /// Whether a table without a named model gets a small network, by public facts alone.
     ///
     /// Only a network sees what columns say together, and it needs many records (docs/evidence.md, Defaults).
-    /// A number as the target keeps an additive model: it was as good, and much better where tails are heavy.
+    /// A number as the target keeps an additive model: people can read it, and it is much better where tails are
+    /// heavy. On other tables a network was better at a large ε.
     fn suits_small_network(&self) -> bool {
         let privacy = self.training.privacy;
         if !self.training.is_guarantee_alone()
