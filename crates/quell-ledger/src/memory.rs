@@ -1,10 +1,9 @@
 //! A book in memory, for tests, examples and notebooks.
 
 use std::{
-    cell::RefCell,
     convert::Infallible,
     hash::{BuildHasher, Hasher, RandomState},
-    rc::Rc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use quell_privacy::{
@@ -31,7 +30,7 @@ pub struct InMemory {
     dataset: String,
     /// Tells the receipts of different books apart.
     id: u64,
-    lines: Rc<RefCell<Vec<Line>>>,
+    lines: Arc<Mutex<Vec<Line>>>,
 }
 
 impl InMemory {
@@ -41,7 +40,7 @@ impl InMemory {
         Self {
             dataset: dataset.to_owned(),
             id: RandomState::new().build_hasher().finish(),
-            lines: Rc::default(),
+            lines: Arc::default(),
         }
     }
 
@@ -60,17 +59,22 @@ impl InMemory {
         };
         Ledger::create(Self::new(dataset), terms)
     }
+
+    /// The lines. A panic elsewhere leaves them whole: a line is added in one call.
+    fn lines(&self) -> MutexGuard<'_, Vec<Line>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Book for InMemory {
     type Error = Infallible;
 
     fn read(&mut self, from: u64) -> Result<Vec<Line>, Infallible> {
-        Ok(self.lines.borrow().iter().skip(usize::try_from(from).unwrap_or(usize::MAX)).cloned().collect())
+        Ok(self.lines().iter().skip(usize::try_from(from).unwrap_or(usize::MAX)).cloned().collect())
     }
 
     fn append(&mut self, permit: &Permit<'_>) -> Result<Option<Receipt>, Infallible> {
-        let mut lines = self.lines.borrow_mut();
+        let mut lines = self.lines();
         let state = State::new(&lines).ok();
         // This comparison is false for NaN.
         let fits = permit.spent() <= permit.cap();

@@ -1,0 +1,103 @@
+//! Errors of the library as exceptions of `quell.errors`, with their hints.
+
+use pyo3::{prelude::*, sync::PyOnceLock, types::PyType};
+use quell::Hint;
+
+/// An error on its way to Python.
+pub(crate) enum Error {
+    /// An error of the library.
+    Quell(quell::Error),
+    /// An error of the store of ledgers.
+    Ledger(quell_ledger::Error),
+    /// A setting that is no valid JSON or TOML, or a file that cannot be used: the class, and the message.
+    Other(&'static str, String),
+    /// An exception of a Python function that was called.
+    Python(PyErr),
+}
+
+/// The result of a function that Python calls.
+pub(crate) type Result<T> = std::result::Result<T, Error>;
+
+impl From<quell::Error> for Error {
+    fn from(error: quell::Error) -> Self {
+        Self::Quell(error)
+    }
+}
+
+impl From<quell_privacy::Error> for Error {
+    fn from(error: quell_privacy::Error) -> Self {
+        Self::Quell(error.into())
+    }
+}
+
+impl From<quell_ledger::Error> for Error {
+    fn from(error: quell_ledger::Error) -> Self {
+        Self::Ledger(error)
+    }
+}
+
+impl From<PyErr> for Error {
+    fn from(error: PyErr) -> Self {
+        Self::Python(error)
+    }
+}
+
+impl From<serde_json::Error> for Error {
+    /// A setting from Python that the library does not know.
+    fn from(error: serde_json::Error) -> Self {
+        Self::Other("SettingError", error.to_string())
+    }
+}
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Python(error) => error,
+            Error::Other(class, message) => raise(class, message, None),
+            Error::Ledger(error) => {
+                let text = error.to_string();
+                let (message, hint) = text.split_once("\nhint: ").unwrap_or((&text, ""));
+                raise("LedgerError", message.to_owned(), Some(hint.to_owned()).filter(|hint| !hint.is_empty()))
+            }
+            Error::Quell(error) => {
+                let hint = error.hint().map(|hint| phrase(&hint));
+                raise(class(&error), error.to_string(), hint)
+            }
+        }
+    }
+}
+
+/// The class of `quell.errors` for an error of the library.
+fn class(error: &quell::Error) -> &'static str {
+    use quell_privacy::Error as Privacy;
+    match error {
+        quell::Error::Privacy(Privacy::Refused { .. }) => "BudgetError",
+        quell::Error::Privacy(Privacy::Unsupported { .. }) => "UnsupportedError",
+        quell::Error::Privacy(Privacy::Book { .. }) | quell::Error::OtherTerms { .. } => "LedgerError",
+        quell::Error::Format(_) | quell::Error::Table(_) | quell::Error::Sizes { .. } => "DataError",
+        quell::Error::Run(_) | quell::Error::SavedState { .. } => "RunError",
+        quell::Error::Absent { .. }
+        | quell::Error::Unreadable { .. }
+        | quell::Error::Unwritable { .. }
+        | quell::Error::TooLong { .. } => "FileError",
+        _ => "SettingError",
+    }
+}
+
+/// Phrases a hint in the words of the Python package.
+fn phrase(hint: &Hint) -> String {
+    hint.to_string()
+}
+
+/// Makes an exception of `quell.errors`.
+fn raise(class: &str, message: String, hint: Option<String>) -> PyErr {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    Python::attach(|py| {
+        let module = MODULE.get_or_try_init(py, || PyModule::import(py, "quell.errors").map(Bound::unbind));
+        let made = module.and_then(|module| {
+            let class = module.bind(py).getattr(class)?.cast_into::<PyType>()?;
+            class.call1((message, hint))
+        });
+        made.map_or_else(|error| error, PyErr::from_value)
+    })
+}

@@ -1,0 +1,18 @@
+//! The native module of the Python package `quell`: `quell._native`.
+//!
+//! The package in `python/quell` is what people import. It checks nothing that this module does not check again:
+//! settings cross the border as JSON and are read by the types of the library, records as arrays.
+//! Long work releases the interpreter.
+
+mod accounting;
+mod error;
+mod ledger;
+
+use pyo3::prelude::*;
+
+#[pymodule(gil_used = false)]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    accounting::register(module)?;
+    ledger::register(module)
+}
