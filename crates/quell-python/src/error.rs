@@ -57,7 +57,11 @@ impl From<Error> for PyErr {
             Error::Ledger(error) => {
                 let text = error.to_string();
                 let (message, hint) = text.split_once("\nhint: ").unwrap_or((&text, ""));
-                raise("LedgerError", message.to_owned(), Some(hint.to_owned()).filter(|hint| !hint.is_empty()))
+                raise(
+                    "LedgerError",
+                    message.to_owned(),
+                    Some(hint.to_owned()).filter(|hint| !hint.is_empty()),
+                )
             }
             Error::Quell(error) => {
                 let hint = error.hint().map(|hint| phrase(&hint));

@@ -61,14 +61,24 @@ pub(crate) struct PyLedger {
 }
 
 enum Place {
-    Stored(Location),
+    /// A store, and the text that names it. The text may contain a password.
+    Stored {
+        location: Location,
+        text: String,
+    },
     InMemory(InMemory),
+}
+
+impl Place {
+    fn stored(text: &str) -> Self {
+        Self::Stored { location: location(text), text: text.to_owned() }
+    }
 }
 
 impl PyLedger {
     fn book(&self) -> Result<AnyBook> {
         Ok(match &self.place {
-            Place::Stored(location) => {
+            Place::Stored { location, .. } => {
                 let mut store = Store::open(location.clone())?;
                 // If there is no ledger of this name, the error lists those that there are.
                 store.entries(&self.dataset)?;
@@ -103,16 +113,19 @@ impl PyLedger {
             let terms: Terms = serde_json::from_str(terms)?;
             let dataset = terms.dataset.clone();
             let place = match place {
-                Some(text) => Place::Stored(location(text)),
+                Some(text) => Place::stored(text),
                 None => Place::InMemory(InMemory::new(&dataset)),
             };
             let mut book = match &place {
-                Place::Stored(location) => {
+                Place::Stored { location, .. } => {
                     if let Location::File(path) = location
                         && let Some(folder) = path.parent()
                     {
                         std::fs::create_dir_all(folder).map_err(|error| {
-                            Error::Other("FileError", format!("{} cannot be created: {error}", folder.display()))
+                            Error::Other(
+                                "FileError",
+                                format!("{} cannot be created: {error}", folder.display()),
+                            )
                         })?;
                     }
                     AnyBook::Stored(Box::new(Store::create(location.clone())?.book(&dataset)?))
@@ -128,7 +141,7 @@ impl PyLedger {
     /// The ledger of a dataset in a store. Opening it checks all lines.
     #[staticmethod]
     fn existing(py: Python<'_>, dataset: String, place: &str) -> PyResult<Self> {
-        let found = Self { place: Place::Stored(location(place)), dataset };
+        let found = Self { place: Place::stored(place), dataset };
         py.detach(|| found.open().map(drop))?;
         Ok(found)
     }
@@ -157,7 +170,16 @@ impl PyLedger {
     #[getter]
     fn location(&self) -> Option<String> {
         match &self.place {
-            Place::Stored(location) => Some(location.to_string()),
+            Place::Stored { location, .. } => Some(location.to_string()),
+            Place::InMemory(_) => None,
+        }
+    }
+
+    /// The place with which the ledger can be opened again, for another process; none if it is in memory.
+    #[getter]
+    fn place(&self) -> Option<&str> {
+        match &self.place {
+            Place::Stored { text, .. } => Some(text),
             Place::InMemory(_) => None,
         }
     }
@@ -199,7 +221,8 @@ impl PyLedger {
         by: Option<String>,
     ) -> PyResult<()> {
         Ok(py.detach(|| -> Result<()> {
-            let budget = Budget { epsilon: epsilon.map(Epsilon::new).transpose()?, delta: Delta::new(delta)? };
+            let budget =
+                Budget { epsilon: epsilon.map(Epsilon::new).transpose()?, delta: Delta::new(delta)? };
             let mut ledger = self.open()?;
             ledger.annotate(&Note { by, ..Note::default() });
             ledger.raise(budget, reason)?;

@@ -11,11 +11,14 @@ from .errors import (
     SettingError,
     UnsupportedError,
 )
+from .ledgers import Charge, Ledger
 
 __all__ = [
     "BudgetError",
+    "Charge",
     "DataError",
     "FileError",
+    "Ledger",
     "LedgerError",
     "QuellError",
     "RunError",

@@ -30,8 +30,12 @@ mod table;
 pub(crate) use examples::dataset::{SYNTHETIC, belongs_to, is_test_part, location, whole};
 pub use examples::{
     Examples, Targets,
-    dataset::{Dataset, Format, Options, former_names, is_same, name_of, open, shares_records, unlabelled},
+    dataset::{
+        Dataset, Format, Options, former_names, is_same, name_of, open, shares_records, unlabelled,
+        unlabelled_in,
+    },
     ratings::{RatingColumns, UserRatings},
+    records::Records,
     scaling::Scaling,
     split::Split,
 };
@@ -49,6 +53,7 @@ pub use table::{
     fit::{Fit, Misfit, MisfitKind},
     header::{Column, Kind, Use},
     layout::{Decimal, Delimiter, Encoding, Layout},
+    memory::ColumnCells,
     predicate::Predicate,
     row::Row,
     schema::{Schema, TestPart, unscaled},

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use crate::{
     Error,
     data::{
-        self, Dataset, Examples, FeatureKind, Fit, MisfitKind, Options, RatingColumns, Scaling, Schema,
-        TableError, TextFeatures,
+        self, Dataset, Examples, FeatureKind, Fit, MisfitKind, Options, RatingColumns, Records, Scaling,
+        Schema, TableError, TextFeatures,
     },
     error::quoted,
     features::Features,
@@ -139,6 +139,9 @@ pub struct Source {
     /// The columns of a table of ratings, and the public list of items.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratings: Option<RatingColumns>,
+    /// Records in memory, instead of a file. They are in no settings file: whoever resumes gives them again.
+    #[serde(skip)]
+    pub records: Option<Records>,
 }
 
 impl Configuration {
@@ -199,6 +202,9 @@ impl Source {
         if let Some(columns) = &self.ratings {
             return self.read_ratings(columns);
         }
+        if let Some(records) = &self.records {
+            return records.open(&self.options(needs_label));
+        }
         let Some(path) = &self.path else {
             if self.classes.is_some() || self.shape.is_some() {
                 let name = if self.classes.is_some() { "classes" } else { "shape" };
@@ -215,15 +221,7 @@ impl Source {
             }
             return Ok(digits);
         };
-        let mut options = Options {
-            schema: self.schema.clone(),
-            classes: self.classes.clone(),
-            shape: self.shape,
-            scaling: self.scaling.clone(),
-            public_test: self.public_test,
-            ignore_label: !needs_label,
-            ..Options::default()
-        };
+        let mut options = self.options(needs_label);
         if self.test.as_ref().is_some_and(|test| data::shares_records(test, path)) {
             return Err(Error::Setting {
                 name: "test",
@@ -253,12 +251,34 @@ impl Source {
         Ok(dataset)
     }
 
+    /// What the settings say about the records, besides where they are.
+    fn options(&self, needs_label: bool) -> Options {
+        Options {
+            schema: self.schema.clone(),
+            classes: self.classes.clone(),
+            shape: self.shape,
+            scaling: self.scaling.clone(),
+            public_test: self.public_test,
+            ignore_label: !needs_label,
+            ..Options::default()
+        }
+    }
+
+    /// Whether the records are the embedded digits, which are public.
+    pub(super) fn is_embedded(&self) -> bool {
+        self.path.is_none() && self.records.is_none()
+    }
+
     /// Compares public test records with the schema, before anything is paid.
     ///
     /// Returns remarks about records that do not fit. Records of which most do not fit are refused.
     /// The caller has refused test records that are records of the private data.
     pub(super) fn check_public_test(&self, label: LabelUse) -> Result<Vec<String>, Error> {
         let Some(schema) = &self.schema else { return Ok(Vec::new()) };
+        if let Some(table) = self.records.as_ref().and_then(Records::public_table) {
+            let fit = Fit::of_table(table, &label.schema(schema), label == LabelUse::Target)?;
+            return check_fit(&fit, &label.schema(schema), "the test table");
+        }
         let part = schema.test.as_ref().filter(|test| test.public || self.public_test);
         let beside = part.and_then(|test| {
             let path = self.path.as_ref()?;
@@ -273,27 +293,7 @@ impl Source {
         let Some(schema) = &self.schema else { return Ok(Vec::new()) };
         let schema = label.schema(schema);
         let fit = Fit::new(path, &schema, label == LabelUse::Target).map_err(|error| in_file(error, path))?;
-        let mut remarks = Vec::new();
-        for (count, first) in fit.by_column() {
-            let is_label = matches!(first.kind, MisfitKind::NoClass | MisfitKind::NoTarget);
-            let found = format!(
-                "column {} of {count} of {} records of {} {first}",
-                quoted(&first.column),
-                fit.records,
-                path.display()
-            );
-            let error = TableError::UnfitRecords { found, expected: declared(&schema, &first.column) };
-            if 2 * count > fit.records && !first.is_declared {
-                return Err(error.into());
-            }
-            let effect = match (is_label, first.is_declared) {
-                (true, _) => "these records are left out",
-                (false, true) => "these cells count as unknown",
-                (false, false) => "these cells count as missing",
-            };
-            remarks.push(format!("note: {error}; {effect}"));
-        }
-        Ok(remarks)
+        check_fit(&fit, &schema, &path.display().to_string())
     }
 
     /// Reads ratings. All of the test file is test data.
@@ -394,7 +394,7 @@ impl Source {
             .as_ref()
             .and_then(|schema| schema.test.as_ref())
             .is_some_and(|test| test.share.is_some());
-        if neighbors == Neighbors::Replace && splits && self.path.is_some() {
+        if neighbors == Neighbors::Replace && splits && !self.is_embedded() {
             return Err(Error::Setting {
                 name: "neighbors",
                 found: "replace, with a test share chosen by the values of the records".into(),
@@ -414,7 +414,8 @@ impl Source {
     #[must_use]
     pub fn name(&self) -> String {
         let stem = || self.path.as_deref().and_then(data::name_of);
-        self.dataset.clone().or_else(stem).unwrap_or_else(|| "digits".into())
+        let usual = if self.is_embedded() { "digits" } else { "records" };
+        self.dataset.clone().or_else(stem).unwrap_or_else(|| usual.into())
     }
 
     /// Names that earlier versions gave the dataset. None if the settings name the dataset.
@@ -423,6 +424,27 @@ impl Source {
         let path = self.path.as_deref().filter(|_| self.dataset.is_none());
         path.map(data::former_names).unwrap_or_default()
     }
+}
+
+/// Describes public records that do not fit the schema. Records of which most do not fit are refused.
+fn check_fit(fit: &Fit, schema: &Schema, name: &str) -> Result<Vec<String>, Error> {
+    let mut remarks = Vec::new();
+    for (count, first) in fit.by_column() {
+        let is_label = matches!(first.kind, MisfitKind::NoClass | MisfitKind::NoTarget);
+        let column = quoted(&first.column);
+        let found = format!("column {column} of {count} of {} records of {name} {first}", fit.records);
+        let error = TableError::UnfitRecords { found, expected: declared(schema, &first.column) };
+        if 2 * count > fit.records && !first.is_declared {
+            return Err(error.into());
+        }
+        let effect = match (is_label, first.is_declared) {
+            (true, _) => "these records are left out",
+            (false, true) => "these cells count as unknown",
+            (false, false) => "these cells count as missing",
+        };
+        remarks.push(format!("note: {error}; {effect}"));
+    }
+    Ok(remarks)
 }
 
 /// Names the file in an error about a missing column.
@@ -452,7 +474,7 @@ impl Configuration {
     /// That holds for the embedded digits only. The number is also public under replace-one neighbours, but
     /// the ledger decides which neighbours apply, not the caller.
     pub(super) fn public_count(&self, train: &Examples) -> Option<u64> {
-        self.data.path.is_none().then_some(train.row_count() as u64)
+        self.data.is_embedded().then_some(train.row_count() as u64)
     }
 
     /// Reads settings from TOML.

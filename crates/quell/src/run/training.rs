@@ -83,7 +83,7 @@ impl<M: Registered> Training<M> {
                 configuration.model.name.get_or_insert_with(|| "logistic".into());
             }
         }
-        let is_array = configuration.data.path.is_some()
+        let is_array = !configuration.data.is_embedded()
             && configuration.data.ratings.is_none()
             && configuration.data.schema.is_none()
             && configuration.data.scaling.is_none();
@@ -248,7 +248,7 @@ impl<M: Registered> Job for Training<M> {
     }
 
     fn is_demonstration(&self) -> bool {
-        self.configuration.data.path.is_none()
+        self.configuration.data.is_embedded()
     }
 
     fn guarantee(&self) -> Guarantee {

@@ -330,6 +330,29 @@ fn is_same_file(_: &Path, _: &Path) -> bool {
     false
 }
 
+/// Reads the records of a table in memory, as [`open`] reads those of a file.
+pub(crate) fn of_table(table: &Table, options: &Options) -> Result<Dataset, Error> {
+    let Some(schema) = &options.schema else {
+        return Err(TableError::NoSchema { path: table.path().to_owned() }.into());
+    };
+    if schema.test.as_ref().is_some_and(|test| test.file.is_some()) {
+        let (name, found) = ("test", "a file in the schema of a table in memory".into());
+        return Err(Error::Setting { name, found, expected: "public records in memory, or a share" });
+    }
+    parts_of_table(
+        table,
+        table.path(),
+        schema,
+        options,
+        &Memory::new(options.memory.unwrap_or(Memory::USUAL)),
+    )
+}
+
+/// Reads the records of a table in memory in order to predict their targets, like [`unlabelled`].
+pub fn unlabelled_in(table: &Table, schema: &Schema) -> Result<Examples, Error> {
+    encoder::examples(table, table.path(), schema, Purpose::Prediction, &Memory::new(Memory::USUAL))
+}
+
 /// Reads the records of a table in order to predict their targets.
 ///
 /// No label is needed, no record is left out, and every target is 0.
@@ -345,9 +368,19 @@ fn table(path: &Path, options: &Options, memory: &Memory) -> Result<Dataset, Err
         Table::open(path)?;
         return Err(TableError::NoSchema { path: path.to_owned() }.into());
     };
-    let table = Table::open_as(path, &schema.file)?;
+    parts_of_table(&Table::open_as(path, &schema.file)?, path, schema, options, memory)
+}
+
+/// Reads the records of a table, and divides them as the schema declares.
+fn parts_of_table(
+    table: &Table,
+    path: &Path,
+    schema: &Schema,
+    options: &Options,
+    memory: &Memory,
+) -> Result<Dataset, Error> {
     let purpose = if options.ignore_label { Purpose::TrainingWithoutLabels } else { Purpose::Training };
-    let all = with_users(encoder::examples(&table, path, schema, purpose, memory)?, path, options, memory)?;
+    let all = with_users(encoder::examples(table, path, schema, purpose, memory)?, path, options, memory)?;
     let public =
         options.public || options.public_test || schema.test.as_ref().is_some_and(|test| test.public);
     let share = schema.test.as_ref().map_or(options.split, |test| test.share.map(|share| Split { share }));

@@ -6,11 +6,12 @@
 pub(super) mod dataset;
 pub(super) mod memory;
 pub(super) mod ratings;
+pub(super) mod records;
 pub(super) mod scaling;
 pub(super) mod split;
 pub(super) mod users;
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use crate::Error;
 use crate::data::{
@@ -33,7 +34,8 @@ use crate::data::{
 pub struct Examples {
     shape: Vec<usize>,
     width: usize,
-    features: Features,
+    /// Clones share them.
+    features: Arc<Features>,
     /// The feature value of one stored unit.
     unit: f32,
     /// One map for each channel, or one for all channels.
@@ -131,8 +133,8 @@ impl Examples {
         let kept: Vec<usize> = (0..records).filter(|record| known(*record)).collect();
         let users = users.map(|users| Users::new(users.into_iter()));
         let rows = Rows::all(records);
-        let all =
-            Self { shape: shape.to_vec(), width, features, unit, affine: Vec::new(), targets, users, rows };
+        let (shape, features) = (shape.to_vec(), Arc::new(features));
+        let all = Self { shape, width, features, unit, affine: Vec::new(), targets, users, rows };
         let all = if kept.len() == records { all } else { all.select(&kept) };
         Ok(Self { affine: vec![Affine { factor: unit, offset: 0.0 }], ..all })
     }
@@ -144,7 +146,7 @@ impl Examples {
     pub fn with_users<K: AsRef<[u8]>>(self, users: &[Option<K>]) -> Result<Self, Error> {
         let tags = users.iter().map(|user| Tag::of_user(user.as_ref()?.as_ref())).collect();
         let Self { shape, features, unit, affine, targets, rows, .. } = self;
-        let known = Self::assemble(&shape, features, unit, targets, Some(tags))?;
+        let known = Self::assemble(&shape, Arc::unwrap_or_clone(features), unit, targets, Some(tags))?;
         let rows = rows.of(&known.rows);
         Ok(Self { affine, rows, ..known })
     }
@@ -193,7 +195,7 @@ impl Examples {
 
     /// Returns whether the features are bytes, such as pixels. The file format declares it.
     pub(crate) fn are_bytes(&self) -> bool {
-        matches!(self.features, Features::Bytes(_))
+        matches!(*self.features, Features::Bytes(_))
     }
 
     /// Returns the number of records, which is private.
@@ -259,7 +261,7 @@ impl Examples {
         assert_eq!(into.len(), self.width, "a record has {} features", self.width);
         let range = index * self.width..(index + 1) * self.width;
         let plane = self.width / self.affine.len();
-        match &self.features {
+        match &*self.features {
             Features::Numbers(values) if self.affine == [Affine { factor: 1.0, offset: 0.0 }] => {
                 into.copy_from_slice(&values[range]);
             }
@@ -296,7 +298,7 @@ impl Examples {
         const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
         let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(FACTOR).rotate_left(29);
         let range = index * self.width..(index + 1) * self.width;
-        match &self.features {
+        match &*self.features {
             Features::Bytes(values) => {
                 let (words, rest) = values[range].as_chunks::<8>();
                 let hash = words.iter().fold(FACTOR, |hash, word| mix(hash, u64::from_le_bytes(*word)));
@@ -402,10 +404,10 @@ impl Examples {
     /// If there is no such record.
     #[must_use]
     pub fn select(&self, records: &[usize]) -> Self {
-        let features = match &self.features {
+        let features = Arc::new(match &*self.features {
             Features::Bytes(values) => Features::Bytes(rows(values, self.width, records)),
             Features::Numbers(values) => Features::Numbers(rows(values, self.width, records)),
-        };
+        });
         let targets = match &self.targets {
             Targets::Classes { labels, names } => Targets::Classes {
                 labels: records.iter().map(|record| labels[*record]).collect(),
@@ -453,7 +455,7 @@ impl Examples {
             Targets::Classes { labels, .. } => labels[record].to_le_bytes(),
             Targets::Numbers(numbers) => numbers[record].to_le_bytes(),
         };
-        match &self.features {
+        match &*self.features {
             Features::Bytes(values) => Tag::of_record(&values[range], target),
             Features::Numbers(values) => Tag::of_record(
                 &values[range].iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>(),

@@ -128,7 +128,11 @@ impl Fit {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn new(path: impl AsRef<Path>, schema: &Schema, needs_label: bool) -> Result<Self, Error> {
-        let table = Table::open_as(path, &schema.file)?;
+        Self::of_table(&Table::open_as(path, &schema.file)?, schema, needs_label)
+    }
+
+    /// Compares all records of an open table with a schema, like [`Fit::new`].
+    pub fn of_table(table: &Table, schema: &Schema, needs_label: bool) -> Result<Self, Error> {
         let columns = schema.columns.iter().map(|column| {
             let misfit = match column.kind {
                 FeatureKind::Bounds(_) => MisfitKind::NoNumber,
@@ -138,11 +142,11 @@ impl Fit {
                 // Any cell is a text, if there is one.
                 FeatureKind::Text(_) => MisfitKind::NoCell,
             };
-            Ok((Part::of_column(&table, column)?, misfit, column.unknown))
+            Ok((Part::of_column(table, column)?, misfit, column.unknown))
         });
         let label = schema.label.iter().filter(|_| needs_label).map(|label| {
             let misfit = if label.bounds.is_some() { MisfitKind::NoTarget } else { MisfitKind::NoClass };
-            Ok((Part::of_label(&table, label)?, misfit, false))
+            Ok((Part::of_label(table, label)?, misfit, false))
         });
         let parts = columns.chain(label).collect::<Result<Vec<_>, Error>>()?;
         let mut readings: Vec<(&str, Use)> = parts.iter().map(|(part, ..)| part.reading()).collect();

@@ -9,6 +9,7 @@ pub(super) mod feature;
 pub(super) mod fit;
 pub(super) mod header;
 pub(super) mod layout;
+pub(super) mod memory;
 pub(super) mod predicate;
 pub(super) mod row;
 pub(super) mod rows;
@@ -30,12 +31,16 @@ use crate::data::{
     table::{
         header::{Column, Header, Reading, Use},
         layout::{Layout, Marks},
+        memory::{ColumnCells, Memory},
         predicate::Filter,
         row::Row,
     },
 };
 
-/// A file of records with named columns.
+/// The path of a table in memory, for messages.
+const IN_MEMORY: &str = "the table in memory";
+
+/// A file of records with named columns, or such columns in memory.
 ///
 /// Opening a table reads the names only. Each question reads the file once, from the first record to the
 /// last, and keeps only the answer.
@@ -49,6 +54,7 @@ pub struct Table {
 enum Source {
     Csv(Csv),
     Parquet(Parquet),
+    Memory(Memory),
 }
 
 impl Table {
@@ -70,6 +76,21 @@ impl Table {
             Format::Parquet => Parquet::open(path).map(|(file, header)| (Source::Parquet(file), header))?,
         };
         Ok(Self { path: path.to_owned(), header, source, marks: layout.marks() })
+    }
+
+    /// Creates a table from columns in memory, each with its name. All columns have the same number of cells.
+    ///
+    /// ```
+    /// use quell::data::{ColumnCells, Table};
+    /// let ages = ColumnCells::Numbers(vec![36.0, f64::NAN, 17.0]);
+    /// let people = Table::in_memory(vec![("age".into(), ages)])?;
+    /// assert_eq!(people.all().numbers("age")?, [Some(36.0), None, Some(17.0)]);
+    /// # Ok::<(), quell::Error>(())
+    /// ```
+    pub fn in_memory(columns: Vec<(String, ColumnCells)>) -> Result<Self, Error> {
+        let (memory, header) = Memory::new(columns)?;
+        let marks = Layout::default().marks();
+        Ok(Self { path: IN_MEMORY.into(), header, source: Source::Memory(memory), marks })
     }
 
     /// Reads the cells as a schema declares them.
@@ -138,9 +159,14 @@ impl Table {
             .collect::<Result<Vec<_>, _>>()?;
         match &self.source {
             Source::Csv(file) => file.scan_apart(&readings, columns.len(), &self.marks, &mut each),
-            // Parquet stores cells column by column.
+            // These store cells column by column.
             Source::Parquet(file) => file.scan(&readings, &self.marks, &mut each),
+            Source::Memory(columns) => columns.scan(&readings, &self.marks, &mut each),
         }
+    }
+
+    pub(in crate::data) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(in crate::data) fn header(&self) -> &Header {
@@ -157,6 +183,7 @@ impl Table {
         match &self.source {
             Source::Csv(file) => file.scan(readings, &self.marks, &mut each),
             Source::Parquet(file) => file.scan(readings, &self.marks, &mut each),
+            Source::Memory(columns) => columns.scan(readings, &self.marks, &mut each),
         }
     }
 }

@@ -34,7 +34,7 @@ pub(in crate::data) enum Cells<'a> {
         readings: &'a [Reading],
     },
     /// One row of a batch, given by its index in every column.
-    Parquet {
+    Columns {
         columns: &'a [Values],
         index: usize,
     },
@@ -50,7 +50,7 @@ impl Row<'_> {
             Cells::Csv { record, readings } => {
                 readings.get(slot).is_some_and(|reading| reading.column < record.len())
             }
-            Cells::Parquet { columns, .. } => slot < columns.len(),
+            Cells::Columns { columns, .. } => slot < columns.len(),
         }
     }
 
@@ -59,7 +59,7 @@ impl Row<'_> {
     pub fn has_more_than(&self, columns: usize) -> bool {
         match &self.cells {
             Cells::Csv { record, .. } => record.len() > columns,
-            Cells::Parquet { .. } => false,
+            Cells::Columns { .. } => false,
         }
     }
 
@@ -79,7 +79,7 @@ impl Row<'_> {
                 let column = readings.get(slot).filter(|r| r.usage == Use::Number)?.column;
                 csv::number(record, column, self.marks.writing)
             }
-            Cells::Parquet { columns, index } => match columns.get(slot)? {
+            Cells::Columns { columns, index } => match columns.get(slot)? {
                 Values::Numbers(numbers) => *numbers.get(*index)?,
                 Values::Texts(_) | Values::Names(_) => None,
             },
@@ -95,7 +95,7 @@ impl Row<'_> {
                 let column = readings.get(slot).filter(|r| r.usage == Use::Text)?.column;
                 csv::text(record, column, self.marks.writing)
             }
-            Cells::Parquet { columns, index } => match columns.get(slot)? {
+            Cells::Columns { columns, index } => match columns.get(slot)? {
                 Values::Texts(texts) => texts.get(*index)?.as_ref().map(Text::show),
                 Values::Numbers(_) | Values::Names(_) => None,
             },
@@ -135,7 +135,7 @@ impl Row<'_> {
             Cells::Csv { record, readings } => {
                 csv::bytes(record, readings.get(slot).filter(|r| r.usage == Use::Name)?.column)?
             }
-            Cells::Parquet { columns, index } => match columns.get(slot)? {
+            Cells::Columns { columns, index } => match columns.get(slot)? {
                 Values::Names(names) => names.get(*index)?.as_ref()?.bytes(),
                 Values::Numbers(_) | Values::Texts(_) => return None,
             },

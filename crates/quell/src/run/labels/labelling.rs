@@ -243,7 +243,7 @@ impl Job for Labelling {
     }
 
     fn is_demonstration(&self) -> bool {
-        self.configuration.data.path.is_none()
+        self.configuration.data.is_embedded()
     }
 
     fn guarantee(&self) -> Guarantee {

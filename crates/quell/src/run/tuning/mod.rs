@@ -276,7 +276,7 @@ impl Job for Tuning {
     }
 
     fn is_demonstration(&self) -> bool {
-        self.source().path.is_none()
+        self.source().is_embedded()
     }
 
     fn guarantee(&self) -> Guarantee {

@@ -13,6 +13,7 @@ use std::{
     fs::File,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use parquet::{
@@ -55,10 +56,11 @@ pub(in crate::data) enum Values {
     Names(Vec<Option<Text>>),
 }
 
-/// A text: a slice of a page that many rows may share, or a string made for this row.
+/// A text: a slice of a page that many rows may share, a string made for this row, or one of several strings.
 pub(in crate::data) enum Text {
     Stored(ByteArray),
     Written(String),
+    Shared(Arc<str>),
 }
 
 impl Text {
@@ -66,6 +68,7 @@ impl Text {
         match self {
             Self::Stored(bytes) => String::from_utf8_lossy(bytes.data()),
             Self::Written(text) => Cow::Borrowed(text),
+            Self::Shared(text) => Cow::Borrowed(text),
         }
     }
 
@@ -73,6 +76,7 @@ impl Text {
         match self {
             Self::Stored(bytes) => bytes.data(),
             Self::Written(text) => text.as_bytes(),
+            Self::Shared(text) => text.as_bytes(),
         }
     }
 }
@@ -130,7 +134,7 @@ impl Parquet {
                     .map(|leaf| leaf.read(rows, &self.path))
                     .collect::<Result<Vec<_>, Error>>()?;
                 for index in 0..rows {
-                    each(&Row { cells: Cells::Parquet { columns: &cells, index }, marks, declared: &[] });
+                    each(&Row { cells: Cells::Columns { columns: &cells, index }, marks, declared: &[] });
                 }
                 left -= rows;
             }
