@@ -88,6 +88,11 @@ impl PyLedger {
         })
     }
 
+    /// The ledger of a book in memory.
+    pub(crate) fn in_memory(book: InMemory) -> Self {
+        Self { dataset: book.dataset().to_owned(), place: Place::InMemory(book) }
+    }
+
     /// Opens the ledger.
     pub(crate) fn open(&self) -> Result<Ledger<AnyBook>> {
         Ok(Ledger::open(self.book()?)?)

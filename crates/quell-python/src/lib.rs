@@ -5,8 +5,12 @@
 //! Long work releases the interpreter.
 
 mod accounting;
+mod data;
 mod error;
 mod ledger;
+mod model;
+mod records;
+mod training;
 
 use pyo3::prelude::*;
 
@@ -14,5 +18,9 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     accounting::register(module)?;
-    ledger::register(module)
+    data::register(module)?;
+    ledger::register(module)?;
+    model::register(module)?;
+    records::register(module)?;
+    training::register(module)
 }

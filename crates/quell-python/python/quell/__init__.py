@@ -1,6 +1,6 @@
 """Differentially private machine learning: a guarantee that is true, tight, paid for and checkable."""
 
-from ._native import __version__
+from ._native import __version__, models
 from .errors import (
     BudgetError,
     DataError,
@@ -12,6 +12,10 @@ from .errors import (
     UnsupportedError,
 )
 from .ledgers import Charge, Ledger
+from .models import Model
+from .progress import Progress
+from .schemas import Schema
+from .training import Plan, plan, resume, train
 
 __all__ = [
     "BudgetError",
@@ -20,9 +24,17 @@ __all__ = [
     "FileError",
     "Ledger",
     "LedgerError",
+    "Model",
+    "Plan",
+    "Progress",
     "QuellError",
     "RunError",
+    "Schema",
     "SettingError",
     "UnsupportedError",
     "__version__",
+    "models",
+    "plan",
+    "resume",
+    "train",
 ]

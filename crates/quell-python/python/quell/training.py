@@ -1,0 +1,304 @@
+"""Training: from records and ε to a model, paid for by a ledger."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from . import _native
+from .errors import SettingError
+from .facts import Facts, known_facts
+from .inputs import examples_of, matrix_columns
+from .ledgers import Ledger, author
+from .models import Model
+from .progress import Bar, Watch
+from .schemas import Bounds, Schema
+from .tables import is_table, native_table
+
+__all__ = ["Plan", "plan", "resume", "train"]
+
+Task = Literal["classes", "numbers"]
+Public = Literal["declared", "data"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What a run would do, and what it would cost. Nothing was charged."""
+
+    epsilon: float
+    """The ε of the run alone: an upper bound."""
+    delta: float
+    """The δ of the run."""
+    claim: str
+    """The guarantee, in a line."""
+    settings: dict[str, Any]
+    """All settings, those that follow from public facts included."""
+    amount: str
+    """What is paid for, in a few words."""
+    remarks: list[str]
+    """What is to be known before payment."""
+    spent_after: float | None
+    """The spent ε of the ledger after the run; `None` without a ledger."""
+
+
+@dataclasses.dataclass
+class Job:
+    """The settings of a run and its records."""
+
+    settings: dict[str, Any]
+    records: _native.Records
+    ledger: Ledger | None
+
+
+def train(
+    X: Any,
+    y: Any = None,
+    *,
+    epsilon: float,
+    delta: float | None = None,
+    records: int | None = None,
+    model: str | None = None,
+    label: str | None = None,
+    classes: Sequence[Any] | None = None,
+    bounds: Bounds | Sequence[Bounds] | Mapping[str, Bounds] | None = None,
+    target_bounds: Bounds | None = None,
+    categories: Mapping[str, Sequence[str]] | None = None,
+    schema: Schema | None = None,
+    public: Public = "declared",
+    users: Any = None,
+    test: Any = None,
+    ledger: Ledger | None = None,
+    neighbors: str = "add_remove",
+    settings: Mapping[str, Any] | None = None,
+    output: str | os.PathLike[str] | None = None,
+    progress: bool | Watch | None = None,
+) -> Model:
+    """Trains a model with ε-δ-differential privacy.
+
+    `X` is a table (a DataFrame of pandas or polars, an Arrow table, a dict of columns), a matrix, or an array of
+    images; `y` holds the targets, or `label` names their column. `records` is a rough public number of records.
+
+    What is public about the records is declared: `bounds` of numbers, `categories` and `classes`, or all of them by a
+    `schema`. With `public="data"` you declare that the number of records, the least and the greatest number of each
+    column, the categories and the classes *in these records* are public, and they are read off. Say so only if it is
+    true. `quell.find_schema` releases them for a price instead.
+
+    The charge goes to `ledger`. Without one, a ledger in memory pays for this run alone: then nothing adds up several
+    runs on the same records, so use it for public data and first steps.
+
+    `model` is one of `quell.models()`; without it, model, features and settings follow from public facts.
+    `settings` are those of a configuration file. `test` are public records to test on: `(X, y)`, or a table.
+    `output` is a new folder for the run, which can be resumed; without it, a run that is stopped is lost.
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 3))
+    >>> y = (X[:, 0] > X[:, 1]).astype(int)
+    >>> model = train(X, y, epsilon=1, delta=1e-6, records=2000, bounds=(-1, 1), classes=[0, 1])
+    >>> bool((model.predict(X) == y.astype(str)).mean() > 0.8)
+    True
+    """
+    job = _job(
+        X=X,
+        y=y,
+        epsilon=epsilon,
+        delta=delta,
+        records=records,
+        model=model,
+        label=label,
+        classes=classes,
+        bounds=bounds,
+        target_bounds=target_bounds,
+        categories=categories,
+        schema=schema,
+        public=public,
+        users=users,
+        test=test,
+        ledger=ledger,
+        neighbors=neighbors,
+        settings=settings,
+    )
+    with tempfile.TemporaryDirectory(prefix="quell-") as place:
+        folder = os.path.join(place, "run") if output is None else os.fspath(output)
+        with Bar.of(progress) as bar:
+            told, native, _ = _native.train(
+                json.dumps(job.settings),
+                job.records,
+                folder,
+                None if job.ledger is None else job.ledger._native,
+                bar.watch,
+                author(),
+            )
+    return _finished(told, native, None if output is None else folder)
+
+
+def plan(X: Any, y: Any = None, *, epsilon: float, **options: Any) -> Plan:
+    """Plans a run like `train`, with the same options. Nothing is charged, and no model is trained.
+
+    >>> import numpy as np
+    >>> found = plan(np.zeros((10, 3)), np.zeros(10), epsilon=1, records=5000, bounds=(-1, 1), classes=[0, 1])
+    >>> found.claim
+    'ε ≤ 1.000 at δ = 1e-5 when one record is added or removed'
+    """
+    job = _job(X=X, y=y, epsilon=epsilon, **{**_DEFAULTS, **options})
+    told = json.loads(
+        _native.plan(json.dumps(job.settings), job.records, None if job.ledger is None else job.ledger._native)
+    )
+    guarantee = told["guarantee"]
+    return Plan(
+        epsilon=guarantee["epsilon"],
+        delta=guarantee["delta"],
+        claim=guarantee["claim"],
+        settings=told["settings"]["configuration"],
+        amount=told["amount"],
+        remarks=told["remarks"],
+        spent_after=told["spent_after"],
+    )
+
+
+_DEFAULTS: dict[str, Any] = {
+    "delta": None,
+    "records": None,
+    "model": None,
+    "label": None,
+    "classes": None,
+    "bounds": None,
+    "target_bounds": None,
+    "categories": None,
+    "schema": None,
+    "public": "declared",
+    "users": None,
+    "test": None,
+    "ledger": None,
+    "neighbors": "add_remove",
+    "settings": None,
+}
+
+
+def resume(
+    output: str | os.PathLike[str],
+    X: Any,
+    y: Any = None,
+    *,
+    ledger: Ledger,
+    users: Any = None,
+    test: Any = None,
+    progress: bool | Watch | None = None,
+) -> Model:
+    """Continues a run that was stopped, with the same records. Work that was paid for is not charged again."""
+    settings = json.loads(_native.settings_of(os.fspath(output)))
+    schema = settings["data"].get("schema")
+    records = _records(X, y, None if schema is None else Schema(schema), settings["data"].get("classes"), users, test)
+    with Bar.of(progress) as bar:
+        told, native = _native.resume(os.fspath(output), records, ledger._native, bar.watch, author())
+    return _finished(told, native, os.fspath(output))
+
+
+def _finished(told: str, native: _native.Model | None, folder: str | None) -> Model:
+    outcome = json.loads(told)
+    if native is None:
+        hint = "nothing of the run was kept; give a folder with output= next time"
+        if folder is not None:
+            hint = f"continue with quell.resume({folder!r}, X, y, ledger=…)"
+        raise _Stopped(f"the run was stopped at {outcome['position']}", hint)
+    return Model(native, outcome=outcome)
+
+
+class _Stopped(SettingError):
+    """A watcher stopped the run."""
+
+
+def _job(
+    *,
+    X: Any,
+    y: Any,
+    epsilon: float,
+    delta: float | None,
+    records: int | None,
+    model: str | None,
+    label: str | None,
+    classes: Sequence[Any] | None,
+    bounds: Any,
+    target_bounds: Bounds | None,
+    categories: Mapping[str, Sequence[str]] | None,
+    schema: Schema | None,
+    public: Public,
+    users: Any,
+    test: Any,
+    ledger: Ledger | None,
+    neighbors: str,
+    settings: Mapping[str, Any] | None,
+) -> Job:
+    facts: Facts = known_facts(
+        X,
+        y,
+        label=label,
+        classes=classes,
+        bounds=bounds,
+        target_bounds=target_bounds,
+        categories=categories,
+        schema=schema,
+        records=records,
+        is_public=public == "data",
+        predicts=_predicts(model),
+    )
+    merged: dict[str, Any] = copy.deepcopy(dict(settings or {}))
+    privacy = merged.setdefault("training", {}).setdefault("privacy", {})
+    privacy["epsilon"] = float(epsilon)
+    if delta is not None:
+        privacy["delta"] = float(delta)
+    if ledger is None:
+        privacy["neighbors"] = neighbors
+    if facts.records is not None:
+        merged["training"].setdefault("sampling", {})["records"] = int(facts.records)
+    if model is not None:
+        merged.setdefault("model", {})["name"] = model
+    data = merged.setdefault("data", {})
+    if facts.schema is not None:
+        data["schema"] = facts.schema.settings
+    if ledger is None and users is not None:
+        data["unit"] = "user"
+    return Job(merged, _records(X, y, facts.schema, facts.classes, users, test), ledger)
+
+
+def _predicts(model: str | None) -> bool:
+    return model not in ("kmeans", "components", "synthesizer")
+
+
+def _records(
+    X: Any, y: Any, schema: Schema | None, classes: Sequence[Any] | None, users: Any, test: Any
+) -> _native.Records:
+    if schema is None:
+        train = examples_of(X, y, classes=classes, users=users)
+        public = None if test is None else examples_of(test[0], test[1], classes=classes)
+        return _native.Records.of_examples(train, public)
+    public = None
+    if test is not None:
+        public = table_of(test, None, schema) if is_table(test) else table_of(test[0], test[1], schema)
+    return _native.Records.of_tables(table_of(X, y, schema, users), public)
+
+
+def table_of(X: Any, y: Any, schema: Schema, users: Any = None) -> _native.Table:
+    """The columns of the records, with the label and the users as columns."""
+    if y is None and users is None and is_table(X):
+        return native_table(X)
+    if is_table(X):
+        names = list(X) if isinstance(X, Mapping) else list(X.columns)
+        columns = {str(name): X[name] for name in names}
+    else:
+        columns = dict(matrix_columns(X, [name for name in schema.columns if name != schema.label]))
+    if y is not None and schema.label is not None:
+        targets = np.asarray(y)
+        columns[schema.label] = targets.astype(str) if schema.classes is not None else targets.astype(np.float64)
+    if users is not None:
+        if "user" not in schema.settings:
+            raise SettingError("users are given, and the schema names no column for them", "give Schema.of(user=…)")
+        columns[schema.settings["user"]] = np.asarray(users, dtype=object)
+    return native_table(columns)
+
