@@ -5,6 +5,7 @@
 //! Long work releases the interpreter.
 
 mod accounting;
+mod columns;
 mod data;
 mod error;
 mod ledger;
@@ -18,6 +19,7 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     accounting::register(module)?;
+    columns::register(module)?;
     data::register(module)?;
     ledger::register(module)?;
     model::register(module)?;

@@ -11,6 +11,7 @@ from .errors import (
     SettingError,
     UnsupportedError,
 )
+from .facts import find_schema
 from .ledgers import Charge, Ledger
 from .models import Model
 from .progress import Progress
@@ -33,6 +34,7 @@ __all__ = [
     "SettingError",
     "UnsupportedError",
     "__version__",
+    "find_schema",
     "models",
     "plan",
     "resume",

@@ -1,27 +1,38 @@
-"""Public facts about records: declared by people, or read off records that are declared public."""
+"""Public facts about records: declared by people, released for a price, or read off records that are public."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from .errors import SettingError
+from . import _native
+from .errors import DataError, SettingError
 from .inputs import matrix_columns
-from .schemas import Schema
-from .tables import is_table
+from .ledgers import Ledger, author
+from .schemas import Bounds, Schema
+from .tables import is_table, native_table
 
-__all__ = ["Facts", "known_facts"]
+__all__ = ["Facts", "Public", "Task", "find_schema", "known_facts"]
+
+Public = Literal["released", "declared", "data"]
+"""Where facts come from that are not declared: a release that is paid for, nowhere, or the records themselves."""
+
+Task = Literal["classes", "numbers", "none"]
+"""What is predicted."""
 
 LABEL = "target"
-"""The name of the column of targets that are given apart."""
-USER = "user"
-"""The name of the column of users that are given apart."""
+"""The name of the column of targets that are given apart from a table or a matrix."""
+SHARE = 0.1
+"""The part of ε for facts that are not declared."""
+RECORDS = "the number of records"
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
 class Facts:
     """What is public about some records."""
 
@@ -33,6 +44,53 @@ class Facts:
     """A rough number of records."""
 
 
+class _Columns:
+    """The columns of some records, what is declared about them, and what is not."""
+
+    def __init__(self, columns: Mapping[str, Any], label: str | None) -> None:
+        self.columns = columns
+        self.label = label
+        self.bounds: dict[str, Bounds] = {}
+        self.categories: dict[str, list[str]] = {}
+        self.missing: list[tuple[str, bool]] = []
+        """Columns about which nothing is known, and whether each holds numbers."""
+
+    def declare(self, bounds: Any, categories: Mapping[str, Sequence[Any]]) -> None:
+        """Takes what is declared about the columns besides the label."""
+        numbers = [name for name in self.columns if name != self.label and self._is_number(name, categories)]
+        for name in self.columns:
+            if name == self.label or _kind(self.columns[name]) == "b":
+                continue
+            if name in categories:
+                self.categories[name] = [_text(value) for value in categories[name]]
+            elif name not in numbers:
+                self.missing.append((name, False))
+            else:
+                given = _given(bounds, name, numbers.index(name), len(numbers))
+                if given is None:
+                    self.missing.append((name, True))
+                else:
+                    self.bounds[name] = (float(given[0]), float(given[1]))
+
+    def _is_number(self, name: str, categories: Mapping[str, Sequence[Any]]) -> bool:
+        return name not in categories and _kind(self.columns[name]) in "iuf"
+
+    def schema(self, classes: Sequence[Any] | None, target_bounds: Bounds | None, user: str | None) -> Schema:
+        """The schema of the columns, in their order."""
+        names = [name for name in self.columns if name != self.label and name != user]
+        return Schema.of(
+            bounds={name: self.bounds[name] for name in names if name in self.bounds},
+            # A column without a frequent category says nothing.
+            categories={name: self.categories[name] for name in names if self.categories.get(name)},
+            booleans=[name for name in names if _kind(self.columns[name]) == "b"],
+            ignore=[name for name in names if self.categories.get(name) == []],
+            label=self.label,
+            classes=None if classes is None else [_text(value) for value in classes],
+            target_bounds=target_bounds,
+            user=user,
+        )
+
+
 def known_facts(
     X: Any,
     y: Any,
@@ -40,82 +98,215 @@ def known_facts(
     label: str | None,
     classes: Sequence[Any] | None,
     bounds: Any,
-    target_bounds: tuple[float, float] | None,
-    categories: Mapping[str, Sequence[str]] | None,
+    target_bounds: Bounds | None,
+    categories: Mapping[str, Sequence[Any]] | None,
     schema: Schema | None,
     records: int | None,
-    is_public: bool,
-    predicts: bool,
+    public: Public,
+    task: Task,
+    epsilon: float,
+    ledger: Ledger | None,
 ) -> Facts:
-    """Collects what is declared. With `is_public`, the rest is read off the records."""
+    """Collects what is declared, and finds the rest as `public` says. A release is charged to the ledger."""
+    if public not in ("released", "declared", "data"):
+        raise SettingError(f"public is {public!r}, expected released, declared or data")
     if schema is not None:
-        given = [("bounds", bounds), ("categories", categories), ("classes", classes), ("label", label)]
-        for name, value in given:
+        for name, value in (("bounds", bounds), ("categories", categories), ("classes", classes), ("label", label)):
             if value is not None:
                 raise SettingError(f"a schema and {name} are given, expected one of them")
-        return Facts(schema, None, _count(X, records, is_public))
-    table = is_table(X)
-    matrix = not table and np.ndim(X) == 2 and np.asarray(X).dtype != np.uint8
-    if predicts and y is None and label is None:
+    predicts = task != "none"
+    if predicts and y is None and label is None and (schema is None or schema.label is None):
         raise SettingError("no targets are given", "give y, or label= for a column of the table")
-    if not table and not matrix:
-        if is_public and classes is None and y is not None and _are_labels(y):
-            classes = _unique(y)
-        return Facts(None, classes, _count(X, records, is_public))
-    columns = _columns(X) if table else matrix_columns(X)
-    name = label if label is not None else (_name(y) if y is not None else None)
-    targets = y if y is not None else columns.get(label or "")
-    if label is not None and y is None and label not in columns:
-        raise SettingError(f"the table has no column {label!r}", f"its columns are {', '.join(list(columns)[:8])}")
-    features = {key: column for key, column in columns.items() if key != name}
-    if predicts and classes is None and target_bounds is None:
-        if not is_public:
-            raise SettingError(
-                "nothing is declared about the targets",
-                "give classes=[…] for labels, target_bounds=(low, high) for numbers, or public=\"data\" if what the "
-                "records show is public",
-            )
-        if _are_labels(targets):
-            classes = _unique(targets)
-        else:
-            target_bounds = _range(targets)
-    schema = Schema.of(
-        bounds=_bounds(features, bounds, categories or {}, is_public),
-        categories=_categories(features, categories or {}, is_public),
-        booleans=[key for key, column in features.items() if np.asarray(column).dtype == bool],
-        label=name if predicts else None,
-        classes=None if classes is None else [_text(value) for value in classes],
-        target_bounds=target_bounds,
+    columns = _columns(X, y, label if schema is None else schema.label, predicts)
+    known = _Columns(columns, _label(y, label) if predicts else None)
+    is_array = not is_table(X) and not _is_matrix(X)
+    if schema is None and not is_array:
+        known.declare(bounds, categories or {})
+    if schema is None and predicts and classes is None and target_bounds is None:
+        known.missing.append((known.label or "", task == "numbers"))
+    wants_count = records is None
+    if known.missing or wants_count:
+        if public == "declared":
+            raise _undeclared(known)
+        found, count = (
+            _read(known) if public == "data" else _released(known, wants_count, epsilon * SHARE, ledger)
+        )
+        records = count if wants_count else records
+        for (name, is_number), value in zip(known.missing, found, strict=True):
+            if name == known.label and is_number:
+                target_bounds = value
+            elif name == known.label:
+                classes = value
+            elif is_number:
+                known.bounds[name] = value
+            else:
+                known.categories[name] = value
+    if schema is not None:
+        return Facts(schema, None, records)
+    if predicts and classes is not None and len(classes) == 0:
+        raise DataError("no class has enough records to be found", "declare the classes with classes=[…]")
+    if is_array:
+        return Facts(None, classes, records)
+    return Facts(known.schema(classes, target_bounds, None), None, records)
+
+
+def find_schema(
+    X: Any,
+    y: Any = None,
+    *,
+    epsilon: float,
+    ledger: Ledger,
+    label: str | None = None,
+    within: Mapping[str, Bounds] | None = None,
+    categories: Sequence[str] = (),
+    delta: float | None = None,
+    one_record_per_user: bool = False,
+    user: str | None = None,
+    max_per_user: int | None = None,
+) -> Schema:
+    """Releases bounds of numbers and frequent categories of a table, and returns its schema.
+
+    All columns are one charge of ε. Bounds are round numbers that contain nearly all records. A column needs about
+    1,000 records divided by its share of ε. `within` is a public range in which the numbers of a column are searched,
+    and `categories` names columns of numbers that are categories.
+
+    >>> import numpy as np
+    >>> from quell import Ledger
+    >>> ledger = Ledger.in_memory("people", epsilon=2, delta=1e-6)
+    >>> ages = np.random.default_rng(0).normal(40, 10, 20_000)
+    >>> schema = find_schema({"age": ages, "sick": ["no", "yes"] * 10_000}, label="sick", epsilon=1, ledger=ledger)
+    >>> sorted(schema.classes)
+    ['no', 'yes']
+    """
+    columns = _columns(X, y, label, predicts=False)
+    named = _label(y, label)
+    known = _Columns(columns, named)
+    names = [name for name in columns if name != user and (_kind(columns[name]) != "b" or name == named)]
+    known.missing = [(name, _kind(columns[name]) in "iuf" and name not in categories) for name in names]
+    told = json.loads(
+        _native.find_columns(
+            native_table(columns),
+            [(name, (within or {}).get(name), is_number) for name, is_number in known.missing],
+            ledger._native,
+            float(epsilon),
+            label=named,
+            delta=delta,
+            one_record_per_user=one_record_per_user,
+            user=user if max_per_user is not None else None,
+            max_per_user=max_per_user,
+            by=author(),
+        )
     )
-    return Facts(schema, None, _count(X, records, is_public))
+    classes, target_bounds = None, None
+    for (name, is_number), value in zip(known.missing, told["found"], strict=True):
+        if name == named:
+            classes, target_bounds = (None, (value[0], value[1])) if is_number else (value, None)
+        elif is_number:
+            known.bounds[name] = (value[0], value[1])
+        else:
+            known.categories[name] = value
+    return known.schema(classes, target_bounds, user)
 
 
-def _columns(X: Any) -> dict[str, Any]:
-    names = list(X) if isinstance(X, Mapping) else list(X.columns)
-    return {str(name): X[name] for name in names}
+def _released(
+    known: _Columns, wants_count: bool, epsilon: float, ledger: Ledger | None
+) -> tuple[list[Any], int | None]:
+    if ledger is None:
+        raise SettingError("facts are to be released without a ledger")
+    names = {name for name, _ in known.missing}
+    columns = {name: column for name, column in known.columns.items() if name in names}
+    if not columns:
+        # A number of records can be counted in any column.
+        name, column = next(iter(known.columns.items()))
+        columns = {name: column}
+    told = json.loads(
+        _native.find_columns(
+            native_table(columns),
+            [(name, None, is_number) for name, is_number in known.missing],
+            ledger._native,
+            float(epsilon),
+            label=known.label,
+            counts=wants_count,
+            # Where a user has several records, these facts need a schema that limits them.
+            by=author(),
+        )
+    )
+    found = list(told["found"])
+    count = _rounded(found.pop()) if wants_count else None
+    return found, count
 
 
-def _name(y: Any) -> str:
+def _read(known: _Columns) -> tuple[list[Any], int]:
+    found = [_range(known.columns[name]) if is_number else _unique(known.columns[name]) for name, is_number in known.missing]
+    return found, len(next(iter(known.columns.values())))
+
+
+def _undeclared(known: _Columns) -> SettingError:
+    hint = 'or public="released" to pay for them, or public="data" if what the records show is public'
+    for name, is_number in known.missing:
+        if name == known.label:
+            what = f"give classes=[…] for labels, target_bounds=(low, high) for numbers, {hint}"
+            return SettingError("nothing is declared about the targets", what)
+        if is_number:
+            what = f"give bounds=(low, high) for all columns of numbers, a dict for each, {hint}"
+            return SettingError(f"the column {name!r} has no bounds", what)
+        return SettingError(f"the column {name!r} has no categories", f"give categories={{{name!r}: […]}}, {hint}")
+    return SettingError(f"{RECORDS} is not declared", "give records=, a rough public number")
+
+
+def _columns(X: Any, y: Any, label: str | None, predicts: bool) -> dict[str, Any]:
+    if is_table(X):
+        names = list(X) if isinstance(X, Mapping) else list(X.columns)
+        columns = {str(name): X[name] for name in names}
+    elif _is_matrix(X):
+        columns = dict(matrix_columns(X))
+    else:
+        # Of arrays such as images, only the number of records matters here.
+        columns = {"": np.zeros(len(X))}
+    if y is not None:
+        columns[_label(y, label) or LABEL] = y
+    elif predicts and label not in columns:
+        raise SettingError(f"the table has no column {label!r}", f"its columns are {', '.join(list(columns)[:8])}")
+    return columns
+
+
+def _label(y: Any, label: str | None) -> str | None:
+    if label is not None or y is None:
+        return label
     name = getattr(y, "name", None)
     return LABEL if name is None else str(name)
+
+
+def _is_matrix(X: Any) -> bool:
+    return np.ndim(X) == 2 and np.asarray(X).dtype != np.uint8
+
+
+def _kind(column: Any) -> str:
+    return np.asarray(column).dtype.kind
+
+
+def _given(bounds: Any, name: str, place: int, count: int) -> Any:
+    if bounds is None or isinstance(bounds, Mapping):
+        return None if bounds is None else bounds.get(name)
+    if np.ndim(bounds) == 1:
+        return bounds
+    if len(bounds) != count:
+        raise SettingError(f"{len(bounds)} bounds are given, expected one for each of {count} columns of numbers")
+    return bounds[place]
 
 
 def _text(value: Any) -> str:
     return str(value.item() if isinstance(value, np.generic) else value)
 
 
-def _are_labels(y: Any) -> bool:
-    return np.asarray(y).dtype.kind not in "f"
-
-
-def _unique(values: Any) -> list[Any]:
+def _unique(values: Any) -> list[str]:
     array = np.asarray(values)
     if array.dtype == object:
         return sorted({str(value) for value in array if value is not None and value == value})
-    return list(np.unique(array))
+    return [_text(value) for value in np.unique(array)]
 
 
-def _range(values: Any) -> tuple[float, float]:
+def _range(values: Any) -> Bounds:
     numbers = np.asarray(values, dtype=np.float64)
     numbers = numbers[np.isfinite(numbers)]
     low, high = (float(numbers.min()), float(numbers.max())) if len(numbers) else (0.0, 1.0)
@@ -123,56 +314,7 @@ def _range(values: Any) -> tuple[float, float]:
     return (low, high) if low < high else (low - 0.5, high + 0.5)
 
 
-def _is_number(column: Any) -> bool:
-    return np.asarray(column).dtype.kind in "iuf"
-
-
-def _bounds(
-    columns: Mapping[str, Any], bounds: Any, categories: Mapping[str, Sequence[str]], is_public: bool
-) -> dict[str, tuple[float, float]]:
-    found: dict[str, tuple[float, float]] = {}
-    names = [name for name, column in columns.items() if _is_number(column) and name not in categories]
-    for place, name in enumerate(names):
-        if isinstance(bounds, Mapping):
-            given = bounds.get(name)
-        elif bounds is None:
-            given = None
-        else:
-            given = bounds if np.ndim(bounds) == 1 else bounds[place]
-        if given is None and is_public:
-            given = _range(columns[name])
-        if given is None:
-            raise SettingError(
-                f"the column {name!r} has no bounds",
-                "give bounds=(low, high) for all columns of numbers or a dict for each, or public=\"data\" if what the "
-                "records show is public",
-            )
-        found[name] = (float(given[0]), float(given[1]))
-    return found
-
-
-def _categories(
-    columns: Mapping[str, Any], categories: Mapping[str, Sequence[str]], is_public: bool
-) -> dict[str, Sequence[str]]:
-    found: dict[str, Sequence[str]] = {}
-    for name, column in columns.items():
-        kind = np.asarray(column).dtype.kind
-        if name in categories:
-            found[name] = categories[name]
-        elif kind not in "iufb":
-            if not is_public:
-                raise SettingError(
-                    f"the column {name!r} has no categories",
-                    f"give categories={{{name!r}: […]}}, or public=\"data\" if what the records show is public",
-                )
-            found[name] = [str(value) for value in _unique(column)]
-    return found
-
-
-def _count(X: Any, records: int | None, is_public: bool) -> int | None:
-    if records is not None or not is_public:
-        return records
-    if is_table(X):
-        columns = _columns(X)
-        return len(next(iter(columns.values()))) if columns else 0
-    return len(X)
+def _rounded(count: int) -> int:
+    """A rough number: two digits are enough to plan with."""
+    digits = max(int(math.log10(max(count, 1))) - 1, 0)
+    return max(round(count / 10**digits) * 10**digits, 1)

@@ -81,6 +81,12 @@ class Schema:
         return None if found is None else str(found)
 
     @property
+    def user(self) -> str | None:
+        """The column that says whose record it is."""
+        found = self.settings.get("user")
+        return None if found is None else str(found)
+
+    @property
     def classes(self) -> list[str] | None:
         """The classes of the label; `None` if the target is a number."""
         found = self.settings.get("label", {}).get("classes")

@@ -5,7 +5,8 @@ from . import _native
 
 
 def is_table(X: Any) -> bool:
-    return isinstance(X, dict) or hasattr(X, "columns") or isinstance(X, _native.Table)
+    # Some sparse matrices are dicts, too.
+    return not hasattr(X, "nnz") and (isinstance(X, dict) or hasattr(X, "columns") or isinstance(X, _native.Table))
 
 
 def native_table(X: Any) -> _native.Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
+import math
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -13,10 +14,10 @@ from typing import Any, Literal
 import numpy as np
 
 from . import _native
-from .errors import SettingError
-from .facts import Facts, known_facts
+from .errors import BudgetError, SettingError
+from .facts import Facts, Public, Task, known_facts
 from .inputs import examples_of, matrix_columns
-from .ledgers import Ledger, author
+from .ledgers import Ledger, Neighbors, Unit, author
 from .models import Model
 from .progress import Bar, Watch
 from .schemas import Bounds, Schema
@@ -24,8 +25,6 @@ from .tables import is_table, native_table
 
 __all__ = ["Plan", "plan", "resume", "train"]
 
-Task = Literal["classes", "numbers"]
-Public = Literal["declared", "data"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,17 +64,18 @@ def train(
     delta: float | None = None,
     records: int | None = None,
     model: str | None = None,
+    task: Literal["classes", "numbers"] | None = None,
     label: str | None = None,
     classes: Sequence[Any] | None = None,
     bounds: Bounds | Sequence[Bounds] | Mapping[str, Bounds] | None = None,
     target_bounds: Bounds | None = None,
     categories: Mapping[str, Sequence[str]] | None = None,
     schema: Schema | None = None,
-    public: Public = "declared",
+    public: Public = "released",
     users: Any = None,
     test: Any = None,
     ledger: Ledger | None = None,
-    neighbors: str = "add_remove",
+    neighbors: Neighbors = "add_remove",
     settings: Mapping[str, Any] | None = None,
     output: str | os.PathLike[str] | None = None,
     progress: bool | Watch | None = None,
@@ -86,13 +86,15 @@ def train(
     images; `y` holds the targets, or `label` names their column. `records` is a rough public number of records.
 
     What is public about the records is declared: `bounds` of numbers, `categories` and `classes`, or all of them by a
-    `schema`. With `public="data"` you declare that the number of records, the least and the greatest number of each
-    column, the categories and the classes *in these records* are public, and they are read off. Say so only if it is
-    true. `quell.find_schema` releases them for a price instead.
+    `schema`. What is not declared is released first, for a tenth of ε (`public="released"`), or refused
+    (`public="declared"`). With `public="data"` you declare that the number of records, the least and the greatest
+    number of each column, the categories and the classes *in these records* are public, and they are read off. Say so
+    only if it is true.
 
     The charge goes to `ledger`. Without one, a ledger in memory pays for this run alone: then nothing adds up several
     runs on the same records, so use it for public data and first steps.
 
+    Targets that are fractions are predicted as numbers, all others as classes; `task` decides otherwise.
     `model` is one of `quell.models()`; without it, model, features and settings follow from public facts.
     `settings` are those of a configuration file. `test` are public records to test on: `(X, y)`, or a table.
     `output` is a new folder for the run, which can be resumed; without it, a run that is stopped is lost.
@@ -111,6 +113,7 @@ def train(
         delta=delta,
         records=records,
         model=model,
+        task=task,
         label=label,
         classes=classes,
         bounds=bounds,
@@ -166,6 +169,7 @@ _DEFAULTS: dict[str, Any] = {
     "delta": None,
     "records": None,
     "model": None,
+    "task": None,
     "label": None,
     "classes": None,
     "bounds": None,
@@ -222,6 +226,7 @@ def _job(
     delta: float | None,
     records: int | None,
     model: str | None,
+    task: Literal["classes", "numbers"] | None,
     label: str | None,
     classes: Sequence[Any] | None,
     bounds: Any,
@@ -232,9 +237,14 @@ def _job(
     users: Any,
     test: Any,
     ledger: Ledger | None,
-    neighbors: str,
+    neighbors: Neighbors,
     settings: Mapping[str, Any] | None,
 ) -> Job:
+    unit: Unit = "example" if users is None and (schema is None or schema.user is None) else "user"
+    if ledger is None and public == "released":
+        # One ledger pays for the facts and for the run.
+        ledger = Ledger.in_memory(epsilon=epsilon, delta=delta or _delta(records), unit=unit, neighbors=neighbors)
+    before = 0.0 if ledger is None else ledger.spent
     facts: Facts = known_facts(
         X,
         y,
@@ -245,14 +255,18 @@ def _job(
         categories=categories,
         schema=schema,
         records=records,
-        is_public=public == "data",
-        predicts=_predicts(model),
+        public=public,
+        task=_task(task, model, X, y, label, classes, target_bounds),
+        epsilon=epsilon,
+        ledger=ledger,
     )
     merged: dict[str, Any] = copy.deepcopy(dict(settings or {}))
     privacy = merged.setdefault("training", {}).setdefault("privacy", {})
     privacy["epsilon"] = float(epsilon)
     if delta is not None:
         privacy["delta"] = float(delta)
+    elif ledger is not None:
+        privacy["delta"] = min(_delta(facts.records), ledger.delta)
     if ledger is None:
         privacy["neighbors"] = neighbors
     if facts.records is not None:
@@ -262,13 +276,64 @@ def _job(
     data = merged.setdefault("data", {})
     if facts.schema is not None:
         data["schema"] = facts.schema.settings
-    if ledger is None and users is not None:
-        data["unit"] = "user"
-    return Job(merged, _records(X, y, facts.schema, facts.classes, users, test), ledger)
+    if ledger is None:
+        data["unit"] = unit
+    job = Job(merged, _records(X, y, facts.schema, facts.classes, users, test), ledger)
+    if ledger is not None and ledger.spent > before:
+        _leave_room(job, ledger, before + epsilon)
+    return job
 
 
-def _predicts(model: str | None) -> bool:
-    return model not in ("kmeans", "components", "synthesizer")
+def _delta(records: int | None) -> float:
+    """A power of ten below a tenth of a record; a millionth if the number of records is unknown."""
+    return 1e-6 if records is None else 10.0 ** math.floor(math.log10(0.1 / max(records, 1)) - 1e-9)
+
+
+def _leave_room(job: Job, ledger: Ledger, most: float) -> None:
+    """Lowers ε of the run, so that facts and run together cost what was asked for.
+
+    The ledger says what both cost together. Whatever is chosen, it refuses more than its budget.
+    """
+    privacy = job.settings["training"]["privacy"]
+    low, high = 0.0, float(privacy["epsilon"])
+    for tried in (high, *[None] * 8):
+        middle = tried if tried is not None else 0.5 * (low + high)
+        settings = copy.deepcopy(job.settings)
+        settings["training"]["privacy"]["epsilon"] = middle
+        told = json.loads(_native.plan(json.dumps(settings), job.records, ledger._native))
+        after = told["spent_after"]
+        if after is not None and after <= most:
+            low = middle
+        else:
+            high = middle
+        if low == high:
+            break
+    if low == 0.0:
+        raise BudgetError(
+            "the facts that are not declared cost more than ε leaves",
+            "declare bounds, categories, classes and the number of records, or give a larger ε",
+        )
+    privacy["epsilon"] = low
+
+
+def _task(
+    task: Literal["classes", "numbers"] | None,
+    model: str | None,
+    X: Any,
+    y: Any,
+    label: str | None,
+    classes: Sequence[Any] | None,
+    target_bounds: Bounds | None,
+) -> Task:
+    """What is predicted: as declared, or by the type of the targets. Fractions are numbers, all others are labels."""
+    if model in ("kmeans", "components", "synthesizer"):
+        return "none"
+    if task is not None:
+        return task
+    if classes is not None or target_bounds is not None:
+        return "numbers" if classes is None else "classes"
+    targets = y if y is not None or label is None or not is_table(X) else X[label]
+    return "numbers" if targets is not None and np.asarray(targets).dtype.kind == "f" else "classes"
 
 
 def _records(

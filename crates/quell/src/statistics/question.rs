@@ -399,7 +399,7 @@ pub(super) fn check_unit(
 }
 
 /// The numbers of a column; NaN where a number is missing.
-fn numbers(records: &Selection<'_>, column: &str) -> Result<Sensitive<Vec<f64>>, Error> {
+pub(super) fn numbers(records: &Selection<'_>, column: &str) -> Result<Sensitive<Vec<f64>>, Error> {
     Ok(Sensitive::new(
         records.numbers(column)?.into_iter().map(|number| number.unwrap_or(f64::NAN)).collect(),
     ))

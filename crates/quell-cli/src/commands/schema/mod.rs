@@ -6,8 +6,11 @@ pub(super) mod text;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use quell::data::{Column, Kind, Table, TableError};
-use serde::{Deserialize, Serialize};
+use quell::{
+    data::{Column, Kind, Table, TableError},
+    statistics::Found,
+};
+use serde::Serialize;
 
 use crate::{
     flags::{layout::LayoutArgs, ledger::LedgerArgs},
@@ -123,11 +126,22 @@ enum Role {
 }
 
 /// The known facts about the values of a column.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 enum Values {
     Bounds([f64; 2]),
     Names(Vec<String>),
     Open,
+}
+
+impl From<Found> for Values {
+    fn from(found: Found) -> Self {
+        match found {
+            Found::Bounds(bounds) => Self::Bounds(bounds),
+            Found::Names(names) => Self::Names(names),
+            // No number of records is asked for.
+            Found::Count(_) => Self::Open,
+        }
+    }
 }
 
 pub(crate) fn run(flags: &Flags) -> Result<()> {

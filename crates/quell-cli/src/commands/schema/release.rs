@@ -2,17 +2,16 @@
 
 use anyhow::Result;
 use quell::{
-    data::{Kind, Selection, Table},
+    data::Table,
     run::Purchase,
+    statistics::{Columns, Found, Unknown, WIDEST},
 };
 use quell_ledger::Volume;
 use quell_privacy::{
-    Error, Event, Neighbors,
-    accounting::{Conversion, Renyi},
-    ledger::{Composition, Ledger, Paid, State, Unit},
-    mechanism::{Bounds, Enclosure, Mechanism, PerUser, Sensitive, StableHistogram, Together},
+    Error,
+    ledger::{Ledger, Paid, Unit},
+    mechanism::{Bounds, Mechanism, PerUser},
     number::{Toward, format_rounded},
-    units::{Delta, Epsilon},
 };
 use serde_json::json;
 
@@ -25,130 +24,8 @@ use crate::{
     refusal::Refusal,
 };
 
-/// The default range in which numbers are searched.
-///
-/// Times in milliseconds since 1970 are below 10¹³.
-const WITHIN: [f64; 2] = [-1e13, 1e13];
-
-/// The default part of the budget's δ for categories.
-///
-/// A ledger sets aside little more for guarantees with their own δ.
-const DELTA: f64 = 1.0 / 2000.0;
-
-/// The part of the budget's δ at which a ledger with all theorems evaluates Rényi divergences.
-const RENYI: f64 = 0.1;
-
 /// The name of the only part of the question.
 const SCHEMA: &str = "schema";
-
-/// The mechanism that answers the question about a column.
-enum Question {
-    Numbers(Enclosure),
-    Names(StableHistogram),
-}
-
-impl Question {
-    /// The number of records below which a category is not listed, usually.
-    fn rarest(&self) -> Option<u64> {
-        match self {
-            Self::Numbers(_) => None,
-            Self::Names(histogram) => Some(histogram.threshold()),
-        }
-    }
-}
-
-/// The values of a column, with the mechanism that may read them.
-enum Column {
-    Numbers(Enclosure, Sensitive<Vec<f64>>),
-    Names(StableHistogram, Sensitive<Vec<Option<String>>>),
-}
-
-/// The shares of ε that a label gets in a table with many columns, where an equal share may show no class.
-const LABEL_SHARES: f64 = 3.0;
-
-/// The number of columns from which on a label gets more than an equal share.
-const MANY_COLUMNS: usize = 16;
-
-/// The questions about all columns, for any ε of a column.
-struct Questions<'r> {
-    /// The role of each column, the range in which its numbers are searched, and its shares of ε.
-    columns: Vec<(&'r Role, Bounds, f64)>,
-    /// δ of a column of categories.
-    delta: f64,
-    neighbors: Neighbors,
-    /// The most records of a user, if they are limited.
-    most: Option<u32>,
-}
-
-impl Questions<'_> {
-    fn at(&self, share: f64) -> Result<Vec<Question>, Error> {
-        let question = |(role, within, shares): &(&Role, Bounds, f64)| {
-            // A mechanism is made for one record; all records of a user together cost the share.
-            let (epsilon, delta) = PerUser::share_of_record(
-                Epsilon::new(share * shares)?,
-                Delta::new(self.delta)?,
-                self.most.unwrap_or(1),
-            )?;
-            if **role == Role::Number {
-                return Ok(Question::Numbers(Enclosure { within: *within, epsilon }));
-            }
-            Ok(Question::Names(StableHistogram::for_epsilon(epsilon, delta, self.neighbors)?))
-        };
-        self.columns.iter().map(question).collect()
-    }
-
-    fn plan(&self, share: f64) -> Result<Together, Error> {
-        let mut plan = Together::new(self.neighbors);
-        for question in self.at(share)? {
-            match question {
-                Question::Numbers(enclosure) => plan.add(&enclosure)?,
-                Question::Names(histogram) => plan.add(&histogram)?,
-            }
-        }
-        Ok(plan)
-    }
-
-    /// What a plan does to the data of one user, or of one record.
-    fn event(&self, plan: Together) -> Event {
-        match self.most {
-            Some(records) => PerUser { mechanism: plan, records }.event(self.neighbors),
-            None => plan.event(self.neighbors),
-        }
-    }
-
-    /// The ε of one share, so that all columns together cost `epsilon`.
-    ///
-    /// An equal share is always enough, because ε adds up. Many columns compose to less by their Rényi
-    /// divergences, so a larger share is searched for, where the ledger uses these. The share depends on the terms
-    /// of the ledger and not on what was spent: a repeated command finds the same share.
-    fn share(&self, epsilon: f64, state: &State) -> Result<f64, Error> {
-        let shares: f64 = self.columns.iter().map(|(_, _, shares)| shares).sum();
-        let mut low = epsilon / shares.max(1.0);
-        let terms = state.terms();
-        if !matches!(terms.composition, Composition::Combined | Composition::Renyi) {
-            return Ok(low);
-        }
-        let Ok(delta) = Delta::new(RENYI * terms.budget.delta.get()) else { return Ok(low) };
-        let mut high = epsilon;
-        for _ in 0..12 {
-            let middle = 0.5 * (low + high);
-            let event = without_delta(&self.event(self.plan(middle)?));
-            let cost = Renyi::new(&event, self.neighbors)?.epsilon(delta, Conversion::Tight).upper;
-            // A hundredth is for the fixed orders of a ledger.
-            if cost <= 0.99 * epsilon { low = middle } else { high = middle }
-        }
-        Ok(low)
-    }
-}
-
-/// The event with ε in place of each (ε, δ): a ledger counts these δ apart.
-fn without_delta(event: &Event) -> Event {
-    match event {
-        Event::Approximate { epsilon, .. } => Event::Pure { epsilon: *epsilon },
-        Event::Composed(events) => Event::Composed(events.iter().map(without_delta).collect()),
-        other => other.clone(),
-    }
-}
 
 impl Flags {
     /// Finds bounds and categories of every column, and pays for them with one charge.
@@ -169,25 +46,24 @@ impl Flags {
             (Some(most), Some(user)) => table.all().at_most_per_user(user, most)?,
             _ => table.all(),
         };
-        let counted = roles.iter().filter(|(_, role)| *role == Role::Category).count();
-        let delta = Delta::new(self.delta.unwrap_or(DELTA * state.budget().delta.get()))?.get()
-            / counted.max(1) as f64;
-        let is_wide = roles.len() >= MANY_COLUMNS;
-        let shares = |name: &String| if is_wide && name == label { LABEL_SHARES } else { 1.0 };
-        let questions = Questions {
+        let unknown = |(role, within): (&Role, &Bounds)| match role {
+            Role::Number => Unknown::Bounds(*within),
+            Role::Category | Role::Open => Unknown::Categories,
+        };
+        let columns = Columns {
             columns: roles
                 .iter()
                 .zip(&within)
-                .map(|((name, role), within)| (role, *within, shares(name)))
+                .map(|((name, role), within)| (name.clone(), unknown((role, within))))
                 .collect(),
-            delta,
-            neighbors: state.terms().neighbors,
-            most: self.max_per_user,
+            label: Some(label.to_owned()),
+            delta: self.delta,
+            one_record_per_user: self.one_record_per_user,
+            ..Columns::default()
         };
-        let share = questions.share(epsilon, &state)?;
-        let plan = questions.plan(share)?;
-        let rarest: Vec<Option<u64>> = questions.at(share)?.iter().map(Question::rarest).collect();
-        let asked = self.question(roles, label, &within, (&dataset, delta, epsilon));
+        let questions = columns.plan(&state, epsilon, self.max_per_user)?;
+        let (plan, rarest) = (questions.mechanism()?, questions.rarest()?);
+        let asked = self.question(roles, label, &within, (&dataset, questions.delta(), epsilon));
         let mut purchase = self.output.as_deref().map(|path| Purchase::open(path, &asked)).transpose()?;
         let is_paid =
             purchase.as_ref().map_or(Ok(false), |purchase| purchase.is_paid(&mut ledger, SCHEMA))?;
@@ -198,32 +74,24 @@ impl Flags {
             }
         }
         // Everything that can fail is done before the charge.
-        let mut columns = Vec::new();
-        for ((name, _), question) in roles.iter().zip(questions.at(share)?) {
-            columns.push(match question {
-                Question::Numbers(enclosure) => Column::Numbers(enclosure, numbers(&records, name)?),
-                Question::Names(histogram) => {
-                    Column::Names(histogram, Sensitive::new(texts(table, &records, name)?))
-                }
-            });
-        }
+        let values = questions.read(&records)?;
         let names: Vec<&str> = roles.iter().map(|(name, _)| name.as_str()).collect();
         ledger.annotate(&author::note(Some(&self.data), format!("a schema of {}", names.join(", "))));
         let first = ledger.state()?.lines();
         let found = match self.max_per_user {
             Some(records) => {
                 let limited = PerUser { mechanism: plan, records };
-                buy(&mut ledger, purchase.as_mut(), limited, |paid| run(paid.of_records(), columns))?
+                buy(&mut ledger, purchase.as_mut(), limited, |paid| questions.run(paid.of_records(), values))?
             }
-            None => buy(&mut ledger, purchase.as_mut(), plan, |paid| run(paid, columns))?,
+            None => buy(&mut ledger, purchase.as_mut(), plan, |paid| questions.run(paid, values))?,
         };
         if ledger.state()?.lines() > first {
             let balance = print::balance(ledger.state()?.spent(), ledger.state()?.budget().cap());
             print::status(&format!(
                 "charged to {dataset:?} in line {first}, ε = {} for each of {} columns{}: {balance}",
-                format_rounded(share, 4, Toward::Up),
+                format_rounded(questions.share(), 4, Toward::Up),
                 roles.len(),
-                if is_wide { ", three times as much for the label" } else { "" }
+                if columns.is_wide() { ", three times as much for the label" } else { "" }
             ));
         }
         if let Some(rarest) = rarest.iter().flatten().max() {
@@ -236,7 +104,11 @@ impl Flags {
                 "note: the values of all columns were charged and then lost; the schema has gaps for them",
             );
         }
-        Ok((found.unwrap_or_else(|| roles.iter().map(|_| Values::Open).collect()), rarest))
+        let values = match found {
+            Some(found) => found.into_iter().map(Values::from).collect(),
+            None => roles.iter().map(|_| Values::Open).collect(),
+        };
+        Ok((values, rarest))
     }
 
     /// The question of this command, by which a paid answer is recognised.
@@ -298,7 +170,7 @@ impl Flags {
                 format!("--within is {text:?}, expected two numbers, or a column with two numbers");
             Refusal::new(sentence, "write --within 0 1000, or --within age=0,120 for one column")
         };
-        let (mut usual, mut given, mut loose) = (Bounds::new(WITHIN[0], WITHIN[1])?, Vec::new(), Vec::new());
+        let (mut usual, mut given, mut loose) = (Bounds::new(WIDEST[0], WIDEST[1])?, Vec::new(), Vec::new());
         for text in self.within.iter().flatten() {
             // A column may have an equals sign in its name; numbers have none.
             let Some((column, range)) = text.rsplit_once('=') else {
@@ -337,49 +209,12 @@ fn buy<M: Mechanism>(
     ledger: &mut Ledger<Volume>,
     purchase: Option<&mut Purchase>,
     mechanism: M,
-    run: impl FnOnce(Paid<M>) -> Result<Vec<Values>, Error>,
-) -> Result<Option<Vec<Values>>> {
+    run: impl FnOnce(Paid<M>) -> Result<Vec<Found>, Error>,
+) -> Result<Option<Vec<Found>>> {
     Ok(match purchase {
         Some(purchase) => purchase.buy(ledger, SCHEMA, mechanism, run)?,
         None => Some(run(ledger.charge(mechanism)?)?),
     })
-}
-
-/// Draws the answers about all columns.
-fn run(mut paid: Paid<Together>, columns: Vec<Column>) -> Result<Vec<Values>, Error> {
-    let mut found = Vec::new();
-    for (place, column) in columns.into_iter().enumerate() {
-        found.push(match column {
-            Column::Numbers(enclosure, values) => {
-                let bounds = paid.take(place, enclosure)?.run(&values)?;
-                Values::Bounds([bounds.lower(), bounds.upper()])
-            }
-            Column::Names(histogram, values) => {
-                let names = paid.take(place, histogram)?.run(&values)?;
-                Values::Names(names.into_iter().map(|(name, _)| name).collect())
-            }
-        });
-    }
-    Ok(found)
-}
-
-/// Reads a column as numbers; NaN where a number is missing.
-fn numbers(records: &Selection<'_>, name: &str) -> Result<Sensitive<Vec<f64>>> {
-    let numbers = records.numbers(name)?;
-    Ok(Sensitive::new(numbers.into_iter().map(|number| number.unwrap_or(f64::NAN)).collect()))
-}
-
-/// Reads a column as text, whatever its declared type.
-fn texts(table: &Table, records: &Selection<'_>, name: &str) -> Result<Vec<Option<String>>> {
-    let is_number = table.columns().iter().any(|column| column.name == name && column.kind == Kind::Number);
-    if is_number {
-        return Ok(records
-            .numbers(name)?
-            .into_iter()
-            .map(|number| number.map(|number| number.to_string()))
-            .collect());
-    }
-    Ok(records.texts(name)?)
 }
 
 /// Checks that the budget suffices. A refusal comes before anything is paid.

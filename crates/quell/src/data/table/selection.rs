@@ -56,6 +56,12 @@ impl<'a> Selection<'a> {
         Ok(Self { limit: Some((column.to_owned(), rows)), ..self })
     }
 
+    /// The declared type of a column, if there is one of this name.
+    pub(crate) fn kind(&self, column: &str) -> Option<Kind> {
+        let columns = &self.table.header().columns;
+        columns.iter().find(|known| known.name == column).map(|column| column.kind)
+    }
+
     /// Returns the most selected rows of a user, if they are limited.
     #[must_use]
     pub fn most_per_user(&self) -> Option<u32> {

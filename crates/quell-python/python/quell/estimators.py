@@ -1,0 +1,454 @@
+"""Every learner as an estimator of scikit-learn, which must be installed.
+
+They work in pipelines and in cross-validation, *and cost what they cost*: each `fit` is a charge. Give a ledger, and
+fits on the same records add up there, in all folds and processes:
+
+>>> import numpy as np
+>>> from sklearn.model_selection import cross_val_score
+>>> from quell import Ledger
+>>> X = np.random.default_rng(0).uniform(-1, 1, (3000, 2))
+>>> y = X[:, 0] > 0
+>>> ledger = Ledger.in_memory("points", epsilon=5, delta=1e-6)
+>>> estimator = LogisticRegression(epsilon=1, bounds=(-1, 1), classes=[False, True], records=2000, ledger=ledger)
+>>> scores = cross_val_score(estimator, X, y, cv=3)
+>>> bool(scores.mean() > 0.9), len(ledger.charges)
+(True, 3)
+
+The score of a fold is computed from its private records and is not paid for: show it to nobody who may not see them.
+A step before an estimator that learns from the records, such as a scaler, is not paid for either; these learners scale
+by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin, ClusterMixin, RegressorMixin, TransformerMixin
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("quell.estimators needs scikit-learn 1.6 or later: pip install scikit-learn") from error
+
+from .facts import Public
+from .inputs import is_table
+from .ledgers import Ledger
+from .models import Model
+from .schemas import Bounds, Schema
+from .training import train
+
+__all__ = [
+    "PCA",
+    "AdditiveClassifier",
+    "AdditiveRegressor",
+    "Classifier",
+    "DecisionTreeClassifier",
+    "ForestClassifier",
+    "ForestRegressor",
+    "KMeans",
+    "LinearRegression",
+    "LinearSVC",
+    "LogisticRegression",
+    "MLPClassifier",
+    "MLPRegressor",
+    "NaiveBayes",
+    "PoissonRegressor",
+    "QuantileRegressor",
+    "Regressor",
+    "Ridge",
+]
+
+
+class _Estimator(BaseEstimator):
+    """What all estimators share: the options of `quell.train`, and the model.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The guarantee of one fit. Without δ it follows from `records`.
+    records
+        A rough public number of records.
+    bounds
+        Bounds of the columns of numbers: a pair for all, a list of pairs, or a dict.
+    categories
+        The categories of the columns of texts: a dict.
+    schema
+        All public facts about a table, in place of `bounds`, `categories` and the facts about the target.
+    public
+        Where facts come from that are not declared: see `quell.train`.
+    ledger
+        The ledger that pays. Without one, a ledger in memory pays for each fit alone.
+    settings
+        Settings as in a configuration file.
+
+    Attributes
+    ----------
+    model_ : quell.Model
+        The trained model, with its claim, its receipt and its report.
+    """
+
+    _model: str | None = None
+
+    epsilon: float
+    delta: float | None
+    records: int | None
+    bounds: Bounds | Sequence[Bounds] | Mapping[str, Bounds] | None
+    categories: Mapping[str, Sequence[str]] | None
+    schema: Schema | None
+    public: Public
+    ledger: Ledger | None
+    settings: Mapping[str, Any] | None
+
+    model_: Model
+
+    def _settings(self) -> dict[str, Any]:
+        """The settings of this learner's own options."""
+        return {}
+
+    def _options(self) -> dict[str, Any]:
+        merged = {**self._settings(), **dict(self.settings or {})}
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "records": self.records,
+            "bounds": self.bounds,
+            "categories": self.categories,
+            "schema": self.schema,
+            "public": self.public,
+            "ledger": self.ledger,
+            "model": self._model,
+            "settings": merged,
+        }
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        """The records, with their number of columns checked. Values decide about nothing: NaN is a missing number."""
+        if is_table(X):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return X
+        return validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        # Noise is drawn anew in each fit.
+        tags.non_deterministic = True
+        return tags
+
+
+class _Classifier(ClassifierMixin, _Estimator):
+    """An estimator of classes.
+
+    `classes` are all public labels. Labels that are none of them are left out.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        records: int | None = None,
+        bounds: Any = None,
+        classes: Sequence[Any] | None = None,
+        categories: Any = None,
+        schema: Schema | None = None,
+        public: Public = "released",
+        ledger: Ledger | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.records = records
+        self.bounds = bounds
+        self.classes = classes
+        self.categories = categories
+        self.schema = schema
+        self.public = public
+        self.ledger = ledger
+        self.settings = settings
+
+    classes: Sequence[Any] | None
+    classes_: npt.NDArray[Any]
+
+    def fit(self, X: Any, y: Any) -> Any:
+        """Trains the model, and pays for it."""
+        X = self._checked(X, reset=True)
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        self.model_ = train(X, y, task="classes", classes=self.classes, progress=False, **self._options())
+        names = np.asarray(self.model_.classes)
+        labels = _as_labels(names, y.dtype if self.classes is None else np.asarray(self.classes).dtype)
+        self._order = np.argsort(labels)
+        self._names = {name: place for place, name in enumerate(names[self._order])}
+        self.classes_ = labels[self._order]
+        return self
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The class of each record."""
+        check_is_fitted(self)
+        predicted = self.model_.predict(self._checked(X, reset=False))
+        return self.classes_[[self._names.get(name, 0) for name in predicted]]
+
+
+class _Probabilistic(_Classifier):
+    """An estimator of classes and of their probabilities."""
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """The probability of each class, in the order of `classes_`."""
+        check_is_fitted(self)
+        found = self.model_.predict_proba(self._checked(X, reset=False)).astype(np.float64)
+        found = np.clip(found[:, self._order], 0.0, 1.0)
+        return found / found.sum(axis=1, keepdims=True)
+
+
+def _as_labels(names: npt.NDArray[Any], dtype: Any) -> npt.NDArray[Any]:
+    """The labels whose texts are these names."""
+    if dtype.kind == "b":
+        return names == "True"
+    if dtype.kind in "iuf":
+        return names.astype(np.float64).astype(dtype)
+    return names.astype(object) if dtype.kind == "O" else names
+
+
+class _Regressor(RegressorMixin, _Estimator):
+    """An estimator of a number, whose public range is `target_bounds`."""
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        records: int | None = None,
+        bounds: Any = None,
+        target_bounds: Bounds | None = None,
+        categories: Any = None,
+        schema: Schema | None = None,
+        public: Public = "released",
+        ledger: Ledger | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.records = records
+        self.bounds = bounds
+        self.target_bounds = target_bounds
+        self.categories = categories
+        self.schema = schema
+        self.public = public
+        self.ledger = ledger
+        self.settings = settings
+
+    target_bounds: Bounds | None
+
+    def fit(self, X: Any, y: Any) -> Any:
+        """Trains the model, and pays for it."""
+        X = self._checked(X, reset=True)
+        y = column_or_1d(y, dtype=np.float64, warn=True)
+        self.model_ = train(X, y, task="numbers", target_bounds=self.target_bounds, progress=False, **self._options())
+        return self
+
+    def predict(self, X: Any) -> npt.NDArray[np.float64]:
+        """The number of each record, in the units of the target."""
+        check_is_fitted(self)
+        return self.model_.predict(self._checked(X, reset=False))
+
+
+class Classifier(_Probabilistic):
+    """Classes, by the model that suits the table: additive, or a small network if it is large."""
+
+
+class AdditiveClassifier(_Probabilistic):
+    """Classes, by a curve for each number and a value for each category."""
+
+    _model = "additive"
+
+
+class ForestClassifier(_Probabilistic):
+    """Classes, by random trees on top of an additive model."""
+
+    _model = "forest"
+
+
+class LogisticRegression(_Probabilistic):
+    """Classes, by one linear score each."""
+
+    _model = "logistic"
+
+    def _settings(self) -> dict[str, Any]:
+        # A network has this name, too. With a method, it is a linear model.
+        return {"learner": "glm"}
+
+
+class LinearSVC(_Classifier):
+    """Classes, by a support vector machine with a smoothed hinge loss. Its scores are no probabilities."""
+
+    _model = "svm"
+
+    def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
+        """The score of each class; of the second class alone if there are two."""
+        check_is_fitted(self)
+        found = self.model_.scores(self._checked(X, reset=False)).astype(np.float64)[:, self._order]
+        return found[:, 1] - found[:, 0] if found.shape[1] == 2 else found
+
+
+class NaiveBayes(_Probabilistic):
+    """Classes, by independent columns that are learned from one release."""
+
+    _model = "naive-bayes"
+
+
+class DecisionTreeClassifier(_Probabilistic):
+    """Classes, by a decision tree: rules that people can read."""
+
+    _model = "tree"
+
+
+class MLPClassifier(_Probabilistic):
+    """Classes, by a network with one hidden layer of 64 on standardised columns."""
+
+    _model = "mlp-small"
+
+
+class Regressor(_Regressor):
+    """A number, by the model that suits the table."""
+
+
+class AdditiveRegressor(_Regressor):
+    """A number, by a curve for each number and a value for each category."""
+
+    _model = "additive"
+
+
+class ForestRegressor(_Regressor):
+    """A number, by random trees on top of an additive model."""
+
+    _model = "forest"
+
+
+class LinearRegression(_Regressor):
+    """A number, by a linear model."""
+
+    _model = "linear"
+
+
+class Ridge(_Regressor):
+    """A number, by a linear model with a penalty on its weights: `settings={"glm": {"regularization": …}}`."""
+
+    _model = "ridge"
+
+
+class PoissonRegressor(_Regressor):
+    """A count from 0 to its upper bound, by Poisson regression."""
+
+    _model = "poisson"
+
+
+class QuantileRegressor(_Regressor):
+    """The median of a number, or another quantile: `settings={"glm": {"quantile": …}}`."""
+
+    _model = "quantile"
+
+
+class MLPRegressor(_Regressor):
+    """A number, by a network with one hidden layer of 64 on standardised columns."""
+
+    _model = "mlp-small"
+
+
+class _Unsupervised(TransformerMixin, _Estimator):
+    """An estimator without targets."""
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Trains the model, and pays for it."""
+        X = self._checked(X, reset=True)
+        self.model_ = train(X, progress=False, **self._options())
+        return self
+
+    def transform(self, X: Any) -> npt.NDArray[np.float64]:
+        """The coordinates of each record, or its squared distance to each centre."""
+        check_is_fitted(self)
+        return self.model_.scores(self._checked(X, reset=False)).astype(np.float64)
+
+
+class KMeans(ClusterMixin, _Unsupervised):
+    """Centres of groups of similar records, on the scale of the bounds."""
+
+    _model = "kmeans"
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        records: int | None = None,
+        bounds: Any = None,
+        categories: Any = None,
+        schema: Schema | None = None,
+        public: Public = "released",
+        ledger: Ledger | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.epsilon = epsilon
+        self.delta = delta
+        self.records = records
+        self.bounds = bounds
+        self.categories = categories
+        self.schema = schema
+        self.public = public
+        self.ledger = ledger
+        self.settings = settings
+
+    labels_: npt.NDArray[np.int64]
+
+    def _settings(self) -> dict[str, Any]:
+        return {"unsupervised": {"clusters": int(self.n_clusters)}}
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Finds the centres, and pays for them. `labels_` say which is the nearest of each record: they are private."""
+        super().fit(X)
+        self.labels_ = self.predict(X)
+        return self
+
+    def predict(self, X: Any) -> npt.NDArray[np.int64]:
+        """The nearest centre of each record, counted from 0."""
+        check_is_fitted(self)
+        return self.model_.predict(self._checked(X, reset=False))
+
+
+class PCA(_Unsupervised):
+    """The directions in which records vary most, on the scale of the bounds."""
+
+    _model = "components"
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        records: int | None = None,
+        bounds: Any = None,
+        categories: Any = None,
+        schema: Schema | None = None,
+        public: Public = "released",
+        ledger: Ledger | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.epsilon = epsilon
+        self.delta = delta
+        self.records = records
+        self.bounds = bounds
+        self.categories = categories
+        self.schema = schema
+        self.public = public
+        self.ledger = ledger
+        self.settings = settings
+
+    def _settings(self) -> dict[str, Any]:
+        return {"unsupervised": {"components": int(self.n_components)}}
