@@ -122,12 +122,14 @@ impl Driver for Plan {
 /// number done, their total, ε so far and the accuracy on public test records; if it returns `False`, the run
 /// stops.
 #[pyfunction]
-#[pyo3(signature = (settings, records, folder, ledger = None, watch = None, by = None))]
+#[pyo3(signature = (settings, records, folder, is_kept, ledger = None, watch = None, by = None))]
+#[expect(clippy::too_many_arguments, reason = "each is an option of one run")]
 fn train(
     py: Python<'_>,
     settings: &str,
     records: &PyRecords,
     folder: PathBuf,
+    is_kept: bool,
     ledger: Option<Py<PyLedger>>,
     watch: Option<Py<PyAny>>,
     by: Option<String>,
@@ -136,7 +138,7 @@ fn train(
     let finished = py.detach(|| -> Result<Finished> {
         let terms = paying.map(|ledger| terms_of(&mut ledger.open()?)).transpose()?;
         let configuration = configured(settings, Some(records), terms.as_ref())?;
-        let place = Place::New(folder);
+        let place = Place::New(folder, is_kept);
         Ok(run::train(configuration, Train { ledger: paying, place, watch, by })??)
     })?;
     let paid = match ledger {
@@ -169,7 +171,8 @@ fn resume(
 
 /// The folder of a run.
 enum Place {
-    New(PathBuf),
+    /// A folder to make, and whether the run may be resumed in it.
+    New(PathBuf, bool),
     Existing(Folder),
 }
 
@@ -200,9 +203,9 @@ impl Driver for Train<'_> {
         ledger.annotate(&Note { by: self.by, ..job.note() });
         let folder = match self.place {
             Place::Existing(folder) => folder,
-            Place::New(path) => {
+            Place::New(path, is_kept) => {
                 check_budget(&mut ledger, job)?;
-                Folder::create(&path)?
+                if is_kept { Folder::create(&path)? } else { Folder::create_temporary(&path)? }
             }
         };
         let mut failure = None;

@@ -1,9 +1,17 @@
 """The native module."""
 
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
 __version__: str
 
 def epsilon(event: str, neighbors: str, delta: float, accountant: str) -> tuple[float, float, str, bool]: ...
 
+@final
 class Ledger:
     @staticmethod
     def create(terms: str, place: str | None, by: str | None) -> Ledger: ...
@@ -20,3 +28,86 @@ class Ledger:
     def state(self) -> str: ...
     def statement(self) -> str: ...
     def set_budget(self, epsilon: float | None, delta: float, reason: str, by: str | None) -> None: ...
+
+def find_columns(
+    table: Table,
+    columns: Sequence[tuple[str, tuple[float, float] | None, bool]],
+    ledger: Ledger,
+    epsilon: float,
+    *,
+    label: str | None = None,
+    counts: bool = False,
+    delta: float | None = None,
+    one_record_per_user: bool = False,
+    user: str | None = None,
+    max_per_user: int | None = None,
+    by: str | None = None,
+) -> str: ...
+def models() -> list[tuple[str, str]]: ...
+def plan(settings: str, records: Records | None, ledger: Ledger | None = None) -> str: ...
+def train(
+    settings: str,
+    records: Records | None,
+    folder: str | os.PathLike[str],
+    is_kept: bool,
+    ledger: Ledger | None = None,
+    watch: Callable[..., Any] | None = None,
+    by: str | None = None,
+) -> tuple[str, Model | None, Ledger]: ...
+def resume(
+    folder: str | os.PathLike[str],
+    records: Records | None,
+    ledger: Ledger,
+    watch: Callable[..., Any] | None = None,
+    by: str | None = None,
+) -> tuple[str, Model | None]: ...
+def read_schema(path: str | os.PathLike[str]) -> str: ...
+def settings_of(folder: str | os.PathLike[str]) -> str: ...
+
+@final
+class Table:
+    @staticmethod
+    def of_columns(columns: Sequence[tuple[str, Any]]) -> Table: ...
+
+@final
+class Examples:
+    @staticmethod
+    def classes(
+        features: npt.NDArray[Any],
+        labels: npt.NDArray[np.uint32],
+        names: Sequence[str],
+        users: Sequence[bytes | None] | None,
+    ) -> Examples: ...
+    @staticmethod
+    def numbers(
+        features: npt.NDArray[Any], targets: npt.NDArray[np.float32], users: Sequence[bytes | None] | None
+    ) -> Examples: ...
+    @staticmethod
+    def unlabelled(features: npt.NDArray[Any], users: Sequence[bytes | None] | None) -> Examples: ...
+
+@final
+class Records:
+    @staticmethod
+    def of_examples(train: Examples, public_test: Examples | None = None) -> Records: ...
+    @staticmethod
+    def of_tables(train: Table, public_test: Table | None = None) -> Records: ...
+
+@final
+class Model:
+    @staticmethod
+    def open(path: str | os.PathLike[str]) -> Model: ...
+    @staticmethod
+    def restore(bytes: bytes) -> Model: ...
+    @property
+    def classes(self) -> list[str] | None: ...
+    @property
+    def shape(self) -> list[int]: ...
+    @property
+    def weights(self) -> npt.NDArray[np.float32]: ...
+    def save(self) -> bytes: ...
+    def onnx(self) -> bytes: ...
+    def about(self) -> str: ...
+    def predict_places(self, asked: Examples | Table) -> npt.NDArray[np.int64]: ...
+    def predict_numbers(self, asked: Examples | Table) -> npt.NDArray[np.float64]: ...
+    def scores(self, asked: Examples | Table) -> npt.NDArray[np.float32]: ...
+    def evaluate(self, examples: Examples) -> str: ...

@@ -345,6 +345,11 @@ class PoissonRegressor(_Regressor):
 
     _model = "poisson"
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
 
 class QuantileRegressor(_Regressor):
     """The median of a number, or another quantile: `settings={"glm": {"quantile": …}}`."""

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from . import _native
-from .errors import BudgetError, SettingError
+from .errors import BudgetError, DataError, SettingError
 from .facts import Facts, Public, Task, known_facts
 from .inputs import examples_of, matrix_columns
 from .ledgers import Ledger, Neighbors, Unit, author
@@ -134,6 +134,7 @@ def train(
                 json.dumps(job.settings),
                 job.records,
                 folder,
+                output is not None,
                 None if job.ledger is None else job.ledger._native,
                 bar.watch,
                 author(),
@@ -278,6 +279,9 @@ def _job(
         data["schema"] = facts.schema.settings
     if ledger is None:
         data["unit"] = unit
+    if model == "poisson" and facts.schema is not None and "label" in facts.schema.settings:
+        # Counts begin at zero, whatever was found about them.
+        facts.schema.settings["label"]["bounds"][0] = 0.0
     job = Job(merged, _records(X, y, facts.schema, facts.classes, users, test), ledger)
     if ledger is not None and ledger.spent > before:
         _leave_room(job, ledger, before + epsilon)
@@ -360,7 +364,12 @@ def table_of(X: Any, y: Any, schema: Schema, users: Any = None) -> _native.Table
         columns = dict(matrix_columns(X, [name for name in schema.columns if name != schema.label]))
     if y is not None and schema.label is not None:
         targets = np.asarray(y)
-        columns[schema.label] = targets.astype(str) if schema.classes is not None else targets.astype(np.float64)
+        if schema.classes is not None:
+            columns[schema.label] = targets.astype(str) if targets.dtype.kind != "O" else targets
+        elif targets.dtype.kind in "biuf":
+            columns[schema.label] = targets.astype(np.float64)
+        else:
+            raise DataError(f"the targets are an array of {targets.dtype}, expected numbers", "declare classes=[…]")
     if users is not None:
         if "user" not in schema.settings:
             raise SettingError("users are given, and the schema names no column for them", "give Schema.of(user=…)")

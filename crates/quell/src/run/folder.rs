@@ -24,6 +24,8 @@ pub struct Folder {
     path: PathBuf,
     /// The lock, shared by every clone of a locked folder.
     lock: Option<Arc<Lock>>,
+    /// Whether a run is given up when it is killed, so that no file must survive a power cut.
+    is_temporary: bool,
 }
 
 impl Folder {
@@ -56,8 +58,15 @@ impl Folder {
                 Err(run::Error::Exists { path: path.to_owned() }.into())
             }
             Err(error) => Err(Error::unwritable(path, &error)),
-            Ok(()) => Self { path: path.to_owned(), lock: None }.locked(),
+            Ok(()) => Self { path: path.to_owned(), lock: None, is_temporary: false }.locked(),
         }
+    }
+
+    /// Creates a new folder like [`Folder::create`], for a run that nobody will resume.
+    ///
+    /// Its files are not synchronised, which takes most of the time of a short run. The ledger is as durable as ever.
+    pub fn create_temporary(path: &Path) -> Result<Self, Error> {
+        Ok(Self { is_temporary: true, ..Self::create(path)? })
     }
 
     /// Creates a folder in `parent`, with the first free number after the name.
@@ -74,7 +83,7 @@ impl Folder {
     /// Opens the folder of an existing run for reading.
     /// Removes private files that are no longer needed.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let folder = Self { path: path.to_owned(), lock: None };
+        let folder = Self { path: path.to_owned(), lock: None, is_temporary: false };
         if folder.has_configuration() || folder.is_labelling() || folder.is_search() {
             folder.sweep();
             Ok(folder)
@@ -105,8 +114,12 @@ impl Folder {
         self.path.join(name)
     }
 
-    /// Writes a file completely: to a temporary file first, which is then renamed.
+    /// Writes a file completely: to a draft first, which is then renamed.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        if self.is_temporary {
+            let path = self.file(name);
+            return fs::write(&path, bytes).map_err(|error| Error::unwritable(&path, &error));
+        }
         file::write(&self.path, name, bytes, file::Access::Everyone)
     }
 
