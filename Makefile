@@ -1,5 +1,5 @@
 # Every habit is one word. `make help` lists them.
-.PHONY: help test check format lint docs book deny semver audit bench faults fuzz screenshots
+.PHONY: help test test-python test-frameworks python check format lint docs book deny semver audit bench faults fuzz screenshots
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -12,6 +12,31 @@ test: format lint docs ## everything that CI runs: format, lints, documentation,
 	cargo test --workspace --all-targets
 	@mkdir -p target && printf '#!/bin/sh\nRUSTC_BOOTSTRAP=1 exec rustdoc "$$@"\n' > target/rustdoc-with-codes && chmod +x target/rustdoc-with-codes
 	RUSTDOC=$(CURDIR)/target/rustdoc-with-codes cargo test --workspace --doc
+	$(MAKE) test-python
+
+# What Python needs is installed here, and nowhere else.
+PYTHON_ENV := $(CURDIR)/target/python-env
+PYTHON_REQUIREMENTS := crates/quell-python/tests/requirements.txt
+IN_PYTHON_ENV := VIRTUAL_ENV=$(PYTHON_ENV) PATH=$(PYTHON_ENV)/bin:$$PATH
+
+$(PYTHON_ENV)/ready: $(PYTHON_REQUIREMENTS)
+	python3 -m venv $(PYTHON_ENV)
+	$(PYTHON_ENV)/bin/pip install --quiet --disable-pip-version-check -r $(PYTHON_REQUIREMENTS)
+	@touch $@
+
+test-python: export CARGO_INCREMENTAL = 0
+test-python: export CARGO_PROFILE_DEV_DEBUG = 0
+test-python: $(PYTHON_ENV)/ready ## build the Python package into target/python-env, and run its tests, types and documentation
+	rm -rf target/python-wheels && cd crates/quell-python && $(IN_PYTHON_ENV) maturin build --locked --out $(CURDIR)/target/python-wheels
+	$(PYTHON_ENV)/bin/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps target/python-wheels/*.whl
+	cd crates/quell-python && $(PYTHON_ENV)/bin/python -m mypy --strict -p quell --cache-dir $(CURDIR)/target/mypy
+	cd crates/quell-python && $(PYTHON_ENV)/bin/python -m mypy.stubtest quell._native
+	$(PYTHON_ENV)/bin/python -m pytest -q -c crates/quell-python/pyproject.toml --rootdir crates/quell-python crates/quell-python/tests --ignore crates/quell-python/tests/frameworks
+	$(PYTHON_ENV)/bin/python -m pdoc --output-directory target/python-docs quell
+
+python: $(PYTHON_ENV)/ready ## build a fast wheel of the Python package in target/wheels
+	cd crates/quell-python && $(IN_PYTHON_ENV) maturin build --release --locked --out $(CURDIR)/target/wheels
+	@ls $(CURDIR)/target/wheels
 
 check: format ## the inner loop: format, lints of the libraries and the command, unit tests
 	cargo clippy --workspace -- -D warnings
