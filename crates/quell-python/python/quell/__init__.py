@@ -1,5 +1,6 @@
 """Differentially private machine learning: a guarantee that is true, tight, paid for and checkable."""
 
+from . import accounting
 from ._native import __version__
 from .errors import (
     BudgetError,
@@ -25,4 +26,5 @@ __all__ = [
     "SettingError",
     "UnsupportedError",
     "__version__",
+    "accounting",
 ]
