@@ -61,7 +61,7 @@ class Bound:
             return format(self.upper, spec)
         with decimal.localcontext() as context:
             context.rounding = decimal.ROUND_CEILING
-            return format(decimal.Decimal(self.upper), spec)
+            return format(decimal.Decimal(repr(self.upper)), spec)
 
     def __str__(self) -> str:
         lower = _native.rounded_text(self.lower, _DIGITS, False)

@@ -37,7 +37,7 @@ Find = Literal[
 
 @dataclasses.dataclass(frozen=True)
 class Calibrated:
-    """A number that was computed to meet a target, with its event and the cost of that event."""
+    """A number that was computed to meet a target, with its event and cost."""
 
     find: str
     """What was searched for."""
