@@ -13,6 +13,8 @@ pub(crate) enum Error {
     Other(&'static str, String),
     /// An exception of a Python function that was called.
     Python(PyErr),
+    /// An error of the privacy crate, and a hint in Python words in place of the library's own.
+    Hinted(quell_privacy::Error, &'static str),
 }
 
 /// The result of a function that Python calls.
@@ -53,6 +55,10 @@ impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
         match error {
             Error::Python(error) => error,
+            Error::Hinted(error, hint) => {
+                let error = quell::Error::from(error);
+                raise(class(&error), error.to_string(), Some(hint.to_owned()))
+            }
             Error::Other(class, message) => raise(class, message, None),
             Error::Ledger(error) => {
                 let text = error.to_string();

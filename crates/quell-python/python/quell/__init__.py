@@ -1,6 +1,8 @@
 """Differentially private machine learning: a guarantee that is true, tight, paid for and checkable."""
 
 from ._native import __version__, models
+from . import accounting
+from ._native import __version__
 from .errors import (
     BudgetError,
     DataError,
@@ -39,4 +41,5 @@ __all__ = [
     "plan",
     "resume",
     "train",
+    "accounting",
 ]
