@@ -11,6 +11,8 @@ pub(crate) enum Error {
     Ledger(quell_ledger::Error),
     /// A setting that is no valid JSON or TOML, or a file that cannot be used: the class, and the message.
     Other(&'static str, String),
+    /// The class, the message, and a hint in the words of the Python package.
+    Hinted(&'static str, String, String),
     /// An exception of a Python function that was called.
     Python(PyErr),
 }
@@ -54,6 +56,7 @@ impl From<Error> for PyErr {
         match error {
             Error::Python(error) => error,
             Error::Other(class, message) => raise(class, message, None),
+            Error::Hinted(class, message, hint) => raise(class, message, Some(hint)),
             Error::Ledger(error) => {
                 let text = error.to_string();
                 let (message, hint) = text.split_once("\nhint: ").unwrap_or((&text, ""));

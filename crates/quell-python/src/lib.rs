@@ -5,8 +5,12 @@
 //! Long work releases the interpreter.
 
 mod accounting;
+mod data;
 mod error;
 mod ledger;
+mod mechanisms;
+mod statistics;
+mod votes;
 
 use pyo3::prelude::*;
 
@@ -14,5 +18,9 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     accounting::register(module)?;
+    data::register(module)?;
+    mechanisms::register(module)?;
+    statistics::register(module)?;
+    votes::register(module)?;
     ledger::register(module)
 }
