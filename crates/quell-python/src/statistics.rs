@@ -152,6 +152,8 @@ impl Statistic {
 #[derive(Serialize)]
 struct Released {
     answers: Vec<Named>,
+    /// For each answer without a key: the noisy count from which a key is shown.
+    least: Vec<Option<u64>>,
     receipt: Option<Receipt>,
     /// The mechanism, in words.
     what: String,
@@ -165,7 +167,12 @@ struct Released {
 fn ask(py: Python<'_>, table: &PyTable, ledger: &PyLedger, settings: &str) -> PyResult<String> {
     Ok(py.detach(|| -> Result<String> {
         let settings: Settings = serde_json::from_str(settings)?;
-        let released = settings.ask(&table.table, &mut ledger.open()?)?;
+        let mut released = settings.ask(&table.table, &mut ledger.open()?)?;
+        let least = |named: &Named| match named.answer {
+            Answer::NoKey { least } | Answer::NoPair { least } => Some(least),
+            _ => None,
+        };
+        released.least = released.answers.iter().map(least).collect();
         Ok(serde_json::to_string(&released)?)
     })?)
 }
@@ -235,7 +242,8 @@ impl<'a, B: Book> Visitor<'a> for Release<'_, B> {
         let data = read()?;
         let (before, after) = check_price(ledger, &mechanism, |share| Ok(make(share * epsilon)?), epsilon)?;
         let what = mechanism.to_string();
-        let mut released = Released { answers: Vec::new(), receipt: None, what, before, after };
+        let mut released =
+            Released { answers: Vec::new(), least: Vec::new(), receipt: None, what, before, after };
         if dry_run {
             return Ok((None, released));
         }

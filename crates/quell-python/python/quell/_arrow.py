@@ -143,7 +143,7 @@ def _stream(capsule: Any, stack: contextlib.ExitStack) -> tuple[_Schema, list[_A
     if stream.contents.get_schema(stream, ctypes.byref(schema)) != 0:
         raise _broken()
     stack.callback(_release, schema)
-    chunks = []
+    chunks: list[_Array] = []
     while True:
         array = _Array()
         if stream.contents.get_next(stream, ctypes.byref(array)) != 0:
@@ -193,7 +193,8 @@ def _view(address: int | None, count: int, dtype: str) -> npt.NDArray[Any]:
     if not address or count <= 0:
         return np.zeros(0, dtype=dtype)
     size = count * np.dtype(dtype).itemsize
-    return np.frombuffer((ctypes.c_uint8 * size).from_address(address), dtype=dtype, count=count)
+    bytes_ = memoryview((ctypes.c_uint8 * size).from_address(address)).cast("B")
+    return np.frombuffer(bytes_, dtype=np.dtype(dtype), count=count)
 
 
 def _bits(address: int | None, first: int, count: int) -> npt.NDArray[np.bool_]:
@@ -221,7 +222,7 @@ def _column(name: str, schema: _Schema, chunks: list[_Chunk]) -> Column:
     if schema.dictionary:
         return _dictionary(name, schema, chunks)
     kind, per_second, read = _reader(_text(schema.format))
-    read_chunks = []
+    read_chunks: list[Any] = []
     for array, first, count, rows in chunks:
         if count == 0:
             continue

@@ -44,6 +44,7 @@ class Table:
 
     __slots__ = ("_native", "file")
 
+    _native: _native.Table
     file: str | None
     """The name of the file that holds the records, without its folder."""
 
