@@ -344,6 +344,38 @@ def test_matrices_are_copied_only_if_their_layout_needs_it() -> None:
     assert array(np.array([1e300, np.nan]))[0] == np.inf
 
 
+def test_a_missing_cell_does_not_change_the_type_of_a_matrix() -> None:
+    frames = [
+        [pandas.DataFrame({"a": pandas.array(cells, dtype="Int64"), "b": [0.5, 1.5]}) for cells in ([1, 2], [1, None])],
+        [pandas.Series(cells, dtype="boolean") for cells in ([True, False], [True, None])],
+        [polars.DataFrame({"a": cells}, schema={"a": polars.UInt8}) for cells in ([1, 2], [1, None])],
+        [polars.Series(cells, dtype=polars.Boolean) for cells in ([True, False], [True, None])],
+        [pyarrow.table({"a": pyarrow.array(cells, pyarrow.uint8())}) for cells in ([1, 2], [1, None])],
+        [pyarrow.array(cells, pyarrow.int32()) for cells in ([1, 2], [1, None])],
+        [np.ma.array([1, 2], mask=mask) for mask in ([False, False], [False, True])],
+    ]
+    for whole, with_gap in frames:
+        one, other = array(whole), array(with_gap)
+        assert (one.dtype, one.shape) == (other.dtype, other.shape) == (np.float32, one.shape)
+        assert one.ravel()[0] == other.ravel()[0] == 1 and np.isnan(other.reshape(len(other), -1)[1, 0])
+    for texts in (pandas.DataFrame({"a": ["x"]}), polars.DataFrame({"a": ["x"]}), pyarrow.array(["x"])):
+        with pytest.raises(quell.DataError, match="no numbers"):
+            array(texts)
+
+
+def test_hostile_categories_and_moments_are_missing() -> None:
+    odd = pandas.Series(pandas.Categorical.from_codes([0, 1, -1], pandas.Index(["a", "\ud800"], dtype=object)))
+    assert counts({"x": odd}, ["x = 'a'", "x is missing"]) == {"x = 'a'": 1, "x is missing": 2}
+    numbers = pandas.Series(pandas.Categorical([3, 7, None]))
+    assert Table({"x": numbers}).columns == {"x": "number"}
+    assert counts({"x": numbers}, ["x >= 7", "x is missing"]) == {"x >= 7": 1, "x is missing": 1}
+    for unit in ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs"):
+        moments = np.array([0, 2**62, -(2**62), -(2**63)], dtype=np.int64).view(f"M8[{unit}]")
+        table = Table({"x": moments})
+        assert table.columns == {"x": "text"}
+        assert counts(table, ["x = '1970-01-01' or x = '1970-01-01 00:00:00'"]).popitem()[1] >= 1
+
+
 class OnDevice:
     """A tensor by DLPack alone."""
 

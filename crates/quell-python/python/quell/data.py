@@ -139,7 +139,8 @@ def numbers(x: Any) -> npt.NDArray[Any]:
             "convert it with numpy.asarray(x, dtype=numpy.float32), or make a quell.Table of its columns",
         )
     if np.ma.isMaskedArray(view):
-        filled: npt.NDArray[Any] = np.ma.filled(view.astype(np.float32), np.nan)
+        with np.errstate(all="ignore"):
+            filled: npt.NDArray[Any] = np.ma.filled(view.astype(np.float32), np.nan)
         return filled
     return view
 
@@ -152,9 +153,10 @@ def _view(x: Any) -> npt.NDArray[Any]:
             f"the numbers are a {type(x).__name__}, expected an array",
             "convert it with numpy.asarray(x, dtype=numpy.float32): the type of an array is declared, not found",
         )
-    if _is_pandas(x) or hasattr(x, "to_numpy"):
-        values: npt.NDArray[Any] = np.asarray(x.to_numpy())
-        return values
+    if _is_pandas(x):
+        return _of_frame(x)
+    if hasattr(x, "__arrow_c_stream__") or hasattr(x, "__arrow_c_array__"):
+        return _of_arrow(x)
     if hasattr(x, "__dlpack__"):
         if hasattr(x, "detach"):
             # A tensor that requires gradients is not exported.
@@ -177,6 +179,47 @@ def _view(x: Any) -> npt.NDArray[Any]:
     raise DataError(
         f"the numbers are of the type {type(x).__name__}, expected an array",
         "give an array of numpy, or an object with __dlpack__ or the buffer protocol",
+    )
+
+
+def _of_frame(x: Any) -> npt.NDArray[Any]:
+    """The numbers of a data frame or a series of pandas, by its dtypes alone: a missing number is NaN."""
+    dtypes = list(x.dtypes) if x.ndim == 2 else [x.dtype]
+    if any(getattr(dtype, "kind", "O") not in "biuf" for dtype in dtypes):
+        raise _no_numbers()
+    values: npt.NDArray[Any]
+    if all(isinstance(dtype, np.dtype) for dtype in dtypes):
+        values = x.to_numpy()
+    else:
+        # Without a dtype, pandas would choose one by whether a cell is missing.
+        values = x.to_numpy(dtype=np.float64, na_value=np.nan)
+    return values
+
+
+def _of_arrow(x: Any) -> npt.NDArray[Any]:
+    """The numbers of Arrow data, in single precision: a missing number is NaN."""
+    with contextlib.ExitStack() as stack:
+        is_series = not hasattr(x, "columns")
+        columns = _arrow.columns(x, stack, name="x" if is_series else None)
+        filled = []
+        for _, kind, _, chunks in columns:
+            if kind not in ("numbers", "integers", "naturals", "truths"):
+                raise _no_numbers()
+            parts = [np.zeros(0, dtype=np.float32)]
+            for chunk in chunks:
+                with np.errstate(all="ignore"):
+                    part = chunk[0].astype(np.float32)
+                if chunk[-1] is not None:
+                    part[~chunk[-1]] = np.nan
+                parts.append(part)
+            filled.append(np.concatenate(parts))
+    return filled[0] if is_series else np.stack(filled, axis=1)
+
+
+def _no_numbers() -> DataError:
+    return DataError(
+        "a data frame has columns that are no numbers, expected numbers only",
+        "select the columns of numbers, or make a quell.Table of all",
     )
 
 
@@ -308,11 +351,20 @@ def _of_series(name: str, series: Any, stack: contextlib.ExitStack) -> Column:
     return name, "unreadable", 0, [len(series)]
 
 
+def _is_text(text: str) -> bool:
+    """Whether a string is a text: one with lone surrogates is not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _of_categories(name: str, series: Any) -> Column:
     places = series.cat.codes.to_numpy().astype(np.int64)
     categories = series.cat.categories
     if categories.dtype == object or type(categories.dtype).__name__ == "StringDtype":
-        texts = [text if isinstance(text, str) else None for text in categories.tolist()]
+        texts = [text if isinstance(text, str) and _is_text(text) else None for text in categories.tolist()]
         return name, "listed", 0, [(places, texts)]
     if not isinstance(categories.dtype, np.dtype):
         return name, "unreadable", 0, [len(places)]
