@@ -92,7 +92,7 @@ pub(crate) fn refused(error: quell_privacy::Error) -> Error {
         quell_privacy::Error::Malformed { .. } => "the message says which number of the event does not fit",
         _ => return error.into(),
     };
-    Error::Hinted(error, hint)
+    Error::Privacy(error, hint)
 }
 
 /// Reads an event, or a record of one, and writes it as a ledger stores it.
@@ -131,9 +131,7 @@ fn epsilon(
         let pld = precision(tightness)?;
         let (method, answer) = match accountant.map(method).transpose()? {
             None => best_by(&pld, &event, neighbors, delta).map_err(refused)?,
-            Some(method) => {
-                (method, method.epsilon_by(&pld, &event, neighbors, delta).map_err(refused)?)
-            }
+            Some(method) => (method, method.epsilon_by(&pld, &event, neighbors, delta).map_err(refused)?),
         };
         let bound = answer.epsilon;
         Ok((method.name(), bound.lower, bound.upper, answer.theorem, answer.claimable))
@@ -155,9 +153,7 @@ fn delta(
         let (epsilon, pld) = (Epsilon::new(epsilon)?, precision(tightness)?);
         let (method, answer) = match accountant.map(method).transpose()? {
             None => best_delta_by(&pld, &event, neighbors, epsilon).map_err(refused)?,
-            Some(method) => {
-                (method, method.delta_by(&pld, &event, neighbors, epsilon).map_err(refused)?)
-            }
+            Some(method) => (method, method.delta_by(&pld, &event, neighbors, epsilon).map_err(refused)?),
         };
         let bound = answer.delta;
         Ok((method.name(), bound.lower, bound.upper, answer.theorem, answer.claimable))

@@ -32,7 +32,7 @@ fn find_columns(
     max_per_user: Option<u32>,
     by: Option<String>,
 ) -> PyResult<String> {
-    let table = table.shared();
+    let table = table.table.clone();
     Ok(py.detach(|| -> Result<String> {
         let names: Vec<String> = columns.iter().map(|(name, ..)| name.clone()).collect();
         let unknown = |(name, within, is_number): (String, Option<(f64, f64)>, bool)| {

@@ -9,9 +9,12 @@ mod columns;
 mod data;
 mod error;
 mod ledger;
+mod mechanisms;
 mod model;
 mod records;
+mod statistics;
 mod training;
+mod votes;
 
 use pyo3::prelude::*;
 
@@ -22,7 +25,10 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     columns::register(module)?;
     data::register(module)?;
     ledger::register(module)?;
+    mechanisms::register(module)?;
     model::register(module)?;
     records::register(module)?;
-    training::register(module)
+    statistics::register(module)?;
+    training::register(module)?;
+    votes::register(module)
 }

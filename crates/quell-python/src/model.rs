@@ -46,7 +46,7 @@ impl PyModel {
                 Some(scaling) => examples.0.clone().scaled(scaling)?,
                 None => examples.0.clone(),
             },
-            (Asked::Table(table), Some(schema)) => data::unlabelled_in(&table.shared(), schema)?,
+            (Asked::Table(table), Some(schema)) => data::unlabelled_in(&table.table, schema)?,
             (Asked::Examples(_), Some(_)) => return Err(mismatch("an array", "a table")),
             (Asked::Table(_), None) => return Err(mismatch("a table", "an array")),
         };

@@ -132,7 +132,7 @@ impl PyRecords {
     #[staticmethod]
     #[pyo3(signature = (train, public_test = None))]
     fn of_tables(train: &PyTable, public_test: Option<&PyTable>) -> Self {
-        Self(Records::of_tables(train.shared(), public_test.map(PyTable::shared)))
+        Self(Records::of_tables(train.table.clone(), public_test.map(|test| test.table.clone())))
     }
 }
 

@@ -221,7 +221,7 @@ fn ballots_in_memory_are_answered_from_a_ledger_of_the_same_promise_only() {
     }
     let answers =
         plan.answer(&ballots, Unit::Example, &mut ledger(Unit::Example, Neighbors::AddRemove)).unwrap();
-    assert_eq!(answers.len(), 2);
+    assert_eq!(answers.entries.len(), 2);
 }
 
 #[test]

@@ -15,7 +15,7 @@ from .errors import DataError, SettingError
 from .inputs import matrix_columns
 from .ledgers import Ledger, author
 from .schemas import Bounds, Schema
-from .tables import is_table, native_table
+from .tables import columns_of, is_table, native_table
 
 __all__ = ["Facts", "Public", "Task", "find_schema", "known_facts"]
 
@@ -256,8 +256,7 @@ def _undeclared(known: _Columns) -> SettingError:
 
 def _columns(X: Any, y: Any, label: str | None, predicts: bool) -> dict[str, Any]:
     if is_table(X):
-        names = list(X) if isinstance(X, Mapping) else list(X.columns)
-        columns = {str(name): X[name] for name in names}
+        columns = columns_of(X)
     elif _is_matrix(X):
         columns = dict(matrix_columns(X))
     else:

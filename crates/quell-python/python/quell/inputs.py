@@ -9,27 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _native
+from .data import array
 from .errors import DataError
 from .tables import is_table, native_table
 
-__all__ = ["array_of", "codes_of", "examples_of", "matrix_columns", "native_records", "users_of"]
-
-
-def array_of(X: Any) -> npt.NDArray[Any]:
-    """An array of uint8 or float32, records first. Bytes are pixels: 255 becomes 1."""
-    array = np.from_dlpack(X) if hasattr(X, "__dlpack__") and not isinstance(X, np.ndarray) else np.asarray(X)
-    if array.dtype.kind not in "biuf":
-        raise DataError(
-            f"the records are an array of {array.dtype}, expected numbers",
-            "give a table, such as a DataFrame, for columns of texts",
-        )
-    if array.ndim < 1:
-        raise DataError("the records are one number, expected an array with records along the first axis")
-    if array.dtype == np.uint8:
-        return np.ascontiguousarray(array)
-    # A number beyond single precision becomes infinite, and counts as missing.
-    with np.errstate(over="ignore"):
-        return np.ascontiguousarray(array, dtype=np.float32)
+__all__ = ["codes_of", "examples_of", "matrix_columns", "native_records", "users_of"]
 
 
 def codes_of(y: Any, classes: Sequence[Any]) -> npt.NDArray[np.uint32]:
@@ -65,7 +49,7 @@ def examples_of(
     X: Any, y: Any = None, *, classes: Sequence[Any] | None = None, users: Any = None
 ) -> _native.Examples:
     """Arrays as records, with a class or a number each if there are targets."""
-    features = array_of(X)
+    features = array(X)
     names = users_of(users)
     if y is None:
         return _native.Examples.unlabelled(features, names)
@@ -96,7 +80,7 @@ def matrix_columns(X: Any, names: Sequence[str] | None = None) -> dict[str, npt.
 def native_records(X: Any, schema: dict[str, Any] | None, shape: Sequence[int]) -> Any:
     """Records to predict, as the training records were."""
     if schema is None:
-        array = array_of(X)
+        array = array(X)
         return _native.Examples.unlabelled(array.reshape(len(array), *shape), None)
     names = [column["name"] for column in schema["column"]]
     return native_table(X if is_table(X) else matrix_columns(X, names))

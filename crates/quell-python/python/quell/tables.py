@@ -1,23 +1,33 @@
+"""What is a table, and its columns."""
+
 from __future__ import annotations
+
+from collections.abc import Mapping
 from typing import Any
-import numpy as np
+
 from . import _native
+from .data import Table
+
+__all__ = ["columns_of", "is_table", "native_table"]
 
 
 def is_table(X: Any) -> bool:
+    """Whether records have columns with names: a data frame, an Arrow table, or a dict."""
     # Some sparse matrices are dicts, too.
-    return not hasattr(X, "nnz") and (isinstance(X, dict) or hasattr(X, "columns") or isinstance(X, _native.Table))
+    named = isinstance(X, (Mapping, Table)) or hasattr(X, "columns") or hasattr(X, "__arrow_c_stream__")
+    return named and not hasattr(X, "nnz")
+
+
+def columns_of(X: Any) -> dict[str, Any]:
+    """The columns of a table by their names."""
+    if isinstance(X, Mapping):
+        return {str(name): column for name, column in X.items()}
+    # An Arrow table calls its names otherwise.
+    names = getattr(X, "column_names", None)
+    names = X.columns if names is None else names
+    return {str(name): X[name] for name in names}
 
 
 def native_table(X: Any) -> _native.Table:
-    if isinstance(X, _native.Table):
-        return X
-    names = list(X) if isinstance(X, dict) else list(X.columns)
-    cells = []
-    for name in names:
-        column = np.asarray(X[name])
-        if column.dtype.kind in "biuf":
-            cells.append((str(name), column.astype(np.float64).tolist()))
-        else:
-            cells.append((str(name), [None if v is None or v != v else str(v) for v in column]))
-    return _native.Table.of_columns(cells)
+    """The records of a table, copied once."""
+    return Table(X)._native

@@ -21,7 +21,8 @@ from .ledgers import Ledger, Neighbors, Unit, author
 from .models import Model
 from .progress import Bar, Watch
 from .schemas import Bounds, Schema
-from .tables import is_table, native_table
+from .data import Table
+from .tables import columns_of, is_table, native_table
 
 __all__ = ["Plan", "plan", "resume", "train"]
 
@@ -355,17 +356,18 @@ def _records(
 
 def table_of(X: Any, y: Any, schema: Schema, users: Any = None) -> _native.Table:
     """The columns of the records, with the label and the users as columns."""
-    if y is None and users is None and is_table(X):
-        return native_table(X)
+    if isinstance(X, Table):
+        return X._native
     if is_table(X):
-        names = list(X) if isinstance(X, Mapping) else list(X.columns)
-        columns = {str(name): X[name] for name in names}
+        columns = columns_of(X)
+        y = columns.get(schema.label or "") if y is None else y
     else:
         columns = dict(matrix_columns(X, [name for name in schema.columns if name != schema.label]))
     if y is not None and schema.label is not None:
         targets = np.asarray(y)
         if schema.classes is not None:
-            columns[schema.label] = targets.astype(str) if targets.dtype.kind != "O" else targets
+            # Classes are named by their texts, as Python writes them.
+            columns[schema.label] = targets.astype(str) if targets.dtype.kind in "biuf" else y
         elif targets.dtype.kind in "biuf":
             columns[schema.label] = targets.astype(np.float64)
         else:

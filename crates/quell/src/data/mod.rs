@@ -53,7 +53,7 @@ pub use table::{
     fit::{Fit, Misfit, MisfitKind},
     header::{Column, Kind, Use},
     layout::{Decimal, Delimiter, Encoding, Layout},
-    memory::ColumnCells,
+    memory::{ColumnCells, Scalar},
     predicate::Predicate,
     row::Row,
     schema::{Schema, TestPart, unscaled},

@@ -15,8 +15,8 @@
 //! let facts = VoteFacts { candidates: 3, voters: Voters::Teachers, ballots: 200, questions: 30 };
 //! let plan = recipe.plan(&facts)?;
 //! let mut ledger = InMemory::ledger("patients", Epsilon::new(2.0)?, plan.delta)?;
-//! let answers = plan.answer(&ballots, Unit::Example, &mut ledger)?;
-//! assert!(answers.iter().filter(|answer| **answer == Some(1)).count() >= 25);
+//! let answered = plan.answer(&ballots, Unit::Example, &mut ledger)?;
+//! assert!(answered.entries.iter().filter(|entry| entry.answer == Some(1)).count() >= 25);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -30,5 +30,5 @@ pub mod student;
 
 pub(crate) use journal::{Asker, ask, entry};
 pub use journal::{Entry, Journal, SurveyAnswer};
-pub use plan::{Aggregation, Plan, VoteFacts};
+pub use plan::{Aggregation, Answered, Plan, VoteFacts};
 pub use recipe::{Aggregator, Recipe};

@@ -3,12 +3,12 @@
 use quell_privacy::{
     Bound, Event, Neighbors,
     accounting::{Conversion, Pld, Renyi, distance},
-    ledger::{Book, Ledger, Unit},
-    mechanism::{Answer, Mechanism, Poll, StableMax, Survey, Voters},
+    ledger::{Book, Ledger, Receipt, Unit},
+    mechanism::{Answer, Mechanism, Poll, Polling, StableMax, Survey, Voters},
     units::Delta,
 };
 
-use super::pate::Ballots;
+use super::{Entry, entry, knn::NearestVoters, pate::Ballots};
 use crate::{Error, terms};
 
 /// A function that computes the ε of an event at any δ.
@@ -41,20 +41,85 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Pays for all answers and asks the questions in their order.
-    /// Returns one answer for each question; `None` is a refused answer.
+    /// Pays for all answers and asks teachers the questions in their order.
     ///
     /// The ballots and the answers are in memory. [`External`](crate::run::labels::External) keeps its
     /// answers in a folder.
     ///
     /// # Contract
-    /// One `unit`, a record or a user, influences the ballots of one teacher only.
+    /// One `unit`, a record or a user, influences the ballots of one teacher only. The plan is for as many teachers
+    /// as there are.
     pub fn answer<B: Book>(
         &self,
         ballots: &Ballots,
         unit: Unit,
         ledger: &mut Ledger<B>,
-    ) -> Result<Vec<Option<usize>>, Error> {
+    ) -> Result<Answered, Error> {
+        if let Aggregation::Stable(stable) = self.aggregation {
+            terms::check(ledger, unit, self.neighbors)?;
+            let paid = ledger.charge(stable)?;
+            let receipt = paid.receipt().clone();
+            let mut stability = paid.run()?;
+            let mut ask = |question| Ok::<_, Error>((question, stability.ask(&ballots.votes(question))?));
+            let answers = (0..ballots.questions()).map(&mut ask).collect::<Result<Vec<_>, _>>()?;
+            let entries = answers.into_iter().filter_map(|(question, answer)| entry((&question, answer)));
+            return Ok(Answered { entries: entries.collect(), receipt });
+        }
+        self.poll(ballots.questions(), TEACHERS_BLOCK, unit, ledger, |polling, questions| {
+            questions.iter().map(|question| Ok(polling.ask(&ballots.votes(*question), &[])?)).collect()
+        })
+    }
+
+    /// Pays for all answers and asks the nearest records the questions in their order.
+    ///
+    /// ```
+    /// use quell::voting::{Recipe, VoteFacts, knn::NearestVoters};
+    /// use quell::ledger::InMemory;
+    /// use quell::privacy::{ledger::Unit, mechanism::Voters, units::{Epsilon, SamplingRate}};
+    /// // Two clusters of 500 records each, and a question in either.
+    /// let records: Vec<f32> = (0_u16..1000).map(|record| f32::from(record % 2)).collect();
+    /// let labels = (0..1000).map(|record| record % 2).collect();
+    /// let mut voters = NearestVoters::new((&records, 1), labels, 2, 200, vec![0.0, 1.0])?;
+    /// let recipe = Recipe { epsilon: Some(1.0), delta: Some(1e-5), answers: Some(2), ..Recipe::default() };
+    /// let nearest = Voters::Nearest { rate: SamplingRate::new(0.5)? };
+    /// let plan = recipe.plan(&VoteFacts { candidates: 2, voters: nearest, ballots: 200, questions: 2 })?;
+    /// let mut ledger = InMemory::ledger("records", Epsilon::new(2.0)?, plan.delta)?;
+    /// let answered = plan.answer_nearest(&mut voters, Unit::Example, &mut ledger)?;
+    /// assert_eq!(answered.entries.iter().filter_map(|entry| entry.answer).collect::<Vec<_>>(), [0, 1]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Contract
+    /// The plan is for as many votes as there are nearest records. The unit is a record: several records of one user
+    /// could vote at once, so users are refused.
+    pub fn answer_nearest<B: Book>(
+        &self,
+        voters: &mut NearestVoters,
+        unit: Unit,
+        ledger: &mut Ledger<B>,
+    ) -> Result<Answered, Error> {
+        if unit == Unit::User {
+            return Err(Error::Setting {
+                name: "unit",
+                found: "user".into(),
+                expected: "example: with nearest records as voters, several records of one user could vote at once",
+            });
+        }
+        let records = voters.records();
+        self.poll(voters.questions(), NEAREST_BLOCK, unit, ledger, |polling, questions| {
+            Ok(polling.ask_nearest(records, questions, voters)?)
+        })
+    }
+
+    /// Pays for all rounds of a poll, and asks questions in blocks until the paid answers are used up.
+    fn poll<B: Book>(
+        &self,
+        questions: usize,
+        block: usize,
+        unit: Unit,
+        ledger: &mut Ledger<B>,
+        mut ask: impl FnMut(&mut Polling, &[usize]) -> Result<Vec<Answer>, Error>,
+    ) -> Result<Answered, Error> {
         let Aggregation::Polls(poll, rounds) = self.aggregation else {
             return Err(Error::Setting {
                 name: "aggregator",
@@ -64,19 +129,55 @@ impl Plan {
             });
         };
         terms::check(ledger, unit, self.neighbors)?;
-        let mut answers = Vec::new();
-        for paid in ledger.reserve(poll, rounds)? {
-            let mut polling = paid?.run()?;
-            while polling.is_open() && answers.len() < ballots.questions() {
-                match polling.ask(&ballots.votes(answers.len()), &[])? {
-                    Answer::Winner(class) => answers.push(Some(class)),
-                    Answer::Refused => answers.push(None),
-                    Answer::Exhausted => break,
+        let mut lease = ledger.reserve(poll, rounds)?;
+        let receipt = lease.receipt().clone();
+        let (mut entries, mut waiting) = (Vec::new(), (0..questions).collect::<Vec<_>>());
+        let mut polling: Option<Polling> = None;
+        while !waiting.is_empty() {
+            let mut open = match polling.take() {
+                Some(open) if open.is_open() => open,
+                // The next round adds its answers to the poll of the rounds before it.
+                closed => match (lease.next(), closed) {
+                    (None, _) => break,
+                    (Some(paid), None) => paid?.run()?,
+                    (Some(paid), Some(mut closed)) => {
+                        closed.add(paid?)?;
+                        closed
+                    }
+                },
+            };
+            let most = if poll.screening.is_some() { block } else { block.min(open.answers_left() as usize) };
+            let rest = waiting.split_off(most.min(waiting.len()));
+            let answers = ask(&mut open, &waiting)?;
+            let asked = std::mem::take(&mut waiting);
+            for (question, answer) in asked.into_iter().zip(answers) {
+                match entry((&question, answer)) {
+                    Some(entry) => entries.push(entry),
+                    // The votes were not read, so the question can be asked again.
+                    None => waiting.push(question),
                 }
             }
+            waiting.extend(rest);
+            polling = Some(open);
         }
-        Ok(answers)
+        entries.sort_by_key(|entry| entry.question);
+        Ok(Answered { entries, receipt })
     }
+}
+
+/// The number of questions in a block that teachers are asked.
+const TEACHERS_BLOCK: usize = 64;
+
+/// The number of questions in a block that nearest records are asked.
+const NEAREST_BLOCK: usize = 256;
+
+/// What a vote released, and the receipt of its charge.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answered {
+    /// The questions that were asked, in their order. Those that were not paid for are not among them.
+    pub entries: Vec<Entry>,
+    /// The receipt of the charge.
+    pub receipt: Receipt,
 }
 
 /// The mechanism that the ledger is charged for.

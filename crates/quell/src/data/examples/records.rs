@@ -13,7 +13,7 @@ pub struct Records(Arc<Held>);
 
 enum Held {
     Examples { train: Examples, test: Option<Examples> },
-    Table { train: Arc<Table>, test: Option<Arc<Table>> },
+    Table { train: Table, test: Option<Table> },
 }
 
 impl Records {
@@ -25,14 +25,14 @@ impl Records {
 
     /// A table, and a table of public records with the same columns. A schema describes both.
     #[must_use]
-    pub fn of_tables(train: Arc<Table>, public_test: Option<Arc<Table>>) -> Self {
+    pub fn of_tables(train: Table, public_test: Option<Table>) -> Self {
         Self(Arc::new(Held::Table { train, test: public_test }))
     }
 
     /// The public table of records to test on, if the records are a table.
     pub(crate) fn public_table(&self) -> Option<&Table> {
         match &*self.0 {
-            Held::Table { test, .. } => test.as_deref(),
+            Held::Table { test, .. } => test.as_ref(),
             Held::Examples { .. } => None,
         }
     }

@@ -1,6 +1,7 @@
 //! Readers, one for each file format. They share the input stream and the array type.
 
 pub(super) mod array;
+pub(super) mod calendar;
 pub(super) mod cifar;
 pub(super) mod csv;
 pub(super) mod digits;

@@ -28,7 +28,7 @@ impl fmt::Display for Kind {
             Self::Text => "text",
             Self::Boolean => "true or false",
             Self::Undeclared => "undeclared cells",
-            Self::Unreadable => "a Parquet type that is neither a number nor text",
+            Self::Unreadable => "a type that is neither a number nor text",
         })
     }
 }

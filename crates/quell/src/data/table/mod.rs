@@ -22,6 +22,7 @@ use std::{
     fs::File,
     io::Read,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use crate::Error;
@@ -43,11 +44,12 @@ const IN_MEMORY: &str = "the table in memory";
 /// A file of records with named columns, or such columns in memory.
 ///
 /// Opening a table reads the names only. Each question reads the file once, from the first record to the
-/// last, and keeps only the answer.
+/// last, and keeps only the answer. Clones share the file or the columns.
+#[derive(Clone)]
 pub struct Table {
     path: PathBuf,
     header: Header,
-    source: Source,
+    source: Arc<Source>,
     marks: Marks,
 }
 
@@ -75,7 +77,7 @@ impl Table {
             Format::Csv => Csv::open(path, layout).map(|(file, header)| (Source::Csv(file), header))?,
             Format::Parquet => Parquet::open(path).map(|(file, header)| (Source::Parquet(file), header))?,
         };
-        Ok(Self { path: path.to_owned(), header, source, marks: layout.marks() })
+        Ok(Self { path: path.to_owned(), header, source: Arc::new(source), marks: layout.marks() })
     }
 
     /// Creates a table from columns in memory, each with its name. All columns have the same number of cells.
@@ -90,7 +92,7 @@ impl Table {
     pub fn in_memory(columns: Vec<(String, ColumnCells)>) -> Result<Self, Error> {
         let (memory, header) = Memory::new(columns)?;
         let marks = Layout::default().marks();
-        Ok(Self { path: IN_MEMORY.into(), header, source: Source::Memory(memory), marks })
+        Ok(Self { path: IN_MEMORY.into(), header, source: Arc::new(Source::Memory(memory)), marks })
     }
 
     /// Reads the cells as a schema declares them.
@@ -132,7 +134,7 @@ impl Table {
     /// Whether the table is a text file, whose names of columns are declared or in its first row.
     #[must_use]
     pub fn is_text(&self) -> bool {
-        matches!(self.source, Source::Csv(_))
+        matches!(*self.source, Source::Csv(_))
     }
 
     /// Selects every record.
@@ -157,7 +159,7 @@ impl Table {
             .iter()
             .map(|column| self.header.reading(&column.name, usage))
             .collect::<Result<Vec<_>, _>>()?;
-        match &self.source {
+        match &*self.source {
             Source::Csv(file) => file.scan_apart(&readings, columns.len(), &self.marks, &mut each),
             // These store cells column by column.
             Source::Parquet(file) => file.scan(&readings, &self.marks, &mut each),
@@ -180,7 +182,7 @@ impl Table {
     ) -> Result<(), Error> {
         let declared: Vec<_> = readings.iter().map(|reading| self.header.declared(reading.column)).collect();
         let mut each = |row: &Row<'_>| each(&Row { declared: &declared, cells: row.cells, marks: row.marks });
-        match &self.source {
+        match &*self.source {
             Source::Csv(file) => file.scan(readings, &self.marks, &mut each),
             Source::Parquet(file) => file.scan(readings, &self.marks, &mut each),
             Source::Memory(columns) => columns.scan(readings, &self.marks, &mut each),

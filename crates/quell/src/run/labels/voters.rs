@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use quell_privacy::{
     ledger::{Book, Unit},
-    mechanism::{Answer, Electorate, Polling, Votes},
+    mechanism::{Answer, Polling},
 };
 
 use super::{Choice, Labelling, Results, VoterSettings, labelling::rows, payment::Payment};
@@ -19,7 +19,7 @@ use crate::{
     run::{Folder, Progress, Watch},
     voting::{
         Aggregation, Aggregator, Asker, Journal,
-        knn::{Index, Neighbor},
+        knn::NearestVoters,
         pate::{Ballots, Shards, Teachers},
         student,
     },
@@ -146,19 +146,19 @@ impl Labelling {
         &self,
         neighbors: usize,
         components: Option<usize>,
-    ) -> Result<NearestRecords<'_>, Error> {
+    ) -> Result<NearestVoters, Error> {
         let Some(components) = components else {
             let (records, questions) = (rows(&self.private), rows(&self.asked));
-            return NearestRecords::new(self, neighbors, &records, questions, self.private.width());
+            return self.nearest_voters(neighbors, (&records, self.private.width()), questions);
         };
         let pca = Pca::fit(&self.asked, components)?;
         let (records, questions) = (pca.apply(&self.private)?, pca.apply(&self.asked)?);
-        NearestRecords::new(self, neighbors, &rows(&records), rows(&questions), records.width())
+        self.nearest_voters(neighbors, (&rows(&records), records.width()), rows(&questions))
     }
 
     /// The private records, with distance measured on features of a student.
     /// The student is trained on the answers so far. Its features are the outputs of all layers but the last.
-    fn nearest_by_student(&self, answers: &[(usize, u32)]) -> Result<NearestRecords<'_>, Error> {
+    fn nearest_by_student(&self, answers: &[(usize, u32)]) -> Result<NearestVoters, Error> {
         let VoterSettings::Nearest { neighbors, .. } = self.configuration.voters else {
             return Err(Error::Setting {
                 name: "voters",
@@ -173,7 +173,21 @@ impl Labelling {
         let pool = self.public.select(&(0..self.questions).collect::<Vec<_>>());
         let [records, questions] =
             [&private, &pool].map(|examples| outputs(&trunk, weights, examples).concat());
-        NearestRecords::new(self, neighbors, &records, questions, trunk.outputs())
+        self.nearest_voters(neighbors, (&records, trunk.outputs()), questions)
+    }
+
+    /// The private records with these features as voters on questions with these features.
+    fn nearest_voters(
+        &self,
+        neighbors: usize,
+        records: (&[f32], usize),
+        questions: Vec<f32>,
+    ) -> Result<NearestVoters, Error> {
+        let labels = match self.private.targets() {
+            Targets::Classes { labels, .. } => labels.clone(),
+            Targets::Numbers(_) => Vec::new(),
+        };
+        NearestVoters::new(records, labels, self.classes.len(), neighbors, questions)
     }
 }
 
@@ -288,56 +302,11 @@ impl Asker for TeacherAsker<'_> {
 struct NearestAsker<'a> {
     job: &'a Labelling,
     chooser: Chooser,
-    records: NearestRecords<'a>,
+    records: NearestVoters,
     /// The number of turns that are over.
     turn: u32,
     /// The number of all turns.
     turns: u32,
-}
-
-/// The private records, indexed for nearest-neighbour search.
-struct NearestRecords<'a> {
-    index: Index,
-    labels: &'a [u32],
-    classes: usize,
-    neighbors: usize,
-    /// The features of the questions, row after row.
-    questions: Vec<f32>,
-}
-
-impl<'a> NearestRecords<'a> {
-    fn new(
-        job: &'a Labelling,
-        neighbors: usize,
-        records: &[f32],
-        questions: Vec<f32>,
-        width: usize,
-    ) -> Result<Self, Error> {
-        let labels = match job.private.targets() {
-            Targets::Classes { labels, .. } => labels.as_slice(),
-            Targets::Numbers(_) => &[],
-        };
-        let index = Index::new(records, width)?;
-        Ok(Self { index, labels, classes: job.classes.len(), neighbors, questions })
-    }
-}
-
-impl Electorate for NearestRecords<'_> {
-    fn tally(&mut self, questions: &[(usize, Vec<usize>)]) -> Vec<Votes> {
-        let width = self.index.width();
-        let rows: Vec<f32> = questions
-            .iter()
-            .flat_map(|(question, _)| &self.questions[question * width..(question + 1) * width])
-            .copied()
-            .collect();
-        let samples: Vec<Vec<usize>> = questions.iter().map(|(_, sample)| sample.clone()).collect();
-        // Only a bug in this program can cause an error here. Then there are no votes.
-        let near = self.index.nearest_among(&rows, &samples, self.neighbors).unwrap_or_default();
-        let vote = |near: &Vec<Neighbor>| {
-            Votes::tally(self.classes, near.iter().map(|near| self.labels[near.record as usize] as usize))
-        };
-        near.iter().map(vote).collect()
-    }
 }
 
 impl Asker for NearestAsker<'_> {

@@ -6,8 +6,8 @@ use parquet::{
     schema::types::ColumnDescriptor,
 };
 
-use super::{Text, calendar};
-use crate::data::Kind;
+use super::Text;
+use crate::data::{Kind, formats::calendar};
 
 /// The meaning of the stored values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,6 @@
 //! of a group is named by its path, `home.city`. Lists and maps are not read.
 
 mod atom;
-mod calendar;
 mod guard;
 
 use std::{

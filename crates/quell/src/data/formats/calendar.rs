@@ -3,7 +3,7 @@
 /// Formats days since 1970-01-01 as `2024-02-29`, in the proleptic Gregorian calendar.
 ///
 /// Returns `None` for a year that does not have four digits.
-pub(super) fn date(days: i64) -> Option<String> {
+pub(in crate::data) fn date(days: i64) -> Option<String> {
     // If a year begins in March, its leap day is its last day. 400 years have 146097 days.
     // (H. Hinnant, chrono-Compatible Low-Level Date Algorithms)
     let days = days.checked_add(719_468)?;
@@ -20,7 +20,7 @@ pub(super) fn date(days: i64) -> Option<String> {
 /// Formats units since midnight as `23:59:59.5`.
 ///
 /// A second has `per_second` units, a power of ten.
-pub(super) fn time(units: i64, per_second: i64) -> Option<String> {
+pub(in crate::data) fn time(units: i64, per_second: i64) -> Option<String> {
     let (seconds, fraction) = (units.div_euclid(per_second), units.rem_euclid(per_second));
     let text = format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
     if !(0..=86_400).contains(&seconds) {
@@ -36,7 +36,7 @@ pub(super) fn time(units: i64, per_second: i64) -> Option<String> {
 }
 
 /// Formats units since 1970-01-01 00:00:00 as `2024-02-29 23:59:59.5`.
-pub(super) fn timestamp(units: i64, per_second: i64) -> Option<String> {
+pub(in crate::data) fn timestamp(units: i64, per_second: i64) -> Option<String> {
     let per_day = 86_400 * per_second;
     let (day, rest) = (units.div_euclid(per_day), units.rem_euclid(per_day));
     Some(format!("{} {}", date(day)?, time(rest, per_second)?))
