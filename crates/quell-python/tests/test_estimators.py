@@ -22,6 +22,7 @@ CONTRADICT_PRIVACY = {
     "check_regressor_data_not_an_array": NOISE,
     "check_regressors_int": NOISE,
     "check_supervised_y_no_nan": MISSING,
+    "check_dtype_object": "whether a value is a number is private: one that is none is missing",
 }
 """The checks that contradict privacy, each with its reason."""
 

@@ -72,7 +72,7 @@ def test_the_ledger_is_charged_what_the_event_costs(question: str, neighbors: An
     answer = QUESTIONS[question](Private(people(), ledger=paying), 0.5)
     (charge,) = paying.charges
     accountant = "rdp" if "zero_concentrated" in str(charge.event) else "pld"
-    upper = _native.epsilon(json.dumps(charge.event), neighbors, paying.delta, accountant)[1]
+    upper = _native.epsilon(json.dumps(charge.event), neighbors, paying.delta, accountant, None)[2]
     # A ledger keeps a part of δ for charges with a δ of their own, so it evaluates an event at a little less δ.
     assert upper * (1 - 1e-6) <= paying.spent <= 1.5 * upper
     # Gaussian noise under replacement has a Rényi bound only, which is looser than the price that was asked for.

@@ -148,7 +148,7 @@ def test_the_ledger_is_charged_what_the_event_costs(aggregator: Any, neighbors: 
     assert len(found.answered) >= 8 and found.epsilon <= 3.0
     assert set(found.labels.tolist()) == {"left"}
     (charge,) = paying.charges
-    upper = _native.epsilon(json.dumps(charge.event), neighbors, paying.delta, "pld")[1]
+    upper = _native.epsilon(json.dumps(charge.event), neighbors, paying.delta, "pld", None)[2]
     assert paying.spent == pytest.approx(upper, rel=1e-3) == pytest.approx(found.epsilon, rel=1e-3)
 
 
@@ -230,7 +230,7 @@ def test_the_nearest_records_answer_public_questions(aggregator: Any) -> None:
     assert paying.spent == price.after <= 1.5 * (1 + 1e-9) and len(found.answered) == 10
     assert sum(found.answers[place] == ANSWERS[place] for place in found.answered) >= 8
     (charge,) = paying.charges
-    upper = _native.epsilon(json.dumps(charge.event), "add_remove", paying.delta, "pld")[1]
+    upper = _native.epsilon(json.dumps(charge.event), "add_remove", paying.delta, "pld", None)[2]
     assert paying.spent == pytest.approx(upper, rel=1e-3) == pytest.approx(found.epsilon, rel=1e-3)
     assert "nearest" in found.what and "nearest" in repr(knn)
 

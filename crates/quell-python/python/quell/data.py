@@ -259,6 +259,12 @@ def _columns(data: Any, stack: contextlib.ExitStack) -> list[Column]:
     )
 
 
+def declared_type(cells: Any) -> str:
+    """What the type of a column declares about its cells: `numbers`, `integers`, `texts`, …, or `undeclared`."""
+    with contextlib.ExitStack() as stack:
+        return _column("", cells, stack)[1]
+
+
 def _column(name: str, cells: Any, stack: contextlib.ExitStack) -> Column:
     if isinstance(cells, np.ndarray):
         return _of_array(name, cells)

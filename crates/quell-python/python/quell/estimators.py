@@ -35,10 +35,11 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError("quell.estimators needs scikit-learn 1.6 or later: pip install scikit-learn") from error
 
 from .facts import Public
-from .inputs import is_table
+from .inputs import as_numbers
 from .ledgers import Ledger
 from .models import Model
 from .schemas import Bounds, Schema
+from .tables import is_table
 from .training import train
 
 __all__ = [
@@ -129,6 +130,9 @@ class _Estimator(BaseEstimator):
         if is_table(X):
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X
+        if np.asarray(X).dtype.kind == "O" and not hasattr(X, "nnz"):
+            # An error about a value would tell something about a record.
+            X = as_numbers(X)
         return validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
 
     def __sklearn_tags__(self) -> Any:
@@ -177,7 +181,9 @@ class _Classifier(ClassifierMixin, _Estimator):
         """Trains the model, and pays for it."""
         X = self._checked(X, reset=True)
         y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
+        if self.public == "data":
+            # Whether there is a fraction among private labels is nobody's business.
+            check_classification_targets(y)
         self.model_ = train(X, y, task="classes", classes=self.classes, progress=False, **self._options())
         names = np.asarray(self.model_.classes)
         labels = _as_labels(names, y.dtype if self.classes is None else np.asarray(self.classes).dtype)
@@ -246,7 +252,7 @@ class _Regressor(RegressorMixin, _Estimator):
     def fit(self, X: Any, y: Any) -> Any:
         """Trains the model, and pays for it."""
         X = self._checked(X, reset=True)
-        y = column_or_1d(y, dtype=np.float64, warn=True)
+        y = as_numbers(column_or_1d(y, warn=True))
         self.model_ = train(X, y, task="numbers", target_bounds=self.target_bounds, progress=False, **self._options())
         return self
 

@@ -11,7 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from . import _native
-from .errors import DataError, SettingError
+from .data import Table, declared_type
+from .errors import BudgetError, DataError, SettingError
 from .inputs import matrix_columns
 from .ledgers import Ledger, author
 from .schemas import Bounds, Schema
@@ -27,6 +28,8 @@ Task = Literal["classes", "numbers", "none"]
 
 LABEL = "target"
 """The name of the column of targets that are given apart from a table or a matrix."""
+NUMBERS = ("numbers", "integers", "naturals")
+"""The types of columns of numbers."""
 SHARE = 0.1
 """The part of ε for facts that are not declared."""
 RECORDS = "the number of records"
@@ -49,6 +52,7 @@ class _Columns:
 
     def __init__(self, columns: Mapping[str, Any], label: str | None) -> None:
         self.columns = columns
+        self.types = {name: declared_type(column) for name, column in columns.items()}
         self.label = label
         self.bounds: dict[str, Bounds] = {}
         self.categories: dict[str, list[str]] = {}
@@ -57,9 +61,9 @@ class _Columns:
 
     def declare(self, bounds: Any, categories: Mapping[str, Sequence[Any]]) -> None:
         """Takes what is declared about the columns besides the label."""
-        numbers = [name for name in self.columns if name != self.label and self._is_number(name, categories)]
+        numbers = [name for name in self.columns if name != self.label and self._is_number(name, bounds, categories)]
         for name in self.columns:
-            if name == self.label or _kind(self.columns[name]) == "b":
+            if name == self.label or self._is_boolean(name):
                 continue
             if name in categories:
                 self.categories[name] = [_text(value) for value in categories[name]]
@@ -72,8 +76,15 @@ class _Columns:
                 else:
                     self.bounds[name] = (float(given[0]), float(given[1]))
 
-    def _is_number(self, name: str, categories: Mapping[str, Sequence[Any]]) -> bool:
-        return name not in categories and _kind(self.columns[name]) in "iuf"
+    def _is_number(self, name: str, bounds: Any, categories: Mapping[str, Sequence[Any]]) -> bool:
+        if name in categories:
+            return False
+        if self.types[name] == "undeclared":
+            return bounds is not None and (not isinstance(bounds, Mapping) or name in bounds)
+        return self.types[name] in NUMBERS
+
+    def _is_boolean(self, name: str) -> bool:
+        return self.types[name] == "truths"
 
     def schema(self, classes: Sequence[Any] | None, target_bounds: Bounds | None, user: str | None) -> Schema:
         """The schema of the columns, in their order."""
@@ -82,7 +93,7 @@ class _Columns:
             bounds={name: self.bounds[name] for name in names if name in self.bounds},
             # A column without a frequent category says nothing.
             categories={name: self.categories[name] for name in names if self.categories.get(name)},
-            booleans=[name for name in names if _kind(self.columns[name]) == "b"],
+            booleans=[name for name in names if self._is_boolean(name)],
             ignore=[name for name in names if self.categories.get(name) == []],
             label=self.label,
             classes=None if classes is None else [_text(value) for value in classes],
@@ -117,7 +128,12 @@ def known_facts(
     predicts = task != "none"
     if predicts and y is None and label is None and (schema is None or schema.label is None):
         raise SettingError("no targets are given", "give y, or label= for a column of the table")
+    if isinstance(X, Table):
+        return _facts_of_file(X, schema, records, public, epsilon, ledger)
     columns = _columns(X, y, label if schema is None else schema.label, predicts)
+    if public == "data":
+        # The types of lists follow from their cells, which are public.
+        columns = {name: np.asarray(column) if isinstance(column, list) else column for name, column in columns.items()}
     known = _Columns(columns, _label(y, label) if predicts else None)
     is_array = not is_table(X) and not _is_matrix(X)
     if schema is None and not is_array:
@@ -128,6 +144,8 @@ def known_facts(
     if known.missing or wants_count:
         if public == "declared":
             raise _undeclared(known)
+        if public == "released" and ledger is not None:
+            _check_room(epsilon, ledger)
         found, count = (
             _read(known) if public == "data" else _released(known, wants_count, epsilon * SHARE, ledger)
         )
@@ -148,6 +166,24 @@ def known_facts(
     if is_array:
         return Facts(None, classes, records)
     return Facts(known.schema(classes, target_bounds, None), None, records)
+
+
+def _facts_of_file(
+    table: Table, schema: Schema | None, records: int | None, public: Public, epsilon: float, ledger: Ledger | None
+) -> Facts:
+    """The facts of a table whose cells only the native module reads."""
+    if schema is None:
+        raise SettingError(
+            "the columns of a file or of a quell.Table are not declared",
+            "give schema=quell.Schema.read(…), or read the file with pandas or polars",
+        )
+    if records is None and public != "released":
+        raise SettingError(f"{RECORDS} is not declared", "give records=, a rough public number")
+    if records is None and ledger is not None:
+        _check_room(epsilon, ledger)
+        told = _native.find_columns(table._native, [], ledger._native, SHARE * epsilon, counts=True, by=author())
+        records = _rounded(json.loads(told)["found"].pop())
+    return Facts(schema, None, records)
 
 
 def find_schema(
@@ -181,8 +217,10 @@ def find_schema(
     columns = _columns(X, y, label, predicts=False)
     named = _label(y, label)
     known = _Columns(columns, named)
-    names = [name for name in columns if name != user and (_kind(columns[name]) != "b" or name == named)]
-    known.missing = [(name, _kind(columns[name]) in "iuf" and name not in categories) for name in names]
+    names = [name for name in columns if name != user and (known.types[name] != "truths" or name == named)]
+    known.missing = [
+        (name, name not in categories and (known.types[name] in NUMBERS or name in (within or {}))) for name in names
+    ]
     told = json.loads(
         _native.find_columns(
             native_table(columns),
@@ -236,6 +274,16 @@ def _released(
     return found, count
 
 
+def _check_room(epsilon: float, ledger: Ledger) -> None:
+    """Refuses a run before its facts are paid for, if they would be lost."""
+    spent, most = ledger.spent, ledger.epsilon
+    if spent + epsilon > most * (1 + 1e-9):
+        raise BudgetError(
+            f"the ledger has spent ε = {spent:.4g} of {most:.4g}, and facts and run together may cost {epsilon:.4g}",
+            "give a smaller ε, or declare all facts: then the ledger decides about the run alone",
+        )
+
+
 def _read(known: _Columns) -> tuple[list[Any], int]:
     found = [_range(known.columns[name]) if is_number else _unique(known.columns[name]) for name, is_number in known.missing]
     return found, len(next(iter(known.columns.values())))
@@ -278,10 +326,6 @@ def _label(y: Any, label: str | None) -> str | None:
 
 def _is_matrix(X: Any) -> bool:
     return np.ndim(X) == 2 and np.asarray(X).dtype != np.uint8
-
-
-def _kind(column: Any) -> str:
-    return np.asarray(column).dtype.kind
 
 
 def _given(bounds: Any, name: str, place: int, count: int) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers as numbers_abc
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,26 +11,77 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _native
-from .data import array
+from .data import array, declared_type, numbers
 from .errors import DataError
 from .tables import is_table, native_table
 
-__all__ = ["codes_of", "examples_of", "matrix_columns", "native_records", "users_of"]
+__all__ = [
+    "as_numbers",
+    "codes_of",
+    "examples_of",
+    "label_texts",
+    "matrix_columns",
+    "native_records",
+    "target_numbers",
+    "users_of",
+]
+
+
+def _cells(values: Any) -> list[Any]:
+    """The cells of a column, each by itself: the type of them all might follow from one of them."""
+    for listed in ("tolist", "to_list", "to_pylist"):
+        if hasattr(values, listed):
+            return list(getattr(values, listed)())
+    return list(values)
+
+
+def _is_missing(cell: Any) -> bool:
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType") or cell is np.ma.masked or bool(cell != cell)
+
+
+def _is_plain(values: Any) -> bool:
+    """Whether values are an array of numbers without a mask."""
+    return isinstance(values, np.ndarray) and values.dtype.kind in "biuf" and not np.ma.isMaskedArray(values)
+
+
+def label_texts(y: Any) -> Any:
+    """Labels as texts. Those of a list, and those of columns with missing labels, are read one by one."""
+    if _is_plain(y):
+        return y.astype(str)
+    return np.array([None if _is_missing(cell) else str(cell) for cell in _cells(y)], dtype=object)
+
+
+def as_numbers(values: Any) -> npt.NDArray[np.float64]:
+    """Values as numbers. What is no number is missing: it would be a private fact that there is such a value."""
+    if not isinstance(values, (list, tuple)) and getattr(getattr(values, "dtype", None), "kind", "") != "O":
+        with np.errstate(all="ignore"):
+            return numbers(values).astype(np.float64)
+
+    def number(cell: Any) -> float:
+        return float(cell) if isinstance(cell, numbers_abc.Real) else math.nan
+
+    if np.ndim(np.asarray(values, dtype=object)) == 1:
+        return np.array([number(cell) for cell in _cells(values)], dtype=np.float64)
+    rows = np.asarray(values, dtype=object)
+    return np.array([number(cell) for cell in rows.ravel()], dtype=np.float64).reshape(rows.shape)
 
 
 def codes_of(y: Any, classes: Sequence[Any]) -> npt.NDArray[np.uint32]:
     """The place of each label among the classes. A label that is no class has a place beyond the list."""
-    labels = np.asarray(y)
-    if labels.ndim != 1:
-        labels = labels.reshape(-1) if labels.ndim == 2 and labels.shape[1] == 1 else labels
-    if labels.ndim != 1:
-        raise DataError(f"the labels have {labels.ndim} axes, expected one label for each record")
-    codes = np.full(len(labels), len(classes), dtype=np.uint32)
+    shape = np.shape(y)
+    if len(shape) == 2 and shape[1] == 1:
+        y = np.asarray(y).reshape(-1)
+    elif len(shape) != 1:
+        raise DataError(f"the labels have {len(shape)} axes, expected one label for each record")
+    if not _is_plain(y):
+        places = {str(name): place for place, name in enumerate(classes)}
+        return np.array(
+            [len(classes) if _is_missing(cell) else places.get(str(cell), len(classes)) for cell in _cells(y)],
+            dtype=np.uint32,
+        )
+    codes = np.full(len(y), len(classes), dtype=np.uint32)
     for place, name in enumerate(classes):
-        if labels.dtype.kind in "biuf" and not isinstance(name, str):
-            codes[labels == name] = place
-        else:
-            codes[labels.astype(str) == str(name)] = place
+        codes[y.astype(str) == name if isinstance(name, str) else y == name] = place
     return codes
 
 
@@ -55,32 +108,38 @@ def examples_of(
         return _native.Examples.unlabelled(features, names)
     if classes is not None:
         return _native.Examples.classes(features, codes_of(y, classes), [str(name) for name in classes], names)
-    targets = np.asarray(y)
-    if targets.dtype.kind not in "biuf":
+    with np.errstate(all="ignore"):
+        targets = np.ascontiguousarray(target_numbers(y).reshape(-1), dtype=np.float32)
+    return _native.Examples.numbers(features, targets, names)
+
+
+def target_numbers(y: Any) -> npt.NDArray[np.float64]:
+    """Targets as numbers. Texts are refused, by their type."""
+    if not isinstance(y, (list, tuple)) and declared_type(y) in ("texts", "listed", "days", "moments", "unreadable"):
         raise DataError(
-            f"the targets are an array of {targets.dtype}, expected numbers",
+            "the targets are an array of texts, expected numbers",
             "declare the classes with classes=[…] if the targets are labels",
         )
-    return _native.Examples.numbers(features, np.ascontiguousarray(targets.reshape(-1), dtype=np.float32), names)
+    return as_numbers(y)
 
 
 def matrix_columns(X: Any, names: Sequence[str] | None = None) -> dict[str, npt.NDArray[np.float64]]:
     """The columns of a matrix by their names: x0, x1, … without others."""
-    array = np.asarray(X)
-    if array.ndim != 2 or array.dtype.kind not in "biuf":
+    matrix = np.asarray(X)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
         raise DataError(
-            f"the records are an array of {array.ndim} axes and {array.dtype}, expected a matrix of numbers"
+            f"the records are an array of {matrix.ndim} axes and {matrix.dtype}, expected a matrix of numbers"
         )
-    named = [f"x{place}" for place in range(array.shape[1])] if names is None else list(names)
-    if len(named) != array.shape[1]:
-        raise DataError(f"the records have {array.shape[1]} columns, expected {len(named)}")
-    return {name: array[:, place].astype(np.float64) for place, name in enumerate(named)}
+    named = [f"x{place}" for place in range(matrix.shape[1])] if names is None else list(names)
+    if len(named) != matrix.shape[1]:
+        raise DataError(f"the records have {matrix.shape[1]} columns, expected {len(named)}")
+    return {name: matrix[:, place].astype(np.float64) for place, name in enumerate(named)}
 
 
 def native_records(X: Any, schema: dict[str, Any] | None, shape: Sequence[int]) -> Any:
     """Records to predict, as the training records were."""
     if schema is None:
-        array = array(X)
-        return _native.Examples.unlabelled(array.reshape(len(array), *shape), None)
+        features = array(X)
+        return _native.Examples.unlabelled(features.reshape(len(features), *shape), None)
     names = [column["name"] for column in schema["column"]]
     return native_table(X if is_table(X) else matrix_columns(X, names))

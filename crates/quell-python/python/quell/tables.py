@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,9 +13,9 @@ __all__ = ["columns_of", "is_table", "native_table"]
 
 
 def is_table(X: Any) -> bool:
-    """Whether records have columns with names: a data frame, an Arrow table, or a dict."""
+    """Whether records have columns with names: a data frame, an Arrow table, a dict, or the path of a file."""
     # Some sparse matrices are dicts, too.
-    named = isinstance(X, (Mapping, Table)) or hasattr(X, "columns") or hasattr(X, "__arrow_c_stream__")
+    named = isinstance(X, (Mapping, Table, str, os.PathLike)) or hasattr(X, "columns") or hasattr(X, "__arrow_c_stream__")
     return named and not hasattr(X, "nnz")
 
 

@@ -14,18 +14,17 @@ from typing import Any, Literal
 import numpy as np
 
 from . import _native
-from .errors import BudgetError, DataError, SettingError
+from .errors import BudgetError, SettingError
 from .facts import Facts, Public, Task, known_facts
-from .inputs import examples_of, matrix_columns
+from .inputs import examples_of, label_texts, matrix_columns, target_numbers
 from .ledgers import Ledger, Neighbors, Unit, author
 from .models import Model
 from .progress import Bar, Watch
 from .schemas import Bounds, Schema
-from .data import Table
+from .data import Table, declared_type
 from .tables import columns_of, is_table, native_table
 
 __all__ = ["Plan", "plan", "resume", "train"]
-
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +70,7 @@ def train(
     bounds: Bounds | Sequence[Bounds] | Mapping[str, Bounds] | None = None,
     target_bounds: Bounds | None = None,
     categories: Mapping[str, Sequence[str]] | None = None,
-    schema: Schema | None = None,
+    schema: Schema | str | os.PathLike[str] | None = None,
     public: Public = "released",
     users: Any = None,
     test: Any = None,
@@ -83,8 +82,8 @@ def train(
 ) -> Model:
     """Trains a model with ε-δ-differential privacy.
 
-    `X` is a table (a DataFrame of pandas or polars, an Arrow table, a dict of columns), a matrix, or an array of
-    images; `y` holds the targets, or `label` names their column. `records` is a rough public number of records.
+    `X` is a table (a DataFrame of pandas or polars, an Arrow table, a dict of columns, the path of a CSV or Parquet
+    file with its schema), a matrix, or an array of images; `y` holds the targets, or `label` names their column. `records` is a rough public number of records.
 
     What is public about the records is declared: `bounds` of numbers, `categories` and `classes`, or all of them by a
     `schema`. What is not declared is released first, for a tenth of ε (`public="released"`), or refused
@@ -200,6 +199,8 @@ def resume(
     """Continues a run that was stopped, with the same records. Work that was paid for is not charged again."""
     settings = json.loads(_native.settings_of(os.fspath(output)))
     schema = settings["data"].get("schema")
+    X = Table(X) if isinstance(X, (str, os.PathLike)) else X
+    test = Table(test) if isinstance(test, (str, os.PathLike)) else test
     records = _records(X, y, None if schema is None else Schema(schema), settings["data"].get("classes"), users, test)
     with Bar.of(progress) as bar:
         told, native = _native.resume(os.fspath(output), records, ledger._native, bar.watch, author())
@@ -234,7 +235,7 @@ def _job(
     bounds: Any,
     target_bounds: Bounds | None,
     categories: Mapping[str, Sequence[str]] | None,
-    schema: Schema | None,
+    schema: Schema | str | os.PathLike[str] | None,
     public: Public,
     users: Any,
     test: Any,
@@ -242,6 +243,9 @@ def _job(
     neighbors: Neighbors,
     settings: Mapping[str, Any] | None,
 ) -> Job:
+    X = Table(X) if isinstance(X, (str, os.PathLike)) else X
+    test = Table(test) if isinstance(test, (str, os.PathLike)) else test
+    schema = Schema.read(schema) if isinstance(schema, (str, os.PathLike)) else schema
     unit: Unit = "example" if users is None and (schema is None or schema.user is None) else "user"
     if ledger is None and public == "released":
         # One ledger pays for the facts and for the run.
@@ -258,7 +262,7 @@ def _job(
         schema=schema,
         records=records,
         public=public,
-        task=_task(task, model, X, y, label, classes, target_bounds),
+        task=_task(task, model, X, y, label, classes, target_bounds, public),
         epsilon=epsilon,
         ledger=ledger,
     )
@@ -329,6 +333,7 @@ def _task(
     label: str | None,
     classes: Sequence[Any] | None,
     target_bounds: Bounds | None,
+    public: Public,
 ) -> Task:
     """What is predicted: as declared, or by the type of the targets. Fractions are numbers, all others are labels."""
     if model in ("kmeans", "components", "synthesizer"):
@@ -337,8 +342,16 @@ def _task(
         return task
     if classes is not None or target_bounds is not None:
         return "numbers" if classes is None else "classes"
-    targets = y if y is not None or label is None or not is_table(X) else X[label]
-    return "numbers" if targets is not None and np.asarray(targets).dtype.kind == "f" else "classes"
+    targets = y if y is not None or label is None or not is_table(X) else columns_of(X).get(label)
+    if targets is None:
+        return "classes"
+    declared = declared_type(np.asarray(targets) if public == "data" else targets)
+    if declared == "undeclared":
+        raise SettingError(
+            "the targets are a list, whose type is not declared",
+            "give an array, or task=\"classes\" or task=\"numbers\"",
+        )
+    return "numbers" if declared == "numbers" else "classes"
 
 
 def _records(
@@ -357,6 +370,8 @@ def _records(
 def table_of(X: Any, y: Any, schema: Schema, users: Any = None) -> _native.Table:
     """The columns of the records, with the label and the users as columns."""
     if isinstance(X, Table):
+        if y is not None or users is not None:
+            raise SettingError("a quell.Table holds its targets and users itself, and others are given", "leave them out")
         return X._native
     if is_table(X):
         columns = columns_of(X)
@@ -364,14 +379,8 @@ def table_of(X: Any, y: Any, schema: Schema, users: Any = None) -> _native.Table
     else:
         columns = dict(matrix_columns(X, [name for name in schema.columns if name != schema.label]))
     if y is not None and schema.label is not None:
-        targets = np.asarray(y)
-        if schema.classes is not None:
-            # Classes are named by their texts, as Python writes them.
-            columns[schema.label] = targets.astype(str) if targets.dtype.kind in "biuf" else y
-        elif targets.dtype.kind in "biuf":
-            columns[schema.label] = targets.astype(np.float64)
-        else:
-            raise DataError(f"the targets are an array of {targets.dtype}, expected numbers", "declare classes=[…]")
+        # Classes are named by their texts, as Python writes them.
+        columns[schema.label] = label_texts(y) if schema.classes is not None else target_numbers(y)
     if users is not None:
         if "user" not in schema.settings:
             raise SettingError("users are given, and the schema names no column for them", "give Schema.of(user=…)")
