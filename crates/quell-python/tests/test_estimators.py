@@ -41,7 +41,7 @@ def test_the_checks_of_scikit_learn_pass_but_for_those_that_contradict_privacy(n
 
 def test_cross_validation_costs_what_it_costs():
     X, y = points(3000)
-    ledger = quell.Ledger.in_memory("points", epsilon=2, delta=1e-6, composition="addition")
+    ledger = quell.Ledger.in_memory("points", epsilon=2.1, delta=1e-6, composition="addition")
     estimator = estimators.AdditiveClassifier(
         epsilon=0.5, delta=1e-7, bounds=(-1, 1), classes=[0, 1], records=2000, ledger=ledger
     )

@@ -206,14 +206,15 @@ class _Probabilistic(_Classifier):
         """The probability of each class, in the order of `classes_`."""
         check_is_fitted(self)
         found = self.model_.predict_proba(self._checked(X, reset=False)).astype(np.float64)
-        found = np.clip(found[:, self._order], 0.0, 1.0)
-        return found / found.sum(axis=1, keepdims=True)
+        shares: npt.NDArray[np.float64] = np.clip(found[:, self._order], 0.0, 1.0)
+        shares /= shares.sum(axis=1, keepdims=True)
+        return shares
 
 
 def _as_labels(names: npt.NDArray[Any], dtype: Any) -> npt.NDArray[Any]:
     """The labels whose texts are these names."""
     if dtype.kind == "b":
-        return names == "True"
+        return np.asarray(names == "True")
     if dtype.kind in "iuf":
         return names.astype(np.float64).astype(dtype)
     return names.astype(object) if dtype.kind == "O" else names

@@ -359,5 +359,5 @@ def _range(values: Any) -> Bounds:
 
 def _rounded(count: int) -> int:
     """A rough number: two digits are enough to plan with."""
-    digits = max(int(math.log10(max(count, 1))) - 1, 0)
-    return max(round(count / 10**digits) * 10**digits, 1)
+    unit: int = 10 ** max(int(math.log10(max(count, 1))) - 1, 0)
+    return max(round(count / unit) * unit, 1)

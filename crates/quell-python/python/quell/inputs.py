@@ -22,6 +22,7 @@ __all__ = [
     "label_texts",
     "matrix_columns",
     "native_records",
+    "pictures",
     "target_numbers",
     "users_of",
 ]
@@ -98,11 +99,23 @@ def users_of(users: Any) -> list[bytes | None] | None:
     return [name(user) for user in np.asarray(users, dtype=object)]
 
 
+def pictures(features: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Arrays with the axes that layers of images expect: records, channels, height and width.
+
+    Three axes are pictures of one channel. A last axis of 1 or 3 is that of the channels, unless the second may be.
+    """
+    if features.ndim == 3:
+        return features[:, np.newaxis]
+    if features.ndim == 4 and features.shape[3] in (1, 3) and features.shape[1] not in (1, 3):
+        return np.ascontiguousarray(np.moveaxis(features, 3, 1))
+    return features
+
+
 def examples_of(
     X: Any, y: Any = None, *, classes: Sequence[Any] | None = None, users: Any = None
 ) -> _native.Examples:
     """Arrays as records, with a class or a number each if there are targets."""
-    features = array(X)
+    features = pictures(array(X))
     names = users_of(users)
     if y is None:
         return _native.Examples.unlabelled(features, names)
@@ -139,7 +152,7 @@ def matrix_columns(X: Any, names: Sequence[str] | None = None) -> dict[str, npt.
 def native_records(X: Any, schema: dict[str, Any] | None, shape: Sequence[int]) -> Any:
     """Records to predict, as the training records were."""
     if schema is None:
-        features = array(X)
+        features = pictures(array(X))
         return _native.Examples.unlabelled(features.reshape(len(features), *shape), None)
     names = [column["name"] for column in schema["column"]]
     return native_table(X if is_table(X) else matrix_columns(X, names))

@@ -124,7 +124,9 @@ class Model:
             places = self._native.predict_places(records)
             names = np.asarray(self.classes, dtype=object)
             # A record without a prediction has outputs that are no numbers.
-            return np.where(places >= 0, names[places], None).astype(object)
+            found: npt.NDArray[Any] = names[places]
+            found[places < 0] = None
+            return found
         if "cluster" in self.about["columns"]:
             return self._native.predict_places(records)
         if len(self.about["columns"]) > 1:

@@ -83,7 +83,9 @@ def train(
     """Trains a model with ε-δ-differential privacy.
 
     `X` is a table (a DataFrame of pandas or polars, an Arrow table, a dict of columns, the path of a CSV or Parquet
-    file with its schema), a matrix, or an array of images; `y` holds the targets, or `label` names their column. `records` is a rough public number of records.
+    file with its schema), a matrix, or an array of images; `y` holds the targets, or `label` names their column.
+    `records` is a rough public number of records. Images are numbers from 0 to 1, or bytes; their axes are records,
+    height and width, with channels after the records or at the end.
 
     What is public about the records is declared: `bounds` of numbers, `categories` and `classes`, or all of them by a
     `schema`. What is not declared is released first, for a tenth of ε (`public="released"`), or refused
@@ -147,8 +149,8 @@ def plan(X: Any, y: Any = None, *, epsilon: float, **options: Any) -> Plan:
 
     >>> import numpy as np
     >>> found = plan(np.zeros((10, 3)), np.zeros(10), epsilon=1, records=5000, bounds=(-1, 1), classes=[0, 1])
-    >>> found.claim
-    'ε ≤ 1.000 at δ = 1e-5 when one record is added or removed'
+    >>> 0.9 < found.epsilon <= 1 and found.delta == 1e-5
+    True
     """
     job = _job(X=X, y=y, epsilon=epsilon, **{**_DEFAULTS, **options})
     told = json.loads(
@@ -358,13 +360,12 @@ def _records(
     X: Any, y: Any, schema: Schema | None, classes: Sequence[Any] | None, users: Any, test: Any
 ) -> _native.Records:
     if schema is None:
-        train = examples_of(X, y, classes=classes, users=users)
-        public = None if test is None else examples_of(test[0], test[1], classes=classes)
-        return _native.Records.of_examples(train, public)
-    public = None
+        examples = None if test is None else examples_of(test[0], test[1], classes=classes)
+        return _native.Records.of_examples(examples_of(X, y, classes=classes, users=users), examples)
+    table = None
     if test is not None:
-        public = table_of(test, None, schema) if is_table(test) else table_of(test[0], test[1], schema)
-    return _native.Records.of_tables(table_of(X, y, schema, users), public)
+        table = table_of(test, None, schema) if is_table(test) else table_of(test[0], test[1], schema)
+    return _native.Records.of_tables(table_of(X, y, schema, users), table)
 
 
 def table_of(X: Any, y: Any, schema: Schema, users: Any = None) -> _native.Table:

@@ -80,7 +80,7 @@ class Event:
         return Repeated(self, count)
 
     def best_of(self, expected: int) -> BestOf:
-        """The best of a random number of runs of this event, of which `expected` are expected."""
+        """The best of a random number of runs of this event. `expected` runs are expected."""
         return BestOf(expected, (self,))
 
     def __add__(self, other: object) -> Composed:
