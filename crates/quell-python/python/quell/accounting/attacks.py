@@ -63,7 +63,7 @@ class TradeOff:
         return ends[:, 0], ends[:, 1]
 
     def gaussian(self, *, slack: float = 1e-9) -> Bound:
-        """Bounds the least μ for which the event is μ-GDP, up to outcomes of probability `slack`."""
+        """Bounds the least μ of Gaussian privacy, up to outcomes of probability `slack`."""
         lower, upper = self._native.gaussian(slack)
         return Bound(lower, upper, "δ(ε) ≤ δ_μ(ε) + slack for every ε [DRS22]", True, "pld", "μ")
 

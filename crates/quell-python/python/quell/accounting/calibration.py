@@ -131,7 +131,9 @@ def calibrate_dp_sgd(
 
 
 def gaussian_noise(*, epsilon: float, delta: float, textbook: bool = False) -> float:
-    """The least noise multiplier of one Gaussian release that is (ε, δ)-DP when a record is added or removed.
+    """The least noise multiplier of one Gaussian release for ε and δ.
+
+    The relation is that of adding or removing a record.
 
     `textbook` is the classical formula √(2 ln(1.25/δ))/ε, which holds for ε below one.
 

@@ -94,7 +94,7 @@ class Event:
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def to_json(self, *, versioned: bool = False) -> str:
-        """The event as JSON, as the command reads it; with its version, as a ledger stores it.
+        """The event as JSON, for the command; with its version, as a ledger stores it.
 
         >>> Gaussian(2).to_json()
         '{"gaussian":{"noise_multiplier":2.0}}'
