@@ -118,7 +118,6 @@ def test_a_plan_costs_what_the_run_costs():
         ({"epsilon": 1, "settings": {"training": {"stepss": 3}}}, quell.SettingError, "stepss"),
         ({"epsilon": 1, "public": "maybe"}, quell.SettingError, "maybe"),
         ({"epsilon": 1, "bounds": [(0, 1)]}, quell.SettingError, "expected one for each of 2"),
-        ({"epsilon": 1, "users": ["a"] * 4000}, quell.SettingError, "no column for them"),
     ],
 )
 def test_wrong_settings_are_said(options, error, text):
@@ -138,7 +137,7 @@ def test_a_run_is_stopped_where_nothing_is_lost_and_resumed():
     X, y = points()
     ledger = quell.Ledger.create("points", epsilon=1, delta=1e-6)
     options = {"model": "mlp-small", "ledger": ledger, "output": "run", **DECLARED}
-    with pytest.raises(quell.SettingError, match="stopped at step"):
+    with pytest.raises(quell.RunError, match="stopped at step"):
         quell.train(X, y, epsilon=1, delta=1e-6, progress=lambda progress: progress.done < 10, **options)
     assert len(ledger.charges) == 1
     leased = ledger.charges[0].leased
@@ -211,8 +210,63 @@ def test_users_are_protected_with_all_their_records():
     X, y = points(3000)
     users = np.arange(3000) // 3
     schema = quell.Schema.of(bounds={"x0": (-1, 1), "x1": (-1, 1)}, label="target", classes=["0", "1"], user="who")
-    model = quell.train(X, y, users=users, schema=schema, epsilon=2, delta=1e-5, records=1000)
-    assert "one user is added or removed" in model.claim
+    for declared in ({"schema": schema, "records": 1000}, {**DECLARED, "records": 1000}):
+        model = quell.train(X, y, users=users, epsilon=2, delta=1e-5, **declared)
+        assert "one user is added or removed" in model.claim
+    with pytest.raises(quell.SettingError, match="no column for them"):
+        nobody = quell.Schema.of(bounds={"x0": (-1, 1), "x1": (-1, 1)}, label="target", classes=["0", "1"])
+        quell.train(X, y, users=users, schema=nobody, epsilon=2, records=1000)
+
+
+def outcome(X, y, **options):
+    """Everything public about a call: the settings, the charges, and the error."""
+    ledger = quell.Ledger.in_memory(epsilon=3, delta=1e-6)
+    try:
+        model = quell.train(X, y, epsilon=1, ledger=ledger, **options)
+    except quell.QuellError as error:
+        return type(error), str(error), len(ledger.charges)
+    return model.settings, [charge.what for charge in ledger.charges]
+
+
+# A cell of one record, as it is and as it might be: missing, a text, a number of another type.
+NEIGHBOURS = {
+    "nullable numbers": lambda cell: pd.DataFrame({"x": pd.array([cell, *range(1, 4000)], dtype="Int64")}),
+    "objects": lambda cell: pd.DataFrame({"x": pd.Series([cell, *range(1, 4000)], dtype=object)}),
+    "a list": lambda cell: {"x": [cell, *range(1, 4000)]},
+    "polars": lambda cell: pl.DataFrame({"x": pl.Series([cell, *range(1, 4000)], dtype=pl.Int64)}),
+}
+
+
+@pytest.mark.parametrize("kind", NEIGHBOURS)
+@pytest.mark.parametrize("facts", [{"bounds": (0, 4000)}, {}])
+def test_no_cell_decides_about_the_type_of_a_column(kind, facts):
+    y = np.arange(4000) % 2
+    options = {"public": "declared", "classes": [0, 1], "records": 4000, "delta": 1e-7, "model": "naive-bayes", **facts}
+    as_it_is, missing = (outcome(NEIGHBOURS[kind](cell), y, **options) for cell in (0, None))
+    assert as_it_is == missing
+    if kind in ("objects", "a list"):
+        assert outcome(NEIGHBOURS[kind]("secret"), y, **options) == as_it_is
+
+
+@pytest.mark.parametrize("make", [list, lambda cells: np.array(cells, dtype=object), lambda cells: pd.Series(cells, dtype=object)])
+@pytest.mark.parametrize("task", ["classes", "numbers", None])
+def test_no_label_decides_about_the_task(make, task):
+    X, y = points()
+    options = {"bounds": (-1, 1), "records": 4000, "delta": 1e-7, "public": "declared", "model": None}
+    facts = {"classes": {"classes": [0, 1]}, "numbers": {"target_bounds": (0, 1)}, None: {}}[task]
+    labels = y.tolist()
+    found = [outcome(X, make([cell, *labels[1:]]), task=task, **facts, **options) for cell in (1, None, "secret", 0.5)]
+    assert all(each == found[0] for each in found[1:])
+    assert "secret" not in str(found)
+
+
+@pytest.mark.parametrize("labels", [[0, 1], ["0", "1"], [False, True], [0.0, 1.0]])
+def test_labels_of_every_type_are_found_among_the_classes(labels):
+    X, y = points()
+    typed = np.array(labels)[y]
+    options = {"epsilon": 2, "delta": 1e-6, "bounds": (-1, 1), "records": 4000, "classes": labels}
+    for given in (typed, typed.tolist(), typed.astype(object), pd.Series(typed), pl.Series(typed.tolist())):
+        assert (quell.train(X, given, **options).predict(X) == typed.astype(str)).mean() > 0.9
 
 
 def test_a_missing_number_is_no_error():

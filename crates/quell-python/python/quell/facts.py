@@ -115,6 +115,7 @@ def known_facts(
     records: int | None,
     public: Public,
     task: Task,
+    has_users: bool,
     epsilon: float,
     ledger: Ledger | None,
 ) -> Facts:
@@ -165,7 +166,15 @@ def known_facts(
         raise DataError("no class has enough records to be found", "declare the classes with classes=[…]")
     if is_array:
         return Facts(None, classes, records)
-    return Facts(known.schema(classes, target_bounds, None), None, records)
+    return Facts(known.schema(classes, target_bounds, _user(known) if has_users else None), None, records)
+
+
+def _user(known: _Columns) -> str:
+    """A name for the column of users that no other column has."""
+    name = "user"
+    while name in known.columns:
+        name += "_"
+    return name
 
 
 def _facts_of_file(
@@ -321,7 +330,7 @@ def _label(y: Any, label: str | None) -> str | None:
     if label is not None or y is None:
         return label
     name = getattr(y, "name", None)
-    return LABEL if name is None else str(name)
+    return LABEL if name is None or name == "" else str(name)
 
 
 def _is_matrix(X: Any) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from . import _native
-from .errors import BudgetError, SettingError
+from .errors import BudgetError, RunError, SettingError
 from .facts import Facts, Public, Task, known_facts
 from .inputs import examples_of, label_texts, matrix_columns, target_numbers
 from .ledgers import Ledger, Neighbors, Unit, author
@@ -219,7 +219,7 @@ def _finished(told: str, native: _native.Model | None, folder: str | None) -> Mo
     return Model(native, outcome=outcome)
 
 
-class _Stopped(SettingError):
+class _Stopped(RunError):
     """A watcher stopped the run."""
 
 
@@ -265,6 +265,7 @@ def _job(
         records=records,
         public=public,
         task=_task(task, model, X, y, label, classes, target_bounds, public),
+        has_users=users is not None,
         epsilon=epsilon,
         ledger=ledger,
     )
