@@ -12,7 +12,7 @@ TUTORIALS = sorted(path.name for path in FOLDER.glob("*.py") if path.name not in
 
 
 def test_there_are_tutorials():
-    assert len(TUTORIALS) >= 2
+    assert len(TUTORIALS) >= 5
 
 
 @pytest.mark.parametrize("name", TUTORIALS)

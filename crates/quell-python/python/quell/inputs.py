@@ -12,11 +12,12 @@ import numpy.typing as npt
 
 from . import _native
 from .data import array, declared_type, numbers
-from .errors import DataError
+from .errors import DataError, SettingError
 from .tables import is_table, native_table
 
 __all__ = [
     "as_numbers",
+    "checked_classes",
     "codes_of",
     "examples_of",
     "label_texts",
@@ -67,6 +68,19 @@ def as_numbers(values: Any) -> npt.NDArray[np.float64]:
     return np.array([number(cell) for cell in rows.ravel()], dtype=np.float64).reshape(rows.shape)
 
 
+def checked_classes(classes: Sequence[Any]) -> list[Any]:
+    """Public classes as a list: at least two, each once."""
+    listed = list(classes.tolist() if hasattr(classes, "tolist") else classes)
+    if len(listed) < 2 or len(set(listed)) != len(listed):
+        raise SettingError(
+            f"there are {len(set(listed))} classes in a list of {len(listed)}, expected at least two, each once",
+            "list all classes, from public knowledge",
+        )
+    if any(one is None for one in listed):
+        raise SettingError("a class is None, expected names or numbers")
+    return listed
+
+
 def codes_of(y: Any, classes: Sequence[Any]) -> npt.NDArray[np.uint32]:
     """The place of each label among the classes. A label that is no class has a place beyond the list."""
     shape = np.shape(y)
@@ -74,16 +88,23 @@ def codes_of(y: Any, classes: Sequence[Any]) -> npt.NDArray[np.uint32]:
         y = np.asarray(y).reshape(-1)
     elif len(shape) != 1:
         raise DataError(f"the labels have {len(shape)} axes, expected one label for each record")
-    if not _is_plain(y):
-        places = {str(name): place for place, name in enumerate(classes)}
-        return np.array(
-            [len(classes) if _is_missing(cell) else places.get(str(cell), len(classes)) for cell in _cells(y)],
-            dtype=np.uint32,
-        )
-    codes = np.full(len(y), len(classes), dtype=np.uint32)
-    for place, name in enumerate(classes):
-        codes[y.astype(str) == name if isinstance(name, str) else y == name] = place
-    return codes
+    if _is_plain(y) and not any(isinstance(name, str) for name in classes):
+        codes = np.full(len(y), len(classes), dtype=np.uint32)
+        for place, name in enumerate(classes):
+            codes[y == name] = place
+        return codes
+    places = {name: place for place, name in enumerate(classes)}
+    texts = {str(name): place for place, name in enumerate(classes)}
+
+    def code(cell: Any) -> int:
+        if _is_missing(cell):
+            return len(classes)
+        try:
+            return places[cell]
+        except (KeyError, TypeError):
+            return texts.get(str(cell), len(classes))
+
+    return np.array([code(cell) for cell in _cells(y)], dtype=np.uint32)
 
 
 def users_of(users: Any) -> list[bytes | None] | None:

@@ -17,10 +17,10 @@ import numpy.typing as npt
 from . import _native
 from .data import numbers
 from .errors import DataError, SettingError
+from .inputs import checked_classes, codes_of
 from .ledgers import Ledger, author
 from .receipts import Receipt
 from .statistics import Answer, Noise, Private, Question
-from .votes import _check_classes, _codes
 
 __all__ = ["Choice", "Responses", "choose", "count", "mean", "noisy_max", "quantile", "randomized_response", "sum"]
 
@@ -124,9 +124,9 @@ def noisy_max(
     >>> noisy_max(["tea"] * 300 + ["coffee"] * 100, ["tea", "coffee"], epsilon=0.5, ledger=ledger).value
     'tea'
     """
-    known = _check_classes(candidates)
+    known = checked_classes(candidates)
     settings = _settings(epsilon, f"the candidate with most ballots of {len(known)}", one_record_per_user)
-    place, receipt = _native.noisy_max(ledger._native, _codes(ballots, known), len(known), settings)
+    place, receipt = _native.noisy_max(ledger._native, codes_of(ballots, known), len(known), settings)
     return Choice(known[place], epsilon, Receipt.of(json.loads(receipt)))
 
 
@@ -150,7 +150,7 @@ def choose(
     >>> choose(scores, ["a", "b", "c"], bounds=(0, 1), epsilon=0.5, ledger=ledger).value
     'b'
     """
-    known = _check_classes(candidates)
+    known = checked_classes(candidates)
     matrix: npt.NDArray[np.float64] = np.require(numbers(scores), dtype=np.float64, requirements=["A"])
     if matrix.ndim != 2 or matrix.shape[1] != len(known):
         raise DataError(
@@ -178,9 +178,9 @@ def randomized_response(
     >>> 0.6 < responses.answers.count("yes") / 5000 < 0.8
     True
     """
-    known = _check_classes(choices)
+    known = checked_classes(choices)
     settings = _settings(epsilon, f"randomized responses of {len(known)} choices", one_record_per_user)
-    places, receipt = _native.randomized_response(ledger._native, _codes(answers, known), len(known), settings)
+    places, receipt = _native.randomized_response(ledger._native, codes_of(answers, known), len(known), settings)
     return Responses([known[place] for place in places], epsilon, Receipt.of(json.loads(receipt)))
 
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from . import _native
 from .data import Table, array, numbers
 from .errors import DataError, SettingError
+from .inputs import checked_classes, codes_of
 from .ledgers import Ledger, author
 from .receipts import Receipt
 from .statistics import Price
@@ -91,7 +92,7 @@ def shards(
     changes one shard. Records without one of the classes, or without a user, are in no shard. The rows are private.
     """
     view = _features(features)
-    codes = _codes(labels, classes)
+    codes = codes_of(labels, classes)
     if ledger.unit == "user" and users is None:
         raise SettingError(
             "the ledger protects users and no users are given, expected the user of each record",
@@ -126,7 +127,7 @@ class Pate:
     """The ledger that pays."""
 
     def __init__(self, teachers: Sequence[Any], *, classes: Sequence[Any], ledger: Ledger) -> None:
-        self._classes = _check_classes(classes)
+        self._classes = checked_classes(classes)
         for teacher in teachers:
             if teacher is not None and not (callable(teacher) or hasattr(teacher, "predict")):
                 raise SettingError(
@@ -159,8 +160,8 @@ class Pate:
         `users` names the user of each record: all records of a user are in one shard.
         """
         view = _features(features)
-        known = _check_classes(classes)
-        codes = _codes(labels, known)
+        known = checked_classes(classes)
+        codes = codes_of(labels, known)
         rows = shards(view, labels, count=teachers, classes=known, ledger=ledger, users=users)
         # The type of labels follows from the classes, which are public.
         names = np.asarray(known)
@@ -241,7 +242,7 @@ class Pate:
             try:
                 with _alone(self._seeds + number + 1):
                     named = _predict(teacher, questions)
-                    codes = _codes(named, self._classes)
+                    codes = codes_of(named, self._classes)
             except Exception:
                 continue
             if codes.shape == (count,):
@@ -282,8 +283,8 @@ class PrivateKnn:
         neighbors: int = 300,
         rate: float = 0.2,
     ) -> None:
-        self._classes = _check_classes(classes)
-        self._native = _native.Nearest(_matrix(features), _codes(labels, self._classes), len(self._classes))
+        self._classes = checked_classes(classes)
+        self._native = _native.Nearest(_matrix(features), codes_of(labels, self._classes), len(self._classes))
         self.ledger, self._neighbors, self._rate = ledger, neighbors, rate
 
     def answer(
@@ -384,32 +385,6 @@ def _price(found: dict[str, Any]) -> Price:
     infinite = float("inf")
     before, after = (infinite if found[name] is None else float(found[name]) for name in ("before", "after"))
     return Price(found["what"], before, after)
-
-
-def _check_classes(classes: Sequence[Any]) -> list[Any]:
-    listed = list(classes.tolist() if hasattr(classes, "tolist") else classes)
-    if len(listed) < 2 or len(set(listed)) != len(listed):
-        raise SettingError(
-            f"there are {len(set(listed))} classes in a list of {len(listed)}, expected at least two, each once",
-            "list all classes, from public knowledge",
-        )
-    if any(one is None for one in listed):
-        raise SettingError("a class is None, expected names or numbers")
-    return listed
-
-
-def _codes(labels: Any, classes: Sequence[Any]) -> npt.NDArray[np.uint32]:
-    """The place of each label among the classes; their number where it is none of them."""
-    listed = labels.tolist() if hasattr(labels, "tolist") else list(labels)
-    places = {name: place for place, name in enumerate(classes)}
-
-    def place(label: Any) -> int:
-        try:
-            return places.get(label, len(places))
-        except TypeError:
-            return len(places)
-
-    return np.array([place(label) for label in listed], dtype=np.uint32)
 
 
 def _features(features: Any) -> npt.NDArray[Any]:
