@@ -88,3 +88,4 @@ bench: ## measure training, neighbours, noise, ledger and accountant beside thei
 	python3 benches/noise.py
 	cargo run --release -p quell-ledger --example bench_ledger
 	python3 benches/accounting.py
+	python3 benches/python.py
