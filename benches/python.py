@@ -40,7 +40,7 @@ def training(program: Path, runs: int) -> None:
     import quell
 
     generator = np.random.default_rng(0)
-    X = generator.uniform(0, 1, (RECORDS, COLUMNS)).astype(np.float32)
+    X = generator.integers(0, 256, (RECORDS, COLUMNS), dtype=np.uint8)
     y = generator.integers(0, CLASSES, RECORDS)
     of_python, of_program = [], []
     with tempfile.TemporaryDirectory() as place:
@@ -53,7 +53,7 @@ def training(program: Path, runs: int) -> None:
             start = time.perf_counter()
             model = quell.train(
                 X, y, epsilon=3, delta=1e-6, records=RECORDS, classes=range(CLASSES), model="mlp", progress=False,
-                settings={"training": {"steps": STEPS, "sampling": {"batch_size": 600}}},
+                settings={"training": {"steps": STEPS, "sampling": {"rate": 600 / RECORDS}}},
             )
             of_python.append(time.perf_counter() - start)
     say(f"training, {STEPS} steps of 784-1000-10 at batch 600: {model}", sys.stdout)

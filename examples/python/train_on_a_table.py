@@ -11,7 +11,9 @@ import pandas as pd
 
 import quell
 
-census = pd.read_csv(pathlib.Path(__file__).parents[1] / "census.csv")
+people = pd.read_csv(pathlib.Path(__file__).parents[1] / "census.csv")
+# These people are made up. We take the last thousand as records that are public.
+census, public = people[:-1000], people[-1000:]
 census.head()
 
 # %% [markdown]
@@ -25,13 +27,11 @@ ledger
 # What is public about the columns can be declared. What is not declared is released first, for a tenth of ε.
 
 # %%
-model = quell.train(census, label="income", epsilon=1, ledger=ledger, test=census)
+model = quell.train(
+    census, label="income", classes=["<=50K", ">50K"], epsilon=1, ledger=ledger, test=public
+)
 print(model)
 print(ledger)
-
-# %% [markdown]
-# The test records here are the training records, because this table is made up. With your own records, give records
-# that are public.
 
 # %%
 measures = model.measures["classes"]
@@ -52,7 +52,7 @@ assert (quell.Model.open("income.safetensors").predict(census) == model.predict(
 # A second run costs again. A run that no longer fits is refused, and costs nothing.
 
 # %%
-quell.train(census, label="income", epsilon=1, ledger=ledger)
+quell.train(census, label="income", classes=["<=50K", ">50K"], epsilon=1, ledger=ledger)
 try:
     quell.train(census, label="income", epsilon=2, ledger=ledger)
 except quell.BudgetError as refused:

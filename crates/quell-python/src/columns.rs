@@ -5,7 +5,11 @@ use quell::statistics::{Columns, Found, Unknown, WIDEST};
 use quell_privacy::{ledger::Note, mechanism::Bounds};
 use serde_json::json;
 
-use crate::{data::PyTable, error::Result, ledger::PyLedger};
+use crate::{
+    data::PyTable,
+    error::{Error, Result},
+    ledger::PyLedger,
+};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(find_columns, module)?)
@@ -14,9 +18,9 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Releases bounds of numbers and frequent categories, and the number of records if it is asked for.
 ///
 /// A column has a range in which its numbers are searched, or none for categories. Returns JSON: what was found about
-/// each column, ε of a share, and below how many records a category is not listed.
+/// each column, and the number of records last.
 #[pyfunction]
-#[pyo3(signature = (table, columns, ledger, epsilon, *, label = None, counts = false, delta = None, one_record_per_user = false, user = None, max_per_user = None, by = None))]
+#[pyo3(signature = (table, columns, ledger, epsilon, *, label = None, label_shares = None, counts = false, delta = None, one_record_per_user = false, user = None, max_per_user = None, by = None))]
 #[expect(clippy::too_many_arguments, reason = "each is an option of one question")]
 fn find_columns(
     py: Python<'_>,
@@ -25,6 +29,7 @@ fn find_columns(
     ledger: &PyLedger,
     epsilon: f64,
     label: Option<String>,
+    label_shares: Option<f64>,
     counts: bool,
     delta: Option<f64>,
     one_record_per_user: bool,
@@ -42,13 +47,24 @@ fn find_columns(
             Ok((name, unknown))
         };
         let columns = columns.into_iter().map(unknown).collect::<Result<Vec<_>>>()?;
-        let asked = Columns { columns, label, counts, delta, one_record_per_user };
+        if let Some(shares) = label_shares.filter(|shares| !(1.0..=1e6).contains(shares)) {
+            let found = format!("label_shares is {shares}, expected a number in [1, 1e6]");
+            return Err(Error::Other("SettingError", found));
+        }
+        let asked = Columns { columns, label, label_shares, counts, delta, one_record_per_user };
         let records = match (user, max_per_user) {
             (Some(user), Some(most)) => table.all().at_most_per_user(user, most)?,
-            _ => table.all(),
+            (None, Some(_)) => {
+                let found = "max_per_user is given without the column of users".to_owned();
+                return Err(Error::Hinted(
+                    "SettingError",
+                    found,
+                    "add user=..., the name of a column".into(),
+                ));
+            }
+            (_, None) => table.all(),
         };
         let mut ledger = ledger.open()?;
-        let plan = asked.plan(&ledger.state()?.clone(), epsilon, records.most_per_user())?;
         let note = Note { by, release: Some(format!("a schema of {}", names.join(", "))), ..Note::default() };
         ledger.annotate(&note);
         let found = asked.ask(&mut ledger, &records, epsilon)?;
@@ -60,6 +76,6 @@ fn find_columns(
                 Found::Count(count) => json!(count),
             })
             .collect();
-        Ok(json!({ "found": found, "share": plan.share(), "rarest": plan.rarest()? }).to_string())
+        Ok(json!(found).to_string())
     })?)
 }

@@ -49,7 +49,10 @@ impl From<PyErr> for Error {
 impl From<serde_json::Error> for Error {
     /// A setting from Python that the library does not know.
     fn from(error: serde_json::Error) -> Self {
-        Self::Other("SettingError", error.to_string())
+        let text = error.to_string();
+        // Where an error is in the JSON helps nobody who wrote none.
+        let said = text.split(" at line ").next().unwrap_or_default();
+        Self::Other("SettingError", said.to_owned())
     }
 }
 

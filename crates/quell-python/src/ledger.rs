@@ -9,7 +9,10 @@ use quell_privacy::{
 };
 use serde_json::json;
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    process::Process,
+};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyLedger>()
@@ -66,12 +69,22 @@ enum Place {
         location: Location,
         text: String,
     },
-    InMemory(InMemory),
+    InMemory {
+        book: InMemory,
+        process: Process,
+    },
 }
 
 impl Place {
+    /// The place that a text names now: another working directory later names no other ledger.
     fn stored(text: &str) -> Self {
-        Self::Stored { location: location(text), text: text.to_owned() }
+        match location(text) {
+            Location::File(path) => {
+                let path = std::path::absolute(&path).unwrap_or(path);
+                Self::Stored { text: path.display().to_string(), location: Location::File(path) }
+            }
+            location => Self::Stored { location, text: text.to_owned() },
+        }
     }
 }
 
@@ -84,13 +97,11 @@ impl PyLedger {
                 store.entries(&self.dataset)?;
                 AnyBook::Stored(Box::new(store.book(&self.dataset)?))
             }
-            Place::InMemory(book) => AnyBook::InMemory(book.clone()),
+            Place::InMemory { book, process } => {
+                process.check("a ledger in memory")?;
+                AnyBook::InMemory(book.clone())
+            }
         })
-    }
-
-    /// The ledger of a book in memory.
-    pub(crate) fn in_memory(book: InMemory) -> Self {
-        Self { dataset: book.dataset().to_owned(), place: Place::InMemory(book) }
     }
 
     /// Opens the ledger.
@@ -119,7 +130,7 @@ impl PyLedger {
             let dataset = terms.dataset.clone();
             let place = match place {
                 Some(text) => Place::stored(text),
-                None => Place::InMemory(InMemory::new(&dataset)),
+                None => Place::InMemory { book: InMemory::new(&dataset), process: Process::this() },
             };
             let mut book = match &place {
                 Place::Stored { location, .. } => {
@@ -135,7 +146,7 @@ impl PyLedger {
                     }
                     AnyBook::Stored(Box::new(Store::create(location.clone())?.book(&dataset)?))
                 }
-                Place::InMemory(book) => AnyBook::InMemory(book.clone()),
+                Place::InMemory { book, .. } => AnyBook::InMemory(book.clone()),
             };
             book.annotate(&Note { by, ..Note::default() });
             Ledger::create(book, terms)?;
@@ -175,8 +186,13 @@ impl PyLedger {
     #[getter]
     fn location(&self) -> Option<String> {
         match &self.place {
+            Place::Stored { location: Location::File(path), .. } => {
+                let here = std::env::current_dir().ok();
+                let path = here.and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path);
+                Some(path.display().to_string())
+            }
             Place::Stored { location, .. } => Some(location.to_string()),
-            Place::InMemory(_) => None,
+            Place::InMemory { .. } => None,
         }
     }
 
@@ -185,7 +201,7 @@ impl PyLedger {
     fn place(&self) -> Option<&str> {
         match &self.place {
             Place::Stored { text, .. } => Some(text),
-            Place::InMemory(_) => None,
+            Place::InMemory { .. } => None,
         }
     }
 

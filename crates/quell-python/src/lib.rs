@@ -1,8 +1,8 @@
 //! The native module of the Python package `quell`: `quell._native`.
 //!
-//! The package in `python/quell` is what people import. It checks nothing that this module does not check again:
-//! settings cross the border as JSON and are read by the types of the library, records as arrays.
-//! Long work releases the interpreter.
+//! The package in `python/quell` is what people import. What a guarantee rests on is checked here: settings cross the
+//! border as JSON and are read by the types of the library, records cross it as arrays. Long work releases the
+//! interpreter.
 
 mod accounting;
 mod columns;
@@ -11,6 +11,7 @@ mod error;
 mod ledger;
 mod mechanisms;
 mod model;
+mod process;
 mod records;
 mod statistics;
 mod training;

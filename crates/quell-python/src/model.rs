@@ -43,8 +43,8 @@ impl PyModel {
         let source = &self.0.configuration.data;
         let examples = match (asked, &source.schema) {
             (Asked::Examples(examples), None) => match &source.scaling {
-                Some(scaling) => examples.0.clone().scaled(scaling)?,
-                None => examples.0.clone(),
+                Some(scaling) => examples.examples.clone().scaled(scaling)?,
+                None => examples.examples.clone(),
             },
             (Asked::Table(table), Some(schema)) => data::unlabelled_in(&table.table, schema)?,
             (Asked::Examples(_), Some(_)) => return Err(mismatch("an array", "a table")),
@@ -166,7 +166,7 @@ impl PyModel {
     /// Measures of the model on records with targets, as JSON. They are exact, not private.
     fn evaluate(&self, py: Python<'_>, examples: &PyExamples) -> PyResult<String> {
         let found = py.detach(|| -> Result<Evaluation> {
-            Ok(self.0.evaluate(&self.0.features(examples.0.clone())?))
+            Ok(self.0.evaluate(&self.0.features(examples.examples.clone())?))
         })?;
         Ok(serde_json::to_string(&found).map_err(Error::from)?)
     }

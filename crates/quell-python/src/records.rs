@@ -16,7 +16,10 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// Arrays as records: features, and the target of each record.
 #[pyclass(name = "Examples", module = "quell._native", frozen)]
-pub(crate) struct PyExamples(pub(crate) Examples);
+pub(crate) struct PyExamples {
+    pub(crate) examples: Examples,
+    has_users: bool,
+}
 
 /// The numbers of an array in the order of its records. This is the one copy of the records.
 fn values<T: numpy::Element + Copy>(array: &PyReadonlyArrayDyn<'_, T>) -> Vec<T> {
@@ -93,7 +96,7 @@ impl PyExamples {
     fn unlabelled(features: &Bound<'_, PyAny>, users: Option<Vec<Option<Vec<u8>>>>) -> PyResult<Self> {
         let (shape, records, features) = Features::read(features)?;
         let examples = features.with(&shape, Targets::Numbers(vec![0.0; records]))?;
-        Ok(Self(with_users(examples, users)?))
+        Ok(Self { has_users: users.is_some(), examples: with_users(examples, users)? })
     }
 }
 
@@ -104,7 +107,8 @@ impl PyExamples {
         users: Option<Vec<Option<Vec<u8>>>>,
     ) -> PyResult<Self> {
         let (shape, _, features) = Features::read(features)?;
-        Ok(Self(with_users(features.with(&shape, targets)?, users)?))
+        let examples = features.with(&shape, targets)?;
+        Ok(Self { has_users: users.is_some(), examples: with_users(examples, users)? })
     }
 }
 
@@ -117,7 +121,11 @@ fn with_users(examples: Examples, users: Option<Vec<Option<Vec<u8>>>>) -> Result
 
 /// Records to train on, and public records to test on.
 #[pyclass(name = "Records", module = "quell._native", frozen)]
-pub(crate) struct PyRecords(pub(crate) Records);
+pub(crate) struct PyRecords {
+    pub(crate) records: Records,
+    /// Whether the user of each record is given beside an array. In a table a schema says it.
+    pub(crate) has_users: bool,
+}
 
 #[pymethods]
 impl PyRecords {
@@ -125,14 +133,16 @@ impl PyRecords {
     #[staticmethod]
     #[pyo3(signature = (train, public_test = None))]
     fn of_examples(train: &PyExamples, public_test: Option<&PyExamples>) -> Self {
-        Self(Records::of_examples(train.0.clone(), public_test.map(|test| test.0.clone())))
+        let test = public_test.map(|test| test.examples.clone());
+        Self { records: Records::of_examples(train.examples.clone(), test), has_users: train.has_users }
     }
 
     /// Tables.
     #[staticmethod]
     #[pyo3(signature = (train, public_test = None))]
     fn of_tables(train: &PyTable, public_test: Option<&PyTable>) -> Self {
-        Self(Records::of_tables(train.table.clone(), public_test.map(|test| test.table.clone())))
+        let test = public_test.map(|test| test.table.clone());
+        Self { records: Records::of_tables(train.table.clone(), test), has_users: false }
     }
 }
 

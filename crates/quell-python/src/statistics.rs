@@ -20,6 +20,7 @@ use crate::{
     data::PyTable,
     error::{Error, Result},
     ledger::PyLedger,
+    process::Process,
 };
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -323,6 +324,7 @@ struct WatchSettings {
 struct PyWatch {
     table: Table,
     records: Records,
+    process: Process,
     above: Mutex<AboveThreshold>,
     receipt: Receipt,
 }
@@ -360,7 +362,13 @@ fn watch(py: Python<'_>, table: &PyTable, ledger: &PyLedger, settings: &str) -> 
             ledger.charge(make(1.0)?)?
         };
         let receipt = paid.receipt().clone();
-        Ok(PyWatch { table: table.table.clone(), records, above: Mutex::new(paid.run()?), receipt })
+        Ok(PyWatch {
+            table: table.table.clone(),
+            records,
+            process: Process::this(),
+            above: Mutex::new(paid.run()?),
+            receipt,
+        })
     })?)
 }
 
@@ -385,6 +393,7 @@ impl PyWatch {
     /// Whether the noisy number of records that satisfy a condition reaches the threshold; none once all is spent.
     fn ask(&self, py: Python<'_>, condition: Option<&str>) -> PyResult<Option<bool>> {
         Ok(py.detach(|| -> Result<Option<bool>> {
+            self.process.check("a watch")?;
             let count = self.records.select(&self.table, condition)?.count()?;
             let count = Sensitive::new(i64::try_from(count).unwrap_or(i64::MAX));
             Ok(self.above.lock().unwrap_or_else(PoisonError::into_inner).ask(&count))

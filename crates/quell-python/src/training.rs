@@ -7,9 +7,8 @@ use quell::{
     learner::Control,
     run::{self, Configuration, Driver, Folder, Guarantee, Job, Progress},
 };
-use quell_ledger::InMemory;
 use quell_privacy::{
-    ledger::{Ledger, Note, Terms},
+    ledger::{Ledger, Note, Terms, Unit},
     units::Delta,
 };
 use quell_report::Report;
@@ -19,6 +18,7 @@ use crate::{
     error::{Error, Result},
     ledger::{AnyBook, PyLedger},
     model::PyModel,
+    process::Process,
     records::PyRecords,
 };
 
@@ -52,31 +52,31 @@ fn settings_of(folder: PathBuf) -> PyResult<String> {
 }
 
 /// The settings with the records, and with the terms of the ledger that will pay.
-fn configured(settings: &str, records: Option<&PyRecords>, terms: Option<&Terms>) -> Result<Configuration> {
+///
+/// A ledger that protects records does not protect users, so users are refused there.
+fn configured(settings: &str, records: &PyRecords, terms: &Terms) -> Result<Configuration> {
     let mut configuration: Configuration = serde_json::from_str(settings)?;
-    configuration.data.records = records.map(|records| records.0.clone());
-    if let Some(terms) = terms {
-        configuration.set_neighbors(terms.neighbors);
-        configuration.data.unit = terms.unit;
-        configuration.data.dataset = Some(terms.dataset.clone());
+    let has_users =
+        records.has_users || configuration.data.schema.as_ref().is_some_and(|schema| schema.user.is_some());
+    if has_users && terms.unit == Unit::Example {
+        let found = "users are given, and the ledger protects one record, expected one that protects users";
+        let hint = "create a ledger with unit=\"user\", or leave out the users";
+        return Err(Error::Hinted("SettingError", found.into(), hint.into()));
     }
+    configuration.data.records = Some(records.records.clone());
+    configuration.set_neighbors(terms.neighbors);
+    configuration.data.unit = terms.unit;
+    configuration.data.dataset = Some(terms.dataset.clone());
     Ok(configuration)
 }
 
 /// Plans a run and charges nothing. Returns JSON: all settings, the guarantee and remarks.
 #[pyfunction]
-#[pyo3(signature = (settings, records, ledger = None))]
-fn plan(
-    py: Python<'_>,
-    settings: &str,
-    records: Option<&PyRecords>,
-    ledger: Option<&PyLedger>,
-) -> PyResult<String> {
+fn plan(py: Python<'_>, settings: &str, records: &PyRecords, ledger: &PyLedger) -> PyResult<String> {
     Ok(py.detach(|| -> Result<String> {
-        let mut ledger = ledger.map(PyLedger::open).transpose()?;
-        let terms = ledger.as_mut().map(terms_of).transpose()?;
-        let configuration =
-            Configuration { is_only_planned: true, ..configured(settings, records, terms.as_ref())? };
+        let mut ledger = ledger.open()?;
+        let configuration = configured(settings, records, &terms_of(&mut ledger)?)?;
+        let configuration = Configuration { is_only_planned: true, ..configuration };
         Ok(run::train(configuration, Plan(ledger))??)
     })?)
 }
@@ -97,55 +97,49 @@ fn described(guarantee: &Guarantee) -> Value {
     })
 }
 
-struct Plan(Option<Ledger<AnyBook>>);
+struct Plan(Ledger<AnyBook>);
 
 impl Driver for Plan {
     type Output = Result<String>;
 
     fn drive<J: Job>(self, job: &J) -> Result<String> {
-        let after = self.0.map(|mut ledger| job.quote(&mut ledger)).transpose()?;
+        let Self(mut ledger) = self;
+        let after = job.quote(&mut ledger)?.epsilon;
         let settings = job.settings()?;
         Ok(json!({
             "settings": settings.json,
             "amount": settings.amount,
             "guarantee": described(&job.guarantee()),
             "remarks": job.remarks(),
-            "spent_after": after.map(|spent| spent.epsilon),
+            "spent_after": after.is_finite().then_some(after),
         })
         .to_string())
     }
 }
 
-/// Trains a model, and pays for it. Returns JSON about the run, the model and the ledger that paid.
+/// Trains a model, and pays for it. Returns JSON about the run, and the model.
 ///
-/// Without a ledger, one in memory is made that can pay for this run alone. `watch` is called with the stage, the
-/// number done, their total, ε so far and the accuracy on public test records; if it returns `False`, the run
-/// stops.
+/// `watch` is called with the stage, the number done, their total, ε so far and the accuracy on public test records;
+/// if it returns `False`, the run stops.
 #[pyfunction]
-#[pyo3(signature = (settings, records, folder, is_kept, ledger = None, watch = None, by = None))]
+#[pyo3(signature = (settings, records, folder, is_temporary, ledger, watch = None, by = None))]
 #[expect(clippy::too_many_arguments, reason = "each is an option of one run")]
 fn train(
     py: Python<'_>,
     settings: &str,
     records: &PyRecords,
     folder: PathBuf,
-    is_kept: bool,
-    ledger: Option<Py<PyLedger>>,
+    is_temporary: bool,
+    ledger: &PyLedger,
     watch: Option<Py<PyAny>>,
     by: Option<String>,
-) -> PyResult<(String, Option<PyModel>, Py<PyLedger>)> {
-    let paying = ledger.as_ref().map(Py::get);
-    let finished = py.detach(|| -> Result<Finished> {
-        let terms = paying.map(|ledger| terms_of(&mut ledger.open()?)).transpose()?;
-        let configuration = configured(settings, Some(records), terms.as_ref())?;
-        let place = Place::New(folder, is_kept);
-        Ok(run::train(configuration, Train { ledger: paying, place, watch, by })??)
-    })?;
-    let paid = match ledger {
-        Some(ledger) => ledger,
-        None => Py::new(py, PyLedger::in_memory(finished.memory))?,
-    };
-    Ok((finished.outcome, finished.model, paid))
+) -> PyResult<(String, Option<PyModel>)> {
+    Ok(py.detach(|| -> Result<_> {
+        let terms = terms_of(&mut ledger.open()?)?;
+        let configuration = configured(settings, records, &terms)?;
+        let place = Place::New { folder, is_temporary };
+        Ok(run::train(configuration, Train { ledger, place, watch, by })??)
+    })?)
 }
 
 /// Continues the run of a folder with the same records. Work that was paid for is not charged again.
@@ -154,69 +148,63 @@ fn train(
 fn resume(
     py: Python<'_>,
     folder: PathBuf,
-    records: Option<&PyRecords>,
+    records: &PyRecords,
     ledger: &PyLedger,
     watch: Option<Py<PyAny>>,
     by: Option<String>,
 ) -> PyResult<(String, Option<PyModel>)> {
-    let finished = py.detach(|| -> Result<Finished> {
+    Ok(py.detach(|| -> Result<_> {
         let folder = Folder::open(&folder)?.locked()?;
         let mut configuration = folder.configuration()?;
-        configuration.data.records = records.map(|records| records.0.clone());
+        configuration.data.records = Some(records.records.clone());
         let place = Place::Existing(folder);
-        Ok(run::train(configuration, Train { ledger: Some(ledger), place, watch, by })??)
-    })?;
-    Ok((finished.outcome, finished.model))
+        Ok(run::train(configuration, Train { ledger, place, watch, by })??)
+    })?)
 }
 
 /// The folder of a run.
 enum Place {
-    /// A folder to make, and whether the run may be resumed in it.
-    New(PathBuf, bool),
+    /// A folder to make. In a temporary one, nobody resumes the run.
+    New {
+        folder: PathBuf,
+        is_temporary: bool,
+    },
     Existing(Folder),
 }
 
 struct Train<'l> {
-    ledger: Option<&'l PyLedger>,
+    ledger: &'l PyLedger,
     place: Place,
     watch: Option<Py<PyAny>>,
     by: Option<String>,
 }
 
-/// What a run left.
-struct Finished {
-    outcome: String,
-    model: Option<PyModel>,
-    /// The book of the ledger that was made for the run, if none was given.
-    memory: InMemory,
-}
-
 impl Driver for Train<'_> {
-    type Output = Result<Finished>;
+    type Output = Result<(String, Option<PyModel>)>;
 
-    fn drive<J: Job>(self, job: &J) -> Result<Finished> {
-        let memory = InMemory::new(&job.dataset());
-        let mut ledger = match self.ledger {
-            Some(ledger) => ledger.open()?,
-            None => Ledger::create(AnyBook::InMemory(memory.clone()), job.terms()?)?,
-        };
+    fn drive<J: Job>(self, job: &J) -> Self::Output {
+        let mut ledger = self.ledger.open()?;
         ledger.annotate(&Note { by: self.by, ..job.note() });
         let folder = match self.place {
             Place::Existing(folder) => folder,
-            Place::New(path, is_kept) => {
+            Place::New { folder, is_temporary } => {
                 check_budget(&mut ledger, job)?;
-                if is_kept { Folder::create(&path)? } else { Folder::create_temporary(&path)? }
+                if is_temporary { Folder::create_temporary(&folder)? } else { Folder::create(&folder)? }
             }
         };
+        let process = Process::this();
         let mut failure = None;
-        let outcome =
-            job.go(&mut ledger, &folder, &mut |progress| match report(self.watch.as_ref(), &progress) {
-                Ok(control) => control,
-                Err(error) => {
-                    failure = Some(error);
-                    Control::Stop
-                }
-            });
+        let outcome = job.go(&mut ledger, &folder, &mut |progress| match report(
+            self.watch.as_ref(),
+            &progress,
+            process,
+        ) {
+            Ok(control) => control,
+            Err(error) => {
+                failure = Some(error);
+                Control::Stop
+            }
+        });
         if let Some(error) = failure {
             return Err(error.into());
         }
@@ -241,10 +229,9 @@ impl Driver for Train<'_> {
             "remarks": job.remarks().into_iter().chain(outcome.remarks).collect::<Vec<_>>(),
             "json": outcome.json,
             "guarantee": described(&promise),
-            "receipt": outcome.paid.map(|paid| paid.receipt),
             "report": page,
         });
-        Ok(Finished { outcome: outcome.to_string(), model, memory })
+        Ok((outcome.to_string(), model))
     }
 }
 
@@ -258,12 +245,13 @@ fn check_budget(ledger: &mut Ledger<AnyBook>, job: &impl Job) -> Result<()> {
 }
 
 /// Passes public progress to Python, and sees to signals such as Ctrl-C.
-fn report(watch: Option<&Py<PyAny>>, progress: &Progress) -> PyResult<Control> {
+fn report(watch: Option<&Py<PyAny>>, progress: &Progress, process: Process) -> PyResult<Control> {
     Python::attach(|py| {
         py.check_signals()?;
         let Some(watch) = watch else { return Ok(Control::Continue) };
         let Progress { stage, done, of, epsilon, accuracy } = *progress;
         let answer = watch.call1(py, (stage, done, of, epsilon, accuracy))?;
+        process.check("a run")?;
         Ok(if answer.bind(py).is(pyo3::types::PyBool::new(py, false)) {
             Control::Stop
         } else {

@@ -19,7 +19,6 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    accounting::neighbors,
     data::{Numbers, PyTable, read_array, read_singles},
     error::{Error, Result},
     ledger::{AnyBook, PyLedger},
@@ -33,21 +32,29 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// The shard of each row; the number of shards where a row has no class or no user.
 ///
-/// `users` is a table with one column. The shard of a row depends on that row or its user only.
+/// `users` is a table with one column, which a ledger that protects users needs. If records are added and removed,
+/// the shard of a record depends on that record, or on its user. If they are replaced, it depends on the row.
 #[pyfunction]
 fn shards<'py>(
     py: Python<'py>,
+    ledger: &PyLedger,
     features: &Bound<'py, PyAny>,
     labels: &Bound<'py, PyArray1<u32>>,
     classes: usize,
     users: Option<PyRef<'py, PyTable>>,
     count: usize,
-    relation: &str,
 ) -> PyResult<Bound<'py, PyArray1<u32>>> {
     let (shape, values) = read_array(features)?;
     let labels = labels.try_readonly()?.as_array().to_vec();
     let users = users.map(|users| users.table.clone());
     let of = py.detach(|| -> Result<Vec<u32>> {
+        let mut ledger = ledger.open()?;
+        let terms = ledger.state()?.terms();
+        if terms.unit == Unit::User && users.is_none() {
+            let found = "the ledger protects users and no users are given, expected the user of each record";
+            let hint = "add users=..., with one user for each record";
+            return Err(Error::Hinted("SettingError", found.into(), hint.into()));
+        }
         let rows = labels.len();
         if shape.len() < 2 || shape[0] != rows {
             return Err(quell::Error::Sizes { name: "labels" }.into());
@@ -67,7 +74,7 @@ fn shards<'py>(
             examples =
                 examples.with_users(&of_records.into_iter().map(Option::as_ref).collect::<Vec<_>>())?;
         }
-        let shards = Shards::deal(&examples, count, neighbors(relation)?)?;
+        let shards = Shards::deal(&examples, count, terms.neighbors)?;
         let mut of = vec![u32::try_from(count).unwrap_or(u32::MAX); rows];
         for (record, shard) in shards.of().iter().enumerate() {
             of[examples.row(record)] = *shard;
@@ -110,13 +117,18 @@ impl Settings {
     }
 }
 
+/// What one round releases, and how many rounds there are.
+fn times(round: &impl std::fmt::Display, rounds: u64) -> String {
+    if rounds == 1 { round.to_string() } else { format!("{rounds} times {round}") }
+}
+
 /// The plan as JSON, with ε of the ledger before and after it.
 fn describe(plan: &Plan, ledger: &mut Ledger<AnyBook>) -> Result<Value> {
     let before = ledger.state()?.spent().epsilon;
     let (what, after) = match &plan.aggregation {
-        Aggregation::Polls(poll, rounds) => (poll.to_string(), ledger.quote(poll, *rounds)?.1),
+        Aggregation::Polls(poll, rounds) => (times(poll, *rounds), ledger.quote(poll, *rounds)?.1),
         Aggregation::Stable(stable) => (stable.to_string(), ledger.quote(stable, 1)?.1),
-        Aggregation::Surveys(survey, rounds) => (survey.to_string(), ledger.quote(survey, *rounds)?.1),
+        Aggregation::Surveys(survey, rounds) => (times(survey, *rounds), ledger.quote(survey, *rounds)?.1),
     };
     let finite = |number: f64| number.is_finite().then_some(number);
     Ok(json!({

@@ -159,4 +159,6 @@ def test_events_cannot_be_changed() -> None:
 
 def test_events_of_a_ledger_are_read() -> None:
     ledger = quell.Ledger.in_memory("survey", epsilon=1, delta=1e-6)
-    assert [Event.from_json(charge.event) for charge in ledger.charges] == []
+    quell.Private({"x": [1.0, 2.0]}, ledger=ledger).count(epsilon=0.5)
+    (charge,) = ledger.charges
+    assert epsilon(Event.from_json(charge.event), delta=1e-6).upper == pytest.approx(0.5, rel=1e-3)

@@ -265,7 +265,7 @@ def test_records_of_no_class_and_hostile_features_change_no_outcome() -> None:
         ({"epsilon": -1.0}, "epsilon"),
         ({"epsilon": 1.0, "answers": 21}, "answers"),
         ({"epsilon": 0.01, "answers": 20, "deviation": 1.0}, "epsilon"),
-        ({"threshold": 2.0, "aggregator": "confident"}, "threshold"),
+        ({"epsilon": 1.0, "threshold": 2.0, "aggregator": "confident"}, "threshold"),
         ({"epsilon": 0.1, "aggregator": "stable"}, "epsilon"),
     ],
 )
@@ -311,3 +311,34 @@ def test_pixels_and_images_are_features() -> None:
     assert sum(map(len, shards(pixels, labels, count=7, classes=CLASSES, ledger=ledger()))) == 300
     knn = PrivateKnn(pixels, labels, classes=CLASSES, ledger=ledger(None), neighbors=40, rate=0.9)
     assert knn.answer(pixels[:2], epsilon=15.0, answers=2).answers == CLASSES
+
+
+def test_a_teacher_changes_the_questions_of_no_other() -> None:
+    questions = np.arange(6.0).reshape(3, 2)
+
+    def changing(asked: Any) -> list[str]:
+        asked += 100
+        return ["left"] * len(asked)
+
+    def honest(asked: Any) -> list[str]:
+        return ["left" if row[0] < 50 else "right" for row in asked]
+
+    pate = Pate([changing, *[honest] * 400], classes=["left", "right"], ledger=ledger())
+    assert pate.answer(questions, epsilon=3).answers == ["left"] * 3
+    assert questions[0, 0] == 0
+
+
+def test_a_teacher_that_ends_the_program_abstains() -> None:
+    def ending(asked: Any) -> list[str]:
+        raise SystemExit(3)
+
+    pate = Pate([ending, *[lambda asked: ["left"] * len(asked)] * 400], classes=["left", "right"], ledger=ledger())
+    assert pate.answer(np.zeros((2, 1)), epsilon=3).answers == ["left"] * 2
+
+
+def test_a_vote_has_a_price_and_its_ledger_stays() -> None:
+    pate = Pate([lambda asked: ["left"] * len(asked)] * 100, classes=["left", "right"], ledger=ledger())
+    with pytest.raises(quell.SettingError, match="no price"):
+        pate.answer(np.zeros((2, 1)))
+    with pytest.raises(AttributeError):
+        pate.ledger = ledger()  # type: ignore[misc]

@@ -63,6 +63,7 @@ def find_columns(
     epsilon: float,
     *,
     label: str | None = None,
+    label_shares: float | None = None,
     counts: bool = False,
     delta: float | None = None,
     one_record_per_user: bool = False,
@@ -71,19 +72,19 @@ def find_columns(
     by: str | None = None,
 ) -> str: ...
 def models() -> list[tuple[str, str]]: ...
-def plan(settings: str, records: Records | None, ledger: Ledger | None = None) -> str: ...
+def plan(settings: str, records: Records, ledger: Ledger) -> str: ...
 def train(
     settings: str,
-    records: Records | None,
+    records: Records,
     folder: str | os.PathLike[str],
-    is_kept: bool,
-    ledger: Ledger | None = None,
+    is_temporary: bool,
+    ledger: Ledger,
     watch: Callable[..., Any] | None = None,
     by: str | None = None,
-) -> tuple[str, Model | None, Ledger]: ...
+) -> tuple[str, Model | None]: ...
 def resume(
     folder: str | os.PathLike[str],
-    records: Records | None,
+    records: Records,
     ledger: Ledger,
     watch: Callable[..., Any] | None = None,
     by: str | None = None,
@@ -162,12 +163,12 @@ class Nearest:
 def ask(table: Table, ledger: Ledger, settings: str) -> str: ...
 def watch(table: Table, ledger: Ledger, settings: str) -> Watch: ...
 def shards(
+    ledger: Ledger,
     features: npt.NDArray[Any],
     labels: npt.NDArray[np.uint32],
     classes: int,
     users: Table | None,
     count: int,
-    relation: str,
 ) -> npt.NDArray[np.uint32]: ...
 def ask_teachers(ledger: Ledger, ballots: npt.NDArray[np.uint16], classes: int, settings: str) -> str: ...
 def noisy_max(

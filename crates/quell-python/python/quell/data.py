@@ -15,6 +15,7 @@ import numpy.typing as npt
 from . import _arrow, _native
 from ._arrow import Column, taken
 from .errors import DataError
+from .schemas import AnySchema, Schema
 
 __all__ = ["Kind", "Table", "array"]
 
@@ -48,7 +49,7 @@ class Table:
     file: str | None
     """The name of the file that holds the records, without its folder."""
 
-    def __init__(self, data: Any, *, schema: str | os.PathLike[str] | Mapping[str, Any] | None = None) -> None:
+    def __init__(self, data: Any, *, schema: AnySchema | None = None) -> None:
         if isinstance(data, (str, os.PathLike)):
             opened = Table.open(data, schema=schema)
             self._native, self.file = opened._native, opened.file
@@ -67,7 +68,7 @@ class Table:
         cls,
         path: str | os.PathLike[str],
         *,
-        schema: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+        schema: AnySchema | None = None,
         delimiter: str | None = None,
         quotes: bool | None = None,
         header: Sequence[str] | None = None,
@@ -223,10 +224,8 @@ def _no_numbers() -> DataError:
     )
 
 
-def _schema(schema: str | os.PathLike[str] | Mapping[str, Any]) -> str:
-    if isinstance(schema, Mapping):
-        return json.dumps(_without_none(schema))
-    return json.dumps(os.fspath(schema))
+def _schema(schema: AnySchema) -> str:
+    return json.dumps(_without_none(Schema.from_any(schema).settings))
 
 
 def _without_none(value: Any) -> Any:
@@ -273,7 +272,9 @@ def _column(name: str, cells: Any, stack: contextlib.ExitStack) -> Column:
     if hasattr(cells, "__arrow_c_stream__") or hasattr(cells, "__arrow_c_array__"):
         return _arrow.columns(cells, stack, name=name)[0]
     if isinstance(cells, (list, tuple)):
-        return name, "undeclared", 0, [list(cells)]
+        # A warning about an imaginary part would tell that there is one.
+        plain = [None if isinstance(cell, (complex, np.complexfloating)) else cell for cell in cells]
+        return name, "undeclared", 0, [plain]
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(cells, pandas.api.extensions.ExtensionArray):
         return _of_series(name, pandas.Series(cells), stack)

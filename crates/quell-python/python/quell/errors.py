@@ -10,6 +10,7 @@ __all__ = [
     "QuellError",
     "RunError",
     "SettingError",
+    "StoppedError",
     "UnsupportedError",
 ]
 
@@ -52,6 +53,10 @@ class FileError(QuellError, OSError):
 
 class RunError(QuellError):
     """The folder of a run cannot be used."""
+
+
+class StoppedError(RunError):
+    """A watcher stopped the run. What was paid for is kept, if the run has a folder."""
 
 
 class LedgerError(QuellError):

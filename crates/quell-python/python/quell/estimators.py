@@ -1,4 +1,4 @@
-"""Every learner as an estimator of scikit-learn, which must be installed.
+"""The learners of tables as estimators of scikit-learn, which must be installed.
 
 They work in pipelines and in cross-validation, *and cost what they cost*: each `fit` is a charge. Give a ledger, and
 fits on the same records add up there, in all folds and processes:
@@ -34,10 +34,11 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("quell.estimators needs scikit-learn 1.6 or later: pip install scikit-learn") from error
 
+from .errors import DataError
 from .facts import Public
-from .inputs import as_numbers
+from .inputs import as_numbers, codes_of, object_column, target_numbers
 from .ledgers import Ledger
-from .models import Model
+from .model import Model
 from .schemas import Bounds, Schema
 from .tables import is_table
 from .training import train
@@ -111,7 +112,10 @@ class _Estimator(BaseEstimator):
         return {}
 
     def _options(self) -> dict[str, Any]:
-        merged = {**self._settings(), **dict(self.settings or {})}
+        merged = dict(self.settings or {})
+        for name, setting in self._settings().items():
+            given = merged.get(name, {})
+            merged[name] = {**setting, **given} if isinstance(setting, dict) and isinstance(given, dict) else setting
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,
@@ -130,10 +134,30 @@ class _Estimator(BaseEstimator):
         if is_table(X):
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X
-        if np.asarray(X).dtype.kind == "O" and not hasattr(X, "nnz"):
+        is_public = self.public == "data"
+        if isinstance(X, (list, tuple)) and not is_public:
+            raise DataError(
+                "the records are a list, whose type is not declared, expected an array or a data frame",
+                "convert them with numpy.asarray(X, dtype=float)",
+            )
+        if isinstance(X, np.ndarray) and X.dtype.kind == "O":
             # An error about a value would tell something about a record.
             X = as_numbers(X)
-        return validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
+        X = validate_data(
+            self, X, reset=reset, dtype="numeric", ensure_all_finite=False, ensure_min_samples=1 if is_public else 0
+        )
+        if not reset and hasattr(self, "feature_names_in_"):
+            # The records of the fit were a table: the names of the columns are those of their places.
+            return dict(zip(self.feature_names_in_, X.T, strict=True))
+        return X
+
+    def _targets(self, y: Any) -> Any:
+        """Targets with one axis, whose values decide about nothing."""
+        if self.public == "data":
+            return column_or_1d(y, warn=True)
+        if isinstance(y, (list, tuple)):
+            return object_column(y)
+        return column_or_1d(y, warn=True) if isinstance(y, np.ndarray) and y.ndim == 2 else y
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -180,23 +204,24 @@ class _Classifier(ClassifierMixin, _Estimator):
     def fit(self, X: Any, y: Any) -> Any:
         """Trains the model, and pays for it."""
         X = self._checked(X, reset=True)
-        y = column_or_1d(y, warn=True)
+        y = self._targets(y)
         if self.public == "data":
             # Whether there is a fraction among private labels is nobody's business.
             check_classification_targets(y)
         self.model_ = train(X, y, task="classes", classes=self.classes, progress=False, **self._options())
-        names = np.asarray(self.model_.classes)
-        labels = _as_labels(names, y.dtype if self.classes is None else np.asarray(self.classes).dtype)
+        labels = np.asarray(self.model_.classes)
+        if self.public == "data" and self.classes is None:
+            labels = labels.astype(y.dtype)
         self._order = np.argsort(labels)
-        self._names = {name: place for place, name in enumerate(names[self._order])}
         self.classes_ = labels[self._order]
         return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The class of each record."""
         check_is_fitted(self)
-        predicted = self.model_.predict(self._checked(X, reset=False))
-        return self.classes_[[self._names.get(name, 0) for name in predicted]]
+        predicted = codes_of(self.model_.predict(self._checked(X, reset=False)), list(self.classes_))
+        # A record without a prediction gets the first class.
+        return self.classes_[np.where(predicted < len(self.classes_), predicted, 0)]
 
 
 class _Probabilistic(_Classifier):
@@ -209,15 +234,6 @@ class _Probabilistic(_Classifier):
         shares: npt.NDArray[np.float64] = np.clip(found[:, self._order], 0.0, 1.0)
         shares /= shares.sum(axis=1, keepdims=True)
         return shares
-
-
-def _as_labels(names: npt.NDArray[Any], dtype: Any) -> npt.NDArray[Any]:
-    """The labels whose texts are these names."""
-    if dtype.kind == "b":
-        return np.asarray(names == "True")
-    if dtype.kind in "iuf":
-        return names.astype(np.float64).astype(dtype)
-    return names.astype(object) if dtype.kind == "O" else names
 
 
 class _Regressor(RegressorMixin, _Estimator):
@@ -253,7 +269,7 @@ class _Regressor(RegressorMixin, _Estimator):
     def fit(self, X: Any, y: Any) -> Any:
         """Trains the model, and pays for it."""
         X = self._checked(X, reset=True)
-        y = as_numbers(column_or_1d(y, warn=True))
+        y = target_numbers(self._targets(y)) if self.public != "data" else column_or_1d(y, dtype=np.float64, warn=True)
         self.model_ = train(X, y, task="numbers", target_bounds=self.target_bounds, progress=False, **self._options())
         return self
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
-import numbers as numbers_abc
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,27 +18,50 @@ from .tables import is_table, native_table
 __all__ = [
     "as_numbers",
     "checked_classes",
+    "class_names",
     "codes_of",
     "examples_of",
     "label_texts",
     "matrix_columns",
     "native_records",
+    "object_column",
     "pictures",
     "target_numbers",
+    "to_json",
+    "user_texts",
     "users_of",
 ]
 
 
+def to_json(settings: Any) -> str:
+    """Writes settings as JSON, with numbers of numpy as numbers."""
+
+    def plain(value: Any) -> Any:
+        if hasattr(value, "tolist"):
+            return value.tolist()
+        raise SettingError(f"a setting is of the type {type(value).__name__}, expected a number, a text or a list")
+
+    try:
+        return json.dumps(settings, default=plain, allow_nan=False)
+    except ValueError:
+        raise SettingError("a setting is no finite number, expected one that is") from None
+
+
+def object_column(cells: Iterable[Any]) -> npt.NDArray[Any]:
+    """Cells as an array of objects, each by itself: numpy would choose a type for all by looking at them."""
+    listed = list(cells)
+    column = np.empty(len(listed), dtype=object)
+    for place, cell in enumerate(listed):
+        column[place] = cell
+    return column
+
+
 def _cells(values: Any) -> list[Any]:
-    """The cells of a column, each by itself: the type of them all might follow from one of them."""
+    """The cells of a column, each by itself."""
     for listed in ("tolist", "to_list", "to_pylist"):
         if hasattr(values, listed):
             return list(getattr(values, listed)())
     return list(values)
-
-
-def _is_missing(cell: Any) -> bool:
-    return cell is None or type(cell).__name__ in ("NAType", "NaTType") or cell is np.ma.masked or bool(cell != cell)
 
 
 def _is_plain(values: Any) -> bool:
@@ -46,11 +69,24 @@ def _is_plain(values: Any) -> bool:
     return isinstance(values, np.ndarray) and values.dtype.kind in "biuf" and not np.ma.isMaskedArray(values)
 
 
+def cell_text(cell: Any) -> str | None:
+    """The text of a cell; `None` for a missing one, and for an object whose text its own code would make."""
+    if isinstance(cell, (float, np.floating)):
+        return None if cell != cell else str(float(cell))
+    if isinstance(cell, (bool, np.bool_)):
+        return str(bool(cell))
+    if isinstance(cell, (int, np.integer)):
+        return str(int(cell)) if abs(int(cell)) < 10**30 else None
+    if isinstance(cell, str):
+        return str(cell)
+    return None
+
+
 def label_texts(y: Any) -> Any:
-    """Labels as texts. Those of a list, and those of columns with missing labels, are read one by one."""
-    if _is_plain(y):
+    """Labels as texts, one by one."""
+    if _is_plain(y) and y.dtype.kind in "biu":
         return y.astype(str)
-    return np.array([None if _is_missing(cell) else str(cell) for cell in _cells(y)], dtype=object)
+    return object_column(map(cell_text, _cells(y)))
 
 
 def as_numbers(values: Any) -> npt.NDArray[np.float64]:
@@ -60,12 +96,15 @@ def as_numbers(values: Any) -> npt.NDArray[np.float64]:
             return numbers(values).astype(np.float64)
 
     def number(cell: Any) -> float:
-        return float(cell) if isinstance(cell, numbers_abc.Real) else math.nan
+        try:
+            return float(cell) if isinstance(cell, (int, float, np.number, np.bool_)) else math.nan
+        except (OverflowError, TypeError):
+            return math.nan
 
-    if np.ndim(np.asarray(values, dtype=object)) == 1:
-        return np.array([number(cell) for cell in _cells(values)], dtype=np.float64)
-    rows = np.asarray(values, dtype=object)
-    return np.array([number(cell) for cell in rows.ravel()], dtype=np.float64).reshape(rows.shape)
+    if isinstance(values, np.ndarray):
+        flat = np.array([number(cell) for cell in values.ravel().tolist()], dtype=np.float64)
+        return flat.reshape(values.shape)
+    return np.array([number(cell) for cell in _cells(values)], dtype=np.float64)
 
 
 def checked_classes(classes: Sequence[Any]) -> list[Any]:
@@ -82,42 +121,79 @@ def checked_classes(classes: Sequence[Any]) -> list[Any]:
 
 
 def codes_of(y: Any, classes: Sequence[Any]) -> npt.NDArray[np.uint32]:
-    """The place of each label among the classes. A label that is no class has a place beyond the list."""
-    shape = np.shape(y)
-    if len(shape) == 2 and shape[1] == 1:
-        y = np.asarray(y).reshape(-1)
-    elif len(shape) != 1:
-        raise DataError(f"the labels have {len(shape)} axes, expected one label for each record")
-    if _is_plain(y) and not any(isinstance(name, str) for name in classes):
-        codes = np.full(len(y), len(classes), dtype=np.uint32)
-        for place, name in enumerate(classes):
-            codes[y == name] = place
-        return codes
-    places = {name: place for place, name in enumerate(classes)}
-    texts = {str(name): place for place, name in enumerate(classes)}
+    """The place of each label among the classes. A label that is no class has a place beyond the list.
+
+    A label is a class if it is equal to it, has the same text, or is the number that the text of the class says. Each
+    label is looked at by itself.
+    """
+    if isinstance(y, np.ndarray):
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = y.reshape(-1)
+        if y.ndim != 1:
+            raise DataError(f"the labels have {y.ndim} axes, expected one label for each record")
+    places: dict[Any, int] = {}
+    for place, name in enumerate(classes):
+        text = cell_text(name)
+        places[text if text is not None else str(name)] = place
+    values: dict[float, int] = {}
+    for place, name in enumerate(classes):
+        value = _number_of(name)
+        if value is not None:
+            values.setdefault(value, place)
 
     def code(cell: Any) -> int:
-        if _is_missing(cell):
-            return len(classes)
-        try:
-            return places[cell]
-        except (KeyError, TypeError):
-            return texts.get(str(cell), len(classes))
+        text = cell_text(cell)
+        if text in places:
+            return places[text]
+        if isinstance(cell, (int, float, np.number, np.bool_)) and not isinstance(cell, complex):
+            try:
+                return values.get(float(cell), len(classes))
+            except (OverflowError, TypeError):
+                return len(classes)
+        return len(classes)
 
+    if _is_plain(y):
+        found, inverse = np.unique(y, return_inverse=True)
+        return np.array([code(cell) for cell in found], dtype=np.uint32)[inverse.reshape(-1)]
     return np.array([code(cell) for cell in _cells(y)], dtype=np.uint32)
+
+
+def _number_of(name: Any) -> float | None:
+    """The number that a class says, if it says one."""
+    try:
+        value = float(name)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return value if value == value else None
+
+
+def class_names(y: Any, classes: Sequence[str]) -> npt.NDArray[Any]:
+    """The class of each label as the schema names it; `None` for a label that is no class."""
+    return object_column([*classes, None])[codes_of(y, classes)]
 
 
 def users_of(users: Any) -> list[bytes | None] | None:
     """The user of each record as bytes. A record without a user is left out."""
+    texts = user_texts(users)
+    return None if texts is None else [None if user is None else user.encode("utf-8", "surrogatepass") for user in texts]
+
+
+def user_texts(users: Any) -> list[str | None] | None:
+    """The user of each record as a text. Numbers with fractions are refused by their type, and missing in a list."""
     if users is None:
         return None
+    if not isinstance(users, (list, tuple)) and declared_type(users) == "numbers":
+        raise DataError(
+            "the users are numbers with fractions, expected whole numbers or texts",
+            "a column of whole numbers with a missing one becomes fractions in pandas: read it with dtype=\"Int64\"",
+        )
 
-    def name(user: Any) -> bytes | None:
-        if user is None or user != user:
-            return None
-        return bytes(user) if isinstance(user, bytes) else str(user).encode()
+    def text(user: Any) -> str | None:
+        if isinstance(user, bytes):
+            return user.decode("utf-8", "surrogateescape")
+        return None if isinstance(user, (float, np.floating)) else cell_text(user)
 
-    return [name(user) for user in np.asarray(users, dtype=object)]
+    return [text(user) for user in _cells(users)]
 
 
 def pictures(features: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -157,17 +233,13 @@ def target_numbers(y: Any) -> npt.NDArray[np.float64]:
     return as_numbers(y)
 
 
-def matrix_columns(X: Any, names: Sequence[str] | None = None) -> dict[str, npt.NDArray[np.float64]]:
-    """The columns of a matrix by their names: x0, x1, … without others."""
-    matrix = np.asarray(X)
-    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
-        raise DataError(
-            f"the records are an array of {matrix.ndim} axes and {matrix.dtype}, expected a matrix of numbers"
-        )
-    named = [f"x{place}" for place in range(matrix.shape[1])] if names is None else list(names)
-    if len(named) != matrix.shape[1]:
-        raise DataError(f"the records have {matrix.shape[1]} columns, expected {len(named)}")
-    return {name: matrix[:, place].astype(np.float64) for place, name in enumerate(named)}
+def matrix_columns(X: Any) -> dict[str, npt.NDArray[np.float64]]:
+    """The columns of a matrix: x0, x1, …"""
+    matrix = numbers(X)
+    if matrix.ndim != 2:
+        raise DataError(f"the records are an array of {matrix.ndim} axes, expected a matrix of numbers")
+    with np.errstate(all="ignore"):
+        return {f"x{place}": matrix[:, place].astype(np.float64) for place in range(matrix.shape[1])}
 
 
 def native_records(X: Any, schema: dict[str, Any] | None, shape: Sequence[int]) -> Any:
@@ -175,5 +247,13 @@ def native_records(X: Any, schema: dict[str, Any] | None, shape: Sequence[int]) 
     if schema is None:
         features = pictures(array(X))
         return _native.Examples.unlabelled(features.reshape(len(features), *shape), None)
+    if is_table(X):
+        return native_table(X)
+    columns = matrix_columns(X)
     names = [column["name"] for column in schema["column"]]
-    return native_table(X if is_table(X) else matrix_columns(X, names))
+    if not set(names) <= columns.keys():
+        raise DataError(
+            f"the model was trained on columns with names, such as {names[0]!r}, and the records are a matrix without",
+            "give a data frame, or a dict of columns",
+        )
+    return native_table(columns)

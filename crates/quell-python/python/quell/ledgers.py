@@ -117,15 +117,20 @@ class Ledger:
         The budget of a ledger that exists stays as it is. A ledger with other neighbours or another unit is refused.
         """
         if not _native.Ledger.exists(dataset, place(at)):
-            return cls.create(
-                dataset,
-                epsilon=epsilon,
-                delta=delta,
-                unit=unit,
-                neighbors=neighbors,
-                composition=composition,
-                at=at,
-            )
+            try:
+                return cls.create(
+                    dataset,
+                    epsilon=epsilon,
+                    delta=delta,
+                    unit=unit,
+                    neighbors=neighbors,
+                    composition=composition,
+                    at=at,
+                )
+            except LedgerError:
+                # Another process may have created it in the meantime.
+                if not _native.Ledger.exists(dataset, place(at)):
+                    raise
         ledger = cls.open(dataset, at=at)
         if (ledger.unit, ledger.neighbors) != (unit, neighbors):
             raise LedgerError(

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from . import _native
 from .data import numbers
 from .errors import DataError, SettingError
-from .inputs import checked_classes, codes_of
+from .inputs import checked_classes, codes_of, to_json
 from .ledgers import Ledger, author
 from .receipts import Receipt
 from .statistics import Answer, Noise, Private, Question
@@ -58,7 +58,7 @@ def count(
     >>> abs(count(np.arange(1000) >= 400, epsilon=0.5, ledger=ledger).value - 600) < 100
     True
     """
-    values = np.asarray(truths) if isinstance(truths, np.ndarray) else numbers(truths)
+    values: npt.NDArray[Any] = np.ma.filled(truths, False) if isinstance(truths, np.ndarray) else numbers(truths)
     if values.dtype != np.bool_:
         raise DataError(
             f"the truths have the type {values.dtype}, expected one truth for each record", "compare first: x >= 65"
@@ -151,7 +151,8 @@ def choose(
     'b'
     """
     known = checked_classes(candidates)
-    matrix: npt.NDArray[np.float64] = np.require(numbers(scores), dtype=np.float64, requirements=["A"])
+    with np.errstate(all="ignore"):
+        matrix: npt.NDArray[np.float64] = np.require(numbers(scores), dtype=np.float64, requirements=["A"])
     if matrix.ndim != 2 or matrix.shape[1] != len(known):
         raise DataError(
             f"the scores have the wrong shape, expected a row for each record and {len(known)} columns",
@@ -186,4 +187,4 @@ def randomized_response(
 
 def _settings(epsilon: float, release: str, one_record_per_user: bool) -> str:
     note = {"by": author(), "file": None, "release": release, "condition": None}
-    return json.dumps({"epsilon": epsilon, "one_record_per_user": one_record_per_user, "note": note})
+    return to_json({"epsilon": epsilon, "one_record_per_user": one_record_per_user, "note": note})

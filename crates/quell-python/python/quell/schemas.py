@@ -6,14 +6,16 @@ import dataclasses
 import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from . import _native
 from .errors import SettingError
 
-__all__ = ["Schema"]
+__all__ = ["AnySchema", "Bounds", "Schema"]
 
 Bounds = tuple[float, float]
+AnySchema: TypeAlias = "Schema | Mapping[str, Any] | str | os.PathLike[str]"
+"""A schema, its settings, or the path of its file."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Schema:
         ignore: Sequence[str] = (),
         user: str | None = None,
     ) -> Schema:
-        """Describes columns in the order of their names: numbers with bounds, categories, and truths.
+        """Describes columns: numbers with bounds, then categories, then truths.
 
         A label has `classes`, or `target_bounds` if it is a number. A category beyond the list counts as unknown.
         """
@@ -73,6 +75,13 @@ class Schema:
     def read(cls, path: str | os.PathLike[str]) -> Schema:
         """Reads a schema from a TOML file, as the command writes it."""
         return cls(json.loads(_native.read_schema(os.fspath(path))))
+
+    @classmethod
+    def from_any(cls, schema: AnySchema) -> Schema:
+        """A schema from a schema, from settings as the command reads them, or from the path of a TOML file."""
+        if isinstance(schema, Schema):
+            return schema
+        return cls(dict(schema)) if isinstance(schema, Mapping) else cls.read(schema)
 
     @property
     def label(self) -> str | None:

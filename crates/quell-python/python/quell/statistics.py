@@ -17,8 +17,10 @@ from typing import Any, Literal
 from . import _native
 from .data import Table
 from .errors import DataError, SettingError
+from .inputs import to_json
 from .ledgers import Ledger, author
 from .receipts import Receipt
+from .schemas import AnySchema
 
 __all__ = ["Answer", "Answers", "Noise", "Price", "Private", "Question", "Released", "Watch"]
 
@@ -299,7 +301,7 @@ class Private:
         data: Any,
         *,
         ledger: Ledger,
-        schema: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+        schema: AnySchema | None = None,
         user: str | None = None,
         max_per_user: int | None = None,
         one_record_per_user: bool = False,
@@ -605,7 +607,7 @@ class Private:
             "records": self._records(),
             "note": note,
         }
-        native = _native.watch(self.table._native, self.ledger._native, json.dumps(settings))
+        native = _native.watch(self.table._native, self.ledger._native, to_json(settings))
         return Watch(native, epsilon)
 
     def __repr__(self) -> str:
@@ -654,7 +656,7 @@ class Private:
             "note": note,
             "dry_run": dry_run,
         }
-        return _json(settings)
+        return to_json(settings)
 
     def _records(self) -> dict[str, Any]:
         return {
@@ -700,17 +702,6 @@ class Watch:
     def receipt(self) -> Receipt:
         """The line of the ledger that paid."""
         return Receipt.of(json.loads(self._native.receipt))
-
-
-def _json(settings: Any) -> str:
-    """Writes settings as JSON, with numbers of numpy as numbers."""
-
-    def plain(value: Any) -> Any:
-        if hasattr(value, "tolist"):
-            return value.tolist()
-        raise SettingError(f"a setting is of the type {type(value).__name__}, expected a number, a text or a list")
-
-    return json.dumps(settings, default=plain)
 
 
 def _finite(number: float | None) -> float:
@@ -871,6 +862,9 @@ def _counts(asked: Question, by: list[Any] | None, table: Table) -> dict[str, An
 
 def _by(asked: Question, table: Table) -> list[Any] | None:
     """How the records are divided; `None` if the groups are not known."""
+    for name in ("groups", "keys"):
+        if isinstance(getattr(asked, name, None), str):
+            raise SettingError(f"{name} is a text, expected a list of keys", f"write {name}=[{getattr(asked, name)!r}]")
     parts = [] if asked.parts is None else [{"conditions": list(asked.parts)}]
     if asked.group_by is None:
         for name in ("groups", "group_bins", "group_edges"):

@@ -7,6 +7,7 @@ import copy
 import dataclasses
 import html
 import json
+import math
 import random
 import sys
 import warnings
@@ -19,7 +20,7 @@ import numpy.typing as npt
 from . import _native
 from .data import Table, array, numbers
 from .errors import DataError, SettingError
-from .inputs import checked_classes, codes_of
+from .inputs import checked_classes, codes_of, object_column, to_json, user_texts
 from .ledgers import Ledger, author
 from .receipts import Receipt
 from .statistics import Price
@@ -88,18 +89,14 @@ def shards(
 ) -> list[npt.NDArray[np.int64]]:
     """The rows of each of `count` disjoint shards of private records.
 
-    The shard of a record depends on that record alone, or on its user: a record that is added, removed or changed
-    changes one shard. Records without one of the classes, or without a user, are in no shard. The rows are private.
+    If records are added and removed, the shard of a record depends on that record alone, or on its user. If they are
+    replaced, it depends on the row. So one record, or one user, is in one shard. Records without one of the classes, or without a user, are in no shard. The rows are private.
     """
     view = _features(features)
     codes = codes_of(labels, classes)
-    if ledger.unit == "user" and users is None:
-        raise SettingError(
-            "the ledger protects users and no users are given, expected the user of each record",
-            "add users=..., with one user for each record",
-        )
-    owners = None if users is None else Table({"user": users})._native
-    of = _native.shards(view, codes, len(classes), owners, count, ledger.neighbors)
+    named = user_texts(users)
+    owners = None if named is None else Table({"user": object_column(named)})._native
+    of = _native.shards(ledger._native, view, codes, len(classes), owners, count)
     return [np.flatnonzero(of == shard) for shard in range(count)]
 
 
@@ -121,10 +118,7 @@ class Pate:
     ['well', 'sick']
     """
 
-    __slots__ = ("_classes", "_seeds", "_teachers", "ledger")
-
-    ledger: Ledger
-    """The ledger that pays."""
+    __slots__ = ("_classes", "_ledger", "_seeds", "_teachers")
 
     def __init__(self, teachers: Sequence[Any], *, classes: Sequence[Any], ledger: Ledger) -> None:
         self._classes = checked_classes(classes)
@@ -135,7 +129,12 @@ class Pate:
                 )
         if len(teachers) < 2:
             raise SettingError(f"there are {len(teachers)} teachers, expected at least 2")
-        self._teachers, self.ledger, self._seeds = list(teachers), ledger, 0
+        self._teachers, self._ledger, self._seeds = list(teachers), ledger, 0
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger that pays. Teachers were made for its unit and its neighbours, so it stays the same."""
+        return self._ledger
 
     @classmethod
     def train(
@@ -178,7 +177,9 @@ class Pate:
             try:
                 with _alone(seed + shard + 1):
                     trained.append(_learned(learn, view[members], names[codes[members]]))
-            except Exception:
+            except KeyboardInterrupt:
+                raise
+            except BaseException:
                 trained.append(None)
         pate = cls(trained, classes=known, ledger=ledger)
         pate._seeds = seed
@@ -199,8 +200,9 @@ class Pate:
     ) -> Labels:
         """Pays for answers, lets the teachers vote on public questions, and releases the noisy winners.
 
-        One of ε, `answers` and `deviation` (the noise, in ballots) follows from the other two. ε holds whatever the
-        votes are. δ is that of the ledger if it is not given. `threshold` is the share of ballots at which
+        Give ε, and the noise follows from the number of `answers`, or their number from the noise (`deviation`, in
+        ballots). With ε alone, the noise is a sixth of the ballots, and as many answers are bought as fit. Answers are
+        bought in rounds, so there may be a few more than `answers`. ε holds whatever the votes are. δ is that of the ledger if it is not given. `threshold` is the share of ballots at which
         `confident` answers. `unstable` is the number of unstable questions that `stable` pays for.
         """
         recipe = _recipe(epsilon, delta, aggregator, answers, deviation, threshold, screening_deviation, unstable)
@@ -241,9 +243,13 @@ class Pate:
                 continue
             try:
                 with _alone(self._seeds + number + 1):
-                    named = _predict(teacher, questions)
+                    # A copy: a teacher that changes the questions would tell the next one about its records.
+                    named = _predict(teacher, copy.deepcopy(questions))
                     codes = codes_of(named, self._classes)
-            except Exception:
+            except KeyboardInterrupt:
+                raise
+            except BaseException:
+                # Also what ends a program, such as SystemExit: whether a teacher raises it is private.
                 continue
             if codes.shape == (count,):
                 ballots[number] = np.where(codes < len(self._classes), codes, _ABSTAINS)
@@ -301,8 +307,9 @@ class PrivateKnn:
     ) -> Labels:
         """Pays for answers, lets the nearest records vote on public questions, and releases the noisy winners.
 
-        One of ε, `answers` and `deviation` (the noise, in ballots) follows from the other two. ε holds whatever the
-        votes are. δ is that of the ledger if it is not given.
+        Give ε, and the noise follows from the number of `answers`, or their number from the noise (`deviation`, in
+        ballots). With ε alone, the noise is a sixth of the ballots, and as many answers are bought as fit. Answers are
+        bought in rounds, so there may be a few more than `answers`. ε holds whatever the votes are. δ is that of the ledger if it is not given.
         """
         recipe = _recipe(epsilon, delta, aggregator, answers, deviation, threshold, screening_deviation, None)
         matrix = _matrix(questions)
@@ -351,6 +358,8 @@ def _recipe(
         raise SettingError(
             f"the aggregator is {aggregator!r}, expected 'laplace', 'gaussian', 'confident' or 'stable'"
         )
+    if epsilon is None and (answers is None or deviation is None):
+        raise SettingError("no price is given", "add epsilon=..., or both answers=... and deviation=...")
     given = {
         "aggregator": aggregator,
         "epsilon": epsilon,
@@ -366,7 +375,7 @@ def _recipe(
 
 def _settings(recipe: dict[str, Any], release: str, *, dry_run: bool) -> str:
     note = {"by": author(), "file": None, "release": release, "condition": None}
-    return json.dumps({"votes": recipe, "note": note, "dry_run": dry_run})
+    return to_json({"votes": recipe, "note": note, "dry_run": dry_run})
 
 
 def _labels(found: dict[str, Any], classes: list[Any], count: int) -> Labels:
@@ -400,7 +409,7 @@ def _features(features: Any) -> npt.NDArray[Any]:
 
 def _matrix(features: Any) -> npt.NDArray[Any]:
     view = _features(features)
-    return view.reshape(len(view), -1)
+    return view.reshape(len(view), math.prod(view.shape[1:]))
 
 
 def _length(questions: Any) -> int:

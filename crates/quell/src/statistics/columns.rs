@@ -56,7 +56,8 @@ pub enum Found {
 
 /// Questions about the columns of a table that one charge answers: what a schema needs.
 ///
-/// All columns have an equal share of ε. Among sixteen columns or more, the label has three shares.
+/// All columns have an equal share of ε. Among sixteen columns or more, the label has three shares, unless
+/// `label_shares` says how many.
 ///
 /// ```
 /// use quell::{data::{ColumnCells, Table}, ledger::InMemory};
@@ -76,6 +77,8 @@ pub struct Columns {
     pub columns: Vec<(String, Unknown)>,
     /// The column to predict, if there is one.
     pub label: Option<String>,
+    /// The shares of ε that the label gets; if not given, one, or three among many columns.
+    pub label_shares: Option<f64>,
     /// Whether the number of records is asked for, too. It is the last answer.
     pub counts: bool,
     /// δ of all categories together; a small part of the δ of the budget if not given.
@@ -101,9 +104,8 @@ impl Columns {
         check_unit(state, self.one_record_per_user, most_per_user)?;
         let delta = Delta::new(self.delta.unwrap_or(DELTA * state.budget().delta.get()))?.get();
         let counted = self.columns.iter().filter(|(_, unknown)| *unknown == Unknown::Categories).count();
-        let shares = |name: &String| {
-            if self.is_wide() && self.label.as_ref() == Some(name) { LABEL_SHARES } else { 1.0 }
-        };
+        let of_label = self.label_shares.unwrap_or(if self.is_wide() { LABEL_SHARES } else { 1.0 });
+        let shares = |name: &String| if self.label.as_ref() == Some(name) { of_label } else { 1.0 };
         let columns = self.columns.iter().map(|(name, unknown)| (Some(*unknown), shares(name)));
         let questions = Questions {
             columns: columns.chain(self.counts.then_some((None, 1.0))).collect(),

@@ -83,7 +83,8 @@ class Curves:
             if self.log_y:
                 shown &= claim > 0
             (line,) = axes.plot(series.x[shown], claim[shown], label=series.name)
-            shade = shown & np.isfinite(other) & ((other > 0) if self.log_y else True)
+            # An accountant without a lower bound has no shade: it would bury the others.
+            shade = shown & np.isfinite(other) & (other > 0)
             axes.fill_between(
                 series.x[shade], claim[shade], other[shade], color=line.get_color(), alpha=0.2, linewidth=0
             )

@@ -41,9 +41,10 @@ impl Records {
     pub(crate) fn open(&self, options: &Options) -> Result<Dataset, Error> {
         match &*self.0 {
             Held::Examples { train, test } => {
-                if options.schema.is_some() || options.classes.is_some() || options.shape.is_some() {
+                let others = options.classes.as_deref().is_some_and(|names| train.classes() != Some(names));
+                if options.schema.is_some() || others || options.shape.is_some() {
                     let name = "the schema, classes or shape";
-                    let expected = "none: examples in memory have theirs";
+                    let expected = "none, or the same: examples in memory have theirs";
                     return Err(Error::Setting { name, found: "given".into(), expected });
                 }
                 let scaled = |examples: &Examples| match &options.scaling {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from functools import cached_property
 from typing import Any
@@ -12,7 +13,8 @@ import numpy.typing as npt
 
 from . import _native
 from .errors import DataError, SettingError
-from .inputs import examples_of, native_records
+from .inputs import as_numbers, codes_of, examples_of, native_records
+from .receipts import Receipt
 
 __all__ = ["Model"]
 
@@ -51,13 +53,17 @@ class Model:
         return about
 
     @property
-    def classes(self) -> list[str] | None:
-        """The names of the classes; `None` for a model that predicts no classes."""
-        return self._native.classes
+    def classes(self) -> list[Any] | None:
+        """The classes, of the type of the labels; `None` for a model that predicts no classes.
+
+        A model that was opened from a file has the texts of its classes.
+        """
+        labels = (self._outcome or {}).get("labels")
+        return self._native.classes if labels is None or self._native.classes is None else list(labels)
 
     @property
     def epsilon(self) -> float:
-        """The ε of the run: an upper bound, as it was charged."""
+        """The ε of the run alone: an upper bound. Facts that were released before it cost more: see `claim`."""
         return float(self.about["epsilon"])
 
     @property
@@ -67,14 +73,17 @@ class Model:
 
     @property
     def claim(self) -> str:
-        """The guarantee of the run, in a line."""
+        """The guarantee of the run, in a line; and what facts cost that were released before it."""
         found = (self._outcome or {}).get("guarantee", self.about)
-        return str(found["claim"])
+        facts = (self._outcome or {}).get("facts")
+        if facts is None:
+            return str(found["claim"])
+        return f"{found['claim']}; facts about the columns cost ε ≤ {facts.epsilon:.4g} before, in line {facts.entry}"
 
     @property
-    def receipt(self) -> dict[str, Any]:
+    def receipt(self) -> Receipt:
         """The line of the ledger that paid for the model."""
-        return dict(self.about["receipt"])
+        return Receipt.of(self.about["receipt"])
 
     @property
     def statement(self) -> str:
@@ -113,6 +122,12 @@ class Model:
         return None if found is None else dict(found)
 
     @property
+    def rows(self) -> dict[str, list[str]] | None:
+        """The synthetic rows that the run made, by column; `None` if it made none."""
+        found: dict[str, list[str]] | None = (self._outcome or {}).get("rows")
+        return found
+
+    @property
     def report(self) -> str | None:
         """The report of the run as an HTML page; `None` for a model that was opened from a file."""
         return (self._outcome or {}).get("report")
@@ -121,17 +136,31 @@ class Model:
         """The class, the number or the cluster of each record."""
         records = self._records(X)
         if self.classes is not None:
-            places = self._native.predict_places(records)
-            names = np.asarray(self.classes, dtype=object)
-            # A record without a prediction has outputs that are no numbers.
-            found: npt.NDArray[Any] = names[places]
-            found[places < 0] = None
-            return found
+            return self._named(self._native.predict_places(records), self.classes)
         if "cluster" in self.about["columns"]:
             return self._native.predict_places(records)
         if len(self.about["columns"]) > 1:
             return self._native.scores(records)
         return self._native.predict_numbers(records)
+
+    @staticmethod
+    def _named(places: npt.NDArray[np.int64], classes: list[Any]) -> npt.NDArray[Any]:
+        """The class at each place. A record without a prediction has outputs that are no numbers, and gets `None`."""
+        names = np.asarray(classes)
+        if names.dtype.kind in "biuf" and (places >= 0).all():
+            return names[places]
+        found: npt.NDArray[Any] = names.astype(object)[places]
+        found[places < 0] = None
+        return found
+
+    def score(self, X: Any, y: Any) -> float:
+        """The accuracy on records that may be seen, or R² of numbers. It is exact, not private."""
+        predicted = self.predict(X)
+        if self.classes is not None:
+            codes = codes_of(y, self.classes)
+            return float(np.mean(codes_of(predicted, self.classes) == codes)) if len(codes) else math.nan
+        truth = as_numbers(y).reshape(predicted.shape)
+        return float(1 - np.sum((truth - predicted) ** 2) / np.sum((truth - truth.mean()) ** 2))
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float32]:
         """The probability of each class, in the order of `classes`."""
@@ -149,7 +178,7 @@ class Model:
         if self.settings["data"].get("schema") is not None:
             raise DataError(
                 "the model was trained on a table, and evaluate takes arrays",
-                "compare predict with the targets, for example with sklearn.metrics",
+                "score(X, y) is the accuracy or R²; sklearn.metrics has more, from predict and the targets",
             )
         found: dict[str, Any] = json.loads(self._native.evaluate(examples_of(X, y, classes=self.classes)))
         return found
