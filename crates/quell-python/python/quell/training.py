@@ -327,8 +327,9 @@ def _job(X: Any, y: Any, options: Options) -> Job:
     has_users = options.users is not None or (schema is not None and schema.user is not None)
     ledger = options.ledger
     if ledger is None:
-        # One ledger pays for the facts and for the run.
+        # One ledger pays for the facts and for the run, and no more: Gaussian DP is the tightest theorem for these two.
         ledger = Ledger.in_memory(
+            composition="gaussian",
             epsilon=options.epsilon,
             delta=options.delta or _delta(options.records),
             unit="user" if has_users else "example",
