@@ -199,11 +199,14 @@ def measure(data: Data, program: Path, source: Path, runs: int, with_sweep: bool
 def main() -> int:
     parser = data_parser("Compares Quell's defaults with the best of a sweep.", "tables-env")
     parser.add_argument("--only", nargs="*", help="the data sets whose names hold one of these words (all)")
+    parser.add_argument("--epsilons", nargs="*", default=EPSILONS, help="some of the values of ε (all)")
     parser.add_argument("--no-sweep", action="store_true", help="measure the defaults alone")
     arguments = enter(parser, REQUIREMENTS, one_thread=False)
     for data in DATA:
         if not arguments.only or any(word.lower() in data.name.lower() for word in arguments.only):
-            measure(data, arguments.quell, arguments.data.absolute(), arguments.runs, not arguments.no_sweep)
+            chosen = tuple(epsilon for epsilon in data.epsilons if epsilon in arguments.epsilons)
+            part = dataclasses.replace(data, epsilons=chosen)
+            measure(part, arguments.quell, arguments.data.absolute(), arguments.runs, not arguments.no_sweep)
     return 0
 
 

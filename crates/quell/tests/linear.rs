@@ -308,7 +308,8 @@ fn remarks_say_what_noise_does_and_which_model_is_fitted() {
 fn curves_stay_close_to_lines_where_records_are_few_for_each_number() {
     // Two columns are numbers. With so large an ε, noise is no reason for lines.
     let waves = |name: &str, records, given| {
-        let mut asked = classes(records).configuration(30.0);
+        let made = classes(records);
+        let mut asked = made.configuration(30.0);
         (asked.model.name, asked.glm.waves) = (Some(name.into()), given);
         model(asked).configuration.glm.waves
     };
