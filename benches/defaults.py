@@ -117,6 +117,7 @@ DATA = (
     Data("MNIST", "found", idx("mnist"), ("1",), tries=PICTURES),
     Data("Fashion-MNIST, 6,000 PNG files", "checked", fashion_files, ("3",), tries=PICTURES),
     Data("table 5,000 × 100", "found", table("clusters-100"), tries=MODELS, splits=True),
+    Data("linear table 5,000 × 100", "found", table("wide"), tries=MODELS, splits=True),
     Data("table 20,000 × 20", "found", table("clusters-20"), tries=MODELS, splits=True),
     Data("table with products, 20,000 × 20", "found", table("products"), tries=MODELS, splits=True),
     Data("Adult", "found", table("adult"), tries=MODELS, splits=True),
