@@ -117,6 +117,7 @@ DATA = (
     Data("MNIST", "found", idx("mnist"), ("1",), tries=PICTURES),
     Data("Fashion-MNIST, 6,000 PNG files", "checked", fashion_files, ("3",), tries=PICTURES),
     Data("table 5,000 × 100", "found", table("clusters-100"), tries=MODELS, splits=True),
+    Data("linear table 5,000 × 100", "found", table("wide"), tries=MODELS, splits=True),
     Data("table 20,000 × 20", "found", table("clusters-20"), tries=MODELS, splits=True),
     Data("table with products, 20,000 × 20", "found", table("products"), tries=MODELS, splits=True),
     Data("Adult", "found", table("adult"), tries=MODELS, splits=True),
@@ -199,11 +200,14 @@ def measure(data: Data, program: Path, source: Path, runs: int, with_sweep: bool
 def main() -> int:
     parser = data_parser("Compares Quell's defaults with the best of a sweep.", "tables-env")
     parser.add_argument("--only", nargs="*", help="the data sets whose names hold one of these words (all)")
+    parser.add_argument("--epsilons", nargs="*", default=EPSILONS, help="some of the values of ε (all)")
     parser.add_argument("--no-sweep", action="store_true", help="measure the defaults alone")
     arguments = enter(parser, REQUIREMENTS, one_thread=False)
     for data in DATA:
         if not arguments.only or any(word.lower() in data.name.lower() for word in arguments.only):
-            measure(data, arguments.quell, arguments.data.absolute(), arguments.runs, not arguments.no_sweep)
+            chosen = tuple(epsilon for epsilon in data.epsilons if epsilon in arguments.epsilons)
+            part = dataclasses.replace(data, epsilons=chosen)
+            measure(part, arguments.quell, arguments.data.absolute(), arguments.runs, not arguments.no_sweep)
     return 0
 
 

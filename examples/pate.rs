@@ -3,7 +3,7 @@
 use quell::{
     ledger::InMemory,
     privacy::{ledger::Unit, mechanism::Voters, units::Epsilon},
-    voting::{Recipe, VoteFacts, pate::Ballots},
+    voting::{Entry, Recipe, VoteFacts, pate::Ballots},
 };
 
 pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -19,8 +19,8 @@ pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
         recipe.plan(&VoteFacts { candidates: 3, voters: Voters::Teachers, ballots: 200, questions: 30 })?;
     let mut ledger = InMemory::ledger("patients", Epsilon::new(2.0)?, plan.delta)?;
     let answers = plan.answer(&ballots, Unit::Example, &mut ledger)?;
-    let right =
-        answers.iter().enumerate().filter(|(question, answer)| **answer == Some(question % 3)).count();
+    let is_right = |entry: &&Entry| entry.answer.is_some_and(|class| class as usize == entry.question % 3);
+    let right = answers.entries.iter().filter(is_right).count();
     assert!(right >= 25, "{right} of 30 answers are right");
     Ok(())
 }

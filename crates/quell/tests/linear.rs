@@ -304,6 +304,21 @@ fn remarks_say_what_noise_does_and_which_model_is_fitted() {
     assert!(waves.1.as_str().unwrap().starts_with("0: the noise is too large"), "{waves:?}");
 }
 
+#[test]
+fn curves_stay_close_to_lines_where_records_are_few_for_each_number() {
+    // Two columns are numbers. With so large an ε, noise is no reason for lines.
+    let waves = |name: &str, records, given| {
+        let made = classes(records);
+        let mut asked = made.configuration(30.0);
+        (asked.model.name, asked.glm.waves) = (Some(name.into()), given);
+        model(asked).configuration.glm.waves
+    };
+    for name in ["additive", "forest"] {
+        assert_eq!((waves(name, 199, None), waves(name, 200, None)), (Some(2), Some(8)), "{name}");
+    }
+    assert_eq!(waves("additive", 199, Some(8)), Some(8));
+}
+
 /// All numbers that a run writes about errors have the units of the target.
 #[test]
 fn errors_in_the_folder_of_a_run_have_the_units_of_the_target() {

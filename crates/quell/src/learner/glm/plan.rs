@@ -120,9 +120,7 @@ impl Plan {
             Some(waves) => waves,
             None if !is_additive => 0,
             // The noise hardly depends on the number of waves.
-            None => {
-                calibrate(MOST_WAVES).map_or(0, |(descent, _)| curves(&descent, runs, records, columns.count))
-            }
+            None => calibrate(MOST_WAVES).map_or(0, |(descent, _)| curves(&descent, runs, records, &columns)),
         };
         let waves = amplitudes(waves)?;
         let (descent, epsilon) = calibrate(waves.len())?;
