@@ -123,7 +123,10 @@ impl Settings {
         let event = mechanism.event_of_runs(neighbors, self.steps);
         let ideal = |delta| Pld::default().epsilon(&event, neighbors, delta);
         let bound = distance::epsilon(&ideal, mechanism.distance_of_runs(self.steps), delta)?;
-        let budget = Budget { epsilon: self.epsilon.map(Epsilon::new).transpose()?, delta };
+        // A ledger that is as large as it must be, which decides by which theorem it composes.
+        let epsilon = self.epsilon.unwrap_or(bound.upper * 1.001);
+        let epsilon = (epsilon > 0.0 && epsilon.is_finite()).then(|| Epsilon::new(epsilon)).transpose()?;
+        let budget = Budget { epsilon, delta };
         let (unit, composition) = (Unit::Example, Composition::Combined);
         let terms = Terms { dataset: "plan".into(), unit, neighbors, budget, composition };
         let mut ledger = Ledger::create(InMemory::new("plan"), terms)?;
