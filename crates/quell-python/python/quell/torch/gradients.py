@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import copy
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
@@ -59,8 +61,6 @@ def per_record(loss: Callable[..., Any]) -> Callable[..., Any]:
     reduction = getattr(loss, "reduction", None)
     if not isinstance(loss, nn.Module) or reduction is None:
         return loss
-    import copy
-
     single = copy.copy(loss)
     single.reduction = "none"
     is_sum = reduction == "sum"
@@ -216,7 +216,10 @@ class Mapped(Gradients):
 
             return self.target.losses(_lifted(one), call).sum()
 
-        rows = vmap(grad(loss), in_dims=(None, 0), randomness="different")(own, batch)
+        with warnings.catch_warnings():
+            # Where torch has no rule for many records at once, it says that a loop is slower.
+            warnings.simplefilter("ignore", UserWarning)
+            rows = vmap(grad(loss), in_dims=(None, 0), randomness="different")(own, batch)
         return [Rows(parameter, rows[name]) for name, parameter in self.target.parameters]
 
 
