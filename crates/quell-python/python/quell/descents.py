@@ -138,11 +138,13 @@ class Descent:
 
     def __init__(self, options: Options, *, rows: int, dimension: int, parts: Sequence[int]) -> None:
         if rows < 1:
-            raise SettingError("there are no records")
+            raise SettingError("there are no records", "give at least one, of which shapes and types are used")
         if dimension < 1:
             raise SettingError(
                 "the model has no trainable parameter", "call requires_grad_(True) on what is to be trained"
             )
+        if options.epsilon is None and options.noise_multiplier is None:
+            raise SettingError("neither epsilon nor noise_multiplier is given", "give epsilon=, the budget of this run")
         ledger = options.ledger
         neighbors = options.neighbors if ledger is None else ledger.neighbors
         count = _records(options, rows, neighbors)

@@ -353,14 +353,14 @@ def test_noise_alone_is_what_the_plan_says() -> None:
 
 
 def test_the_divisor_is_the_expected_batch() -> None:
-    """All vectors are the same and nothing is random but the batch: sums vary, and are never divided by their size."""
+    """All vectors are the same and hardly anything is random but the batch: sums vary with it, and means with them."""
     module = nn.Linear(1, 1, bias=False)
     trainer = private(
         module,
         data=(torch.ones(4000, 1), torch.zeros(4000)),
-        loss=lambda out, y: out[:, 0] * 1e-3,
-        noise_multiplier=1e-3,
+        loss=lambda out, y: out[:, 0],
         epsilon=None,
+        noise_multiplier=1.0,
         ledger=ledger(None),
         records=4000,
         batch_size=1000,
@@ -368,15 +368,15 @@ def test_the_divisor_is_the_expected_batch() -> None:
         optimizer=torch.optim.SGD(module.parameters(), lr=0.0),
         steps=60,
     )
-    means = [float(module.weight.grad) * 1e3 for _ in trainer]  # type: ignore[arg-type]
-    # A sum over its own size would always be one.
-    assert np.std(means) == pytest.approx(math.sqrt(750) / 1000, rel=0.6)
-    assert np.mean(means) == pytest.approx(1.0, abs=5 * math.sqrt(750 / 60) / 1000)
+    means = [float(module.weight.grad) for _ in trainer]  # type: ignore[arg-type]
+    # A sum over its own size would always be one, up to a thousandth.
+    assert np.std(means) == pytest.approx(math.sqrt(751) / 1000, rel=0.6)
+    assert np.mean(means) == pytest.approx(1.0, abs=5 * math.sqrt(751 / 60) / 1000)
 
 
 def test_an_empty_batch_is_a_batch() -> None:
     module = nn.Linear(4, 2)
-    trainer = private(module, records=1_000_000, batch_size=1e-3, steps=3, noise_multiplier=0.1, epsilon=None, ledger=ledger(None))
+    trainer = private(module, records=1_000_000, batch_size=1e-3, steps=3, noise_multiplier=1.0, epsilon=None)
     assert len(list(trainer)) == 3
     assert module.weight.grad is not None and bool((module.weight.grad != 0).any())
 
@@ -385,12 +385,12 @@ def test_a_vector_is_clipped() -> None:
     module = nn.Linear(4, 2)
     X, y = data(100)
     trainer = private(
-        module, data=(1e20 * X, y), records=100, batch_size=100, clip_norm=0.01, noise_multiplier=1e-3, epsilon=None,
+        module, data=(1e20 * X, y), records=100, batch_size=100, clip_norm=0.01, noise_multiplier=1.0, epsilon=None,
         ledger=ledger(None), steps=1,
     )
     list(trainer)
     total = torch.cat([p.grad.reshape(-1) for p in module.parameters()]) * 100  # type: ignore[union-attr]
-    assert 1e-4 < float(total.norm()) <= 100 * 0.01 * 1.01
+    assert 1e-2 < float(total.norm()) <= 100 * 0.01 * 1.01 + 0.01 * (math.sqrt(10) + 5)
 
 
 @pytest.mark.parametrize("clipping", ["flat", "automatic", "per_layer", "adaptive"])
@@ -421,7 +421,7 @@ def test_one_line_trains_and_says_what_it_cost() -> None:
         progress=shown.append,
     )
     assert trained.module is module and trained.epsilon <= 1.0 and paying.spent == pytest.approx(trained.epsilon, rel=1e-3)
-    assert "ε ≤ 1.000" in trained.claim and len(shown) == trained.plan.steps == 16
+    assert trained.claim.startswith(("ε ≤ 1.000", "ε ≤ 0.99")) and len(shown) == trained.plan.steps == 16
     assert trained.receipt.dataset == "patients"
 
 
@@ -567,7 +567,7 @@ def test_a_parameter_released_later_stops_the_run() -> None:
 
 def test_settings_are_refused_before_a_record_is_read() -> None:
     refused(nn.Linear(4, 2), "number of records is not declared", records=None)
-    refused(nn.Linear(4, 2), "epsilon", epsilon=None)
+    refused(nn.Linear(4, 2), "neither epsilon nor noise_multiplier", epsilon=None)
     with pytest.raises(quell.SettingError, match="steps and epochs"):
         private(nn.Linear(4, 2), epochs=3)
     with pytest.raises(quell.SettingError, match="clipping"):
@@ -626,21 +626,22 @@ def test_a_run_that_was_killed_goes_on_and_pays_once(tmp_path: Any) -> None:
 
 def test_dropout_does_not_follow_the_seed_of_the_program() -> None:
     """With a known seed, the masks of other records would tell whether a record is in the batch."""
-    gradients = []
+    seeds: list[int] = []
+
+    def loss(out: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        seeds.append(torch.initial_seed())
+        return F.cross_entropy(out, y, reduction="none")
+
+    steps = []
     for _ in range(2):
+        trainer = private(nn.Sequential(nn.Dropout(0.5), nn.Linear(4, 2)), loss=loss)
         torch.manual_seed(5)
-        module = nn.Sequential(nn.Dropout(0.5), nn.Linear(4, 2, bias=False))
-        with torch.no_grad():
-            module[1].weight.zero_()
-        trainer = private(
-            module, records=400, batch_size=400, noise_multiplier=1e-3, epsilon=None, ledger=ledger(None), steps=1,
-            optimizer=sgd(module, 0.0),
-        )
         state = torch.get_rng_state()
+        seeds.clear()
         trainer.step()
         assert torch.equal(torch.get_rng_state(), state)
-        gradients.append(module[1].weight.grad.clone())  # type: ignore[union-attr]
-    assert float((gradients[0] - gradients[1]).norm()) > 1e-4
+        steps.append(set(seeds))
+    assert 5 not in steps[0] | steps[1] and steps[0].isdisjoint(steps[1])
 
 
 def test_the_batch_is_not_what_the_program_seeds() -> None:

@@ -1,3 +1,5 @@
+# Types of torch, where it is installed. Where it is not, the package is checked without them.
+# mypy: disable-error-code="import-not-found, no-untyped-call"
 """The gradients of a module for each record, in three ways.
 
 `Ghost` takes one forward and one backward pass, and forms the gradients of layers with a formula. `Mapped` lets
@@ -10,7 +12,7 @@ import copy
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +63,7 @@ def per_record(loss: Callable[..., Any]) -> Callable[..., Any]:
     reduction = getattr(loss, "reduction", None)
     if not isinstance(loss, nn.Module) or reduction is None:
         return loss
-    single = copy.copy(loss)
+    single: Any = copy.copy(loss)
     single.reduction = "none"
     is_sum = reduction == "sum"
 
@@ -120,7 +122,8 @@ class Gradients:
             squared = torch.zeros((self._parts, len(records)), dtype=torch.float64)
             for piece in self._held:
                 squared[self._places[id(piece.parameter)]] += piece.squared().cpu()
-        return cast(npt.NDArray[np.float64], squared.T.contiguous().numpy())
+        measured: npt.NDArray[np.float64] = squared.T.contiguous().numpy()
+        return measured
 
     def add(self, scales: npt.NDArray[np.float32]) -> list[npt.NDArray[np.float32]]:
         """The scaled sum of the gradients that were measured last."""

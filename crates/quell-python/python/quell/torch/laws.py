@@ -1,3 +1,5 @@
+# Types of torch, where it is installed. Where it is not, the package is checked without them.
+# mypy: disable-error-code="import-not-found, no-untyped-call"
 """Checks of a module with made-up records, before anything is paid for."""
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ import numpy.typing as npt
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
-from torch.nn.modules.lazy import LazyModuleMixin
 
 from ..descents import BLOCK, LENGTH_ERROR, Violation, check_vectors
 from ..errors import SettingError
@@ -35,7 +36,7 @@ def refuse(module: nn.Module, optimizer: torch.optim.Optimizer | None) -> None:
                 f"the layer {name!r} is a {type(child).__name__}, which mixes the records of a batch",
                 "replace it by torch.nn.GroupNorm, or call eval() on it and freeze it",
             )
-        if isinstance(child, LazyModuleMixin) and child.has_uninitialized_params():
+        if any(torch.nn.parameter.is_lazy(parameter) for parameter in child.parameters(recurse=False)):
             raise SettingError(f"the layer {name!r} has no shapes yet", "call the module once with made-up records")
     parameters = trainable(module)
     if not parameters:

@@ -1,3 +1,5 @@
+# Types of torch, where it is installed. Where it is not, the package is checked without them.
+# mypy: disable-error-code="import-not-found, no-untyped-call"
 """The gradients of single layers for each record: their lengths, and their scaled sum.
 
 A layer whose gradient is one outer product for each record, as a linear layer without positions, never forms it: its
@@ -10,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -21,6 +23,10 @@ __all__ = ["Entries", "LAYERS", "NotCovered", "Outer", "Rows"]
 
 class NotCovered(Exception):
     """A layer is used in a way that its formula does not cover."""
+
+
+Lengths = tuple[torch.Tensor, torch.Tensor]
+"""The squared lengths of the two factors of an outer product, for each record."""
 
 
 class Rows:
@@ -47,7 +53,7 @@ class Rows:
 class Outer:
     """Gradients by one parameter that are outer products g·xᵀ, which are never formed."""
 
-    def __init__(self, parameter: nn.Parameter, g: torch.Tensor, x: torch.Tensor, lengths: Any = None) -> None:
+    def __init__(self, parameter: nn.Parameter, g: torch.Tensor, x: torch.Tensor, lengths: Lengths | None = None) -> None:
         self.parameter = parameter
         self._g, self._x = g, x
         self._lengths = (squared_lengths(g), squared_lengths(x)) if lengths is None else lengths
@@ -55,7 +61,8 @@ class Outer:
     def squared(self) -> torch.Tensor:
         """‖g·xᵀ‖² = ‖g‖²·‖x‖². A zero is zero, also times what is infinite in double precision."""
         g, x = self._lengths
-        return cast(torch.Tensor, g * x)
+        squared: torch.Tensor = g * x
+        return squared
 
     def sum(self, scales: torch.Tensor, out: torch.Tensor) -> None:
         """Writes Σ s·g·xᵀ.

@@ -1,3 +1,5 @@
+# Types of torch, where it is installed. Where it is not, the package is checked without them.
+# mypy: disable-error-code="import-not-found, no-untyped-call"
 """Private training of a module of PyTorch."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# Types of torch, where it is installed. Where it is not, the package is checked without them.
+# mypy: disable-error-code="import-not-found, no-untyped-call"
 """Records of a torch program: tensors, or a dataset of items."""
 
 from __future__ import annotations
@@ -138,5 +140,10 @@ def _map(function: Any, value: Any) -> Any:
 
 def _leaves(value: Any) -> list[torch.Tensor]:
     found: list[torch.Tensor] = []
-    _map(lambda tensor: (found.append(tensor), tensor)[1], value)
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        found.append(tensor)
+        return tensor
+
+    _map(note, value)
     return found
