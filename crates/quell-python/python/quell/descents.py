@@ -28,6 +28,12 @@ Clipping = Literal["flat", "automatic", "per_layer", "adaptive"]
 BLOCK = 96
 """The most records that a framework adds in single precision: a block of the mechanism."""
 
+LEAST_NORM = 1e-20
+"""The least clip norm. A framework may take numbers below 2⁻¹²⁶ for zero, and the proof allows for 2⁻¹⁴⁷.
+
+The error of n = 97 terms of d numbers is at most 2n√d/2¹²⁶, which is below 10⁻⁷ of this norm for d up to 2³⁰.
+"""
+
 LENGTH_ERROR = 2.0**-13
 """How much too small a reported length may be, relatively."""
 
@@ -260,6 +266,8 @@ def _rate_and_steps(options: Options, count: int) -> tuple[float, int]:
 
 def _clipping(options: Options, batch: float, parts: Sequence[int]) -> dict[str, Any]:
     norm = float(options.clip_norm)
+    if not norm >= LEAST_NORM:
+        raise SettingError(f"clip_norm is {options.clip_norm}, expected at least {LEAST_NORM}")
     match options.clipping:
         case "flat":
             return {"flat": {"norm": norm}}

@@ -117,7 +117,8 @@ Piece = Rows | Outer | Entries
 
 def squared_lengths(rows: torch.Tensor) -> torch.Tensor:
     """Σ x² for each row, in double precision: a square of a single number neither overflows nor vanishes there."""
-    return torch.linalg.vector_norm(rows.flatten(1), dim=1, dtype=torch.float64).square()
+    squared: torch.Tensor = torch.linalg.vector_norm(rows.flatten(1), dim=1, dtype=torch.float64).square()
+    return squared
 
 
 def without(rows: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
