@@ -177,6 +177,10 @@ class Descent:
             }
         )
         told = json.loads(_native.plan_descent(self._settings, neighbors))
+        if told["epsilon"] is None:
+            raise UnsupportedError(
+                "no ε can be promised for so many steps with so little noise", "give fewer steps, or more noise"
+            )
         self.plan = DescentPlan(
             epsilon=told["epsilon"],
             delta=told["delta"],

@@ -106,7 +106,7 @@ class Gradients:
     @property
     def dimension(self) -> int:
         """How many numbers a gradient has."""
-        return self.target.dimension
+        return int(self.target.dimension)
 
     def pieces(self, batch: Batch) -> list[Piece]:
         """The gradients of a piece: for each parameter one entry."""

@@ -47,7 +47,7 @@ class Rows:
 
     def kept(self) -> int:
         """How many numbers are kept for a record."""
-        return self._rows.shape[1]
+        return int(self._rows.shape[1])
 
 
 class Outer:
@@ -109,7 +109,7 @@ class Entries:
 
     def kept(self) -> int:
         """How many numbers are kept for a record."""
-        return self._rows.numel() // max(self._count, 1)
+        return int(self._rows.numel()) // max(self._count, 1)
 
 
 Piece = Rows | Outer | Entries
