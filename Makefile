@@ -34,6 +34,31 @@ test-python: $(PYTHON_ENV)/ready ## build the Python package into target/python-
 	$(PYTHON_ENV)/bin/python -m pytest -q -c crates/quell-python/pyproject.toml --rootdir crates/quell-python crates/quell-python/tests --ignore crates/quell-python/tests/frameworks
 	$(PYTHON_ENV)/bin/python -m pdoc --output-directory target/python-docs quell
 
+# A torch without CUDA is a tenth as large. Where that place is out of reach, the usual one has it with CUDA.
+FRAMEWORKS_ENV := $(CURDIR)/target/frameworks-env
+FRAMEWORKS := crates/quell-python/tests/frameworks
+TORCH := torch==2.15.0
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+FRAMEWORKS_PIP := $(FRAMEWORKS_ENV)/bin/pip install --quiet --disable-pip-version-check
+
+$(FRAMEWORKS_ENV)/ready: $(FRAMEWORKS)/requirements.txt
+	python3 -m venv $(FRAMEWORKS_ENV)
+	$(FRAMEWORKS_PIP) --retries 0 --timeout 10 --index-url $(TORCH_INDEX) $(TORCH) || $(FRAMEWORKS_PIP) $(TORCH)
+	$(FRAMEWORKS_PIP) -r $(FRAMEWORKS)/requirements.txt
+	$(FRAMEWORKS_PIP) --no-deps opacus==1.6.0
+	@touch $@
+
+# The wheel that `make test-python` built, unless there is none.
+target/python-wheels:
+	$(MAKE) $(PYTHON_ENV)/ready
+	cd crates/quell-python && CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0 $(IN_PYTHON_ENV) maturin build --locked --out $(CURDIR)/target/python-wheels
+
+test-frameworks: $(FRAMEWORKS_ENV)/ready target/python-wheels ## install PyTorch and JAX into target/frameworks-env, and test quell.torch and quell.jax
+	$(FRAMEWORKS_PIP) --force-reinstall --no-deps target/python-wheels/*.whl
+	cd crates/quell-python && $(FRAMEWORKS_ENV)/bin/python -m mypy --strict -p quell.torch -p quell.jax --follow-imports silent --cache-dir $(CURDIR)/target/mypy-frameworks
+	$(FRAMEWORKS_ENV)/bin/python -m pytest -q -c crates/quell-python/pyproject.toml --rootdir crates/quell-python $(FRAMEWORKS)
+	cd target && $(FRAMEWORKS_ENV)/bin/python $(CURDIR)/examples/python/own_module_of_pytorch.py
+
 python: $(PYTHON_ENV)/ready ## build a fast wheel of the Python package in target/wheels
 	cd crates/quell-python && $(IN_PYTHON_ENV) maturin build --release --locked --out $(CURDIR)/target/wheels
 	@ls $(CURDIR)/target/wheels

@@ -7,6 +7,7 @@
 mod accounting;
 mod columns;
 mod data;
+mod descent;
 mod error;
 mod ledger;
 mod mechanisms;
@@ -25,6 +26,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     accounting::register(module)?;
     columns::register(module)?;
     data::register(module)?;
+    descent::register(module)?;
     ledger::register(module)?;
     mechanisms::register(module)?;
     model::register(module)?;

@@ -184,3 +184,25 @@ def choose(
 def randomized_response(
     ledger: Ledger, answers: npt.NDArray[np.uint32], choices: int, settings: str
 ) -> tuple[npt.NDArray[np.uint32], str]: ...
+
+def plan_descent(settings: str, relation: str) -> str: ...
+
+@final
+class Descent:
+    @staticmethod
+    def pay(
+        ledger: Ledger, settings: str, key: str, one_record_per_user: bool, by: str | None, release: str | None
+    ) -> Descent: ...
+    @property
+    def plan(self) -> str: ...
+    @property
+    def receipt(self) -> str: ...
+    @property
+    def position(self) -> int: ...
+    def step(
+        self,
+        records: int,
+        most: int,
+        measure: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]],
+        add: Callable[[npt.NDArray[np.float32]], Sequence[npt.NDArray[np.float32]]],
+    ) -> tuple[npt.NDArray[np.float32], float | None, float] | None: ...
