@@ -42,6 +42,7 @@ use crate::{
     accounting::neighbors,
     error::{Error, Result},
     ledger::PyLedger,
+    process::Process,
 };
 
 pub(crate) fn register(module: &PyModuleRef<'_>) -> PyResult<()> {
@@ -170,6 +171,7 @@ struct PyDescent {
     steps: u64,
     receipt: Receipt,
     plan: String,
+    process: Process,
     state: Mutex<State>,
 }
 
@@ -220,7 +222,7 @@ impl PyDescent {
             Ok((mechanism, settings.steps, receipt, plan, position))
         })?;
         let state = Mutex::new(State { leased: VecDeque::new(), position, norm: None });
-        Ok(Self { ledger, note, mechanism, steps, receipt, plan, state })
+        Ok(Self { ledger, note, mechanism, steps, receipt, plan, process: Process::this(), state })
     }
 
     /// The plan, as JSON.
@@ -265,6 +267,7 @@ impl PyDescent {
             failure: None,
         };
         let released = py.detach(|| -> Result<_> {
+            self.process.check("a run")?;
             let mut state = self.state()?;
             let Some(paid) = self.next(&mut state)? else { return Ok(None) };
             let norm = state.norm.map_or(self.mechanism.clipping.norm(), ClipNorm::get);
@@ -274,6 +277,8 @@ impl PyDescent {
             }
             state.position += 1;
             let step = batches.next(&mut learner);
+            // A learner that forks has a copy of the batch and of the noise that follows.
+            self.process.check("a run")?;
             if let Some(failure) = learner.failure.take() {
                 // The sum is incomplete, so it is not released.
                 return Err(failure);
