@@ -60,12 +60,6 @@ impl InMemory {
         Ledger::create(Self::new(dataset), terms)
     }
 
-    /// Name of the dataset.
-    #[must_use]
-    pub fn dataset(&self) -> &str {
-        &self.dataset
-    }
-
     /// The lines. A panic elsewhere leaves them whole: a line is added in one call.
     fn lines(&self) -> MutexGuard<'_, Vec<Line>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)

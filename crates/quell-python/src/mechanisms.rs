@@ -5,8 +5,10 @@ use pyo3::prelude::*;
 use quell_privacy::{
     Neighbors,
     ledger::{Book, Ledger, Note, Paid, Receipt, Unit},
-    mechanism::{Bounds, Mechanism, NoisyMax, RandomizedResponse, Rule, Selection, Sensitive, Votes},
-    units::{ClipNorm, Epsilon, Probability},
+    mechanism::{
+        Bounds, Mechanism, NoisyMax, RandomizedResponse, Rule, Selection, Sensitive, TotalScores, Votes,
+    },
+    units::{ClipNorm, Epsilon},
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -84,10 +86,7 @@ fn randomized_response<'py>(
                 let hint = "the number of answers is the number of records, which only a ledger with neighbors=\"replace\" makes public";
                 return Err(Error::Hinted("UnsupportedError", found.into(), hint.into()));
             }
-            // ε = ln(1 + k(1 - p)/p) for k choices and probability p of a random answer; p is rounded up.
-            let k = f64::from(choices);
-            let randomized = k / (k + epsilon.exp_m1()) * (1.0 + 1e-14);
-            Ok(RandomizedResponse::new(choices, Probability::new(randomized.min(1.0))?)?)
+            Ok(RandomizedResponse::for_epsilon(choices, Epsilon::new(epsilon)?)?)
         })?;
         Ok((paid.run(&Sensitive::new(answers))?, receipt))
     })?;
@@ -114,9 +113,6 @@ fn noisy_max(
     })?)
 }
 
-/// Parts into which the largest contribution of a record to a utility is divided.
-const PARTS: f64 = 1_048_576.0;
-
 /// The candidate with the highest total score, more likely than others, and the receipt as JSON.
 ///
 /// `scores` has a row for each record and a column for each candidate. Scores are clamped to the bounds.
@@ -136,13 +132,13 @@ fn choose(
     Ok(py.detach(|| -> Result<_> {
         check_candidates(candidates)?;
         let bounds = Bounds::new(bounds.0, bounds.1)?;
-        let replaces = ledger.open()?.state()?.terms().neighbors == Neighbors::Replace;
-        let utilities = Sensitive::new(totals(&rows, candidates, bounds, replaces));
+        let mut scores = TotalScores::new(candidates, bounds, ledger.open()?.state()?.terms().neighbors);
+        rows.iter().for_each(|row| scores.add(row));
         let (paid, receipt) = pay(ledger, settings, |epsilon, _| {
-            let (sensitivity, epsilon) = (ClipNorm::new(PARTS)?, Epsilon::new(epsilon)?);
+            let (sensitivity, epsilon) = (ClipNorm::new(TotalScores::SENSITIVITY)?, Epsilon::new(epsilon)?);
             Ok(Selection { candidates, sensitivity, epsilon, permute_and_flip })
         })?;
-        Ok((paid.run(&utilities)?, json!(receipt).to_string()))
+        Ok((paid.run(&scores.utilities())?, json!(receipt).to_string()))
     })?)
 }
 
@@ -152,22 +148,4 @@ fn check_candidates(candidates: usize) -> Result<()> {
     }
     let (name, found, expected) = ("candidates", candidates.to_string(), "at least 2");
     Err(quell::Error::Setting { name, found, expected }.into())
-}
-
-/// The total score of each candidate, in parts.
-///
-/// Each score is a whole number of parts, of which sums are exact. So a record moves a total by at most [`PARTS`]: a
-/// record that is added moves it by its score, and one that is replaced by the difference of two scores. A score that
-/// is no number is the lowest of all, or 0 where records are added.
-fn totals(rows: &[Vec<f64>], candidates: usize, bounds: Bounds, replaces: bool) -> Vec<f64> {
-    let (lower, upper) = (bounds.lower(), bounds.upper());
-    let (origin, unit) = if replaces { (lower, upper - lower) } else { (0.0, lower.abs().max(upper.abs())) };
-    let mut totals = vec![0_i64; candidates];
-    for row in rows {
-        for (total, score) in totals.iter_mut().zip(row) {
-            let score = if score.is_nan() { origin } else { score.clamp(lower, upper) };
-            *total += (((score - origin) / unit).clamp(-1.0, 1.0) * PARTS).floor() as i64;
-        }
-    }
-    totals.into_iter().map(|total| total as f64).collect()
 }

@@ -23,7 +23,7 @@ pub use descent::{
 };
 pub use selection::{
     AboveThreshold, AllTrials, Best, BestOf, GaussianSparseVector, RandomizedResponse, Selection,
-    SparseVector, TrialPlan,
+    SparseVector, TotalScores, TrialPlan,
 };
 use statistics::grid;
 pub use statistics::{

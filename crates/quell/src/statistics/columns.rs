@@ -29,7 +29,7 @@ const DELTA: f64 = 1.0 / 2000.0;
 const RENYI: f64 = 0.1;
 
 /// The shares of ε that a label gets in a table with many columns, where an equal share may show no class.
-pub const LABEL_SHARES: f64 = 3.0;
+const LABEL_SHARES: f64 = 3.0;
 
 /// The number of columns from which on a label gets more than an equal share.
 const MANY_COLUMNS: usize = 16;

@@ -35,7 +35,7 @@ mod question;
 pub use accuracy::{Accuracy, Score};
 pub use answer::{Answer, Named};
 pub use bins::Bins;
-pub use columns::{ColumnValues, Columns, ColumnsPlan, Found, LABEL_SHARES, Unknown, WIDEST};
+pub use columns::{ColumnValues, Columns, ColumnsPlan, Found, Unknown, WIDEST};
 pub use groups::{Axis, Grouped, Partition};
 pub use plan::{Part, Plan};
 pub use question::{Question, Statistic, Visitor};

@@ -6,7 +6,7 @@ use crate::{
     mechanism::{Mechanism, Sealed, Sensitive},
     noise::exact::bernoulli,
     number::format_brief,
-    units::Probability,
+    units::{Epsilon, Probability},
 };
 
 /// Randomized response: one answer per record, true or, with some probability, random.
@@ -36,6 +36,28 @@ impl RandomizedResponse {
         }
         let units = (randomized.get() * DENOMINATOR as f64).ceil();
         Ok(Self { choices, randomized: Probability::new(units / DENOMINATOR as f64)? })
+    }
+
+    /// The fewest random answers that are ε-DP when a record is replaced.
+    ///
+    /// # Theorem
+    /// With probability p of a random answer among k choices, the true answer is given with probability 1 - p + p/k
+    /// and each other with p/k. Their ratio is exp ε for p = k/(k + exp ε - 1). p is rounded up.
+    ///
+    /// ```
+    /// use quell_privacy::{Neighbors, accounting::Pld, mechanism::{Mechanism, RandomizedResponse}};
+    /// use quell_privacy::units::{Delta, Epsilon};
+    /// let coin = RandomizedResponse::for_epsilon(2, Epsilon::new(1.0)?)?;
+    /// let event = coin.event(Neighbors::Replace);
+    /// let cost = Pld::default().epsilon(&event, Neighbors::Replace, Delta::new(1e-9)?)?;
+    /// assert!(cost.upper <= 1.0 + 1e-3 && cost.lower >= 0.99);
+    /// # Ok::<(), quell_privacy::Error>(())
+    /// ```
+    pub fn for_epsilon(choices: u32, epsilon: Epsilon) -> Result<Self, Error> {
+        let k = f64::from(choices);
+        // Four roundings of at most a part in 2⁵², and exp_m1 good to a few.
+        let randomized = k / (k + epsilon.get().exp_m1()) * (1.0 + 1e-14);
+        Self::new(choices, Probability::new(randomized.min(1.0))?)
     }
 }
 

@@ -59,18 +59,6 @@ impl NearestVoters {
     pub fn questions(&self) -> usize {
         self.questions.len() / self.index.width()
     }
-
-    /// The number of classes.
-    #[must_use]
-    pub fn classes(&self) -> usize {
-        self.classes
-    }
-
-    /// The number of records that vote on a question.
-    #[must_use]
-    pub fn neighbors(&self) -> usize {
-        self.neighbors
-    }
 }
 
 impl Electorate for NearestVoters {
