@@ -301,7 +301,7 @@ class LogisticRegression(_Probabilistic):
     _model = "logistic"
 
     def _settings(self) -> dict[str, Any]:
-        # A network has this name, too. With a method, it is a linear model.
+        # A network has this name, too: this asks for the linear learner.
         return {"learner": "glm"}
 
 

@@ -124,7 +124,7 @@ def train(
     The charge goes to `ledger`. Without one, a ledger in memory pays for this run alone: then nothing adds up several
     runs on the same records, so use it for public data and first steps.
 
-    Targets that are fractions are predicted as numbers, all others as classes; `task` decides otherwise.
+    Targets of a type of fractions are predicted as numbers, all others as classes; `task` decides otherwise.
     `model` is one of `quell.models()`; without it, model, features and settings follow from public facts.
     `settings` are those of a configuration file. `test` are public records to test on: `(X, y)`, or a table.
     `output` is a new folder for the run, which can be resumed; without it, a run that is stopped is lost.
@@ -160,10 +160,15 @@ def train(
     job = _job(X, y, options)
     with tempfile.TemporaryDirectory(prefix="quell-") as place:
         folder = os.path.join(place, "run") if output is None else os.fspath(output)
-        with Bar.of(progress) as bar:
-            told, native = _native.train(
-                _text(job.settings), job.records, folder, output is None, job.ledger._native, bar.watch, author()
-            )
+        try:
+            with Bar.of(progress) as bar:
+                told, native = _native.train(
+                    _text(job.settings), job.records, folder, output is None, job.ledger._native, bar.watch, author()
+                )
+        except KeyboardInterrupt as stopped:
+            if output is not None and hasattr(stopped, "add_note"):
+                stopped.add_note(f"continue with quell.resume({folder!r}, X, y, ledger=…)")
+            raise
         return _finished(told, native, None if output is None else folder, job.facts)
 
 
