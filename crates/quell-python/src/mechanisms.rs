@@ -133,7 +133,9 @@ fn choose(
         check_candidates(candidates)?;
         let bounds = Bounds::new(bounds.0, bounds.1)?;
         let mut scores = TotalScores::new(candidates, bounds, ledger.open()?.state()?.terms().neighbors);
-        rows.iter().for_each(|row| scores.add(row));
+        for row in &rows {
+            scores.add(row);
+        }
         let (paid, receipt) = pay(ledger, settings, |epsilon, _| {
             let (sensitivity, epsilon) = (ClipNorm::new(TotalScores::SENSITIVITY)?, Epsilon::new(epsilon)?);
             Ok(Selection { candidates, sensitivity, epsilon, permute_and_flip })

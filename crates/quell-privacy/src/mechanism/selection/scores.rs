@@ -66,7 +66,9 @@ mod tests {
     /// The totals of some records.
     fn totals(rows: &[[f64; 2]], bounds: (f64, f64), neighbors: Neighbors) -> Vec<i64> {
         let mut scores = TotalScores::new(2, Bounds::new(bounds.0, bounds.1).unwrap(), neighbors);
-        rows.iter().for_each(|row| scores.add(row));
+        for row in rows {
+            scores.add(row);
+        }
         scores.totals
     }
 
