@@ -100,8 +100,9 @@ screenshots: ## draw the pictures of docs anew, in an installed Chromium
 fuzz: ## run every file reader on FUZZ_RUNS random inputs, a million by default (installs cargo-fuzz if it is missing)
 	fuzz/run
 
-bench: ## measure training, neighbours, noise, ledger and accountant beside their peers (installs the peers); tables, estimators, clusters, synthetic data and recommendations, if QUELL_DATA names the folder of the data
+bench: ## measure training, modules of PyTorch, neighbours, noise, ledger and accountant beside their peers (installs the peers); tables, estimators, clusters, synthetic data and recommendations, if QUELL_DATA names the folder of the data
 	python3 benches/training.py
+	python3 benches/frameworks.py
 	test -z "$$QUELL_DATA" || python3 benches/tables.py
 	test -z "$$QUELL_DATA" || python3 benches/tables.py --untuned
 	test -z "$$QUELL_DATA" || python3 benches/clusters.py
