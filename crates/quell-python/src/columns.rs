@@ -15,6 +15,9 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(find_columns, module)?)
 }
 
+/// The name of a column, the range in which its numbers are searched, and whether it holds numbers.
+type AskedColumn = (String, Option<(f64, f64)>, bool);
+
 /// Releases bounds of numbers and frequent categories, and the number of records if it is asked for.
 ///
 /// A column has a range in which its numbers are searched, or none for categories. Returns JSON: what was found about
@@ -25,7 +28,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 fn find_columns(
     py: Python<'_>,
     table: &PyTable,
-    columns: Vec<(String, Option<(f64, f64)>, bool)>,
+    columns: Vec<AskedColumn>,
     ledger: &PyLedger,
     epsilon: f64,
     label: Option<String>,
@@ -40,7 +43,7 @@ fn find_columns(
     let table = table.table.clone();
     Ok(py.detach(|| -> Result<String> {
         let names: Vec<String> = columns.iter().map(|(name, ..)| name.clone()).collect();
-        let unknown = |(name, within, is_number): (String, Option<(f64, f64)>, bool)| {
+        let unknown = |(name, within, is_number): AskedColumn| {
             let (low, high) = within.unwrap_or((WIDEST[0], WIDEST[1]));
             let unknown =
                 if is_number { Unknown::Bounds(Bounds::new(low, high)?) } else { Unknown::Categories };

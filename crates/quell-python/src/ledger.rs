@@ -83,7 +83,7 @@ impl Place {
                 let path = std::path::absolute(&path).unwrap_or(path);
                 Self::Stored { text: path.display().to_string(), location: Location::File(path) }
             }
-            location => Self::Stored { location, text: text.to_owned() },
+            location @ Location::Server(_) => Self::Stored { location, text: text.to_owned() },
         }
     }
 }

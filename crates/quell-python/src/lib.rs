@@ -4,6 +4,9 @@
 //! border as JSON and are read by the types of the library, records cross it as arrays. Long work releases the
 //! interpreter.
 
+// Functions that Python calls get their arguments as values.
+#![expect(clippy::needless_pass_by_value, reason = "pyo3 extracts arguments as values")]
+
 mod accounting;
 mod columns;
 mod data;

@@ -77,7 +77,7 @@ fn plan(py: Python<'_>, settings: &str, records: &PyRecords, ledger: &PyLedger) 
         let mut ledger = ledger.open()?;
         let configuration = configured(settings, records, &terms_of(&mut ledger)?)?;
         let configuration = Configuration { is_only_planned: true, ..configuration };
-        Ok(run::train(configuration, Plan(ledger))??)
+        run::train(configuration, Plan(ledger))?
     })?)
 }
 
@@ -138,7 +138,7 @@ fn train(
         let terms = terms_of(&mut ledger.open()?)?;
         let configuration = configured(settings, records, &terms)?;
         let place = Place::New { folder, is_temporary };
-        Ok(run::train(configuration, Train { ledger, place, watch, by })??)
+        run::train(configuration, Train { ledger, place, watch, by })?
     })?)
 }
 
@@ -158,7 +158,7 @@ fn resume(
         let mut configuration = folder.configuration()?;
         configuration.data.records = Some(records.records.clone());
         let place = Place::Existing(folder);
-        Ok(run::train(configuration, Train { ledger, place, watch, by })??)
+        run::train(configuration, Train { ledger, place, watch, by })?
     })?)
 }
 
