@@ -356,7 +356,7 @@ impl Framework {
             py.check_signals()?;
             let records = PyArray1::from_iter(py, piece.iter().map(|record| *record as i64));
             let measured = self.measure.call1(py, (records,))?;
-            let squared: PyReadonlyArray2<'_, f64> = measured.extract(py).map_err(PyErr::from)?;
+            let squared: PyReadonlyArray2<'_, f64> = measured.extract(py)?;
             if squared.shape() != [piece.len(), parts] {
                 return Err(unexpected("lengths", &format!("{:?}", squared.shape()), &[piece.len(), parts]));
             }
