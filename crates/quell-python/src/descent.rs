@@ -184,6 +184,9 @@ struct State {
     norm: Option<ClipNorm>,
 }
 
+/// A noisy sum, the share of vectors within the norm with adaptive clipping, and the norm.
+type Released<'py> = (pyo3::Bound<'py, PyArray1<f32>>, Option<f64>, f64);
+
 /// How many blocks of steps a run leases, like other runs.
 const LEASES: u64 = 64;
 
@@ -249,7 +252,6 @@ impl PyDescent {
     /// vectors: a row for each record, a column for each part that is clipped. `add` gets the scales, as many, and
     /// returns the sums of the scaled vectors in pieces, one after the other. Both see at most `most` records at once.
     /// An exception of either ends the step: it is spent, and nothing is released.
-    #[expect(clippy::type_complexity, reason = "a tuple of Python")]
     fn step<'py>(
         &self,
         py: Python<'py>,
@@ -257,7 +259,7 @@ impl PyDescent {
         most: usize,
         measure: Py<PyAny>,
         add: Py<PyAny>,
-    ) -> PyResult<Option<(pyo3::Bound<'py, PyArray1<f32>>, Option<f64>, f64)>> {
+    ) -> PyResult<Option<Released<'py>>> {
         let mut learner = Framework {
             dimension: self.mechanism.dimension,
             most: most.max(1),

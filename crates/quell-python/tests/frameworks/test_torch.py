@@ -256,17 +256,17 @@ def test_a_record_that_is_not_finite_adds_nothing(name: str, way: str) -> None:
 
 def test_a_huge_record_is_no_longer_than_the_clip_norm() -> None:
     """The factors of an outer product are balanced: tiny times huge loses no digits."""
-    for size in (1e-30, 1e-10, 1.0, 1e15, 1e30, 3e38):
+    for size in (1e-30, 1e-10, 1.0, 1e15, 1e30, 1e36, 3e38):
         module = nn.Linear(3, 2, bias=False)
         x, y = torch.full((1, 3), size), torch.zeros(1)
-        target = Target(module, lambda out, y: (out * torch.tensor([3e-7, 1.0]) * 1e-3).sum(1))
+        target = Target(module, lambda out, y: (out * torch.tensor([3e-7, 1.0]) * 1e-12).sum(1))
         own = Ghost(target, Tensors((x, y)).take, [6], 96)
         length = math.sqrt(own.measure(np.arange(1))[0, 0])
         scale = np.float32(min(1.0, 1e-9 / length) * (1 - 2**-23))
         if scale < np.finfo(np.float32).tiny:
             continue
         found = np.concatenate([piece.copy() for piece in own.add(np.array([[scale]]))]).astype(np.float64)
-        expected = float(scale) * np.outer([3e-10, 1e-3], [size] * 3).ravel()
+        expected = float(scale) * np.outer([3e-19, 1e-12], [size] * 3).ravel()
         assert np.linalg.norm(found) <= 1e-9 * (1 + 2**-13) or scale == 1.0
         assert np.abs(found - expected).max() <= 1e-6 * np.linalg.norm(expected) + 1e-43
 
