@@ -2,7 +2,7 @@
 .PHONY: help test test-python test-frameworks python check format lint docs book deny semver audit bench faults fuzz screenshots
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
 # A build from nothing is faster without files for incremental builds and without line numbers in backtraces.
 test: export CARGO_INCREMENTAL = 0
@@ -24,37 +24,35 @@ $(PYTHON_ENV)/ready: $(PYTHON_REQUIREMENTS)
 	$(PYTHON_ENV)/bin/pip install --quiet --disable-pip-version-check -r $(PYTHON_REQUIREMENTS)
 	@touch $@
 
-test-python: export CARGO_INCREMENTAL = 0
-test-python: export CARGO_PROFILE_DEV_DEBUG = 0
-test-python: $(PYTHON_ENV)/ready ## build the Python package into target/python-env, and run its tests, types and documentation
-	rm -rf target/python-wheels && cd crates/quell-python && $(IN_PYTHON_ENV) maturin build --locked --out $(CURDIR)/target/python-wheels
-	$(PYTHON_ENV)/bin/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps target/python-wheels/*.whl
+# The wheel of the tests.
+PYTHON_WHEEL := target/python-wheels
+$(PYTHON_WHEEL): export CARGO_INCREMENTAL = 0
+$(PYTHON_WHEEL): export CARGO_PROFILE_DEV_DEBUG = 0
+$(PYTHON_WHEEL): $(PYTHON_ENV)/ready $(shell find crates -name '*.rs' -o -name '*.toml' -o -name '*.pyi' -o -name '*.py' -not -path '*/tests/*')
+	rm -rf $@ && cd crates/quell-python && $(IN_PYTHON_ENV) maturin build --locked --out $(CURDIR)/$@
+
+test-python: $(PYTHON_WHEEL) ## build the Python package into target/python-env, and run its tests, types and documentation
+	$(PYTHON_ENV)/bin/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(PYTHON_WHEEL)/*.whl
 	cd crates/quell-python && $(PYTHON_ENV)/bin/python -m mypy --strict -p quell --cache-dir $(CURDIR)/target/mypy
 	cd crates/quell-python && $(PYTHON_ENV)/bin/python -m mypy.stubtest quell._native --allowlist tests/stubtest-allowlist.txt
 	$(PYTHON_ENV)/bin/python -m pytest -q -c crates/quell-python/pyproject.toml --rootdir crates/quell-python crates/quell-python/tests --ignore crates/quell-python/tests/frameworks
 	$(PYTHON_ENV)/bin/python -m pdoc --output-directory target/python-docs quell
 
-# A torch without CUDA is a tenth as large. Where that place is out of reach, the usual one has it with CUDA.
+# A torch without CUDA is a tenth as large: name an index that has it with TORCH_INDEX=…
 FRAMEWORKS_ENV := $(CURDIR)/target/frameworks-env
 FRAMEWORKS := crates/quell-python/tests/frameworks
 TORCH := torch==2.15.0
-TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 FRAMEWORKS_PIP := $(FRAMEWORKS_ENV)/bin/pip install --quiet --disable-pip-version-check
 
 $(FRAMEWORKS_ENV)/ready: $(FRAMEWORKS)/requirements.txt
 	python3 -m venv $(FRAMEWORKS_ENV)
-	$(FRAMEWORKS_PIP) --retries 0 --timeout 10 --index-url $(TORCH_INDEX) $(TORCH) || $(FRAMEWORKS_PIP) $(TORCH)
+	$(FRAMEWORKS_PIP) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH)
 	$(FRAMEWORKS_PIP) -r $(FRAMEWORKS)/requirements.txt
 	$(FRAMEWORKS_PIP) --no-deps opacus==1.6.0
 	@touch $@
 
-# The wheel that `make test-python` built, unless there is none.
-target/python-wheels:
-	$(MAKE) $(PYTHON_ENV)/ready
-	cd crates/quell-python && CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0 $(IN_PYTHON_ENV) maturin build --locked --out $(CURDIR)/target/python-wheels
-
-test-frameworks: $(FRAMEWORKS_ENV)/ready target/python-wheels ## install PyTorch and JAX into target/frameworks-env, and test quell.torch and quell.jax
-	$(FRAMEWORKS_PIP) --force-reinstall --no-deps target/python-wheels/*.whl
+test-frameworks: $(FRAMEWORKS_ENV)/ready $(PYTHON_WHEEL) ## install PyTorch and JAX into target/frameworks-env, and test quell.torch and quell.jax
+	$(FRAMEWORKS_PIP) --force-reinstall --no-deps $(PYTHON_WHEEL)/*.whl
 	cd crates/quell-python && $(FRAMEWORKS_ENV)/bin/python -m mypy --strict -p quell.torch -p quell.jax --follow-imports silent --cache-dir $(CURDIR)/target/mypy-frameworks
 	$(FRAMEWORKS_ENV)/bin/python -m pytest -q -c crates/quell-python/pyproject.toml --rootdir crates/quell-python $(FRAMEWORKS)
 	cd target && $(FRAMEWORKS_ENV)/bin/python $(CURDIR)/examples/python/own_module_of_pytorch.py
