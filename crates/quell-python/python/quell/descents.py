@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from . import _native
 from .errors import RunError, SettingError, UnsupportedError
-from .ledgers import Ledger, Neighbors, author
+from .ledgers import Ledger, Neighbors, author, default_delta
 from .receipts import Receipt
 
 __all__ = ["Clipping", "Descent", "DescentPlan", "Options", "Release", "Step", "Vectors", "check_vectors"]
@@ -157,7 +157,7 @@ class Descent:
         rate, steps = _rate_and_steps(options, count)
         delta = options.delta
         if delta is None:
-            delta = _delta(count) if ledger is None else min(_delta(count), ledger.delta)
+            delta = default_delta(count) if ledger is None else min(default_delta(count), ledger.delta)
         if ledger is not None and ledger.unit == "user" and not options.one_record_per_user:
             raise UnsupportedError(
                 "the ledger protects one user, and one user may have several records",
@@ -294,11 +294,6 @@ def _clipping(options: Options, batch: float, parts: Sequence[int]) -> dict[str,
     raise SettingError(
         f"clipping is {options.clipping!r}, expected flat, automatic, per_layer or adaptive"
     )
-
-
-def _delta(records: int) -> float:
-    """A power of ten, at most a tenth of a record."""
-    return 10.0 ** math.floor(math.log10(0.1 / max(records, 1)) + 1e-9)
 
 
 class Violation(Exception):

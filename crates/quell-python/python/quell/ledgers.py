@@ -6,6 +6,7 @@ import dataclasses
 import getpass
 import html
 import json
+import math
 import os
 from typing import Any, Literal
 
@@ -254,6 +255,15 @@ class Ledger:
     def _state(self) -> dict[str, Any]:
         state: dict[str, Any] = json.loads(self._native.state())
         return state
+
+
+def default_delta(records: int | None) -> float:
+    """δ where none is given: a tenth of a record, rounded down to a power of ten; a millionth of an unknown number.
+
+    >>> default_delta(1000), default_delta(1001)
+    (0.0001, 1e-05)
+    """
+    return 1e-6 if records is None else 10.0 ** -max(2, math.ceil(math.log10(10 * max(records, 1))))
 
 
 def _reopen(dataset: str, at: str) -> Ledger:

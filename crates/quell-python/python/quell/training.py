@@ -6,7 +6,6 @@ import copy
 import csv
 import dataclasses
 import json
-import math
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ from .data import Table, declared_type
 from .errors import BudgetError, FileError, SettingError, StoppedError
 from .facts import DeclaredFacts, Facts, Public, Task
 from .inputs import class_names, examples_of, matrix_columns, object_column, target_numbers, to_json, user_texts
-from .ledgers import Ledger, Neighbors, author
+from .ledgers import Ledger, Neighbors, author, default_delta
 from .model import Model
 from .progress import Bar, Watch
 from .schemas import AnySchema, Bounds, Schema
@@ -336,7 +335,7 @@ def _job(X: Any, y: Any, options: Options) -> Job:
         ledger = Ledger.in_memory(
             composition="gaussian",
             epsilon=options.epsilon,
-            delta=options.delta or _delta(options.records),
+            delta=options.delta or default_delta(options.records),
             unit="user" if has_users else "example",
             neighbors=options.neighbors or "add_remove",
         )
@@ -384,7 +383,7 @@ def _settings(facts: Facts, options: Options, ledger: Ledger) -> dict[str, Any]:
     if not isinstance(privacy, dict):
         raise SettingError(f"training.privacy of the settings is {privacy!r}, expected a dict")
     privacy["epsilon"] = options.epsilon
-    privacy["delta"] = options.delta if options.delta is not None else min(_delta(facts.records), ledger.delta)
+    privacy["delta"] = options.delta if options.delta is not None else min(default_delta(facts.records), ledger.delta)
     if facts.records is not None:
         sections["training"].setdefault("sampling", {})["records"] = facts.records
     if options.model is not None:
@@ -398,11 +397,6 @@ def _settings(facts: Facts, options: Options, ledger: Ledger) -> dict[str, Any]:
 
 def _text(settings: dict[str, Any]) -> str:
     return to_json(settings)
-
-
-def _delta(records: int | None) -> float:
-    """A power of ten below a tenth of a record; a millionth if the number of records is unknown."""
-    return 1e-6 if records is None else 10.0 ** math.floor(math.log10(0.1 / max(records, 1)) - 1e-9)
 
 
 def _leave_room(job: Job, no_records: _native.Records, most: float) -> None:
