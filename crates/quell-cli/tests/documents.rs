@@ -255,7 +255,11 @@ fn check(page: &str) -> (usize, String, String) {
             let actual: Vec<String> = printed.lines().map(str::to_owned).collect();
             let masked = |lines: &[String]| -> Vec<String> {
                 if mark == "random" {
-                    lines.iter().map(|line| without_numbers(line)).collect()
+                    lines
+                        .iter()
+                        .filter(|line| !depends_on_noise(line))
+                        .map(|line| without_numbers(line))
+                        .collect()
                 } else {
                     lines.to_vec()
                 }
@@ -285,6 +289,11 @@ fn check(page: &str) -> (usize, String, String) {
         lines.splice(start..start + length, actual);
     }
     (run, faults, lines.join("\n") + "\n")
+}
+
+/// Whether a line is there or not by chance: how far a few records stand out from the noise.
+fn depends_on_noise(line: &str) -> bool {
+    line.starts_with("warning: what this run released cannot be told from noise")
 }
 
 #[test]
