@@ -28,7 +28,7 @@ Clipping = Literal["flat", "automatic", "per_layer", "adaptive"]
 BLOCK = 96
 """The most records that a framework adds in single precision: a block of the mechanism."""
 
-LEAST_NORM = 1e-20
+LEAST_NORM = 1e-8
 """The least clip norm. A framework may take numbers below 2⁻¹²⁶ for zero, and the proof allows for 2⁻¹⁴⁷.
 
 The error of n = 97 terms of d numbers is at most 2n√d/2¹²⁶, which is below 10⁻⁷ of this norm for d up to 2³⁰.
@@ -324,9 +324,9 @@ def check_vectors(
     together = _vectors(vectors, list(records))
     for (squared, vector), (own, lonely) in zip(together, alone, strict=True):
         length = float(np.linalg.norm(lonely))
-        if np.linalg.norm(vector - lonely) > LENGTH_ERROR * length + 1e-18:
+        if np.linalg.norm(vector - lonely) > DRIFT * length + 1e-18:
             raise Violation("the vector of a record depends on other records")
-        if np.abs(np.sqrt(squared) - np.sqrt(own)).max() > LENGTH_ERROR * np.sqrt(own).max() + 1e-18:
+        if np.abs(np.sqrt(squared) - np.sqrt(own)).max() > DRIFT * np.sqrt(own).max() + 1e-18:
             raise Violation("the length of a record's vector depends on other records")
         _check_length(squared, vector)
     # The same records with a few others, each of which has scale zero.

@@ -36,6 +36,13 @@ class Target:
         self.parameters = trainable(module)
         self.dimension = sum(parameter.numel() for _, parameter in self.parameters)
         self._loss = per_record(loss)
+        self._owners = [module, *([loss] if isinstance(loss, nn.Module) else [])]
+
+    def state(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """All parameters and buffers of the module and of the loss."""
+        for owner in self._owners:
+            yield from owner.named_parameters()
+            yield from owner.named_buffers()
 
     def losses(self, batch: Batch, module: Callable[..., Any] | None = None) -> torch.Tensor:
         """The loss of each record."""
@@ -116,18 +123,28 @@ class Gradients:
         """The squared lengths of the gradients of some records."""
         # What the last piece kept is given back before the next one needs as much.
         self._held = []
-        batch = self.take(torch.from_numpy(records))
+        count = len(records)
+        # Every piece has the same number of rows: the first record fills it up, with scale zero. Libraries choose their
+        # loops by the number of rows. With fewer rows, an added record would change the last digits of all others, and
+        # a layer such as ReLU can turn a last digit into another gradient.
+        filled = np.concatenate([records, np.full(self.rows_of(count) - count, records[0], dtype=np.int64)])
+        batch = self.take(torch.from_numpy(filled))
         self._held = self.pieces(batch)
         with torch.no_grad():
-            squared = torch.zeros((self._parts, len(records)), dtype=torch.float64)
+            squared = torch.zeros((self._parts, len(filled)), dtype=torch.float64)
             for piece in self._held:
                 squared[self._places[id(piece.parameter)]] += piece.squared().cpu()
-        measured: npt.NDArray[np.float64] = squared.T.contiguous().numpy()
+        measured: npt.NDArray[np.float64] = squared.T[:count].contiguous().numpy()
         return measured
+
+    def rows_of(self, count: int) -> int:
+        """With how many rows a piece of so many records is computed."""
+        return max(self.most, count)
 
     def add(self, scales: npt.NDArray[np.float32]) -> list[npt.NDArray[np.float32]]:
         """The scaled sum of the gradients that were measured last."""
-        given = torch.from_numpy(scales)
+        rows = self.rows_of(len(scales))
+        given = torch.from_numpy(np.concatenate([scales, np.zeros((rows - len(scales), scales.shape[1]), np.float32)]))
         owners = {id(piece.parameter): piece for piece in self._held}
         with torch.no_grad():
             for (_, parameter), out in zip(self.target.parameters, self._sums, strict=True):
@@ -137,8 +154,10 @@ class Gradients:
         return [out.view(-1).float().cpu().numpy() for out in self._sums]
 
     def forget(self) -> None:
-        """Gives back what the last piece kept."""
+        """Gives back what the last piece kept, and its sums, to which no noise was added."""
         self._held = []
+        for out in self._sums:
+            out.zero_()
 
     def kept(self, batch: Batch) -> int:
         """How many numbers are kept for each record of a piece."""
@@ -239,6 +258,10 @@ class OneByOne(Gradients):
     """The gradient of one record after the other: slow, and works for every module."""
 
     name = "one by one"
+
+    def rows_of(self, count: int) -> int:
+        """Each record is a batch of its own."""
+        return count
 
     def pieces(self, batch: Batch) -> list[Piece]:
         """The gradients of a piece."""

@@ -101,11 +101,16 @@ def choose(target: Target, one: Batch, parts: Sequence[int], method: str | None,
 
         names = [method] if method is not None else list(WAYS)
         reasons: list[str] = []
+        unmapped = _why_unmapped(target, good, parts)
         for name in names:
             if name not in WAYS:
                 raise SettingError(f"method is {name!r}, expected one of {', '.join(WAYS)}")
             if name == "ghost" and not covered(target.module):
                 reasons.append("ghost: a trainable parameter is outside of the layers that have a formula")
+                continue
+            if name == "ghost" and unmapped is not None:
+                # A choice that depends on the numbers of a batch mixes its records. `torch.func` refuses such choices.
+                reasons.append(f"ghost: torch.func cannot map the module: {unmapped}")
                 continue
             way = WAYS[name](target, lambda records: _indexed(everything, records), parts, BLOCK)
             try:
@@ -128,6 +133,15 @@ def choose(target: Target, one: Batch, parts: Sequence[int], method: str | None,
     )
 
 
+def _why_unmapped(target: Target, batch: Batch, parts: Sequence[int]) -> str | None:
+    """Why `torch.func` cannot map the module over records; `None` if it can."""
+    try:
+        WAYS["vmap"](target, lambda records: _indexed(batch, records), parts, BLOCK).pieces(batch)
+    except RuntimeError as reason:
+        return str(reason).splitlines()[0]
+    return None
+
+
 def _indexed(batch: Batch, records: torch.Tensor) -> Batch:
     def picked(value: Any) -> Any:
         if isinstance(value, dict):
@@ -140,42 +154,54 @@ def _indexed(batch: Batch, records: torch.Tensor) -> Batch:
 
 
 class _quiet:
-    """Checks without dropout where a loss is random, and puts back every buffer."""
+    """Checks that calls change nothing, and turns dropout off where a loss is random."""
 
     def __init__(self, target: Target, batch: Batch) -> None:
         self._target, self._batch = target, batch
 
     def __enter__(self) -> None:
         module = self._target.module
-        before = {name: buffer.clone() for name, buffer in module.named_buffers()}
         self._modes = [(child, child.training) for child in module.modules()]
+        before = {name: tensor.detach().clone() for name, tensor in self._target.state()}
+        first, second = self._losses(1), self._losses(2)
+        changed = [name for name, tensor in self._target.state() if not _same(tensor.detach(), before.get(name))]
         with torch.no_grad():
-            torch.manual_seed(1)
-            first = self._target.losses(self._batch)
-            torch.manual_seed(2)
-            second = self._target.losses(self._batch)
-        changed = [name for name, buffer in module.named_buffers() if not _same(buffer, before.get(name))]
-        for name, buffer in module.named_buffers():
-            if name in before:
-                buffer.copy_(before[name])
+            for name, tensor in self._target.state():
+                if name in changed and name in before:
+                    tensor.copy_(before[name])
         if changed:
             raise SettingError(
-                f"the buffer {changed[0]!r} changes when the module is called, so it would keep numbers of the records",
-                "use a layer without running statistics, or call eval() on it",
+                f"{changed[0]!r} changes when the module is called, so it would keep numbers of the records",
+                "use layers without running statistics and embeddings without max_norm, or call eval() on them",
             )
         if not _same(first, second):
-            # Random layers, such as dropout, are compared as they predict.
+            self._check_training(first)
+            # Gradients of random layers, such as dropout, are compared as they predict.
             module.eval()
-            with torch.no_grad():
-                torch.manual_seed(1)
-                first = self._target.losses(self._batch)
-                torch.manual_seed(2)
-                second = self._target.losses(self._batch)
-            if not _same(first, second):
+            if not _same(self._losses(1), self._losses(2)):
                 self.__exit__()
                 raise SettingError(
                     "the loss is random also in evaluation, so it cannot be checked",
                     "let layers such as torch.nn.Dropout be the only random part of the module",
+                )
+
+    def _losses(self, seed: int, batch: Batch | None = None) -> torch.Tensor:
+        torch.manual_seed(seed)
+        with torch.no_grad():
+            return self._target.losses(self._batch if batch is None else batch)
+
+    def _check_training(self, losses: torch.Tensor) -> None:
+        """With the same random numbers, the loss of a record stays if another record changes."""
+        others = synthetic(self._batch, len(losses), 3)
+        for place in range(len(losses)):
+            rows = torch.arange(len(losses))
+            rows[place] += len(losses)
+            changed = self._losses(1, _indexed(joined(self._batch, others), rows))
+            stays = torch.arange(len(losses)) != place
+            if bool(torch.isfinite(losses).all()) and not _close(changed[stays], losses[stays]):
+                raise SettingError(
+                    "the module mixes records while it trains: the loss of a record depends on the other records",
+                    "let every layer and the loss treat the records of a batch one by one",
                 )
 
     def __exit__(self, *_: object) -> None:

@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -86,6 +88,11 @@ class Private:
         the module sees at once, at most 96.
         """
         refuse(module, optimizer)
+        if clipping == "automatic":
+            raise SettingError(
+                "clipping is automatic, which scales small gradients up, beyond single precision if they are tiny",
+                "use flat, per_layer or adaptive",
+            )
         self._module, self._optimizer = module, optimizer
         target = Target(module, loss)
         found = records_of(data)
@@ -111,6 +118,7 @@ class Private:
         self._gradients = choose(target, found.one(), parts, method, at_once)
         self._gradients.take = found.take
         self._shapes: Sequence[tuple[str, nn.Parameter]] = target.parameters
+        self._modes = [child.training for child in module.modules()]
 
     @property
     def plan(self) -> DescentPlan:
@@ -145,22 +153,36 @@ class Private:
     def step(self) -> Step | None:
         """Takes one step; `None` after the last one. The first step pays for all of them.
 
-        An exception in the module or in the loss ends the step. It is spent, and nothing is released.
+        An exception in the module, the loss or the dataset ends the step. It is spent, and no sum is released. The
+        exception is yours: its text may tell something about a record, so treat it as private.
         """
         if [id(parameter) for _, parameter in trainable(self._module)] != [id(p) for _, p in self._shapes]:
             raise SettingError(
                 "other parameters are trainable than when the run was planned",
                 "make a new quell.torch.Private after you freeze or release parameters",
             )
+        if [child.training for child in self._module.modules()] != self._modes:
+            raise SettingError(
+                "the module is not in the mode in which it was checked",
+                "call train() or eval() on it as it was when the run was planned, or make a new quell.torch.Private",
+            )
         refuse(self._module, self._optimizer)
         names = type(self._module).__name__
         self._descent.pay(f"gradients of a torch module {names}")
-        # Dropout must not tell which records are in the batch. With a seed that somebody knows, it would.
+        # Dropout must not tell which records are in the batch. With a seed that somebody knows, it would. And how often
+        # a generator was asked would tell how many there are.
+        states = random.getstate(), np.random.get_state()
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(secrets.randbits(63))
+            seed = secrets.randbits(63)
+            # The generator of the CPU alone: that of a device would not be put back.
+            torch.default_generator.manual_seed(seed)
+            random.seed(seed)
+            np.random.seed(seed % 2**32)
             try:
                 released = self._descent.step(self._gradients)
             finally:
+                random.setstate(states[0])
+                np.random.set_state(states[1])
                 self._gradients.forget()
         if released is None:
             return None
@@ -185,7 +207,7 @@ class Trained:
     """A module that was trained, and what it cost."""
 
     module: nn.Module
-    """The module. It is public."""
+    """The module. Its parameters are public; what it keeps elsewhere, such as its last input, is not."""
     plan: DescentPlan
     """What was done."""
     receipt: Receipt
