@@ -531,7 +531,7 @@ def test_what_would_not_be_private_is_refused() -> None:
     refused(nn.Sequential(nn.Linear(4, 2), nn.BatchNorm1d(2)), "'1' is a BatchNorm1d")
     refused(Mixing(), "'centre' mixes records")
     refused(Remembering(), "'average' changes")
-    refused(nn.Sequential(nn.InstanceNorm1d(1, affine=True, track_running_stats=True)), "buffer", data=(torch.randn(400, 1, 3), torch.randn(400)), loss=mean_square)
+    refused(nn.Sequential(nn.InstanceNorm1d(1, affine=True, track_running_stats=True)), "changes when the module is called", data=(torch.randn(400, 1, 3), torch.randn(400)), loss=mean_square)
     refused(nn.Linear(4, 2).to(torch.bfloat16), "bfloat16")
     refused(nn.Linear(4, 2), "one number for each record", loss=F.cross_entropy)
     refused(nn.Linear(4, 2), "mixes records", loss=lambda out, y: out[:, 0] / out[:, 0].abs().sum().detach())
