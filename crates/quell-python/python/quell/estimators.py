@@ -21,8 +21,9 @@ by themselves.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -65,6 +66,7 @@ __all__ = [
 ]
 
 
+@dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 class _Estimator(BaseEstimator):
     """What all estimators share: the options of `quell.train`, and the model.
 
@@ -93,19 +95,19 @@ class _Estimator(BaseEstimator):
         The trained model, with its claim, its receipt and its report.
     """
 
-    _model: str | None = None
+    _model: ClassVar[str | None] = None
 
-    epsilon: float
-    delta: float | None
-    records: int | None
-    bounds: Bounds | Sequence[Bounds] | Mapping[str, Bounds] | None
-    categories: Mapping[str, Sequence[str]] | None
-    schema: Schema | None
-    public: Public
-    ledger: Ledger | None
-    settings: Mapping[str, Any] | None
+    epsilon: float = 1.0
+    delta: float | None = None
+    records: int | None = None
+    bounds: Bounds | Sequence[Bounds] | Mapping[str, Bounds] | None = None
+    categories: Mapping[str, Sequence[str]] | None = None
+    schema: Schema | None = None
+    public: Public = "released"
+    ledger: Ledger | None = None
+    settings: Mapping[str, Any] | None = None
 
-    model_: Model
+    model_: Model = dataclasses.field(init=False)
 
     def _settings(self) -> dict[str, Any]:
         """The settings of this learner's own options."""
@@ -167,39 +169,15 @@ class _Estimator(BaseEstimator):
         return tags
 
 
+@dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 class _Classifier(ClassifierMixin, _Estimator):
     """An estimator of classes.
 
     `classes` are all public labels. Labels that are none of them are left out.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        records: int | None = None,
-        bounds: Any = None,
-        classes: Sequence[Any] | None = None,
-        categories: Any = None,
-        schema: Schema | None = None,
-        public: Public = "released",
-        ledger: Ledger | None = None,
-        settings: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.records = records
-        self.bounds = bounds
-        self.classes = classes
-        self.categories = categories
-        self.schema = schema
-        self.public = public
-        self.ledger = ledger
-        self.settings = settings
-
-    classes: Sequence[Any] | None
-    classes_: npt.NDArray[Any]
+    classes: Sequence[Any] | None = None
+    classes_: npt.NDArray[Any] = dataclasses.field(init=False)
 
     def fit(self, X: Any, y: Any) -> Any:
         """Trains the model, and pays for it."""
@@ -236,35 +214,11 @@ class _Probabilistic(_Classifier):
         return shares
 
 
+@dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 class _Regressor(RegressorMixin, _Estimator):
     """An estimator of a number, whose public range is `target_bounds`."""
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        records: int | None = None,
-        bounds: Any = None,
-        target_bounds: Bounds | None = None,
-        categories: Any = None,
-        schema: Schema | None = None,
-        public: Public = "released",
-        ledger: Ledger | None = None,
-        settings: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.records = records
-        self.bounds = bounds
-        self.target_bounds = target_bounds
-        self.categories = categories
-        self.schema = schema
-        self.public = public
-        self.ledger = ledger
-        self.settings = settings
-
-    target_bounds: Bounds | None
+    target_bounds: Bounds | None = None
 
     def fit(self, X: Any, y: Any) -> Any:
         """Trains the model, and pays for it."""
@@ -286,19 +240,19 @@ class Classifier(_Probabilistic):
 class AdditiveClassifier(_Probabilistic):
     """Classes, by a curve for each number and a value for each category."""
 
-    _model = "additive"
+    _model: ClassVar[str | None] = "additive"
 
 
 class ForestClassifier(_Probabilistic):
     """Classes, by random trees on top of an additive model."""
 
-    _model = "forest"
+    _model: ClassVar[str | None] = "forest"
 
 
 class LogisticRegression(_Probabilistic):
     """Classes, by one linear score each."""
 
-    _model = "logistic"
+    _model: ClassVar[str | None] = "logistic"
 
     def _settings(self) -> dict[str, Any]:
         # A network has this name, too: this asks for the linear learner.
@@ -308,7 +262,7 @@ class LogisticRegression(_Probabilistic):
 class LinearSVC(_Classifier):
     """Classes, by a support vector machine with a smoothed hinge loss. Its scores are no probabilities."""
 
-    _model = "svm"
+    _model: ClassVar[str | None] = "svm"
 
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
         """The score of each class; of the second class alone if there are two."""
@@ -320,19 +274,19 @@ class LinearSVC(_Classifier):
 class NaiveBayes(_Probabilistic):
     """Classes, by independent columns that are learned from one release."""
 
-    _model = "naive-bayes"
+    _model: ClassVar[str | None] = "naive-bayes"
 
 
 class DecisionTreeClassifier(_Probabilistic):
     """Classes, by a decision tree: rules that people can read."""
 
-    _model = "tree"
+    _model: ClassVar[str | None] = "tree"
 
 
 class MLPClassifier(_Probabilistic):
     """Classes, by a network with one hidden layer of 64 on standardised columns."""
 
-    _model = "mlp-small"
+    _model: ClassVar[str | None] = "mlp-small"
 
 
 class Regressor(_Regressor):
@@ -342,31 +296,31 @@ class Regressor(_Regressor):
 class AdditiveRegressor(_Regressor):
     """A number, by a curve for each number and a value for each category."""
 
-    _model = "additive"
+    _model: ClassVar[str | None] = "additive"
 
 
 class ForestRegressor(_Regressor):
     """A number, by random trees on top of an additive model."""
 
-    _model = "forest"
+    _model: ClassVar[str | None] = "forest"
 
 
 class LinearRegression(_Regressor):
     """A number, by a linear model."""
 
-    _model = "linear"
+    _model: ClassVar[str | None] = "linear"
 
 
 class Ridge(_Regressor):
     """A number, by a linear model with a penalty on its weights: `settings={"glm": {"regularization": …}}`."""
 
-    _model = "ridge"
+    _model: ClassVar[str | None] = "ridge"
 
 
 class PoissonRegressor(_Regressor):
     """A count from 0 to its upper bound, by Poisson regression."""
 
-    _model = "poisson"
+    _model: ClassVar[str | None] = "poisson"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -377,13 +331,13 @@ class PoissonRegressor(_Regressor):
 class QuantileRegressor(_Regressor):
     """The median of a number, or another quantile: `settings={"glm": {"quantile": …}}`."""
 
-    _model = "quantile"
+    _model: ClassVar[str | None] = "quantile"
 
 
 class MLPRegressor(_Regressor):
     """A number, by a network with one hidden layer of 64 on standardised columns."""
 
-    _model = "mlp-small"
+    _model: ClassVar[str | None] = "mlp-small"
 
 
 class _Unsupervised(TransformerMixin, _Estimator):
@@ -401,37 +355,14 @@ class _Unsupervised(TransformerMixin, _Estimator):
         return self.model_.scores(self._checked(X, reset=False)).astype(np.float64)
 
 
+@dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 class KMeans(ClusterMixin, _Unsupervised):
     """Centres of groups of similar records, on the scale of the bounds."""
 
-    _model = "kmeans"
+    _model: ClassVar[str | None] = "kmeans"
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        records: int | None = None,
-        bounds: Any = None,
-        categories: Any = None,
-        schema: Schema | None = None,
-        public: Public = "released",
-        ledger: Ledger | None = None,
-        settings: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.epsilon = epsilon
-        self.delta = delta
-        self.records = records
-        self.bounds = bounds
-        self.categories = categories
-        self.schema = schema
-        self.public = public
-        self.ledger = ledger
-        self.settings = settings
-
-    labels_: npt.NDArray[np.int64]
+    n_clusters: int = dataclasses.field(default=8, kw_only=False)
+    labels_: npt.NDArray[np.int64] = dataclasses.field(init=False)
 
     def _settings(self) -> dict[str, Any]:
         return {"unsupervised": {"clusters": int(self.n_clusters)}}
@@ -448,35 +379,13 @@ class KMeans(ClusterMixin, _Unsupervised):
         return self.model_.predict(self._checked(X, reset=False))
 
 
+@dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 class PCA(_Unsupervised):
     """The directions in which records vary most, on the scale of the bounds."""
 
-    _model = "components"
+    _model: ClassVar[str | None] = "components"
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        records: int | None = None,
-        bounds: Any = None,
-        categories: Any = None,
-        schema: Schema | None = None,
-        public: Public = "released",
-        ledger: Ledger | None = None,
-        settings: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.records = records
-        self.bounds = bounds
-        self.categories = categories
-        self.schema = schema
-        self.public = public
-        self.ledger = ledger
-        self.settings = settings
+    n_components: int = dataclasses.field(default=2, kw_only=False)
 
     def _settings(self) -> dict[str, Any]:
         return {"unsupervised": {"components": int(self.n_components)}}
