@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -13,6 +15,8 @@ def scratch(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("QUELL_LEDGER", raising=False)
     monkeypatch.setenv("QUELL_USER", "tester")
+    # A program that a shell starts in the background ignores Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def points(count: int = 4000, seed: int = 0) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:

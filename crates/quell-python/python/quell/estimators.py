@@ -137,7 +137,7 @@ class _Estimator(BaseEstimator):
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X
         is_public = self.public == "data"
-        if isinstance(X, (list, tuple)) and not is_public:
+        if reset and isinstance(X, (list, tuple)) and not is_public:
             raise DataError(
                 "the records are a list, whose type is not declared, expected an array or a data frame",
                 "convert them with numpy.asarray(X, dtype=float)",
