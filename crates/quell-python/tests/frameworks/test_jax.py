@@ -190,3 +190,17 @@ def test_an_exception_leaves_the_charge() -> None:
 def test_an_empty_batch_is_a_batch() -> None:
     trainer = private(records=1_000_000, batch_size=1e-3, steps=3, noise_multiplier=1.0, epsilon=None)
     assert len(list(trainer)) == 3
+
+
+def test_every_piece_has_the_same_number_of_rows() -> None:
+    trainer = private(data=data(500), records=500, batch_size=150, steps=4)
+    rows: set[int] = set()
+    take = trainer._gradients.take
+
+    def counted(records: Any) -> Any:
+        rows.add(len(records))
+        return take(records)
+
+    trainer._gradients.take = counted
+    assert len(list(trainer)) == 4
+    assert rows == {trainer._gradients.most}

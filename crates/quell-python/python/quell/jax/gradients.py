@@ -1,9 +1,9 @@
 # Types of jax, where it is installed. Where it is not, the package is checked without them.
 # mypy: disable-error-code="import-not-found, no-untyped-call, untyped-decorator"
-"""The gradients of a JAX function for each record: `jax.vmap` of `jax.grad`, compiled for pieces of a few sizes.
+"""The gradients of a JAX function for each record: `jax.vmap` of `jax.grad`, compiled once.
 
-A piece is filled up with copies of its first record to the next size that was compiled. What is computed for a record
-therefore has the same program in every piece of that size, and copies get scale zero.
+Every piece is filled up to the same size, with copies of its first record. So a record's gradient has the same program
+whatever other records there are, and copies get scale zero.
 """
 
 from __future__ import annotations
@@ -20,10 +20,6 @@ __all__ = ["Mapped", "Records"]
 
 Take = Callable[[npt.NDArray[np.int64]], tuple[Any, ...]]
 """Some records: the fields of the data, with one row for each of them."""
-
-SIZES = (1, 8, 16, 32, 48, 64, 80, 96)
-"""The sizes of pieces that are compiled."""
-
 
 class Records:
     """Records in arrays, or in trees of arrays, whose first dimension counts them."""
@@ -83,7 +79,7 @@ class Mapped:
         # What the last piece kept is given back before the next one needs as much.
         self._rows = []
         self._taken = len(records)
-        size = next(size for size in SIZES if size >= len(records))
+        size = max(self.most, len(records))
         filled = np.concatenate([records, np.full(size - len(records), records[0])])
         self._rows, told = self._measured(self.params, self.take(filled))
         squared = np.zeros((self._taken, self._parts))
