@@ -14,8 +14,9 @@
 //! - The sum of a piece is added here, in double precision, one piece after the other in the order of the blocks.
 //!   Threads divide coordinates and not records, so the order does not depend on their number.
 //! - Lengths cross the border in double precision, scales in single precision.
-//! - An entry of a sum that is not finite adds nothing. No honest learner returns one: its vectors have finite lengths
-//!   wherever their scale is above zero.
+//! - An entry of a sum that is not finite adds nothing. A learner that keeps the contract returns none: a scaled vector
+//!   is no longer than the clip norm. A product of scale and factor must not overflow on the way, so `quell.torch`
+//!   refuses scales above one (automatic clipping); `quell.jax` scales the rows of gradients themselves.
 //!
 //! What remains is the contract of the learner itself. The Python packages check it with made-up records before they
 //! pay.

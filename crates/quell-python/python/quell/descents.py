@@ -29,9 +29,10 @@ BLOCK = 96
 """The most records that a framework adds in single precision: a block of the mechanism."""
 
 LEAST_NORM = 1e-8
-"""The least clip norm. A framework may take numbers below 2⁻¹²⁶ for zero, and the proof allows for 2⁻¹⁴⁷.
+"""The least clip norm: far above what small numbers can hide.
 
-The error of n = 97 terms of d numbers is at most 2n√d/2¹²⁶, which is below 10⁻⁷ of this norm for d up to 2³⁰.
+A framework may take numbers below 2⁻¹²⁶ for zero, and the proof allows for 2⁻¹⁴⁷. Squares of numbers of double precision
+below 10⁻¹⁶² are zero, so the length of a vector of such numbers is reported as zero. The error of n = 97 terms of d numbers is at most 2n√d/2¹²⁶, which is below 10⁻⁷ of this norm for d up to 2³⁰.
 """
 
 LENGTH_ERROR = 2.0**-13

@@ -162,7 +162,7 @@ def train(
         try:
             with Bar.of(progress) as bar:
                 told, native = _native.train(
-                    _text(job.settings), job.records, folder, output is None, job.ledger._native, bar.watch, author()
+                    to_json(job.settings), job.records, folder, output is None, job.ledger._native, bar.watch, author()
                 )
         except KeyboardInterrupt as stopped:
             if output is not None and hasattr(stopped, "add_note"):
@@ -230,7 +230,7 @@ def plan(
             settings=settings,
         ),
     )
-    told = json.loads(_native.plan(_text(job.settings), job.records, job.ledger._native))
+    told = json.loads(_native.plan(to_json(job.settings), job.records, job.ledger._native))
     guarantee = told["guarantee"]
     return Plan(
         epsilon=guarantee["epsilon"],
@@ -366,7 +366,7 @@ def _job(X: Any, y: Any, options: Options) -> Job:
         return job(declared.read(), X, y, options.users)
     # An error in the settings is found without any record, and before facts are paid for.
     trial = job(declared.made_up(), *(declared.no_rows(part) for part in (X, y, options.users)))
-    _native.plan(_text(trial.settings), trial.records, ledger._native)
+    _native.plan(to_json(trial.settings), trial.records, ledger._native)
     found = job(declared.released(options.epsilon, ledger), X, y, options.users)
     _leave_room(found, trial.records, before + options.epsilon)
     return found
@@ -374,7 +374,7 @@ def _job(X: Any, y: Any, options: Options) -> Job:
 
 def _settings(facts: Facts, options: Options, ledger: Ledger) -> dict[str, Any]:
     """All settings of a run, as a configuration file has them."""
-    merged = copy.deepcopy({name: value for name, value in (options.settings or {}).items()})
+    merged = copy.deepcopy(dict(options.settings or {}))
     sections = {name: merged.setdefault(name, {}) for name in ("training", "data")}
     for name, section in sections.items():
         if not isinstance(section, dict):
@@ -395,10 +395,6 @@ def _settings(facts: Facts, options: Options, ledger: Ledger) -> dict[str, Any]:
     return merged
 
 
-def _text(settings: dict[str, Any]) -> str:
-    return to_json(settings)
-
-
 def _leave_room(job: Job, no_records: _native.Records, most: float) -> None:
     """Lowers ε of the run, so that facts and run together cost what was asked for.
 
@@ -409,7 +405,7 @@ def _leave_room(job: Job, no_records: _native.Records, most: float) -> None:
     def fits(epsilon: float) -> bool:
         privacy["epsilon"] = epsilon
         # A plan follows from public facts, so it needs no record.
-        after = json.loads(_native.plan(_text(job.settings), no_records, job.ledger._native))["spent_after"]
+        after = json.loads(_native.plan(to_json(job.settings), no_records, job.ledger._native))["spent_after"]
         return after is not None and float(after) <= most
 
     low, high = 0.0, float(privacy["epsilon"])
